@@ -1,0 +1,110 @@
+"""The errors that a person can cause, each one short message with place, cause and way out.
+
+Everything raised on purpose derives from `SparkStreamError`; anything else that escapes is a defect of ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """A stretch of an app's text: character offsets `start` ≤ i < `end`; `line` from 1, `column` from 0 (as Siddhi counts)."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+
+    def to(self, other: Span) -> Span:
+        """The span from the start of this one to the end of `other`."""
+        return Span(self.start, max(self.end, other.end), self.line, self.column)
+
+
+NOWHERE = Span(0, 0, 1, 0)
+
+
+class SparkStreamError(Exception):
+    """Base of every error that is the user's to mend. `str()` is one message fit to be shown as it is."""
+
+
+class SiddhiError(SparkStreamError):
+    """An app, or a part of one, is wrong. Shows line and column, the text with a caret, and the way out.
+
+    `source` is the app's whole text where known; it is attached late by `with_source`, so that the parts
+    that find an error need not carry the text along.
+    """
+
+    def __init__(self, message: str, span: Span = NOWHERE, *, hint: str | None = None, source: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.hint = hint
+        self.source = source
+
+    def with_source(self, source: str) -> SiddhiError:
+        """Attaches the app's text, for the caret."""
+        if self.source is None:
+            self.source = source
+        return self
+
+    def __str__(self) -> str:
+        place = f"line {self.span.line}, column {self.span.column + 1}"
+        out = [f"{place}: {self.message}"]
+        if self.source is not None:
+            out.append(excerpt(self.source, self.span))
+        if self.hint:
+            out.append(self.hint)
+        return "\n".join(out)
+
+
+class SiddhiSyntaxError(SiddhiError):
+    """The text is not SiddhiQL. Siddhi's `SiddhiParserException`."""
+
+
+class SiddhiBindError(SiddhiError):
+    """The text parses, and a name, a type or a rule of the language does not hold.
+
+    `kind` names Siddhi's exception class for the same mistake, such as `SiddhiAppCreationException`.
+    """
+
+    def __init__(
+        self, message: str, span: Span = NOWHERE, *, hint: str | None = None, kind: str = "SiddhiAppCreationException"
+    ) -> None:
+        super().__init__(message, span, hint=hint)
+        self.kind = kind
+
+
+class NotInThisBuild(SiddhiError):
+    """Valid SiddhiQL that this engine cannot run yet: `gap` is its name in `plan.gaps`."""
+
+    def __init__(self, gap: str, message: str, span: Span = NOWHERE) -> None:
+        super().__init__(message, span, hint=f"Declared gap '{gap}'.")
+        self.gap = gap
+
+
+class SiddhiRuntimeError(SparkStreamError):
+    """A retrieval or an event failed while running; the app goes on."""
+
+
+def excerpt(source: str, span: Span) -> str:
+    """The line of `source` that `span` starts on, with carets under the span."""
+    lines = source.splitlines() or [""]
+    row = min(max(span.line, 1), len(lines))
+    text = lines[row - 1]
+    lead = "".join("\t" if c == "\t" else " " for c in text[: span.column])
+    width = max(1, min(span.end - span.start, len(text) - span.column))
+    return f"{row:>4} | {text}\n     | {lead}{'^' * width}"
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+    """"Did you mean 'x'?" for the nearest of `candidates`, or None when nothing is near."""
+    pool = sorted(set(candidates))
+    folded = {c.lower(): c for c in pool}
+    if name.lower() in folded:
+        return f"Did you mean '{folded[name.lower()]}'?"
+    near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
+    return f"Did you mean '{folded[near[0]]}'?" if near else None

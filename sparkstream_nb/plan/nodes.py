@@ -1,0 +1,596 @@
+"""The typed logical plan: what an app means, as frozen data that prints.
+
+`bind` makes it from a syntax tree; rewrites and `explain` work on it; the node engine runs it. A plan holds no
+syntax and no live object, so it can be compared, printed and shipped to a Spark worker.
+
+Slots. Expressions name their inputs by slot number, local to the query:
+
+- a query over one stream, window or trigger: slot 0;
+- a join: slot 0 is the left side, slot 1 the right;
+- a pattern or sequence: one slot per state, in the order of the text;
+- `OUTPUT`: the query's own output row (`having`, `order by`);
+- `TABLE`: the row of the table (or store) that a condition, `set` or `in` looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from ..errors import NOWHERE, Span
+from ..lang import tree
+from ..types import Schema, Type
+
+OUTPUT = -1
+TABLE = -2
+
+# ---------------------------------------------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A typed expression. `span` is the place in the app's text, for errors at any later stage."""
+
+    type: Type
+    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Const(Expr):
+    """A literal; time constants are LONG milliseconds."""
+
+    value: int | float | bool | str
+
+
+@dataclass(frozen=True)
+class Ref(Expr):
+    """Attribute number `attr` of the event in `slot`.
+
+    For a counted pattern state `index` picks one of its events; without index such a reference is the list of
+    all of them (type OBJECT) in `select`, and the state's current event inside the state's own filter.
+    """
+
+    slot: int
+    attr: int
+    name: str
+    index: tree.EventIndex | None = None
+
+
+@dataclass(frozen=True)
+class EventRef(Expr):
+    """A whole event, only as operand of `IsNull` (type OBJECT)."""
+
+    slot: int
+    index: tree.EventIndex | None = None
+
+
+@dataclass(frozen=True)
+class Arith(Expr):
+    """`type` is the promoted type in which both sides are computed."""
+
+    op: Literal["+", "-", "*", "/", "%"]
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Compare(Expr):
+    op: Literal["==", "!=", "<", "<=", ">", ">="]
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Logic(Expr):
+    op: Literal["and", "or"]
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Not(Expr):
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class IsNull(Expr):
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class InTable(Expr):
+    """`condition in T`: whether any row of the table satisfies `condition` (which sees TABLE and the query's slots)."""
+
+    condition: Expr
+    table: str
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """A scalar function: `function` is its key in `plan.functions`, such as `str:concat` or `ifThenElse`."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class ScriptCall(Expr):
+    """A function defined in the app by `define function`."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Agg(Expr):
+    """An aggregator, such as `sum`; `function` is its key in `plan.functions.AGGREGATORS`. No args for `count()`."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+def children(e: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions of `e`, in order."""
+    out: list[Expr] = []
+    for f in fields(e):
+        v = getattr(e, f.name)
+        if isinstance(v, Expr):
+            out.append(v)
+        elif isinstance(v, tuple):
+            out.extend(x for x in v if isinstance(x, Expr))
+    return tuple(out)
+
+
+def walk(e: Expr) -> Iterator[Expr]:
+    """`e` and all below it, parents first."""
+    yield e
+    for c in children(e):
+        yield from walk(c)
+
+
+# --------------------------------------------------------------------------------------------------------- inputs
+
+SourceKind = Literal["stream", "window", "table", "aggregation"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a query reads or writes. `id` is unique in the app: inner streams are `#S` prefixed by their
+    partition (`partition0#S`), fault streams are `!S`; a trigger is a stream."""
+
+    kind: SourceKind
+    id: str
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class FilterStep:
+    condition: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class FunctionStep:
+    """A stream function or stream processor, such as `#log(...)`, `#pol2Cart(...)`, `#str:tokenize(...)`.
+
+    `appends` are the attributes that it adds to the event, after the existing ones.
+    """
+
+    function: str
+    args: tuple[Expr, ...]
+    appends: Schema
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class WindowStep:
+    """A window: `function` is its key in `plan.functions.WINDOWS`, such as `timeBatch`.
+
+    `args` are constants, or references to attributes of the event where the window takes such.
+    """
+
+    function: str
+    args: tuple[Expr, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Step = FilterStep | FunctionStep | WindowStep
+
+
+@dataclass(frozen=True)
+class StreamInput:
+    """One source and the steps that its events go through. `schema` is that after the last step."""
+
+    source: Source
+    steps: tuple[Step, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class JoinInput:
+    """Slots 0 and 1. `within`/`per` only with an aggregation. A side with kind table/aggregation never triggers.
+
+    `triggers` tells for (left, right) whether an arriving event makes output (`unidirectional` clears one).
+    """
+
+    left: StreamInput
+    right: StreamInput
+    kind: Literal["inner", "left outer", "right outer", "full outer"]
+    on: Expr | None
+    triggers: tuple[bool, bool]
+    within: tuple[Expr, ...] = ()
+    per: Expr | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """Base of the states of a pattern or sequence."""
+
+
+@dataclass(frozen=True)
+class StreamState(State):
+    """Waits for an event of `input` (filters in its steps see all slots); it is kept in `slot`."""
+
+    slot: int
+    input: StreamInput
+
+
+@dataclass(frozen=True)
+class CountState(State):
+    """`least`..`most` events into one slot; `most` is `tree.UNBOUNDED` for no limit."""
+
+    state: StreamState
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class AbsentState(State):
+    """No event of `state.input` for `wait` ms; None: until the other side of a logical state came."""
+
+    state: StreamState
+    wait: int | None
+
+
+@dataclass(frozen=True)
+class LogicalState(State):
+    op: Literal["and", "or"]
+    left: StreamState | AbsentState
+    right: StreamState | AbsentState
+
+
+@dataclass(frozen=True)
+class NextState(State):
+    first: State
+    then: State
+
+
+@dataclass(frozen=True)
+class EveryState(State):
+    state: State
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A state's event as the select sees it: its name in the text (if any), schema, and whether it holds several."""
+
+    ref: str | None
+    source: Source
+    schema: Schema
+    counted: bool
+
+
+@dataclass(frozen=True)
+class StateInput:
+    kind: Literal["pattern", "sequence"]
+    state: State
+    slots: tuple[Slot, ...]
+    within: int | None
+
+
+Input = StreamInput | JoinInput | StateInput
+
+# ---------------------------------------------------------------------------------------------- selection and output
+
+
+@dataclass(frozen=True)
+class OutputItem:
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class OrderItem:
+    attr: int
+    descending: bool
+
+
+@dataclass(frozen=True)
+class Select:
+    """`items` is always filled, also for `select *`. `having` and `order_by` see OUTPUT.
+
+    `aggregates` tells whether any item contains an `Agg`.
+    """
+
+    items: tuple[OutputItem, ...]
+    group_by: tuple[Expr, ...] = ()
+    having: Expr | None = None
+    order_by: tuple[OrderItem, ...] = ()
+    limit: int | None = None
+    offset: int | None = None
+
+    @property
+    def schema(self) -> Schema:
+        return Schema.of(*((i.name, i.expr.type) for i in self.items))
+
+    @property
+    def aggregates(self) -> bool:
+        return any(isinstance(e, Agg) for i in self.items for e in walk(i.expr))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Output rate limit: `every` counts events, or ms where `unit` is "time"."""
+
+    kind: Literal["all", "first", "last", "snapshot"]
+    unit: Literal["events", "time"]
+    every: int
+
+
+@dataclass(frozen=True)
+class SetItem:
+    attr: int
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Insert:
+    """Into a stream, window or table. `event_type` says which events of the query go there."""
+
+    target: Source
+    event_type: tree.EventType
+
+
+@dataclass(frozen=True)
+class Delete:
+    """`on` sees the query's output row (OUTPUT) and TABLE; None deletes all."""
+
+    target: Source
+    event_type: tree.EventType
+    on: Expr | None
+
+
+@dataclass(frozen=True)
+class Update:
+    """`set` None: every attribute of the table that the output row has by name."""
+
+    target: Source
+    event_type: tree.EventType
+    on: Expr
+    set: tuple[SetItem, ...] | None
+
+
+@dataclass(frozen=True)
+class Upsert:
+    target: Source
+    event_type: tree.EventType
+    on: Expr
+    set: tuple[SetItem, ...] | None
+
+
+Output = Insert | Delete | Update | Upsert
+
+# ---------------------------------------------------------------------------------------------------------- safety
+
+
+@dataclass(frozen=True)
+class Safety:
+    """What routing over shards does to a query's answer, and why.
+
+    `stateless`: right under any routing. `merged`: right after retrieval merges shards. `keyed`: right if events are
+    routed by `keys` (stream id → attribute name). `node-dependent`: right on no routing.
+    """
+
+    level: Literal["stateless", "merged", "keyed", "node-dependent"]
+    reason: str
+    keys: tuple[tuple[str, str], ...] = ()
+
+
+# ------------------------------------------------------------------------------------------------- queries and app
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query. `name` is that of `@info(name=...)`, or `query1`, `query2` ... by position; `named` tells which."""
+
+    name: str
+    named: bool
+    input: Input
+    select: Select
+    rate: Rate | None
+    output: Output
+    safety: Safety
+    annotations: tuple[tree.Annotation, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ValueKey:
+    stream: str
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class RangeKey:
+    stream: str
+    ranges: tuple[tuple[Expr, str], ...]
+
+
+@dataclass(frozen=True)
+class Purge:
+    """`@purge` of a partition, in ms."""
+
+    interval: int
+    idle: int
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Queries that run once per key. `id` is `partition0`, `partition1`, ...; `inner` its inner streams by full id."""
+
+    id: str
+    keys: tuple[ValueKey | RangeKey, ...]
+    queries: tuple[Query, ...]
+    inner: tuple[Source, ...]
+    purge: Purge | None
+    safety: Safety
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class StreamDef:
+    """`kind`: defined in the text, inferred from an `insert into`, a fault stream, or a trigger's."""
+
+    source: Source
+    kind: Literal["defined", "inferred", "fault", "trigger"]
+    on_error: Literal["LOG", "STREAM", "STORE"] | None = None
+    annotations: tuple[tree.Annotation, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableDef:
+    source: Source
+    primary_key: tuple[int, ...] = ()
+    indexes: tuple[int, ...] = ()
+    annotations: tuple[tree.Annotation, ...] = ()
+
+
+@dataclass(frozen=True)
+class WindowDef:
+    source: Source
+    window: WindowStep
+    output: tree.EventType
+    annotations: tuple[tree.Annotation, ...] = ()
+
+
+@dataclass(frozen=True)
+class TriggerDef:
+    """One of `every` (ms), `start`, `cron`."""
+
+    id: str
+    every: int | None = None
+    start: bool = False
+    cron: str | None = None
+
+
+@dataclass(frozen=True)
+class FunctionDef:
+    id: str
+    language: str
+    returns: Type
+    body: str
+
+
+AggDuration = Literal["sec", "min", "hour", "day", "month", "year"]
+DURATIONS: tuple[AggDuration, ...] = ("sec", "min", "hour", "day", "month", "year")
+
+
+@dataclass(frozen=True)
+class BaseColumn:
+    """A column that an aggregation stores: how partials of it are made and merged.
+
+    `kind` is the merge: sum, count, min, max, set (distinctCount), last (a plain attribute: latest by event time).
+    `arg` is None for count(). `name` is the column's name in the store, such as `AGG_SUM_price`.
+    """
+
+    name: str
+    kind: Literal["sum", "count", "min", "max", "set", "last"]
+    arg: Expr | None
+    type: Type
+
+
+@dataclass(frozen=True)
+class AggregationDef:
+    """An incremental aggregation (`AggregationParser` of Siddhi).
+
+    `select` is what was written, its `Agg`s over slot 0. `base` are the columns stored per bucket and group;
+    `output` gives each selected name as an expression over the stored columns: slot 0 = group-by attributes
+    then `base` in order. `by` is `aggregate by`, None for the app's clock. `schema` is what readers see:
+    `AGG_TIMESTAMP long`, then the selected names.
+    `partitioned`: rows carry SHARD_ID; `shard` is its value where the app's properties gave one.
+    """
+
+    source: Source
+    input: StreamInput
+    select: Select
+    base: tuple[BaseColumn, ...]
+    output: tuple[OutputItem, ...]
+    by: Expr | None
+    durations: tuple[AggDuration, ...]
+    partitioned: bool
+    annotations: tuple[tree.Annotation, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def id(self) -> str:
+        return self.source.id
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole app, bound and typed.
+
+    `streams` holds every stream by id (inner ones too), `elements` the queries and partitions in the order of the
+    text, which is the order in which an event reaches them. `gaps` names declared gaps that the app needs.
+    """
+
+    name: str
+    text: str
+    streams: Mapping[str, StreamDef]
+    tables: Mapping[str, TableDef]
+    windows: Mapping[str, WindowDef]
+    triggers: Mapping[str, TriggerDef]
+    functions: Mapping[str, FunctionDef]
+    aggregations: Mapping[str, AggregationDef]
+    elements: tuple[Query | Partition, ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    annotations: tuple[tree.Annotation, ...] = ()
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """All queries in the order of the text, those in partitions too."""
+        out: list[Query] = []
+        for e in self.elements:
+            out.extend(e.queries if isinstance(e, Partition) else (e,))
+        return tuple(out)
+
+    def schema(self, source_id: str) -> Schema:
+        """Schema of a stream, table, window or aggregation. Raises KeyError where there is none."""
+        maps: tuple[Mapping[str, Any], ...] = (self.streams, self.tables, self.windows, self.aggregations)
+        for m in maps:
+            if source_id in m:
+                schema: Schema = m[source_id].source.schema
+                return schema
+        raise KeyError(source_id)
+
+
+# ------------------------------------------------------------------------------------------------ on-demand queries
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """An on-demand query, bound against a plan.
+
+    `source` is read into slot 0 (None for `select ... insert into T`, whose expressions see no event); `on` sees
+    slot 0. `within` (one wildcard text or two bounds) and `per` only over aggregations. Changes set `output`, whose
+    conditions see OUTPUT (the selected row, if any) and TABLE.
+    """
+
+    source: Source | None
+    on: Expr | None
+    within: tuple[Expr, ...]
+    per: Expr | None
+    select: Select
+    output: Output | None
+    text: str
