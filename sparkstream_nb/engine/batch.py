@@ -1,0 +1,135 @@
+"""What goes into a node and what comes out of it: the engine's interface to Spark, the command line and tests.
+
+A micro-batch for one node is a list of *steps*. A step is one event, several events sent at once (one chunk), or a
+bare tick of the clock. All nodes of a deployment see all steps; a node that the router passes over has no rows for a
+step, and only its clock moves.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .columns import Array
+
+
+@dataclass(slots=True)
+class StreamRows:
+    """Events of one input stream: `step` int64[n] (not decreasing; equal steps are one chunk), `ts` int64[n] ms, and one
+    Arrow array per attribute in schema order (`columns.ARROW` types; dictionary arrays are welcome for strings).
+    An attribute of type object may be a Python list of values instead."""
+
+    step: Array
+    ts: Array
+    columns: list[Any]
+
+
+@dataclass(slots=True)
+class InputBatch:
+    """`clock[i]` is the time (ms) to which step i moves the app's clock; `rows` the events by stream id.
+
+    For a step with several events the time is that of the last one, as in Siddhi's `InputHandler.send(Event[])`.
+    """
+
+    clock: Array
+    rows: dict[str, StreamRows] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """One self-describing blob: a JSON header, then the clock, then an Arrow IPC stream per input stream."""
+        parts: list[bytes] = [np.ascontiguousarray(self.clock, np.int64).tobytes()]
+        names = sorted(self.rows)
+        for name in names:
+            r = self.rows[name]
+            arrays = [pa.array(r.step, pa.int64()), pa.array(r.ts, pa.int64()), *r.columns]
+            batch = pa.record_batch(arrays, names=["step", "ts", *(f"a{i}" for i in range(len(r.columns)))])
+            sink = io.BytesIO()
+            with pa.ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+            parts.append(sink.getvalue())
+        head = json.dumps({"streams": names, "sizes": [len(p) for p in parts]}).encode()
+        return struct.pack("<I", len(head)) + head + b"".join(parts)
+
+    @staticmethod
+    def from_bytes(blob: bytes) -> InputBatch:
+        """The inverse of `to_bytes`."""
+        (n,) = struct.unpack_from("<I", blob)
+        head = json.loads(blob[4 : 4 + n])
+        view, at, parts = memoryview(blob), 4 + n, []
+        for size in head["sizes"]:
+            parts.append(view[at : at + size])
+            at += size
+        rows = {}
+        for name, part in zip(head["streams"], parts[1:], strict=True):
+            batch = pa.ipc.open_stream(pa.py_buffer(part)).read_all().combine_chunks()
+            cols = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in batch.columns]
+            rows[name] = StreamRows(cols[0].to_numpy(), cols[1].to_numpy(), cols[2:])
+        return InputBatch(np.frombuffer(parts[0], np.int64), rows)
+
+
+@dataclass(slots=True)
+class Emitted:
+    """Events that a stream or query put out in one `step` call, in order.
+
+    `step` int64[n] (numbered as in the input batch), `ts` int64[n] ms, `columns` one Arrow array per attribute
+    (dictionary arrays for strings; a Python list for attributes of type object).
+    """
+
+    names: tuple[str, ...]
+    step: Array
+    ts: Array
+    columns: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    def rows(self) -> list[tuple[int, list[Any]]]:
+        """(timestamp, values) pairs as Python data."""
+        cols = [c if isinstance(c, list) else c.to_pylist() for c in self.columns]
+        return [(t, list(v)) for t, v in zip(self.ts.tolist(), zip(*cols, strict=True), strict=True)] if cols else []
+
+
+@dataclass(slots=True)
+class EventError:
+    """An event that raised an error in a query: kept, and the stream goes on."""
+
+    query: str
+    stream: str
+    ts: int
+    values: list[Any]
+    message: str
+
+
+@dataclass(slots=True)
+class Outputs:
+    """What one `step` call put out.
+
+    `streams`: every stream that some query wrote (not the input streams). `queries`: (current, expired) events per
+    named query, only when the engine was made with `trace=True`. `partials`: per aggregation id, what this call
+    adds to it, for the store: a table `duration string, AGG_TIMESTAMP long, [AGG_EVENT_TIMESTAMP long,]` group-by
+    attributes, base columns (`plan.AggregationDef.base`); rows of all durations. Base columns of kind "set" are Arrow lists.
+    """
+
+    streams: dict[str, Emitted] = field(default_factory=dict)
+    queries: dict[str, tuple[Emitted, Emitted]] = field(default_factory=dict)
+    partials: dict[str, pa.Table] = field(default_factory=dict)
+    errors: list[EventError] = field(default_factory=list)
+    logs: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Answer:
+    """The answer to a retrieval: `columns` as (name, type) pairs, `rows` as Python values."""
+
+    columns: list[tuple[str, str]]
+    rows: list[list[Any]]
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """As WSO2's REST API answers (`records`), with names and types added."""
+        return {"columns": [f"{n} {t}" for n, t in self.columns], "records": self.rows}

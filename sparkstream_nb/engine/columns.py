@@ -1,0 +1,222 @@
+"""Columns: how values lie in memory inside a node.
+
+A column is a numpy array and a null mask. Strings are int32 codes of the node's dictionary (`Strings`), so that
+grouping, joining and comparing strings are integer work; objects (lists, maps, sets) are a numpy object array.
+
+| type | `values.dtype` | at null positions |
+| --- | --- | --- |
+| STRING | int32 code | -1 |
+| INT, LONG | int32, int64 | 0 |
+| FLOAT, DOUBLE | float32, float64 | 0.0 |
+| BOOL | bool | False |
+| OBJECT | object | None |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..types import Type
+
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+DTYPES: dict[Type, np.dtype[Any]] = {
+    Type.STRING: np.dtype(np.int32),
+    Type.INT: np.dtype(np.int32),
+    Type.LONG: np.dtype(np.int64),
+    Type.FLOAT: np.dtype(np.float32),
+    Type.DOUBLE: np.dtype(np.float64),
+    Type.BOOL: np.dtype(np.bool_),
+    Type.OBJECT: np.dtype(object),
+}
+
+ARROW: dict[Type, pa.DataType] = {
+    Type.STRING: pa.string(),
+    Type.INT: pa.int32(),
+    Type.LONG: pa.int64(),
+    Type.FLOAT: pa.float32(),
+    Type.DOUBLE: pa.float64(),
+    Type.BOOL: pa.bool_(),
+}
+
+
+class Strings:
+    """The dictionary of a node: every string it holds, by code. Codes are stable while the node lives."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.codes: dict[str, int] = {}
+        self._arrow: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def code(self, text: str | None) -> int:
+        """The code of `text`, new if need be; -1 for None."""
+        if text is None:
+            return -1
+        found = self.codes.get(text)
+        if found is None:
+            found = self.codes[text] = len(self.texts)
+            self.texts.append(text)
+        return found
+
+    def text(self, code: int) -> str | None:
+        """The string behind `code`; None for -1."""
+        return None if code < 0 else self.texts[code]
+
+    def encode(self, texts: Iterable[str | None]) -> Array:
+        """int32 codes of Python strings."""
+        return np.fromiter((self.code(t) for t in texts), dtype=np.int32)
+
+    def encode_arrow(self, array: pa.Array | pa.ChunkedArray) -> Array:
+        """int32 codes of an Arrow string or dictionary array; each distinct value is looked up once."""
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+            if isinstance(array, pa.ChunkedArray):  # no chunks at all
+                return np.empty(0, np.int32)
+        if not pa.types.is_dictionary(array.type):
+            array = array.dictionary_encode()
+        table = np.append(self.encode(array.dictionary.to_pylist()), np.int32(-1)).astype(np.int32)
+        indices = array.indices
+        if indices.null_count:
+            indices = indices.fill_null(len(table) - 1)
+        out: Array = table[indices.to_numpy(zero_copy_only=False)]
+        return out
+
+    def decode(self, codes: Array) -> list[str | None]:
+        """Python strings of codes."""
+        texts = self.texts
+        return [texts[c] if c >= 0 else None for c in codes.tolist()]
+
+    def to_arrow(self, codes: Array) -> pa.Array:
+        """An Arrow dictionary array (int32 → string) over codes; the dictionary is shared between calls."""
+        if self._arrow is None or len(self._arrow) != len(self.texts):
+            self._arrow = pa.array(self.texts, pa.string())
+        mask = codes < 0
+        indices = pa.array(codes, pa.int32(), mask=mask if mask.any() else None)
+        return pa.DictionaryArray.from_arrays(indices, self._arrow)
+
+
+class Column:
+    """Values of one attribute for `len(column)` rows. Treat both arrays as immutable."""
+
+    __slots__ = ("null", "type", "values")
+
+    def __init__(self, type: Type, values: Array, null: Mask | None = None) -> None:
+        self.type = type
+        self.values = values
+        self.null = null
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, index: Array) -> Column:
+        """The rows at `index`, in its order. Every index must be in range."""
+        return Column(self.type, self.values[index], None if self.null is None else self.null[index])
+
+    def nulls(self) -> Mask:
+        """The null mask, made if there is none."""
+        return np.zeros(len(self.values), np.bool_) if self.null is None else self.null
+
+    @staticmethod
+    def empty(type: Type) -> Column:
+        return Column(type, np.empty(0, DTYPES[type]))
+
+    @staticmethod
+    def all_null(type: Type, n: int) -> Column:
+        """`n` nulls."""
+        if type is Type.STRING:
+            values: Array = np.full(n, -1, np.int32)
+        elif type is Type.OBJECT:
+            values = np.full(n, None, object)
+        else:
+            values = np.zeros(n, DTYPES[type])
+        return Column(type, values, np.ones(n, np.bool_))
+
+    @staticmethod
+    def constant(type: Type, value: Any, n: int, strings: Strings) -> Column:
+        """`value` `n` times (None: nulls)."""
+        if value is None:
+            return Column.all_null(type, n)
+        if type is Type.OBJECT:
+            out = np.empty(n, object)
+            out[:] = [value] * n
+            return Column(type, out)
+        return Column(type, np.full(n, strings.code(value) if type is Type.STRING else value, DTYPES[type]))
+
+    @staticmethod
+    def of(type: Type, values: Sequence[Any], strings: Strings) -> Column:
+        """A column of Python values; None is null. INT and LONG wrap as in Java."""
+        n = len(values)
+        null = np.fromiter((v is None for v in values), np.bool_, n)
+        if type is Type.STRING:
+            data: Array = strings.encode(values)
+        elif type is Type.OBJECT:
+            data = np.empty(n, object)
+            for i, v in enumerate(values):
+                data[i] = v
+        elif type in (Type.INT, Type.LONG):
+            wide = np.array([0 if v is None else ((int(v) + 2**63) % 2**64) - 2**63 for v in values], np.int64)
+            data = wide.astype(DTYPES[type])
+        else:
+            data = np.array([0 if v is None else v for v in values], DTYPES[type])
+        return Column(type, data, null if null.any() else None)
+
+    @staticmethod
+    def from_arrow(type: Type, array: pa.Array | pa.ChunkedArray, strings: Strings) -> Column:
+        """A column over an Arrow array of `ARROW[type]`; zero copy for numbers without nulls.
+
+        OBJECT columns take any Arrow array, as Python values.
+        """
+        if type is Type.STRING:
+            codes = strings.encode_arrow(array)
+            return Column(type, codes, (codes < 0) if array.null_count else None)
+        if type is Type.OBJECT:
+            return Column.of(type, array.to_pylist(), strings)
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+        if array.type != ARROW[type]:
+            array = array.cast(ARROW[type])
+        null: Mask | None = None
+        if array.null_count:
+            null = array.is_null().to_numpy(zero_copy_only=False)
+            array = array.fill_null(False if type is Type.BOOL else 0)
+        values = array.to_numpy(zero_copy_only=False)
+        return Column(type, values, null)
+
+    def to_arrow(self, strings: Strings) -> pa.Array:
+        """An Arrow array: dictionary for strings, else `ARROW[type]`. OBJECT raises TypeError: it has no Arrow form."""
+        if self.type is Type.STRING:
+            return strings.to_arrow(self.values)
+        if self.type is Type.OBJECT:
+            raise TypeError("an object column has no Arrow form")
+        return pa.array(self.values, ARROW[self.type], mask=self.null)
+
+    def to_list(self, strings: Strings) -> list[Any]:
+        """Python values, None for null."""
+        if self.type is Type.STRING:
+            return list(strings.decode(self.values))
+        out = self.values.tolist()
+        if self.null is not None:
+            for i in np.flatnonzero(self.null).tolist():
+                out[i] = None
+        return out
+
+
+def concat(parts: Sequence[Column]) -> Column:
+    """Columns of one type, one after the other. Raises ValueError for no parts."""
+    if not parts:
+        raise ValueError("no columns to concatenate")
+    if len(parts) == 1:
+        return parts[0]
+    null = None
+    if any(p.null is not None for p in parts):
+        null = np.concatenate([p.nulls() for p in parts])
+    return Column(parts[0].type, np.concatenate([p.values for p in parts]), null)

@@ -1,0 +1,3 @@
+"""One simulated Siddhi server: an app's plan, its state and its clock."""
+
+from __future__ import annotations

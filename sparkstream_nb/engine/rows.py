@@ -1,0 +1,125 @@
+"""Rows: events on their way through a node, as columns, with what order and meaning need.
+
+Order. Siddhi sends one event through everything it causes before it takes the next one. Every row therefore knows
+its `root`: the step of the input that led to it, and whether a timer or the step's own event did:
+`step << ROOT_BITS | phase`, where the phase of a timer is the number of its scheduler and that of the event is
+`EVENT_PHASE`. Roots never decrease within one `Rows`.
+
+Chunks. What a window, a batch send or a timer puts out at once is one chunk and stays one on its way down; `chunk`
+numbers them, never decreasing within one `Rows`. Siddhi's `ComplexEventChunk`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .columns import Array, Column, concat
+
+ROOT_BITS = 16
+EVENT_PHASE = (1 << ROOT_BITS) - 1
+
+CURRENT, EXPIRED, TIMER, RESET = 0, 1, 2, 3
+"""Kinds of row, Siddhi's `ComplexEvent.Type`."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """`n` rows. `kind` None means that all are CURRENT; `part` is the partition instance of each row, None outside.
+
+    Shapes: every array has length n; `ts` int64 ms, `root` int64, `chunk` int64, `kind` int8, `part` int32.
+    """
+
+    columns: Sequence[Column]
+    ts: Array
+    root: Array
+    chunk: Array
+    kind: Array | None = None
+    part: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    def take(self, index: Array) -> Rows:
+        """The rows at `index` (increasing, so that order holds)."""
+        return Rows(
+            [c.take(index) for c in self.columns],
+            self.ts[index],
+            self.root[index],
+            self.chunk[index],
+            None if self.kind is None else self.kind[index],
+            None if self.part is None else self.part[index],
+        )
+
+    def with_columns(self, columns: Sequence[Column]) -> Rows:
+        return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part)
+
+    def kinds(self) -> Array:
+        return np.zeros(len(self.ts), np.int8) if self.kind is None else self.kind
+
+    def parts(self) -> Array:
+        return np.zeros(len(self.ts), np.int32) if self.part is None else self.part
+
+    def by_chunk(self) -> list[Rows]:
+        """One Rows per chunk, in order."""
+        if len(self.ts) == 0:
+            return []
+        cuts = np.flatnonzero(np.diff(self.chunk)) + 1
+        if len(cuts) == 0:
+            return [self]
+        bounds = [0, *cuts.tolist(), len(self.ts)]
+        return [self.slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+    def slice(self, a: int, b: int) -> Rows:
+        """Rows a ≤ i < b, as views."""
+        return Rows(
+            [Column(c.type, c.values[a:b], None if c.null is None else c.null[a:b]) for c in self.columns],
+            self.ts[a:b],
+            self.root[a:b],
+            self.chunk[a:b],
+            None if self.kind is None else self.kind[a:b],
+            None if self.part is None else self.part[a:b],
+        )
+
+
+def concat_rows(parts: Sequence[Rows]) -> Rows:
+    """Rows one after the other; chunks are renumbered so that those of different parts stay apart."""
+    parts = [p for p in parts if len(p)] or list(parts[:1])
+    if len(parts) == 1:
+        return parts[0]
+    chunks, base = [], 0
+    for p in parts:
+        low = int(p.chunk[0])
+        chunks.append(p.chunk - low + base)
+        base = int(chunks[-1][-1]) + 1
+    return Rows(
+        [concat(cs) for cs in zip(*(p.columns for p in parts), strict=True)],
+        np.concatenate([p.ts for p in parts]),
+        np.concatenate([p.root for p in parts]),
+        np.concatenate(chunks),
+        np.concatenate([p.kinds() for p in parts]) if any(p.kind is not None for p in parts) else None,
+        np.concatenate([p.parts() for p in parts]) if any(p.part is not None for p in parts) else None,
+    )
+
+
+@dataclass(slots=True)
+class Clock:
+    """The app's clock over the steps of one `step` call.
+
+    `now[i]` is the clock (ms) after step `base + i`: the highest timestamp so far. `moved[i]` tells whether the
+    step may fire timers: Siddhi's `setCurrentTimestamp` does so when the step's time is not older than the clock.
+    An operator run may fire timers at the steps `first` ≤ i < `last` (empty while an event is being pushed).
+    """
+
+    base: int
+    now: Array
+    moved: Array
+    first: int
+    last: int
+
+    def at(self, root: Array) -> Array:
+        """The clock (ms) for rows with these roots."""
+        out: Array = self.now[(root >> ROOT_BITS) - self.base]
+        return out
