@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """A stretch of an app's text: character offsets `start` ≤ i < `end`; `line` from 1, `column` from 0 (as Siddhi counts)."""
+    """A stretch of an app's text: character offsets `start` ≤ i < `end`; `line` from 1, `column` from 0."""
 
     start: int
     end: int
@@ -38,7 +38,9 @@ class SiddhiError(SparkStreamError):
     that find an error need not carry the text along.
     """
 
-    def __init__(self, message: str, span: Span = NOWHERE, *, hint: str | None = None, source: str | None = None) -> None:
+    def __init__(
+        self, message: str, span: Span = NOWHERE, *, hint: str | None = None, source: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.span = span

@@ -37,7 +37,7 @@ class SourceName(Node):
 
 @dataclass(frozen=True)
 class EventIndex(Node):
-    """`[0]` is EventIndex(0); `[last]` is EventIndex(0, from_last=True); `[last-2]` is EventIndex(2, from_last=True)."""
+    """`[0]` is EventIndex(0); `[last]` is EventIndex(0, from_last=True); `[last-2]` EventIndex(2, from_last=True)."""
 
     offset: int
     from_last: bool = False
@@ -165,7 +165,7 @@ class Annotation(Node):
     def get(self, key: str | None) -> str | None:
         """The value under `key` (case-insensitive; None: the first element without key), or None."""
         for e in self.elements:
-            if (e.key is None and key is None) or (e.key is not None and key is not None and e.key.lower() == key.lower()):
+            if (e.key and e.key.lower()) == (key and key.lower()):
                 return e.value
         return None
 

@@ -1,0 +1,53 @@
+# The project's commands; `make help` lists them. Everything runs in .venv, which `make setup` makes and keeps.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+PYTEST := $(BIN)/python -m pytest
+# Tests marked so share one Spark session or a kernel, and run one after the other in one process.
+SERIAL := spark or notebook or browser
+
+.PHONY: help setup lab check test clean
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with the pinned packages, and install the project into it (quick when nothing changed)
+
+$(STAMP): pyproject.toml constraints.txt
+	@found=; for python in "$${PYTHON:-}" python3.11 python3; do \
+	  [ -n "$$python" ] && "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	    && { found=$$python; break; } || :; \
+	done; \
+	[ -n "$$found" ] || { echo "make setup needs Python 3.11 or newer; none was found as python3.11 or python3." \
+	  "Install it, or name it: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }; \
+	$(BIN)/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || "$$found" -m venv --clear .venv \
+	  || { echo "$$found cannot make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip setuptools
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation \
+	  -e '.[connect,kafka,notebooks,test]'
+	@touch $@
+
+lab: setup ## Start JupyterLab on the first notebook, on this machine only
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m jupyterlab --ip=127.0.0.1 notebooks/01_first_query.ipynb
+
+check: setup ## Lint, types and direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check ## Everything: check, all tests, all notebooks
+	$(PYTEST) -m "not ($(SERIAL))" -n 2
+	$(PYTEST) -m "$(SERIAL)"
+ifneq ($(NOTEBOOKS),)
+	$(PYTEST) --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600 $(NOTEBOOKS)
+endif
+
+clean: ## Remove .venv, caches and what runs left behind
+	rm -rf .venv .work build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
+	  spark-warehouse metastore_db derby.log
+	find sparkstream_nb tests notebooks \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} + 2>/dev/null || :

@@ -1,0 +1,90 @@
+"""pyproject.toml, constraints.txt and environment.yml name the same packages and versions."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import yaml
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.!+]*")
+
+
+def pins(lines: list[str]) -> dict[str, str]:
+    """Canonical name → version of `name==version` lines; anything else fails."""
+    out = {}
+    for line in lines:
+        assert PIN.fullmatch(line), f"not a plain name==version: {line!r}"
+        name, version = line.split("==")
+        assert canonicalize_name(name) not in out, f"{name} is named twice"
+        out[canonicalize_name(name)] = version
+    return out
+
+
+def constraints() -> dict[str, str]:
+    return pins((ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines())
+
+
+def direct() -> dict[str, Requirement]:
+    """Canonical name → requirement of everything that pyproject.toml names, extras included."""
+    texts = [*PROJECT["dependencies"], *(t for extra in PROJECT["optional-dependencies"].values() for t in extra)]
+    return {canonicalize_name(r.name): r for r in map(Requirement, texts)}
+
+
+def conda() -> tuple[dict[str, str], dict[str, str]]:
+    """What environment.yml asks of conda, and of pip inside it."""
+    listed = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
+    from_pip = next(item["pip"] for item in listed if isinstance(item, dict))
+    return pins([item.replace("=", "==") for item in listed if isinstance(item, str)]), pins(from_pip)
+
+
+def test_every_direct_dependency_is_pinned_within_its_bounds() -> None:
+    pinned = constraints()
+    for name, requirement in direct().items():
+        assert name in pinned, f"{name} is in pyproject.toml and not in constraints.txt"
+        assert requirement.specifier.contains(pinned[name]), f"{requirement} does not allow {name}=={pinned[name]}"
+
+
+def test_conda_users_get_the_same_packages_and_versions() -> None:
+    pinned = constraints()
+    from_conda, from_pip = conda()
+    assert PROJECT["requires-python"] == ">=3.11"
+    assert from_conda["python"] == "3.11"
+    assert from_conda["pip"] == pinned["pip"]
+    assert from_pip == {name: pinned[name] for name in direct()}
+
+
+def test_constraints_are_the_whole_closure() -> None:
+    """Whatever a direct dependency brings along on this platform is pinned too, so that an install repeats."""
+    pinned, seen, todo = constraints(), set(), [(r.name, frozenset(r.extras)) for r in direct().values()]
+    while todo:
+        name, extras = todo.pop()
+        if (canonicalize_name(name), extras) in seen:
+            continue
+        seen.add((canonicalize_name(name), extras))
+        assert canonicalize_name(name) in pinned, f"{name} is installed and not in constraints.txt"
+        for text in metadata.requires(name) or []:
+            needed = Requirement(text)
+            environments = [{**default_environment(), "extra": extra} for extra in (extras or {""})]
+            if needed.marker is None or any(needed.marker.evaluate(e) for e in environments):
+                todo.append((needed.name, frozenset(needed.extras)))
+
+
+def test_what_is_installed_is_what_is_pinned() -> None:
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "list", "--format=freeze", "--exclude-editable", "--disable-pip-version-check"],
+        capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL,
+    ).stdout.splitlines()
+    installed = {canonicalize_name(n): v for n, v in (line.split("==") for line in listed)}
+    pinned = constraints()
+    wrong = {n: (installed[n], v) for n, v in pinned.items() if n in installed and installed[n] != v}
+    assert not wrong, f"installed and pinned versions differ: {wrong}"
