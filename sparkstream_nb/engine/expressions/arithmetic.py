@@ -1,0 +1,114 @@
+"""Java's arithmetic and comparison on numpy arrays.
+
+Rules of Siddhi's `executor.math.*` and `executor.condition.compare.*`: both sides are computed in the promoted type; a
+division or remainder by zero is null in every type; integers wrap and divide truncating toward zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from ...types import Type
+from ..columns import DTYPES, Array, Mask
+
+Kernel = Callable[[Array, Array], Array]
+
+
+def is_constant(values: Array) -> bool:
+    """Whether an array repeats one value by a stride of 0, as constants do here."""
+    return values.strides == (0,)
+
+
+def as_type(values: Array, type: Type) -> Array:
+    """Numbers in the dtype of `type`; no copy where they have it, constants stay constants."""
+    dtype = DTYPES[type]
+    if values.dtype == dtype:
+        return values
+    if is_constant(values):
+        return np.broadcast_to(values[:1].astype(dtype), values.shape) if len(values) else values.astype(dtype)
+    return values.astype(dtype)
+
+
+def narrow(values: Array, type: Type) -> Array:
+    """Java's conversion of numbers to INT or LONG: floats are clipped and truncated, NaN is 0, longs wrap."""
+    dtype = DTYPES[type]
+    if values.dtype.kind != "f":
+        return values.astype(dtype)
+    info = np.iinfo(dtype)
+    wide = values.astype(np.float64)
+    # 2**63-1 has no double of its own: the comparison is with 2**63, and those above are set apart.
+    high = wide >= float(info.max)
+    low = wide <= float(info.min)
+    out: Array = np.where(high | low | np.isnan(wide), 0.0, wide).astype(np.int64).astype(dtype)
+    out[high] = info.max
+    out[low] = info.min
+    return out
+
+
+def either(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Rows null on either side."""
+    if a is None:
+        return b
+    return a if b is None else a | b
+
+
+def _divide(x: Array, y: Array) -> Array:
+    if x.dtype.kind == "f":
+        out: Array = x / y
+        return out
+    q: Array = x // y
+    q += (q * y != x) & ((x ^ y) < 0)
+    return q
+
+
+def _remainder(x: Array, y: Array) -> Array:
+    out: Array = np.fmod(x, y)
+    return out
+
+
+ARITHMETIC: Mapping[str, Kernel] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": _divide,
+    "%": _remainder,
+}
+
+COMPARISON: Mapping[str, Kernel] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+def compute(op: str, x: Array, y: Array, null: Mask | None) -> tuple[Array, Mask | None]:
+    """`x op y` for arrays of one dtype, with the null mask of the result (null where `null` is, or by zero)."""
+    if op in "/%":
+        zero = y[:1] == 0 if is_constant(y) else y == 0
+        if zero.any():
+            by_zero = np.broadcast_to(zero, y.shape)
+            y = np.where(by_zero, y.dtype.type(1), y)
+            null = by_zero.copy() if null is None else null | by_zero
+    out = ARITHMETIC[op](x, y)
+    if null is not None:
+        out[null] = 0
+    return out, null
+
+
+def common_type(op: str, left: Type, right: Type) -> Type:
+    """The type in which two numbers are compared.
+
+    Java's promotion, except that `==` and `!=` of a long and a float are decided as doubles
+    (`EqualCompareConditionExpressionExecutorLongFloat` and its mirror).
+    """
+    pair = {left, right}
+    if Type.DOUBLE in pair or (pair == {Type.LONG, Type.FLOAT} and op in ("==", "!=")):
+        return Type.DOUBLE
+    if Type.FLOAT in pair:
+        return Type.FLOAT
+    return Type.LONG if Type.LONG in pair else Type.INT

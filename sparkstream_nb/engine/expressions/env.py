@@ -1,0 +1,73 @@
+"""What an expression is evaluated over (`Env`) and what is known when it is compiled (`Context`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...plan.nodes import Agg, EventRef, Expr, Ref
+from ..columns import Array, Column, Mask, Strings
+
+Script = Callable[[list[Any]], Any]
+"""A function of `define function`: takes the arguments of one row as Python values, answers one; may raise."""
+
+
+@dataclass(slots=True)
+class Env:
+    """`n` rows to evaluate over.
+
+    `ts` int64[n]: timestamps of the events; `now` int64[n]: the app's clock at each row (both ms).
+    `resolve` gives the column of an attribute; for an `EventRef` a BOOL column whose null mask says that the event is
+    absent. `event_time` gives the timestamps (LONG column) of a whole event, for `eventTimestamp(e)`.
+    `tables(table, condition, env)` answers `condition in table` for every row, as a mask; it may leave rows outside
+    `env.active` False. `aggs` holds the columns of the aggregators.
+
+    `failed` marks the rows whose evaluation raised an error (None: no row); `reasons` tells why, first error first.
+    `active` marks the rows that are being evaluated at all, because `and`, `or` or `ifThenElse` decided the others
+    (None: all rows).
+    """
+
+    n: int
+    strings: Strings
+    ts: Array
+    now: Array
+    resolve: Callable[[Ref | EventRef], Column]
+    aggs: Mapping[Agg, Column] = field(default_factory=dict)
+    tables: Callable[[str, Expr, Env], Mask] | None = None
+    event_time: Callable[[EventRef], Column] | None = None
+    failed: Mask | None = None
+    reasons: list[tuple[Mask, str]] = field(default_factory=list)
+    active: Mask | None = None
+
+    def fail(self, mask: Mask, message: str) -> None:
+        """Marks the rows of `mask` (bool[n]) as failed with `message`; rows that are not active stay untouched."""
+        if self.active is not None:
+            mask = mask & self.active
+        if not mask.any():
+            return
+        self.failed = mask.copy() if self.failed is None else self.failed | mask
+        self.reasons.append((mask, message))
+
+    def reason(self, row: int) -> str | None:
+        """Why row `row` failed first; None if it did not."""
+        return next((message for mask, message in self.reasons if mask[row]), None)
+
+    def narrow(self, mask: Mask) -> Mask | None:
+        """Makes the rows of `mask` the only active ones, of those that are; returns the former `active` to restore."""
+        former = self.active
+        self.active = mask if former is None else former & mask
+        return former
+
+
+Evaluator = Callable[[Env], Column]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What compiling needs: the app's own functions by name, and where random numbers come from."""
+
+    scripts: Mapping[str, Script] = field(default_factory=dict)
+    random: np.random.Generator = field(default_factory=np.random.default_rng)

@@ -1,0 +1,243 @@
+"""From a plan expression to a function over columns.
+
+`compile_expr` walks the tree once; what it returns does numpy work only. The meaning is that of Siddhi's
+`ExpressionParser` and its executors: an operator computes in the type that the plan gives it, nulls go through
+arithmetic, a comparison with null is false (`!=`: true), `and` and `or` take null for false and skip their right side
+where the left decides, `not` of null is true, and a function of type bool answers false for null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...plan.nodes import (
+    Agg,
+    Arith,
+    Call,
+    Compare,
+    Const,
+    EventRef,
+    Expr,
+    InTable,
+    IsNull,
+    Logic,
+    Not,
+    Ref,
+    ScriptCall,
+    walk,
+)
+from ...types import Type
+from ..columns import DTYPES, Column, Mask
+from .arithmetic import COMPARISON, as_type, common_type, compute, either, is_constant
+from .env import Context, Env, Evaluator
+from .functions import FUNCTIONS
+from .rowwise import apply
+from .values import Failure
+
+
+def compile_expr(expr: Expr, context: Context | None = None) -> Evaluator:
+    """An evaluator of `expr`: called with an `Env` it answers a column of `expr.type` with `env.n` rows.
+
+    Rows whose evaluation fails are marked with `env.fail` and null in the answer. Raises NotImplementedError where
+    the plan holds a function that no table has: a defect, because binding refuses such a function.
+    """
+    inner = _build(expr, context or Context())
+
+    def evaluate(env: Env) -> Column:
+        with np.errstate(all="ignore"):
+            column = inner(env)
+        values = column.values
+        if is_constant(values) and len(values) != 1:  # callers may hand the array on to compiled code
+            return Column(column.type, values.copy(), column.null)
+        return column
+
+    return evaluate
+
+
+def compile_condition(expr: Expr, context: Context | None = None) -> Callable[[Env], Mask]:
+    """As `compile_expr` for a condition: rows that are true and did not fail; null is false."""
+    evaluate = compile_expr(expr, context)
+
+    def condition(env: Env) -> Mask:
+        mask = evaluate(env).values
+        return mask if env.failed is None else mask & ~env.failed
+
+    return condition
+
+
+def _build(expr: Expr, context: Context) -> Evaluator:
+    return _BUILDERS[type(expr)](expr, context)
+
+
+def _build_as(expr: Expr, wanted: Type, context: Context) -> Evaluator:
+    """`expr` as numbers of type `wanted`, converted at compile time where it is a constant.
+
+    An object counts as the number it holds, as Siddhi's executors cast to `java.lang.Number` when they run.
+    """
+    if isinstance(expr, Const):
+        # One rounding, from the literal's own type, as in Java.
+        scalar = DTYPES[expr.type].type(expr.value).astype(DTYPES[wanted])
+        return lambda env: Column(wanted, np.broadcast_to(scalar, env.n))
+    inner = _build(expr, context)
+    if expr.type is wanted:
+        return inner
+    if not expr.type.numeric:
+        return lambda env: apply(_number, [inner(env)], wanted, env)
+
+    def convert(env: Env) -> Column:
+        column = inner(env)
+        return Column(wanted, as_type(column.values, wanted), column.null)
+
+    return convert
+
+
+def _number(value: Any) -> Any:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    raise Failure(f"{value!r} is not a number")
+
+
+def _const(e: Const, context: Context) -> Evaluator:
+    if e.type is Type.STRING:
+        text = str(e.value)
+        return lambda env: Column(Type.STRING, np.broadcast_to(np.int32(env.strings.code(text)), env.n))
+    scalar = DTYPES[e.type].type(e.value)
+    return lambda env: Column(e.type, np.broadcast_to(scalar, env.n))
+
+
+def _ref(e: Ref, context: Context) -> Evaluator:
+    return lambda env: env.resolve(e)
+
+
+def _arith(e: Arith, context: Context) -> Evaluator:
+    left, right = _build_as(e.left, e.type, context), _build_as(e.right, e.type, context)
+    op, kind = e.op, e.type
+
+    def run(env: Env) -> Column:
+        a, b = left(env), right(env)
+        return Column(kind, *compute(op, a.values, b.values, either(a.null, b.null)))
+
+    return run
+
+
+def _compare(e: Compare, context: Context) -> Evaluator:
+    kernel, unequal = COMPARISON[e.op], e.op == "!="
+    if e.left.type.numeric and e.right.type.numeric:
+        kind = common_type(e.op, e.left.type, e.right.type)
+        left, right = _build_as(e.left, kind, context), _build_as(e.right, kind, context)
+    else:
+        left, right = _build(e.left, context), _build(e.right, context)
+
+    def run(env: Env) -> Column:
+        a, b = left(env), right(env)
+        mask = kernel(a.values, b.values)
+        null = either(a.null, b.null)
+        if null is not None:
+            mask = mask | null if unequal else mask & ~null
+        return Column(Type.BOOL, mask)
+
+    return run
+
+
+def may_fail(expr: Expr) -> bool:
+    """Whether evaluating `expr` for a row that needs it not could matter: it might fail, or is dear."""
+    return any(isinstance(x, Call | ScriptCall | InTable) for x in walk(expr)) or any(
+        isinstance(x, Arith) and not (x.left.type.numeric and x.right.type.numeric) for x in walk(expr)
+    )
+
+
+def _logic(e: Logic, context: Context) -> Evaluator:
+    left, right = _build(e.left, context), _build(e.right, context)
+    conjunction, guarded = e.op == "and", may_fail(e.right)
+
+    def run(env: Env) -> Column:
+        a = left(env).values
+        if conjunction:
+            if not a.any():
+                return Column(Type.BOOL, a)
+        elif a.all():
+            return Column(Type.BOOL, a)
+        former = env.narrow(a if conjunction else ~a) if guarded else None
+        try:
+            b = right(env).values
+        finally:
+            if guarded:
+                env.active = former
+        return Column(Type.BOOL, a & b if conjunction else a | b)
+
+    return run
+
+
+def _not(e: Not, context: Context) -> Evaluator:
+    inner = _build(e.operand, context)
+    return lambda env: Column(Type.BOOL, ~inner(env).values)
+
+
+def _is_null(e: IsNull, context: Context) -> Evaluator:
+    inner = _build(e.operand, context)
+    return lambda env: Column(Type.BOOL, inner(env).nulls())
+
+
+def _event(e: EventRef, context: Context) -> Evaluator:
+    return lambda env: env.resolve(e)
+
+
+def _in_table(e: InTable, context: Context) -> Evaluator:
+    def run(env: Env) -> Column:
+        if env.tables is None:
+            raise LookupError(f"no tables here, and the expression asks for '{e.table}'")
+        return Column(Type.BOOL, env.tables(e.table, e.condition, env))
+
+    return run
+
+
+def _agg(e: Agg, context: Context) -> Evaluator:
+    return lambda env: env.aggs[e]
+
+
+def _never_null(type: Type, inner: Evaluator) -> Evaluator:
+    """Siddhi wraps a function of type bool in `BoolConditionExpressionExecutor`: null is false."""
+    if type is not Type.BOOL:
+        return inner
+    return lambda env: Column(Type.BOOL, inner(env).values)
+
+
+def _call(e: Call, context: Context) -> Evaluator:
+    builder = FUNCTIONS.get(e.function)
+    if builder is None:
+        raise NotImplementedError(f"function '{e.function}' is bound and has no implementation")
+    return _never_null(e.type, builder(e, [_build(a, context) for a in e.args], context))
+
+
+def _script(e: ScriptCall, context: Context) -> Evaluator:
+    args = [_build(a, context) for a in e.args]
+    script = context.scripts.get(e.function)
+    if script is None:
+        raise NotImplementedError(f"function '{e.function}' is defined in the app and has no interpreter")
+
+    def row(*values: Any) -> Any:
+        try:
+            return script(list(values))
+        except Exception as error:  # a user's script may raise anything
+            raise Failure(f"{e.function}: {error}") from error
+
+    return _never_null(e.type, lambda env: apply(row, [a(env) for a in args], e.type, env))
+
+
+_BUILDERS: Mapping[type[Expr], Callable[[Any, Context], Evaluator]] = {
+    Const: _const,
+    Ref: _ref,
+    Arith: _arith,
+    Compare: _compare,
+    Logic: _logic,
+    Not: _not,
+    IsNull: _is_null,
+    EventRef: _event,
+    InTable: _in_table,
+    Call: _call,
+    ScriptCall: _script,
+    Agg: _agg,
+}

@@ -1,0 +1,10 @@
+"""Scalar functions by key, a file a namespace. A function is one row of a table: key → builder (`..rowwise`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..rowwise import Builder
+from . import core
+
+FUNCTIONS: Mapping[str, Builder] = {**core.TABLE}

@@ -1,0 +1,263 @@
+"""The built-in functions without namespace: Siddhi's `core.executor.function`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....plan.nodes import Call, EventRef
+from ....types import Type
+from ...columns import DTYPES, Array, Column
+from ..arithmetic import as_type, narrow
+from ..env import Context, Env, Evaluator
+from ..rowwise import Builder, apply, eager, rowwise, typed
+from ..values import (
+    Failure,
+    Float,
+    Long,
+    box,
+    object_text,
+    parse_bool,
+    parse_double,
+    parse_float,
+    parse_int,
+    parse_long,
+    text,
+)
+
+SMALLEST, LARGEST = 5e-324, 1.7976931348623157e308
+"""Java's Double.MIN_VALUE and Double.MAX_VALUE."""
+
+# ------------------------------------------------------------------------------------------------- cast and convert
+
+_PARSERS: Mapping[Type, Callable[[str], Any]] = {
+    Type.INT: parse_int,
+    Type.LONG: parse_long,
+    Type.FLOAT: parse_float,
+    Type.DOUBLE: parse_double,
+    Type.BOOL: parse_bool,
+}
+
+
+def _convert(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+    """`convert(value, type)`: by value; null where a text does not parse (`ConvertFunctionExecutor`)."""
+    inner, source, target = args[0], call.args[0].type, call.type
+    if source is target:
+        return inner
+    if target is Type.STRING:
+        return lambda env: apply(lambda v: None if v is None else text(source, v), [inner(env)], target, env)
+    if source is Type.STRING:
+        parse = _PARSERS[target]
+        return lambda env: apply(lambda v: None if v is None else parse(v), [inner(env)], target, env)
+
+    def numbers(env: Env) -> Column:
+        column = inner(env)
+        return Column(target, _to_number(column, target), column.null)
+
+    return numbers
+
+
+def _to_number(column: Column, target: Type) -> Array:
+    values = column.values
+    if target is Type.BOOL:
+        out: Array = values == 1
+        return out
+    return narrow(values, target) if target in (Type.INT, Type.LONG) else as_type(values, target)
+
+
+def _cast_object(target: Type) -> Callable[[Any], Any]:
+    accepts = _IS[target]
+
+    def cast(value: Any) -> Any:
+        if value is None or accepts(value):
+            return value
+        if target is Type.LONG and _is_int(value):  # the one widening that CastFunctionExecutor knows
+            return value
+        raise Failure(f"cannot cast {object_text(value)} to {target}")
+
+    return cast
+
+
+def _cast(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+    """`cast(value, type)`: the value must be of the type already, or an int cast to long (`CastFunctionExecutor`)."""
+    inner, source, target = args[0], call.args[0].type, call.type
+    if source is target:
+        return inner
+    if source is Type.OBJECT:
+        cast = _cast_object(target)
+        return lambda env: apply(cast, [inner(env)], target, env)
+    if (source, target) == (Type.INT, Type.LONG):
+
+        def widen(env: Env) -> Column:
+            column = inner(env)
+            return Column(target, as_type(column.values, target), column.null)
+
+        return widen
+
+    def wrong(env: Env) -> Column:
+        column = inner(env)
+        env.fail(~column.nulls(), f"cannot cast {source} to {target}; convert() changes a value's type")
+        return Column.all_null(target, env.n)
+
+    return wrong
+
+
+# ------------------------------------------------------------------------------------------------------- instanceOf
+
+
+def _is_int(v: Any) -> bool:
+    return isinstance(v, int) and not isinstance(v, bool | Long)
+
+
+_IS: Mapping[Type, Callable[[Any], bool]] = {
+    Type.INT: _is_int,
+    Type.LONG: lambda v: isinstance(v, Long),
+    Type.FLOAT: lambda v: isinstance(v, Float),
+    Type.DOUBLE: lambda v: isinstance(v, float) and not isinstance(v, Float),
+    Type.BOOL: lambda v: isinstance(v, bool),
+    Type.STRING: lambda v: isinstance(v, str),
+}
+
+
+def _instance_of(wanted: Type) -> Builder:
+    test = _IS[wanted]
+
+    def kernel(columns: list[Column], env: Env, call: Call) -> Column:
+        column = columns[0]
+        if column.type is Type.OBJECT:
+            return apply(lambda v: v is not None and test(v), [column], Type.BOOL, env)
+        if column.type is not wanted:
+            return Column(Type.BOOL, np.zeros(env.n, np.bool_))
+        return Column(Type.BOOL, ~column.nulls())
+
+    return eager(kernel)
+
+
+# -------------------------------------------------------------------------------------------------------- choosing
+
+
+def _choose(mask: Any, yes: Column, no: Column) -> Column:
+    """`yes` where `mask`, else `no`; both of one type."""
+    null = None
+    if yes.null is not None or no.null is not None:
+        null = np.where(mask, yes.nulls(), no.nulls())
+    return Column(yes.type, np.where(mask, yes.values, no.values), null)
+
+
+def _if_then_else(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+    """Only the branch that is taken is evaluated (`IfThenElseFunctionExecutor.execute`)."""
+    condition, yes, no = args
+
+    def run(env: Env) -> Column:
+        mask = condition(env).values
+        former = env.narrow(mask)
+        try:
+            a = yes(env)
+            env.active = former
+            env.narrow(~mask)
+            b = no(env)
+        finally:
+            env.active = former
+        return _choose(mask, a, b)
+
+    return run
+
+
+def _coalesce(columns: list[Column], env: Env, call: Call) -> Column:
+    """The first argument that is not null."""
+    out = columns[0]
+    for other in columns[1:]:
+        if out.null is None:
+            break
+        out = _choose(~out.null, out, other)
+    return out
+
+
+def _extreme(values: Sequence[Column], env: Env, call: Call, *, largest: bool) -> Column:
+    """`maximum`/`minimum`, as `MaximumFunctionExecutor` and `MinimumFunctionExecutor` have it.
+
+    Numbers are compared as doubles and cast back; a null counts as the start value. That of the maximum is Java's
+    `Double.MIN_VALUE`, the smallest positive double, so that negative numbers never win.
+    """
+    if len(values) == 1:
+        return values[0]
+    start = SMALLEST if largest else LARGEST
+    best: Array = np.full(env.n, start)
+    for column in values:
+        wide = column.values.astype(np.float64)
+        better = wide > best if largest else wide < best
+        if column.null is not None:
+            better &= ~column.null
+        best = np.where(better, wide, best)
+    kind = call.type
+    return Column(kind, narrow(best, kind) if kind in (Type.INT, Type.LONG) else best.astype(DTYPES[kind]))
+
+
+# ------------------------------------------------------------------------------------------------------------ time
+
+
+def _event_timestamp(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+    if not call.args:
+        return lambda env: Column(Type.LONG, env.ts)
+    event = call.args[0]
+    assert isinstance(event, EventRef), "eventTimestamp takes an event"
+
+    def of_event(env: Env) -> Column:
+        if env.event_time is None:
+            raise LookupError("no events here to take a timestamp from")
+        return env.event_time(event)
+
+    return of_event
+
+
+def _now(columns: list[Column], env: Env, call: Call) -> Column:
+    return Column(Type.LONG, env.now)
+
+
+def _uuid(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+    def run(env: Env) -> Column:
+        draws = [context.random.bytes(16) for _ in range(env.n)]
+        return Column.of(Type.STRING, [str(uuid.UUID(bytes=d, version=4)) for d in draws], env.strings)
+
+    return run
+
+
+# ------------------------------------------------------------------------------------------------------------- sets
+
+
+def _create_set(call: Call) -> Callable[[Any], Any]:
+    kind = call.args[0].type
+    return lambda value: {box(kind, value)}
+
+
+def _size_of_set(value: Any) -> int:
+    if value is None:
+        return 0
+    if not isinstance(value, set | frozenset):
+        raise Failure(f"sizeOfSet() takes a set, not {object_text(value)}")
+    return len(value)
+
+
+TABLE: Mapping[str, Builder] = {
+    "cast": _cast,
+    "convert": _convert,
+    "coalesce": eager(_coalesce),
+    "createSet": typed(_create_set),
+    "currentTimeMillis": eager(_now),
+    "default": eager(_coalesce),
+    "eventTimestamp": _event_timestamp,
+    "ifThenElse": _if_then_else,
+    "instanceOfBoolean": _instance_of(Type.BOOL),
+    "instanceOfDouble": _instance_of(Type.DOUBLE),
+    "instanceOfFloat": _instance_of(Type.FLOAT),
+    "instanceOfInteger": _instance_of(Type.INT),
+    "instanceOfLong": _instance_of(Type.LONG),
+    "instanceOfString": _instance_of(Type.STRING),
+    "maximum": eager(lambda c, env, call: _extreme(c, env, call, largest=True)),
+    "minimum": eager(lambda c, env, call: _extreme(c, env, call, largest=False)),
+    "sizeOfSet": rowwise(_size_of_set),
+    "UUID": _uuid,
+}

@@ -1,0 +1,137 @@
+"""Functions over single values, applied once per distinct combination of arguments.
+
+A batch has few distinct strings and many rows, so a function on Python values is called for each combination of
+argument values once, and its answers are mapped back over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...plan.nodes import Call
+from ...types import Type
+from ..columns import Array, Column
+from .arithmetic import is_constant
+from .env import Context, Env, Evaluator
+from .values import Failure
+
+Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
+"""Makes the evaluator of a call from the call (types and constants) and the evaluators of its arguments."""
+
+Plain = Callable[..., Any]
+"""A function on Python values, None for null; answers None for null; raises `Failure` to fail the row."""
+
+SMALL = 16
+"""Batches up to this size are not searched for equal rows."""
+
+
+def rowwise(function: Plain) -> Builder:
+    """A builder for a function whose answer depends on its arguments alone."""
+    return typed(lambda call: function)
+
+
+def typed(make: Callable[[Call], Plain]) -> Builder:
+    """As `rowwise`, for a function that depends on the types or constants of the call."""
+
+    def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+        function, type = make(call), call.type
+        return lambda env: apply(function, [a(env) for a in args], type, env)
+
+    return build
+
+
+def eager(kernel: Callable[[list[Column], Env, Call], Column]) -> Builder:
+    """A builder for a function over whole columns."""
+
+    def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+        return lambda env: kernel([a(env) for a in args], env, call)
+
+    return build
+
+
+def apply(function: Plain, columns: Sequence[Column], type: Type, env: Env) -> Column:
+    """`function` over the rows of `columns` (env.n rows), as a column of `type`; failing rows are marked in `env`."""
+    if env.active is not None and not env.active.all():
+        rows = np.flatnonzero(env.active)
+        part, failures = _apply([c.take(rows) for c in columns], function, type, env, len(rows))
+        out = Column.all_null(type, env.n)
+        assert out.null is not None
+        out.values[rows] = part.values
+        out.null[rows] = part.nulls()
+    else:
+        rows = None
+        out, failures = _apply(columns, function, type, env, env.n)
+    for message, where in failures.items():
+        mask = np.zeros(env.n, np.bool_)
+        mask[where if rows is None else rows[where]] = True
+        env.fail(mask, message)
+    return out
+
+
+def _apply(columns: Sequence[Column], function: Plain, type: Type, env: Env, n: int) -> tuple[Column, dict[str, Array]]:
+    first, inverse = distinct(columns, env, n)
+    values: list[Any] = []
+    failed: dict[str, list[int]] = {}
+    inputs = [c.take(first).to_list(env.strings) for c in columns]
+    for i, args in enumerate(zip(*inputs, strict=True) if inputs else [()] * len(first)):
+        try:
+            values.append(function(*args))
+        except Failure as e:
+            values.append(None)
+            failed.setdefault(str(e), []).append(i)
+    out = Column.of(type, values, env.strings)
+    if inverse is not None:
+        out = out.take(inverse)
+    where = {m: np.array(i) if inverse is None else np.flatnonzero(np.isin(inverse, i)) for m, i in failed.items()}
+    return out, where
+
+
+def distinct(columns: Sequence[Column], env: Env, n: int) -> tuple[Array, Array | None]:
+    """One row of each distinct combination, and for each row the number of its combination (None: each is its own)."""
+    varying = [c for c in columns if not is_constant(c.values)]
+    if n <= 1 or (n <= SMALL and varying) or any(c.type is Type.OBJECT for c in varying):
+        return np.arange(n), None
+    if not varying:
+        return np.zeros(1, np.int64), np.zeros(n, np.int64)
+    keys, size = _codes(varying[0], env)
+    for column in varying[1:]:
+        more, width = _codes(column, env)
+        if size * width >= 2**62:
+            _, keys = np.unique(keys, return_inverse=True)
+            size = n
+        keys = keys * width + more
+        size *= width
+    if size <= 4 * n + 1024:
+        at = np.full(size, -1, np.int64)
+        at[keys[::-1]] = np.arange(n - 1, -1, -1)
+        present = np.flatnonzero(at >= 0)
+        first = at[present]
+        at[present] = np.arange(len(present))
+        return first, at[keys]
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return first, inverse
+
+
+def _codes(column: Column, env: Env) -> tuple[Array, int]:
+    """int64 codes 0 ≤ c < size that tell the values of a column apart, null among them."""
+    values = column.values
+    if column.type is Type.STRING:
+        return values.astype(np.int64) + 1, len(env.strings) + 1
+    if column.type is Type.BOOL:
+        codes = values.astype(np.int64)
+        return (codes, 2) if column.null is None else (codes + 2 * column.null, 3)
+    if values.dtype.kind == "f":
+        values = np.ascontiguousarray(values).view(np.int64 if values.dtype.itemsize == 8 else np.int32)
+    low, high = int(values.min()), int(values.max())
+    if high - low < 4 * len(values) + 1024:
+        codes, size = values.astype(np.int64) - low, high - low + 1
+    else:
+        _, codes = np.unique(values, return_inverse=True)
+        size = len(values)
+    if column.null is not None:
+        codes = np.where(column.null, size, codes)
+        size += 1
+    return codes, size
