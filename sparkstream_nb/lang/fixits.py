@@ -1,0 +1,219 @@
+"""Mistakes that come with text pasted from manuals and web pages, and what to type instead.
+
+`FIXITS` looks at a place where reading failed; the `refuse_...` functions look at what reads well and cannot be meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lark import Token
+
+from ..errors import SiddhiSyntaxError
+from .keywords import UNIT_SPELLINGS
+from .source import STRAY
+from .tree import Annotation, Expression, Variable
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A place where no reading goes on: `tokens[at]` (None: the end), the terminals that fit, and the start rule."""
+
+    tokens: list[Token]
+    at: int
+    expected: frozenset[str]
+    start: str
+
+    def token(self, offset: int = 0) -> Token | None:
+        """The token `offset` places from where reading failed, or None outside the text."""
+        i = self.at + offset
+        return self.tokens[i] if 0 <= i < len(self.tokens) else None
+
+    def word(self, offset: int = 0) -> str:
+        """That token's text in lower case; empty outside the text."""
+        token = self.token(offset)
+        return "" if token is None else str(token).lower()
+
+    def inside_annotation(self) -> bool:
+        """Whether the parenthesis that is open here belongs to an annotation."""
+        depth = 0
+        for i in range(self.at - 1, 1, -1):
+            depth += {"RPAR": 1, "LPAR": -1}.get(self.tokens[i].type, 0)
+            if depth < 0:
+                return self.tokens[i - 2].type == "AT" or self.tokens[i - 2].type == "COLON"
+        return False
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What is wrong and what to type, for the token `offset` places from where reading failed."""
+
+    message: str
+    hint: str
+    offset: int = 0
+
+
+_SMART_QUOTES = "‘’‚‛“”„‟«»`´′″"
+_ARROWS = "→⟶➔➜⇒–—"
+_STATEMENTS = frozenset({"define", "from", "partition", "@"})
+
+
+def _smart_quotes(f: Failure) -> Advice | None:
+    found = f.token()
+    if found is None or found.type != STRAY or found[0] not in _SMART_QUOTES:
+        return None
+    return Advice(f"'{found}' is a typographic quote", "Type a straight one: ' or \".")
+
+
+def _typographic_arrow(f: Failure) -> Advice | None:
+    found = f.token()
+    if found is None or found.type != STRAY or found[0] not in _ARROWS:
+        return None
+    return Advice(f"'{found}' is a typographic character", "Type '->' for 'is followed by', '-' for minus.")
+
+
+def _stray_comma(f: Failure) -> Advice | None:
+    if f.word(-1) != "," or f.word() not in (";", ")", ","):
+        return None
+    if f.word() == ";" and f.start == "app" and f.expected <= {"ID", "KWNAME"}:
+        return Advice("a ';' stands in the list of attributes", "Leave it out: attributes are parted by ',' alone.")
+    return None
+
+
+def _doubled_comma(f: Failure) -> Advice | None:
+    if f.word(-1) != ",":
+        return None
+    if f.word() == ",":
+        return Advice("two commas in a row", "Leave one out.")
+    if f.word() in (")", "]"):
+        return Advice(f"a ',' before '{f.word()}'", "Leave it out.", -1)
+    return None
+
+
+def _truncated_annotation(f: Failure) -> Advice | None:
+    if not f.inside_annotation() or (f.token() is not None and f.word() not in ("define", "from", "partition", ";")):
+        return None
+    return Advice("an annotation above is not closed", "End it with ')', one for each '('; the text may have been cut off.")
+
+
+def _comma_between_annotations(f: Failure) -> Advice | None:
+    following = f.token(1)
+    if f.word() == "@" and "COMMA" in f.expected and "RPAR" in f.expected and f.inside_annotation():
+        return Advice(f"',' is missing before '@{following or ''}'", "Put ',' between the parts of an annotation.")
+    return None
+
+
+def _missing_semicolon(f: Failure) -> Advice | None:
+    if "SEMICOLON" not in f.expected or f.word() not in _STATEMENTS:
+        return None
+    return Advice(f"';' is missing before '{f.token()}'", "End each definition and query with ';'.")
+
+
+def _semicolon_in_on_demand(f: Failure) -> Advice | None:
+    if f.start != "only_on_demand" or f.word(-1) != ";" or f.token() is None:
+        return None
+    return Advice(f"the ';' before '{f.token()}' ends the query too early", "Leave it out.", -1)
+
+
+def _slashes(f: Failure) -> Advice | None:
+    if f.word() == "/" and f.word(1) == "/":
+        return Advice("'//' begins no comment in SiddhiQL", "Write -- for the rest of a line, or /* ... */.")
+    return None
+
+
+def _foreign_operator(f: Failure) -> Advice | None:
+    if f.word() == "=" and "EQ" in f.expected:
+        return Advice("'=' does not compare", "Write '=='.")
+    if f.word() == ">" and f.word(-1) == "<":
+        return Advice("'<>' is not SiddhiQL", "Write '!='.", -1)
+    word = {"&": "and", "|": "or"}.get(f.word())
+    if word:
+        return Advice(f"'{f.word()}' is not SiddhiQL", f"Write '{word}'.")
+    if f.word() == "!" and "_NOT" in f.expected:
+        return Advice("'!' does not negate", "Write 'not'.")
+    if f.word(-1) in ("!",) and "_NOT" in f.expected:
+        return Advice("'!' does not negate", "Write 'not'.", -1)
+    return None
+
+
+def _unary_minus(f: Failure) -> Advice | None:
+    before, found = f.token(-1), f.token()
+    if before is None or found is None or before.type not in ("MINUS", "PLUS") or "INT" not in f.expected or "ID" in f.expected:
+        return None
+    return Advice(f"a sign can stand before a number only, not before '{found}'", f"Write '0 {before} {found}'.", -1)
+
+
+def _unclosed_string(f: Failure) -> Advice | None:
+    found = f.token()
+    if found is None or found.type != STRAY or found[0] not in "'\"":
+        return None
+    other = '"' if found == "'" else "'"
+    return Advice(
+        "this text in quotes does not end on its line",
+        f"Close it with {found}. There are no escapes: put {other}...{other} around one {found}, or \"\"\"...\"\"\" around several lines.",
+    )
+
+
+def _blank(f: Failure) -> Advice | None:
+    found = f.token()
+    if found is None or found.type != STRAY or found[0] not in "\u00a0\u2007\u202f\u200b\ufeff\f":
+        return None
+    return Advice(f"an invisible character (U+{ord(found[0]):04X}) stands here", "Type a plain space.")
+
+
+def _comma_before_clause(f: Failure) -> Advice | None:
+    before, comma = f.token(-1), f.token(-2)
+    if before is None or comma is None or before.type != "KWNAME" or comma.type != "COMMA":
+        return None
+    return Advice(f"'{before}' is read as a name here, because of the ',' before it", "Leave the ',' out.", -2)
+
+
+FIXITS: tuple[tuple[str, Callable[[Failure], Advice | None]], ...] = (
+    ("smart quotes", _smart_quotes),
+    ("typographic arrow", _typographic_arrow),
+    ("stray comma", _stray_comma),
+    ("semicolon in an on-demand query", _semicolon_in_on_demand),
+    ("truncated annotation", _truncated_annotation),
+    ("doubled comma", _doubled_comma),
+    ("comma between annotations", _comma_between_annotations),
+    ("missing semicolon", _missing_semicolon),
+    ("slashes", _slashes),
+    ("foreign operator", _foreign_operator),
+    ("unary minus", _unary_minus),
+    ("unclosed text", _unclosed_string),
+    ("invisible character", _blank),
+    ("comma before a clause", _comma_before_clause),
+)
+"""Name → what tells the mistake; the first that gives advice wins."""
+
+
+def advice(failure: Failure) -> Advice | None:
+    """The advice of the first entry of `FIXITS` that knows the mistake, or None."""
+    for _, look in FIXITS:
+        found = look(failure)
+        if found is not None:
+            return found
+    return None
+
+
+_DRIVER = re.compile(r"(?:\w+\.)+\w*Driver\w*")
+
+
+def refuse_driver_without_key(annotations: tuple[Annotation, ...]) -> None:
+    """Refuses `@store(..., "com.mysql.jdbc.Driver")`: a driver's class with no `jdbc.driver.name=` before it."""
+    for annotation in annotations:
+        for element in annotation.elements if annotation.name.lower() == "store" else ():
+            if element.key is None and _DRIVER.fullmatch(element.value):
+                raise SiddhiSyntaxError(
+                    "this driver has no key", element.span, hint=f'Write jdbc.driver.name="{element.value}".'
+                )
+
+
+def refuse_per_without_quotes(per: Expression) -> None:
+    """Refuses `per days`: the granularity is a text."""
+    if isinstance(per, Variable) and per.source is None and per.name.lower() in UNIT_SPELLINGS:
+        raise SiddhiSyntaxError(f"the granularity '{per.name}' needs quotes", per.span, hint=f"Write per '{per.name}'.")
+
+

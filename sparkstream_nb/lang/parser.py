@@ -1,0 +1,73 @@
+"""Text of SiddhiQL to trees: the one way in."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any, cast
+
+from lark import Lark, Token, Tree
+
+from ..errors import SiddhiError, SiddhiSyntaxError
+from .build_queries import QueryBuilder
+from .fixits import Failure
+from .messages import syntax_error
+from .reading import END, Reader, Refused
+from .source import SourceText, tokens
+from .tree import App, Expression, OnDemandQuery, Query
+
+_STARTS = ("app", "only_query", "only_on_demand", "only_expression")
+
+
+def parse(text: str, variables: Mapping[str, str] | None = None) -> App:
+    """The tree of a whole app. `variables` gives the values of `${NAME}` in it; the environment is never looked at.
+
+    Raises SiddhiSyntaxError, with the text for its caret, where Siddhi's compiler raises SiddhiParserException.
+    """
+    return cast(App, _parse(text, "app", variables))
+
+
+def parse_on_demand(text: str) -> OnDemandQuery:
+    """The tree of an on-demand query (`store_query`). Raises SiddhiSyntaxError."""
+    return cast(OnDemandQuery, _parse(text, "only_on_demand"))
+
+
+def parse_query(text: str) -> Query:
+    """The tree of one query. Raises SiddhiSyntaxError."""
+    return cast(Query, _parse(text, "only_query"))
+
+
+def parse_expression(text: str) -> Expression:
+    """The tree of one expression. No event is in sight, so `x is null` asks for an attribute. Raises SiddhiSyntaxError."""
+    return cast(Expression, _parse(text, "only_expression"))
+
+
+@functools.cache
+def _machinery() -> tuple[Lark, Reader]:
+    grammar = resources.files(__package__).joinpath("grammar.lark").read_text("utf-8")
+    lark = Lark(
+        grammar, parser="lalr", lexer="basic", start=list(_STARTS), propagate_positions=True, maybe_placeholders=True, cache=False
+    )
+    return lark, Reader(lark)
+
+
+def _parse(text: str, start: str, variables: Mapping[str, str] | None = None) -> object:
+    lark, reader = _machinery()
+    source = SourceText(text, variables, substitute=start == "app")
+    try:
+        read = reader.read(tokens(source, lark), start)
+        if isinstance(read, Refused):
+            raise syntax_error(source, Failure(read.tokens, read.at, read.expected, start))
+        return QueryBuilder(source).build(_tree(lark, start, read))
+    except SiddhiError as e:
+        raise e.with_source(text) from None
+    except RecursionError:
+        raise SiddhiSyntaxError("this text is nested too deeply").with_source(text) from None
+
+
+def _tree(lark: Lark, start: str, read: list[Token]) -> Tree[Token]:
+    state = lark.parse_interactive("", start=start).parser_state
+    for token in read:
+        state.feed_token(token)
+    return cast("Tree[Token]", cast(Any, state).feed_token(Token(END, ""), True))

@@ -1,0 +1,125 @@
+"""Tells keywords from names: reads tokens with the LALR tables of `grammar.lark`, and tries both where both may stand.
+
+A word that is a keyword is read as one wherever the tables allow it, else as a name; if that reading fails later on, the
+last keyword that could have been a name is read as one, and so on (Siddhi's ANTLR does the like by unlimited lookahead).
+The stack is a linked list, so that going back costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from lark import Lark, Token
+from lark.parsers.lalr_analysis import Shift
+
+from .keywords import KEYWORDS
+
+END = "$END"
+_MAX_RETRIES = 10_000
+
+
+class Stack(NamedTuple):
+    """States of the automaton, the newest first."""
+
+    state: int
+    below: Stack | None
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Where reading ended: `tokens[at]` fits nowhere (the end of the text if `at == len(tokens)`).
+
+    `expected` holds the terminals that could have stood there, `tokens` the reading up to it.
+    """
+
+    tokens: list[Token]
+    at: int
+    expected: frozenset[str]
+
+
+class Reader:
+    """Reads token lists with the tables of one Lark grammar."""
+
+    def __init__(self, lark: Lark) -> None:
+        table: Any = lark.parse_interactive("", start=lark.options.start[0]).parser_state.parse_conf.parse_table
+        self._rows: dict[int, dict[str, tuple[Any, Any]]] = table.states
+        self._starts: dict[str, int] = table.start_states
+        self._ends: dict[str, int] = table.end_states
+
+    def read(self, tokens: list[Token], start: str) -> list[Token] | Refused:
+        """The tokens with their terminals decided, or where the furthest reading fails."""
+        stack = Stack(self._starts[start], None)
+        out: list[Token] = []
+        branches: list[tuple[int, Stack]] = []
+        furthest: tuple[int, list[Token], Stack] | None = None
+        name_at = -1
+        retries = 0
+        while True:
+            i = len(out)
+            after: Stack | None = None
+            if i < len(tokens):
+                for kind in ("KWNAME",) if i == name_at else self._kinds(tokens[i]):
+                    after = self._step(stack, kind)
+                    if after is not None:
+                        if kind not in ("KWNAME", tokens[i].type) and "KWNAME" in self._rows[stack.state]:
+                            branches.append((i, stack))
+                        out.append(tokens[i] if kind == tokens[i].type else tokens[i].update(type=kind))
+                        stack = after
+                        break
+            elif self._finish(stack, start):
+                return out
+            if after is None:
+                if furthest is None or i > furthest[0]:
+                    furthest = (i, out[:], stack)
+                if not branches or retries > _MAX_RETRIES:
+                    at, read, reached = furthest
+                    return Refused([*read, *tokens[at:]], at, self.expected(reached, start))
+                retries += 1
+                name_at, stack = branches.pop()
+                del out[name_at:]
+
+    def expected(self, stack: Stack, start: str) -> frozenset[str]:
+        """The terminals that could come next, `$END` among them where the text may end."""
+        kinds = {k for k in self._rows[stack.state] if k.isupper() and k != END and self._step(stack, k) is not None}
+        if self._finish(stack, start):
+            kinds.add(END)
+        return frozenset(kinds)
+
+    @staticmethod
+    def _kinds(token: Token) -> tuple[str, ...]:
+        if token.type != "ID":
+            return (token.type,)
+        keyword = KEYWORDS.get(token.lower())
+        if keyword is None:
+            return ("ID",)
+        return ("KWNAME",) if keyword == "KWNAME" else (keyword, "KWNAME")
+
+    def _step(self, stack: Stack, kind: str) -> Stack | None:
+        """The stack after the reductions and the shift that `kind` causes, or None where it does not fit."""
+        while True:
+            action = self._rows[stack.state].get(kind)
+            if action is None:
+                return None
+            what, arg = action
+            if what is Shift:
+                return Stack(arg, stack)
+            stack = self._reduce(stack, arg)
+
+    def _reduce(self, stack: Stack, rule: Any) -> Stack:
+        for _ in rule.expansion:
+            assert stack.below is not None
+            stack = stack.below
+        _, target = self._rows[stack.state][rule.origin.name]
+        return Stack(target, stack)
+
+    def _finish(self, stack: Stack, start: str) -> bool:
+        while stack.state != self._ends[start]:
+            action = self._rows[stack.state].get(END)
+            if action is None:
+                return False
+            what, arg = action
+            if what is Shift:
+                return arg == self._ends[start]
+            stack = self._reduce(stack, arg)
+        return True
