@@ -1,0 +1,58 @@
+"""From a syntax tree to a typed plan: names, types, and the rules that an app must keep.
+
+Parts of the work by file in `plan/binding/`: symbols and scope (what a name means), expressions, definitions, inputs,
+states, selection, outputs, queries, aggregations, ondemand.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from ..lang import tree
+from .binding.aggregations import bind_aggregation
+from .binding.definitions import bind_app_annotations, bind_definition
+from .binding.inputs import Place
+from .binding.ondemand import bind_retrieval
+from .binding.queries import Names, bind_partition, bind_query
+from .binding.symbols import Symbols
+from .nodes import Partition, Plan, Query
+from .safety import with_safety
+
+__all__ = ["bind", "bind_retrieval"]
+
+
+def bind(app: tree.App, text: str = "", properties: Mapping[str, str] | None = None) -> Plan:
+    """The plan of `app`. `text` is the app's source, kept in the plan; `properties` are the node's (`shardId`, ...).
+
+    Raises SiddhiBindError at the first thing that is wrong; its `kind` is Siddhi's exception class for it.
+    """
+    symbols = Symbols(text, dict(properties or {}))
+    name = bind_app_annotations(app.annotations) or f"app-{uuid.uuid5(uuid.NAMESPACE_OID, text)}"
+    for d in app.definitions:
+        if not isinstance(d, tree.AggregationDefinition):
+            bind_definition(d, symbols)
+    for d in app.definitions:
+        if isinstance(d, tree.AggregationDefinition):
+            symbols.aggregations[d.id] = bind_aggregation(d, symbols)
+    names = Names.of(app.elements)
+    elements: list[Query | Partition] = []
+    for element in app.elements:
+        if isinstance(element, tree.Partition):
+            elements.append(bind_partition(element, symbols, names))
+        else:
+            elements.append(bind_query(element, Place(symbols), names))
+    plan = Plan(
+        name=name,
+        text=text,
+        streams=symbols.streams,
+        tables=symbols.tables,
+        windows=symbols.windows,
+        triggers=symbols.triggers,
+        functions=symbols.functions,
+        aggregations=symbols.aggregations,
+        elements=tuple(elements),
+        properties=symbols.properties,
+        annotations=app.annotations,
+    )
+    return with_safety(plan)

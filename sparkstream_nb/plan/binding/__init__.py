@@ -1,0 +1,1 @@
+"""The parts of the binder, one file for each part of an app."""

@@ -1,0 +1,250 @@
+"""`define aggregation` (Siddhi's `AggregationParser` and its incremental aggregators).
+
+What is stored is decomposed: `avg` is a sum and a count, so that partial results of buckets and shards can be merged.
+Columns are named as Siddhi names them (`AGG_SUM_x`, `AGG_COUNT`, `AGG_MIN_x`, `AGG_MAX_x`, `AGG_SET_x`; a plain
+attribute by its own name in the output).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ...errors import SiddhiBindError
+from ...lang import tree
+from ...types import Attribute, Schema, Type
+from ..functions import INCREMENTAL, SCALARS, resolve
+from ..nodes import (
+    DURATIONS,
+    Agg,
+    AggDuration,
+    AggregationDef,
+    Arith,
+    BaseColumn,
+    Call,
+    Expr,
+    OutputItem,
+    Ref,
+    Select,
+    Source,
+)
+from .definitions import check_store
+from .expressions import bind_arguments, bind_expression
+from .inputs import Place, bind_stream
+from .scope import Entry, Scope
+from .symbols import Symbols
+from .times import parse_time
+
+TIMESTAMP = "AGG_TIMESTAMP"
+
+
+@dataclass
+class _Columns:
+    """Stored columns: the group-by attributes, then the base columns as they turn out to be needed."""
+
+    groups: tuple[Attribute, ...]
+    base: list[BaseColumn] = field(default_factory=list)
+
+    def need(self, column: BaseColumn) -> Ref:
+        """A reference to `column` of a stored row (slot 0), added where no equal one is there."""
+        for i, c in enumerate(self.base):
+            if c == column:
+                return self._ref(i)
+        taken = {c.name for c in self.base} | {g.name for g in self.groups}
+        name = column.name
+        while name in taken:
+            name += "_"
+        self.base.append(replace(column, name=name))
+        return self._ref(len(self.base) - 1)
+
+    def _ref(self, i: int) -> Ref:
+        column = self.base[i]
+        return Ref(column.type, 0, len(self.groups) + i, column.name)
+
+
+def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> AggregationDef:
+    """One aggregation. Raises SiddhiBindError where a rule of incremental aggregation is broken."""
+    found = symbols.find(d.id)
+    if found is not None:
+        raise SiddhiBindError(f"aggregation '{d.id}' cannot be defined: there is a {found.kind} '{d.id}'", d.span,
+                              kind="DuplicateDefinitionException")  # fmt: skip
+    _check_annotations(d)
+    place = Place(symbols)
+    source = symbols.source(d.input.source, None, d.input.source.span)
+    if source.kind != "stream":
+        raise SiddhiBindError(f"an aggregation reads a stream, '{source.id}' is a {source.kind}", d.input.source.span)
+    input_ = bind_stream(d.input, place, "aggregation")
+    entry = Entry(0, str(d.input.source), input_.schema)
+    scope = Scope(symbols, (entry,), "an aggregation", bare="first")
+    group_by = tuple(replace(scope, place="group by").variable(v) for v in d.select.group_by)
+    by = scope.variable(d.by) if d.by is not None else None
+    if by is not None and by.type not in (Type.LONG, Type.STRING):
+        raise SiddhiBindError(f"'aggregate by' needs a long (ms) or a string, found {by.type}", by.span)
+    items, output, columns = _select(d, scope, group_by)
+    partitioned = _partitioned(d, symbols)
+    schema = Schema.of((TIMESTAMP, Type.LONG), *((i.name, i.expr.type) for i in items))
+    return AggregationDef(
+        Source("aggregation", d.id, schema), input_, Select(items, group_by), tuple(columns.base), output, by,
+        _durations(d), partitioned, d.annotations, span=d.span,
+    )  # fmt: skip
+
+
+def _select(
+    d: tree.AggregationDefinition, scope: Scope, group_by: tuple[Expr, ...]
+) -> tuple[tuple[OutputItem, ...], tuple[OutputItem, ...], _Columns]:
+    columns = _Columns(tuple(Attribute(g.name, g.type) for g in group_by if isinstance(g, Ref)))
+    items: list[OutputItem] = []
+    output: list[OutputItem] = []
+    selected = d.select.attributes or tuple(
+        tree.OutputAttribute(tree.Variable(r.name, span=r.span), span=r.span)
+        for r in scope.all_attributes(d.select.span)
+    )
+    for a in selected:
+        name = a.name or (a.expression.name if isinstance(a.expression, tree.Variable) else None)
+        if name is None:
+            raise SiddhiBindError("an expression in a select needs a name", a.span, hint="Add 'as name'.")
+        if name == TIMESTAMP or any(i.name == name for i in items):
+            raise SiddhiBindError(
+                f"the aggregation has two attributes '{name}'", a.span, kind="DuplicateAttributeException"
+            )
+        if isinstance(a.expression, tree.FunctionCall) and _is_aggregator(a.expression):
+            written, stored = _aggregate(a.expression, scope, columns)
+        else:
+            written = bind_expression(a.expression, _plain_scope(scope))
+            stored = _plain(written, name, group_by, columns)
+        items.append(OutputItem(name, written))
+        output.append(OutputItem(name, stored))
+    return tuple(items), tuple(output), columns
+
+
+def _plain_scope(scope: Scope) -> Scope:
+    return replace(scope, place="an expression of an aggregation")
+
+
+def _is_aggregator(call: tree.FunctionCall) -> bool:
+    key = str(call)
+    if key in INCREMENTAL:
+        return True
+    if key not in SCALARS:
+        raise SiddhiBindError(
+            f"'{key}' is not among the functions that an aggregation can keep", call.span,
+            hint=f"It can keep {', '.join(INCREMENTAL)}.",
+        )  # fmt: skip
+    return False
+
+
+def _plain(e: Expr, name: str, group_by: tuple[Expr, ...], columns: _Columns) -> Expr:
+    """A group-by attribute reads its own column; anything else keeps its latest value by event time."""
+    if e in group_by:
+        at = group_by.index(e)
+        return Ref(e.type, 0, at, columns.groups[at].name, span=e.span)
+    return columns.need(BaseColumn(name, "last", e, e.type))
+
+
+def _aggregate(call: tree.FunctionCall, scope: Scope, columns: _Columns) -> tuple[Expr, Expr]:
+    """An aggregate as written, over the stream, and as computed from stored columns."""
+    key = str(call)
+    for a in call.args:
+        if not isinstance(a, tree.Variable):
+            raise SiddhiBindError(f"'{key}' in an aggregation takes an attribute, not an expression", a.span,
+                                  hint="Compute it in a query before, and aggregate that query's output.")  # fmt: skip
+    args = bind_arguments(call, _plain_scope(scope))
+    result = resolve(INCREMENTAL[key], args, call.span, "aggregator")
+    assert result is not None
+    written = Agg(result, key, args, span=call.span)
+    count = BaseColumn("AGG_COUNT", "count", None, Type.LONG)
+    arg = args[0] if args else None
+    name = arg.name if isinstance(arg, Ref) else ""
+    match key:
+        case "count":
+            return written, columns.need(count)
+        case "sum":
+            return written, columns.need(BaseColumn(f"AGG_SUM_{name}", "sum", arg, result))
+        case "avg":
+            assert arg is not None
+            total = Type.LONG if arg.type in (Type.INT, Type.LONG) else Type.DOUBLE
+            sum_ = columns.need(BaseColumn(f"AGG_SUM_{name}", "sum", arg, total))
+            number = columns.need(BaseColumn(f"AGG_COUNT_{name}", "count", arg, Type.LONG))
+            return written, Arith(Type.DOUBLE, "/", sum_, number, span=call.span)
+        case "distinctCount":
+            set_ = columns.need(BaseColumn(f"AGG_SET_{name}", "set", arg, Type.OBJECT))
+            return written, Call(Type.LONG, "sizeOfSet", (set_,), span=call.span)
+        case "min":
+            return written, columns.need(BaseColumn(f"AGG_MIN_{name}", "min", arg, result))
+        case "max":
+            return written, columns.need(BaseColumn(f"AGG_MAX_{name}", "max", arg, result))
+    raise KeyError(key)
+
+
+def _durations(d: tree.AggregationDefinition) -> tuple[AggDuration, ...]:
+    for name in d.durations:
+        if name == "week":
+            raise SiddhiBindError("an aggregation cannot be kept per week", d.span,
+                                  hint="Use sec, min, hour, day, month or year.", kind="SiddhiParserException")  # fmt: skip
+    places = [DURATIONS.index(x) for x in d.durations if x != "week"]
+    if d.is_range:
+        low, high = places
+        if low >= high:
+            raise SiddhiBindError(f"the range {d.durations[0]} ... {d.durations[1]} must go up", d.span,
+                                  hint=f"Write {d.durations[1]} ... {d.durations[0]}.")  # fmt: skip
+        return DURATIONS[low : high + 1]
+    return tuple(DURATIONS[i] for i in sorted(set(places)))
+
+
+def _partitioned(d: tree.AggregationDefinition, symbols: Symbols) -> bool:
+    """Whether rows carry SHARD_ID. `@PartitionById(enable='false')` overrides the property, as the manual says."""
+    a = tree.find_annotation(d.annotations, "PartitionById")
+    if a is not None:
+        on = (a.get("enable") or "true").lower() == "true"
+    else:
+        on = symbols.properties.get("partitionById", "false").lower() == "true"
+    if on and not symbols.properties.get("shardId"):
+        raise SiddhiBindError(
+            f"aggregation '{d.id}' is partitioned by id, and the node has no 'shardId'", a.span if a is not None else d.span,
+            hint="Give the node a property shardId, unique among the nodes.",
+        )  # fmt: skip
+    return on
+
+
+# Least retention per duration that Siddhi accepts, in ms (`IncrementalDataPurger`).
+_LEAST = {
+    "sec": 120_000, "min": 7_200_000, "hours": 90_000_000, "days": 32 * 86_400_000, "months": 13 * 2_592_000_000, "years": 0,
+}  # fmt: skip
+
+
+def _check_annotations(d: tree.AggregationDefinition) -> None:
+    key = tree.find_annotation(d.annotations, "PrimaryKey")
+    if key is not None:
+        raise SiddhiBindError(
+            "the tables of an aggregation have a key of their own, @PrimaryKey cannot change it", key.span
+        )
+    check_store(d.annotations)
+    persisted = tree.find_annotation(d.annotations, "persistedAggregation")
+    if persisted is not None and (persisted.get("enable") or "true").lower() == "true":
+        for a in d.select.attributes:
+            if isinstance(a.expression, tree.FunctionCall) and a.expression.name == "distinctCount":
+                raise SiddhiBindError("a persisted aggregation cannot keep distinctCount", a.span)
+    purge = tree.find_annotation(d.annotations, "purge")
+    if purge is not None:
+        _check_purge(purge)
+
+
+def _check_purge(a: tree.Annotation) -> None:
+    enable = a.get("enable")
+    if enable is not None and enable.lower() not in ("true", "false"):
+        raise SiddhiBindError(f"'enable' of @purge is 'true' or 'false', found '{enable}'", a.span)
+    if (interval := a.get("interval")) is not None:
+        parse_time(interval, a.span, "interval")
+    for nested in a.nested:
+        if nested.name.lower() != "retentionperiod":
+            continue
+        for e in nested.elements:
+            if e.key is None or e.value.strip().lower() == "all":
+                continue
+            kept = parse_time(e.value, e.span, e.key)
+            least = _LEAST.get(e.key.lower())
+            if least is None:
+                raise SiddhiBindError(
+                    f"@retentionPeriod knows no '{e.key}'", e.span, hint=f"It takes {', '.join(_LEAST)}."
+                )
+            if kept < least:
+                raise SiddhiBindError(f"'{e.key}' must be kept for {least} ms at least, found {kept} ms", e.span)

@@ -1,0 +1,234 @@
+"""Definitions and app annotations (Siddhi's `SiddhiAppParser`, `DefinitionParserHelper`)."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from ...errors import SiddhiBindError, Span, did_you_mean
+from ...lang import tree
+from ...types import Attribute, Schema, Type
+from ..nodes import FunctionDef, Source, StreamDef, TableDef, TriggerDef, WindowDef
+from ..signatures.rules import cron_problem
+from .inputs import bind_window
+from .scope import Entry, Scope
+from .symbols import Symbols
+from .times import parse_time
+
+# Extension types by their kind: what runs here or is known to WSO2. Others are misspelt.
+SOURCES = frozenset(
+    {"inMemory", "http", "http-request", "http-response", "http-call-response", "http-service", "http-service-request",
+     "sse", "kafka", "kafkaMultiDC", "tcp", "file", "fileeventlistener", "email", "jms", "mqtt", "rabbitmq", "nats", "websocket",
+     "cdc", "prometheus", "grpc", "grpc-call-response", "grpc-service", "grpc-service-request", "s3", "gcs", "googlepubsub",
+     "azureservicebus", "twitter", "sqs", "hl7", "wso2event", "activemq"}
+)  # fmt: skip
+SINKS = frozenset(
+    {"inMemory", "log", "http", "http-request", "http-response", "http-call", "http-service-response", "sse", "kafka",
+     "kafkaMultiDC", "kafka-replay-request", "tcp", "file", "email", "jms", "mqtt", "rabbitmq", "nats", "websocket",
+     "prometheus", "grpc", "grpc-call", "grpc-service-response", "s3", "gcs", "google-cloud-storage", "googlepubsub", "rdbms",
+     "slack", "sqs", "sns", "hl7", "wso2event", "opensearch", "elasticsearch", "activemq"}
+)  # fmt: skip
+STORES = frozenset(
+    {"rdbms", "inMemory", "mongodb", "hbase", "cassandra", "solr", "elasticsearch", "opensearch", "redis"}
+)
+SCRIPTS = frozenset({"javascript", "js", "r", "scala"})
+
+_ACTIONS = ("LOG", "STREAM", "STORE")
+
+
+def bind_app_annotations(annotations: tuple[tree.Annotation, ...]) -> str | None:
+    """Checks the `@app:` annotations; the app's name, if they give one."""
+    name = None
+    for a in annotations:
+        key = a.name.lower()
+        if key == "name":
+            name = a.get(None) or a.get("name")
+        elif key == "async":
+            raise SiddhiBindError("@async belongs to streams, not to the app", a.span,
+                                  hint="Write @async(...) before 'define stream'.")  # fmt: skip
+        elif key == "playback":
+            _playback(a)
+    return name
+
+
+def _playback(a: tree.Annotation) -> None:
+    keys = {e.key.lower(): e for e in a.elements if e.key is not None}
+    for key, element in keys.items():
+        if key not in ("idle.time", "increment"):
+            raise SiddhiBindError(f"@app:playback knows no '{element.key}'", element.span,
+                                  hint="It takes idle.time and increment.", kind="SiddhiAppValidationException")  # fmt: skip
+        parse_time(element.value, element.span, key)
+    if len(keys) == 1:
+        missing = "increment" if "idle.time" in keys else "idle.time"
+        raise SiddhiBindError(f"@app:playback lacks '{missing}'", a.span, hint="Give both idle.time and increment, or neither.",
+                              kind="SiddhiAppValidationException")  # fmt: skip
+
+
+def bind_definition(d: tree.Definition, symbols: Symbols) -> None:
+    """Adds one definition other than an aggregation to `symbols`."""
+    match d:
+        case tree.StreamDefinition():
+            _stream(d, symbols)
+        case tree.TableDefinition():
+            _table(d, symbols)
+        case tree.WindowDefinition():
+            _window(d, symbols)
+        case tree.TriggerDefinition():
+            _trigger(d, symbols)
+        case tree.FunctionDefinition():
+            _function(d, symbols)
+
+
+def _schema(attributes: tuple[tree.AttributeDefinition, ...]) -> Schema:
+    seen: dict[str, Type] = {}
+    for a in attributes:
+        if a.name in seen:
+            raise SiddhiBindError(f"attribute '{a.name}' is defined twice", a.span, kind="SiddhiParserException")
+        seen[a.name] = a.type
+    return Schema(tuple(Attribute(n, t) for n, t in seen.items()))
+
+
+def _claim(id_: str, what: str, symbols: Symbols, span: Span) -> None:
+    """Raises SiddhiBindError where something is called `id_` already."""
+    found = symbols.find(id_)
+    if found is not None:
+        kind = "trigger" if id_ in symbols.triggers else found.kind
+        raise SiddhiBindError(
+            f"{what} '{id_}' cannot be defined: there is a {kind} '{id_}'", span, hint="Rename one of them.",
+            kind="DuplicateDefinitionException",
+        )  # fmt: skip
+
+
+def _stream(d: tree.StreamDefinition, symbols: Symbols) -> None:
+    schema = _schema(d.attributes)
+    before = symbols.streams.get(d.id.id)
+    if before is not None and before.kind == "defined" and before.source.schema == schema:
+        return
+    _claim(d.id.id, "stream", symbols, d.span)
+    for a in d.annotations:
+        _transport(a, schema)
+    on_error = _on_error(d)
+    symbols.streams[d.id.id] = StreamDef(Source("stream", d.id.id, schema), "defined", on_error, d.annotations)
+    if on_error == "STREAM":
+        fault = f"!{d.id.id}"
+        widened = Schema((*schema.attributes, Attribute("_error", Type.OBJECT)))
+        symbols.streams[fault] = StreamDef(Source("stream", fault, widened), "fault")
+
+
+def _on_error(d: tree.StreamDefinition) -> Literal["LOG", "STREAM", "STORE"] | None:
+    a = tree.find_annotation(d.annotations, "onerror")
+    if a is None:
+        return None
+    action = (a.get("action") or "LOG").upper()
+    if action not in _ACTIONS:
+        raise SiddhiBindError(
+            f"@OnError knows no action '{a.get('action')}'", a.span, hint="Expected LOG, STREAM or STORE."
+        )
+    return cast(Literal["LOG", "STREAM", "STORE"], action)
+
+
+def _transport(a: tree.Annotation, schema: Schema) -> None:
+    """@source and @sink: the type must be one that exists, and attributes that it names must be the stream's."""
+    kinds = {"source": SOURCES, "sink": SINKS}.get(a.name.lower())
+    if kinds is None:
+        return
+    type_ = a.get("type")
+    if type_ is None:
+        if a.get("ref") is None:
+            raise SiddhiBindError(f"@{a.name} lacks 'type'", a.span, hint=f"Write @{a.name}(type='inMemory', ...).")
+    else:
+        _known_type(a.name.lower(), type_, kinds, a)
+
+
+def _known_type(what: str, type_: str, kinds: frozenset[str], a: tree.Annotation) -> None:
+    if type_.lower() not in {k.lower() for k in kinds}:
+        element = next((e for e in a.elements if e.key is not None and e.key.lower() == "type"), None)
+        raise SiddhiBindError(
+            f"unknown {what} type '{type_}'", element.span if element is not None else a.span,
+            hint=did_you_mean(type_, kinds), kind="ExtensionNotFoundException",
+        )  # fmt: skip
+
+
+def check_store(annotations: tuple[tree.Annotation, ...]) -> None:
+    """@store of a table or aggregation: the type must be one that exists."""
+    a = tree.find_annotation(annotations, "store")
+    if a is not None and (type_ := a.get("type")) is not None:
+        _known_type("store", type_, STORES, a)
+
+
+def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
+    schema = _schema(d.attributes)
+    _claim(d.id.id, "table", symbols, d.span)
+    check_store(d.annotations)
+    keys: tuple[int, ...] | None = None
+    indexes: list[int] = []
+    for a in d.annotations:
+        match a.name.lower():
+            case "primarykey":
+                if keys is not None:
+                    raise SiddhiBindError(
+                        f"table '{d.id.id}' has two @PrimaryKey", a.span,
+                        hint="A key of several attributes is one annotation: @PrimaryKey('a', 'b').",
+                        kind="DuplicateAnnotationException",
+                    )  # fmt: skip
+                keys = _attributes(a, schema, d.id.id)
+            case "index":
+                if len(a.elements) > 1:
+                    raise SiddhiBindError(
+                        "@Index takes one attribute", a.span, hint="Write one @Index for each attribute.",
+                        kind="SiddhiAppValidationException",
+                    )  # fmt: skip
+                indexes.extend(_attributes(a, schema, d.id.id))
+            case "indexby":
+                raise SiddhiBindError("@IndexBy is not supported any more", a.span, hint="Write @PrimaryKey or @Index.")
+    source = Source("table", d.id.id, schema)
+    symbols.tables[d.id.id] = TableDef(source, keys or (), tuple(indexes), d.annotations)
+
+
+def _attributes(a: tree.Annotation, schema: Schema, table: str) -> tuple[int, ...]:
+    out = []
+    for e in a.elements:
+        at = schema.find(e.value.strip())
+        if at is None:
+            hint = did_you_mean(e.value, schema.names) or f"It has {', '.join(schema.names)}."
+            raise SiddhiBindError(f"table '{table}' has no attribute '{e.value}'", e.span, hint=hint,
+                                  kind="AttributeNotExistException")  # fmt: skip
+        out.append(at)
+    if not out:
+        raise SiddhiBindError(f"@{a.name} names no attribute", a.span, kind="SiddhiAppValidationException")
+    return tuple(out)
+
+
+def _window(d: tree.WindowDefinition, symbols: Symbols) -> None:
+    schema = _schema(d.attributes)
+    _claim(d.id.id, "window", symbols, d.span)
+    source = Source("window", d.id.id, schema)
+    scope = Scope(symbols, (Entry(0, d.id.id, schema, what="window"),), "a window", bare="first")
+    step = bind_window(d.window, d.window.span, scope)
+    symbols.windows[d.id.id] = WindowDef(source, step, d.output or "all", d.annotations)
+
+
+def _trigger(d: tree.TriggerDefinition, symbols: Symbols) -> None:
+    _claim(d.id, "trigger", symbols, d.span)
+    if d.every is not None:
+        trigger = TriggerDef(d.id, every=d.every.millis)
+    elif (d.at or "").strip().lower() == "start":
+        trigger = TriggerDef(d.id, start=True)
+    else:
+        problem = cron_problem(d.at or "")
+        if problem is not None:
+            raise SiddhiBindError(problem, d.span, hint="Write 'start', every 5 sec, or a cron text of six fields.")
+        trigger = TriggerDef(d.id, cron=d.at)
+    symbols.triggers[d.id] = trigger
+    schema = Schema.of(("triggered_time", Type.LONG))
+    symbols.streams[d.id] = StreamDef(Source("stream", d.id, schema), "trigger", None, d.annotations)
+
+
+def _function(d: tree.FunctionDefinition, symbols: Symbols) -> None:
+    if d.id in symbols.functions:
+        raise SiddhiBindError(f"function '{d.id}' is defined twice", d.span, kind="DuplicateDefinitionException")
+    if d.language.lower() not in SCRIPTS:
+        raise SiddhiBindError(
+            f"unknown script language '{d.language}'", d.span, hint=did_you_mean(d.language, SCRIPTS) or "Known: javascript, r.",
+            kind="ExtensionNotFoundException",
+        )  # fmt: skip
+    symbols.functions[d.id] = FunctionDef(d.id, d.language, d.returns, d.body)

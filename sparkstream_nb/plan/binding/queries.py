@@ -1,0 +1,175 @@
+"""Queries and partitions (Siddhi's `QueryParser`, `PartitionParser`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ...errors import SiddhiBindError
+from ...lang import tree
+from ..nodes import (
+    Input,
+    Insert,
+    Partition,
+    Purge,
+    Query,
+    RangeKey,
+    Rate,
+    Safety,
+    Source,
+    StreamInput,
+    ValueKey,
+)
+from .expressions import bind_condition, bind_expression
+from .inputs import Place, bind_join, bind_stream
+from .outputs import bind_output, output_id
+from .scope import Entry, Scope
+from .selection import Selecting, bind_selection
+from .states import bind_states
+from .symbols import Symbols
+from .times import parse_time
+
+# Replaced by `plan.safety` once all queries are known.
+UNKNOWN = Safety("node-dependent", "not looked at yet")
+
+
+@dataclass
+class Names:
+    """Names of queries and partitions, unique in the app; defaults count positions."""
+
+    taken: dict[str, tree.Node] = field(default_factory=dict)
+    queries: int = 0
+    partitions: int = 0
+
+    @staticmethod
+    def of(elements: tuple[tree.Query | tree.Partition, ...]) -> Names:
+        """The names given in the text. Raises SiddhiBindError where two are the same."""
+        names = Names()
+        for element in _elements(elements):
+            annotation = tree.find_annotation(element.annotations, "info")
+            name = annotation.get("name") if annotation is not None else None
+            if annotation is None or name is None:
+                continue
+            if name in names.taken:
+                raise SiddhiBindError(
+                    f"two queries are called '{name}'", annotation.span, hint="Give each a name of its own.",
+                    kind="SiddhiAppValidationException",
+                )  # fmt: skip
+            names.taken[name] = element
+        return names
+
+    def query(self, q: tree.Query) -> tuple[str, bool]:
+        """The query's name, and whether the text gave it."""
+        self.queries += 1
+        annotation = tree.find_annotation(q.annotations, "info")
+        given = annotation.get("name") if annotation is not None else None
+        if given is not None:
+            return given, True
+        name = f"query{self.queries}"
+        while name in self.taken:
+            name += "_"
+        self.taken[name] = q
+        return name, False
+
+
+def _elements(elements: tuple[tree.Query | tree.Partition, ...]) -> Iterator[tree.Query | tree.Partition]:
+    for element in elements:
+        yield element
+        if isinstance(element, tree.Partition):
+            yield from element.queries
+
+
+def bind_query(q: tree.Query, place: Place, names: Names) -> Query:
+    """One query; what it inserts into is defined by it where nothing else did."""
+    name, named = names.query(q)
+    rate = _rate(q.rate)
+    default: tree.EventType = "all" if rate is not None and rate.kind == "snapshot" else "current"
+    if rate is not None and rate.kind == "snapshot" and (q.output.event_type or default) != "all":
+        raise SiddhiBindError(
+            f"'output snapshot' sends all events, '{q.output.event_type} events' cannot be chosen", q.output.span,
+            hint="Write 'insert into' or 'insert all events into'.",
+        )  # fmt: skip
+    input_, entries = _input(q.input, place)
+    several = not isinstance(input_, StreamInput)
+    scope = Scope(place.symbols, entries, "a query", bare="all" if several else "first")
+    selecting = Selecting(scope, output_id(q.output, place), several)
+    select = bind_selection(q.select, selecting, q.output.span)
+    output = bind_output(q.output, select, place, default)
+    return Query(name, named, input_, select, rate, output, UNKNOWN, q.annotations, span=q.span)
+
+
+def _input(i: tree.QueryInput, place: Place) -> tuple[Input, tuple[Entry, ...]]:
+    match i:
+        case tree.StandardStream():
+            bound = bind_stream(i, place)
+            return bound, (Entry(0, str(i.source), bound.schema, what=bound.source.kind),)
+        case tree.JoinStream():
+            return bind_join(i, place)
+        case tree.StateStream():
+            return bind_states(i, place)
+        case tree.AnonymousStream():
+            raise SiddhiBindError(
+                "a query cannot read a query",
+                i.span,
+                hint="Let the inner query insert into a stream, and read that stream.",
+            )
+    raise TypeError(type(i))
+
+
+def _rate(r: tree.OutputRate | None) -> Rate | None:
+    if r is None:
+        return None
+    unit: Literal["events", "time"] = "events" if r.events is not None else "time"
+    every = r.events if r.events is not None else r.time.millis if r.time is not None else 0
+    return Rate(r.kind, unit, every)
+
+
+# ------------------------------------------------------------------------------------------------------ partitions
+
+
+def bind_partition(p: tree.Partition, symbols: Symbols, names: Names) -> Partition:
+    """A partition: its keys, then its queries, with inner streams of its own."""
+    id_ = f"partition{names.partitions}"
+    names.partitions += 1
+    keys = tuple(_key(k, symbols) for k in p.keys)
+    purge = _purge(p)
+    place = Place(symbols, id_)
+    queries = tuple(bind_query(q, place, names) for q in p.queries)
+    inner: dict[str, Source] = {}
+    for q in queries:
+        if isinstance(q.output, Insert) and q.output.target.id.startswith(id_ + "#"):
+            inner.setdefault(q.output.target.id, q.output.target)
+    return Partition(id_, keys, queries, tuple(inner.values()), purge, UNKNOWN, span=p.span)
+
+
+def _key(k: tree.ValuePartition | tree.RangePartition, symbols: Symbols) -> ValueKey | RangeKey:
+    found = symbols.find(k.stream)
+    if found is None or found.kind in ("table", "aggregation"):
+        if found is not None:
+            raise SiddhiBindError(f"'{k.stream}' is a {found.kind}, a partition is over streams", k.span)
+        raise symbols.undefined(tree.SourceName(k.stream, span=k.span), None, k.span)
+    scope = Scope(symbols, (Entry(0, found.id, found.schema, what=found.kind),), "a partition's key", bare="first")
+    if isinstance(k, tree.ValuePartition):
+        return ValueKey(found.id, bind_expression(k.expression, scope))
+    return RangeKey(found.id, tuple((bind_condition(c, scope, "a range"), name) for c, name in k.ranges))
+
+
+def _purge(p: tree.Partition) -> Purge | None:
+    annotation = tree.find_annotation(p.annotations, "purge")
+    if annotation is None:
+        return None
+    enable = _needed(annotation, "enable")
+    if enable.lower() not in ("true", "false"):
+        raise SiddhiBindError(f"'enable' of @purge is 'true' or 'false', found '{enable}'", annotation.span)
+    idle = parse_time(_needed(annotation, "idle.period"), annotation.span, "idle.period")
+    interval = annotation.get("interval")
+    every = parse_time(interval, annotation.span, "interval") if interval is not None else 300_000
+    return Purge(every, idle) if enable.lower() == "true" else None
+
+
+def _needed(annotation: tree.Annotation, key: str) -> str:
+    value = annotation.get(key)
+    if value is None:
+        raise SiddhiBindError(f"@{annotation.name} lacks '{key}'", annotation.span)
+    return value

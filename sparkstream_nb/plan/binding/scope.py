@@ -1,0 +1,187 @@
+"""What an attribute name means at a place of a query.
+
+The rules are those of Siddhi's `ExpressionParser.parseVariable`: with one input a bare name is its attribute; with
+several it must be in exactly one of them; in the filter of a pattern's state it is that state's own; in `having` and
+`order by` it is an output attribute first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ...errors import SiddhiBindError, Span, did_you_mean
+from ...lang import tree
+from ...types import Schema, Type
+from ..nodes import OUTPUT, TABLE, EventRef, Expr, Ref
+from .symbols import Symbols
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An event that expressions may name: by `name` (a reference, else the source's id), or by nothing at all."""
+
+    slot: int
+    name: str | None
+    schema: Schema
+    counted: bool = False
+    what: str = "stream"
+
+
+Bare = Literal["first", "all"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The events in sight, and how bare names are looked up.
+
+    `bare`: "first" looks only in the first entry, "all" in each and wants one. `own` is the slot of the state whose
+    filter is being bound. `lists`: a counted state's attribute without index is the list of all its events.
+    `aggregators` tells whether aggregators may stand here; `place` names the place for messages.
+    `later` are references that stand further on in a pattern.
+    """
+
+    symbols: Symbols
+    entries: tuple[Entry, ...]
+    place: str
+    bare: Bare = "all"
+    own: int | None = None
+    lists: bool = False
+    aggregators: bool = False
+    later: tuple[str, ...] = ()
+    tables: bool = True
+
+    def with_table(self, table: str, schema: Schema) -> Scope:
+        """This scope within `... in table`: bare names mean what they did, and `table.x` its row."""
+        return replace(self, entries=(*self.entries, Entry(TABLE, table, schema, what="table")), aggregators=False)
+
+    def variable(self, v: tree.Variable) -> Expr:
+        """What `v` means. Raises SiddhiBindError where it means nothing, or two things."""
+        if v.inner_name is not None:
+            raise SiddhiBindError(f"'#{v.inner_name}' cannot be used in an attribute's name", v.span)
+        if v.source is None:
+            return self._bare(v)
+        entry = self._named(v.source, v.span, f" for attribute '{v.name}'")
+        at = entry.schema.find(v.name)
+        if at is None:
+            raise self._missing(v.name, entry, v.span)
+        return self._ref(entry, at, v.index, v.span, qualified=True)
+
+    def event(self, source: tree.SourceName, index: tree.EventIndex | None, span: Span) -> Expr:
+        """What `e1` or `e1[last]` of `... is null` means: an event, or an attribute of that name."""
+        if not (source.inner or source.fault):
+            entry = self._find(source.id)
+            if entry is None or (index is None and self._attribute(source.id) is not None):
+                return self.variable(tree.Variable(source.id, index=index, span=span))
+        entry = self._named(source, span, "")
+        self._check_index(entry, index, span)
+        return EventRef(Type.OBJECT, entry.slot, index, span=span)
+
+    def all_attributes(self, span: Span) -> list[Ref]:
+        """The attributes of all entries, for `*`. Raises SiddhiBindError where two have one name."""
+        out: list[Ref] = []
+        seen: dict[str, Entry] = {}
+        for entry in self.entries:
+            if entry.slot < 0:
+                continue
+            for i, a in enumerate(entry.schema):
+                if a.name in seen:
+                    raise SiddhiBindError(
+                        f"'*' would give two attributes '{a.name}', of '{seen[a.name].name}' and '{entry.name}'", span,
+                        hint="Name the attributes, each with 'as'.", kind="DuplicateAttributeException",
+                    )  # fmt: skip
+                seen[a.name] = entry
+                ref = self._ref(entry, i, None, span, qualified=False)
+                assert isinstance(ref, Ref)
+                out.append(ref)
+        return out
+
+    # ------------------------------------------------------------------------------------------------------ lookups
+
+    def _find(self, name: str) -> Entry | None:
+        return next((e for e in self.entries if e.name == name), None)
+
+    def _attribute(self, name: str) -> tuple[Entry, int] | None:
+        """The first entry with an attribute `name`, among those that bare names see."""
+        for entry in self._visible():
+            at = entry.schema.find(name)
+            if at is not None:
+                return entry, at
+        return None
+
+    def _visible(self) -> tuple[Entry, ...]:
+        if self.own is not None:
+            return tuple(e for e in self.entries if e.slot == self.own)
+        return self.entries[:1] if self.bare == "first" else tuple(e for e in self.entries if e.slot != TABLE)
+
+    def _bare(self, v: tree.Variable) -> Expr:
+        visible = self._visible()
+        having = bool(visible) and visible[0].slot == OUTPUT
+        hits = [(e, at) for e in visible if (at := e.schema.find(v.name)) is not None]
+        if having and hits and hits[0][0].slot == OUTPUT:
+            hits = hits[:1]
+        if len(hits) > 1:
+            (one, _), (two, _) = hits[:2]
+            raise SiddhiBindError(
+                f"attribute '{v.name}' is in both '{one.name}' and '{two.name}'", v.span,
+                hint=f"Write '{one.name}.{v.name}' or '{two.name}.{v.name}'.", kind="SiddhiAppValidationException",
+            )  # fmt: skip
+        if hits:
+            entry, at = hits[0]
+            return self._ref(entry, at, v.index, v.span, qualified=False)
+        entry_named = self._find(v.name)
+        if entry_named is not None and entry_named.slot >= 0 and len(self.entries) > 1:
+            self._check_index(entry_named, v.index, v.span)
+            return EventRef(Type.OBJECT, entry_named.slot, v.index, span=v.span)
+        if len(visible) == 1:
+            raise self._missing(v.name, visible[0], v.span)
+        names = [a.name for e in visible for a in e.schema]
+        raise SiddhiBindError(
+            f"no input of the query has an attribute '{v.name}'", v.span, hint=did_you_mean(v.name, names) or _known(names),
+            kind="SiddhiAppValidationException",
+        )  # fmt: skip
+
+    def _named(self, source: tree.SourceName, span: Span, what_for: str) -> Entry:
+        entry = self._find(str(source))
+        if entry is not None:
+            return entry
+        names = [e.name for e in self.entries if e.name]
+        if source.id in self.later:
+            raise SiddhiBindError(
+                f"'{source}' comes later in the pattern, so its event is not known here", span,
+                hint=f"Compare them in the filter of '{source}'.",
+            )  # fmt: skip
+        several = len(self.entries) > 1
+        raise SiddhiBindError(
+            f"'{source}' is not an input of this query{what_for}", span,
+            hint=did_you_mean(str(source), names) or (f"Known here: {', '.join(names)}." if names else None),
+            kind="SiddhiAppValidationException" if several else "SiddhiAppCreationException",
+        )  # fmt: skip
+
+    def _missing(self, name: str, entry: Entry, span: Span) -> SiddhiBindError:
+        where = "the query's output" if entry.slot == OUTPUT else f"{entry.what} '{entry.name}'"
+        hint = did_you_mean(name, entry.schema.names) or _known(entry.schema.names)
+        if entry.slot == OUTPUT and self.place in ("having", "order by"):
+            hint = f"{self.place.capitalize()} sees what was selected. {hint}"
+        if name.lower() == "null":
+            hint = "There is no null literal: write 'x is null'."
+        return SiddhiBindError(f"{where} has no attribute '{name}'", span, hint=hint, kind="AttributeNotExistException")
+
+    def _check_index(self, entry: Entry, index: tree.EventIndex | None, span: Span) -> None:
+        if index is not None and entry.slot < 0:
+            raise SiddhiBindError("only events of a pattern can be indexed", span)
+
+    def _ref(self, entry: Entry, at: int, index: tree.EventIndex | None, span: Span, *, qualified: bool) -> Expr:
+        self._check_index(entry, index, span)
+        attribute = entry.schema[at]
+        type_ = attribute.type
+        if entry.counted and index is None and entry.slot != self.own:
+            if self.lists and qualified:
+                type_ = Type.OBJECT
+            else:
+                index = tree.EventIndex(0)
+        return Ref(type_, entry.slot, at, attribute.name, index, span=span)
+
+
+def _known(names: tuple[str, ...] | list[str]) -> str | None:
+    return f"Known here: {', '.join(dict.fromkeys(names))}." if names else None

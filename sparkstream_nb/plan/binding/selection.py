@@ -1,0 +1,119 @@
+"""The select clause: items, group by, having, order by, limit, offset (Siddhi's `SelectorParser`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...errors import SiddhiBindError, Span, did_you_mean
+from ...lang import tree
+from ...types import Schema, Type
+from ..nodes import OUTPUT, Agg, Expr, OrderItem, OutputItem, Select, walk
+from .expressions import bind_condition, bind_expression
+from .scope import Bare, Entry, Scope
+
+
+@dataclass(frozen=True)
+class Selecting:
+    """What a select sees: `scope` for items and group by; `output` is the id of what the query writes.
+
+    `several`: the query has several inputs, whose attributes `having` may name too.
+    """
+
+    scope: Scope
+    output: str
+    several: bool
+
+
+def bind_selection(selection: tree.Selection, selecting: Selecting, span: Span) -> Select:
+    """The select of a query or retrieval. `span` is where `select *` is blamed when nothing else is there to blame."""
+    items = _items(selection, selecting.scope, span)
+    group_by = _group_by(selection, selecting.scope)
+    schema = Schema.of(*((i.name, i.expr.type) for i in items))
+    having = None
+    if selection.having is not None:
+        having = bind_condition(selection.having, _having_scope(selecting, schema), "'having'")
+    order_by = tuple(_order(o, items, schema, selecting) for o in selection.order_by)
+    return Select(
+        items, group_by, having, order_by, _count("limit", selection.limit), _count("offset", selection.offset)
+    )
+
+
+def _items(selection: tree.Selection, scope: Scope, span: Span) -> tuple[OutputItem, ...]:
+    if not selection.attributes:
+        star = selection.span if selection.star else span
+        return tuple(OutputItem(ref.name, ref) for ref in scope.all_attributes(star))
+    seeing = replace(scope, aggregators=True, lists=True, place="the select")
+    items: list[OutputItem] = []
+    for a in selection.attributes:
+        if a.name is not None:
+            name = a.name
+        elif isinstance(a.expression, tree.Variable):
+            name = a.expression.name
+        else:
+            raise SiddhiBindError("an expression in a select needs a name", a.span, hint="Add 'as name'.")
+        if any(i.name == name for i in items):
+            raise SiddhiBindError(
+                f"the select has two attributes '{name}'", a.span, hint="Name one of them otherwise with 'as'.",
+                kind="DuplicateAttributeException",
+            )  # fmt: skip
+        expr = bind_expression(a.expression, seeing)
+        _no_nested_aggregates(expr)
+        items.append(OutputItem(name, expr))
+    return tuple(items)
+
+
+def _no_nested_aggregates(e: Expr) -> None:
+    for agg in walk(e):
+        if isinstance(agg, Agg):
+            for inner in agg.args:
+                for deep in walk(inner):
+                    if isinstance(deep, Agg):
+                        raise SiddhiBindError(
+                            f"aggregator '{deep.function}' inside of aggregator '{agg.function}'", deep.span
+                        )
+
+
+def _group_by(selection: tree.Selection, scope: Scope) -> tuple[Expr, ...]:
+    seeing = replace(scope, place="group by")
+    return tuple(seeing.variable(v) for v in selection.group_by)
+
+
+def _having_scope(selecting: Selecting, schema: Schema) -> Scope:
+    output = Entry(OUTPUT, selecting.output, schema, what="output")
+    inputs = selecting.scope.entries if selecting.several else ()
+    bare: Bare = "all" if selecting.several else "first"
+    return replace(
+        selecting.scope, entries=(output, *inputs), bare=bare, aggregators=True, lists=True, place="having", own=None
+    )
+
+
+def _order(o: tree.OrderBy, items: tuple[OutputItem, ...], schema: Schema, selecting: Selecting) -> OrderItem:
+    """An attribute of the output; qualified by an input it means the output attribute that is just that."""
+    v = o.attribute
+    if v.source is not None and v.source.id != selecting.output:
+        wanted = replace(selecting.scope, lists=True).variable(v)
+        for i, item in enumerate(items):
+            if item.expr == wanted:
+                return OrderItem(i, o.descending)
+        raise SiddhiBindError(f"'{v.source}.{v.name}' is not selected, so the output cannot be ordered by it", v.span)
+    at = schema.find(v.name)
+    if at is None:
+        hint = did_you_mean(v.name, schema.names) or f"Selected here: {', '.join(schema.names)}."
+        raise SiddhiBindError(
+            f"the query's output has no attribute '{v.name}'", v.span, hint=f"Order by sees what was selected. {hint}",
+            kind="AttributeNotExistException",
+        )  # fmt: skip
+    return OrderItem(at, o.descending)
+
+
+def _count(what: str, e: tree.Expression | None) -> int | None:
+    if e is None:
+        return None
+    if not isinstance(e, tree.Constant) or e.type not in (Type.INT, Type.LONG):
+        raise SiddhiBindError(
+            f"'{what}' takes an int or long constant", e.span, kind="UnsupportedAttributeTypeException"
+        )
+    assert isinstance(e.value, int)
+    if e.value < 0:
+        raise SiddhiBindError(f"'{what}' cannot be negative, found {e.value}", e.span)
+    return e.value

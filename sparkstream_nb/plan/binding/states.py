@@ -1,0 +1,108 @@
+"""Patterns and sequences: states, slots, filters (Siddhi's `StateInputStreamParser`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ...errors import SiddhiBindError
+from ...lang import tree
+from ..nodes import (
+    AbsentState,
+    CountState,
+    EveryState,
+    LogicalState,
+    NextState,
+    Slot,
+    State,
+    StateInput,
+    StreamState,
+)
+from .inputs import Place, bind_handlers
+from .scope import Entry, Scope
+
+
+@dataclass
+class _Binder:
+    """Walks the states. Slots are numbered in the order of the text; `known` holds the entries in the order in which
+    Siddhi makes them: of `A and B` it makes B first, so A's filter may name B and not the other way round."""
+
+    place: Place
+    slots: dict[int, Slot] = field(default_factory=dict)
+    known: list[Entry] = field(default_factory=list)
+    numbers: dict[int, int] = field(default_factory=dict)
+    refs: list[str] = field(default_factory=list)
+
+    def state(self, s: tree.StateElement) -> State:
+        match s:
+            case tree.StreamState():
+                return self.stream(s, counted=False)
+            case tree.CountState():
+                if s.most != tree.UNBOUNDED and s.most < s.least:
+                    raise SiddhiBindError(f"a count of <{s.least}:{s.most}> can never be met", s.span)
+                return CountState(self.stream(s.state, counted=True), s.least, s.most)
+            case tree.AbsentState():
+                return self.absent(s)
+            case tree.LogicalState():
+                right = self.one(s.right)
+                left = self.one(s.left)
+                return LogicalState(s.op, left, right)
+            case tree.NextState():
+                first = self.state(s.first)
+                return NextState(first, self.state(s.then))
+            case tree.EveryState():
+                return EveryState(self.state(s.state))
+        raise TypeError(type(s))
+
+    def one(self, s: tree.StreamState | tree.AbsentState) -> StreamState | AbsentState:
+        return self.absent(s) if isinstance(s, tree.AbsentState) else self.stream(s, counted=False)
+
+    def absent(self, s: tree.AbsentState) -> AbsentState:
+        return AbsentState(self.stream(s.state, counted=False), s.wait.millis if s.wait is not None else None)
+
+    def stream(self, s: tree.StreamState, *, counted: bool) -> StreamState:
+        symbols = self.place.symbols
+        source = symbols.source(s.source, self.place.partition, s.source.span)
+        if source.kind in ("table", "aggregation"):
+            raise SiddhiBindError(f"'{source.id}' is a {source.kind}: it does not send events", s.source.span)
+        slot = self.numbers[id(s)]
+        name = s.ref or str(s.source)
+        own = Entry(slot, name, source.schema, counted, source.kind)
+        later = tuple(r for r in self.refs if r != s.ref and all(e.name != r for e in self.known))
+        others = [e for e in self.known if e.name != name] + [e for e in self.known if e.name == name]
+        scope = Scope(symbols, (own, *others), "a pattern's filter", own=slot, later=later, tables=False)
+        bound = bind_handlers(source, s.handlers, scope, slot, "pattern")
+        self.known.append(Entry(slot, name, bound.schema, counted, source.kind))
+        self.slots[slot] = Slot(s.ref, source, bound.schema, counted)
+        return StreamState(slot, bound)
+
+
+def _streams(s: tree.StateElement) -> Iterator[tree.StreamState]:
+    match s:
+        case tree.StreamState():
+            yield s
+        case tree.CountState() | tree.AbsentState():
+            yield s.state
+        case tree.LogicalState():
+            yield from _streams(s.left)
+            yield from _streams(s.right)
+        case tree.NextState():
+            yield from _streams(s.first)
+            yield from _streams(s.then)
+        case tree.EveryState():
+            yield from _streams(s.state)
+
+
+def bind_states(stream: tree.StateStream, place: Place) -> tuple[StateInput, tuple[Entry, ...]]:
+    """A pattern or sequence, and the entries that its select sees, in the order in which `*` gives them."""
+    binder = _Binder(place)
+    for number, s in enumerate(_streams(stream.state)):
+        binder.numbers[id(s)] = number
+        if s.ref is not None:
+            if s.ref in binder.refs:
+                raise SiddhiBindError(f"two states of the pattern are called '{s.ref}'", s.span)
+            binder.refs.append(s.ref)
+    state = binder.state(stream.state)
+    slots = tuple(binder.slots[i] for i in range(len(binder.slots)))
+    within = stream.within.millis if stream.within is not None else None
+    return StateInput(stream.kind, state, slots, within), tuple(binder.known)

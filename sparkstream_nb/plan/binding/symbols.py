@@ -1,0 +1,83 @@
+"""What the names of an app mean, as far as it has been read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ...errors import SiddhiBindError, Span, did_you_mean
+from ...lang import tree
+from ..nodes import (
+    AggregationDef,
+    FunctionDef,
+    Source,
+    StreamDef,
+    TableDef,
+    TriggerDef,
+    WindowDef,
+)
+
+
+@dataclass
+class Symbols:
+    """The app's definitions by id, in the order of the text; streams grow as queries define more of them."""
+
+    text: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    streams: dict[str, StreamDef] = field(default_factory=dict)
+    tables: dict[str, TableDef] = field(default_factory=dict)
+    windows: dict[str, WindowDef] = field(default_factory=dict)
+    triggers: dict[str, TriggerDef] = field(default_factory=dict)
+    functions: dict[str, FunctionDef] = field(default_factory=dict)
+    aggregations: dict[str, AggregationDef] = field(default_factory=dict)
+
+    def find(self, id_: str) -> Source | None:
+        """The window, stream, table or aggregation called `id_` (`SingleInputStreamParser` looks in this order)."""
+        for found in (
+            self.windows.get(id_),
+            self.streams.get(id_),
+            self.tables.get(id_),
+            self.aggregations.get(id_),
+        ):
+            if found is not None:
+                return found.source
+        return None
+
+    def ids(self) -> Iterable[str]:
+        """All names that a query can read or write."""
+        yield from self.streams
+        yield from self.tables
+        yield from self.windows
+        yield from self.aggregations
+
+    def source(self, name: tree.SourceName, partition: str | None, span: Span) -> Source:
+        """The source that `name` means in a query of `partition` (None: outside of any).
+
+        Raises SiddhiBindError where there is none.
+        """
+        found = self.find(full_id(name, partition, span))
+        if found is None:
+            raise self.undefined(name, partition, span)
+        return found
+
+    def undefined(self, name: tree.SourceName, partition: str | None, span: Span) -> SiddhiBindError:
+        """The error for reading a source that nothing has defined."""
+        if name.inner:
+            hint = f"A query of the same partition before this one must insert into '{name}'."
+            return SiddhiBindError(f"inner stream '{name}' is not defined", span, hint=hint)
+        if name.fault:
+            hint = f"Write @OnError(action='STREAM') before the definition of stream '{name.id}'."
+            return SiddhiBindError(f"fault stream '{name}' is not defined", span, hint=hint)
+        near = did_you_mean(name.id, (i for i in self.ids() if "#" not in i))
+        return SiddhiBindError(f"no stream, table, window or aggregation '{name}' is defined", span, hint=near)
+
+
+def full_id(name: tree.SourceName, partition: str | None, span: Span) -> str:
+    """The id in the plan: inner streams carry their partition's, fault streams a `!`."""
+    if name.inner:
+        if partition is None:
+            raise SiddhiBindError(
+                f"inner stream '{name}' outside of a partition", span, hint="Inner streams live in partitions only."
+            )
+        return f"{partition}#{name.id}"
+    return f"!{name.id}" if name.fault else name.id

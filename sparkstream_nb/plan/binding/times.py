@@ -1,0 +1,28 @@
+"""Times inside of annotation values, such as `idle.time='100 millisecond'`."""
+
+from __future__ import annotations
+
+import re
+
+from ...errors import SiddhiBindError, Span
+
+_UNITS: tuple[tuple[str, int], ...] = (
+    (r"years?", 31_536_000_000),
+    (r"months?", 2_592_000_000),
+    (r"weeks?", 604_800_000),
+    (r"days?", 86_400_000),
+    (r"hours?", 3_600_000),
+    (r"min(?:ute)?s?", 60_000),
+    (r"sec(?:ond)?s?", 1_000),
+    (r"millisec(?:ond)?s?", 1),
+)
+_TIME = re.compile(r"\s*" + "".join(rf"(?:(\d+)\s*{unit}\b\s*)?" for unit, _ in _UNITS), re.IGNORECASE)
+
+
+def parse_time(text: str, span: Span, what: str) -> int:
+    """Milliseconds of a time written as in a query, `1 min 5 sec`. Raises SiddhiBindError where it is none."""
+    match = _TIME.fullmatch(text)
+    if match is None or not any(match.groups()):
+        raise SiddhiBindError(f"'{text}' is no time for '{what}'", span, hint="Write it as '1 min 30 sec'.",
+                              kind="SiddhiParserException")  # fmt: skip
+    return sum(int(n) * ms for n, (_, ms) in zip(match.groups(), _UNITS, strict=True) if n)

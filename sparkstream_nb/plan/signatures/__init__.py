@@ -1,0 +1,1 @@
+"""The tables of `plan.functions`, one file a kind."""

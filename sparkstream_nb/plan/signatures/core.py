@@ -1,0 +1,195 @@
+"""What a signature is, how a table of them is read, and how a call is checked against it.
+
+A signature is a row of a text table in `plan/signatures/` and reads like a declaration:
+
+    str:substr(input.string string, begin.index int, length int) -> string
+
+Several rows of one name are overloads, tried in order. After a type, `!` means that only a constant will do; `...` at
+the end repeats the last parameter any number of times, none included (Siddhi's `InputParameterValidator`). Types may be
+joined by `|`; `num` is int|long|float|double, `prim` everything but object, `any` every type, `dur` int|long. The result
+is a type, `$1` for the type of the first argument, or `?` where a small function in `signatures/rules.py` decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...errors import SiddhiBindError, Span, did_you_mean
+from ...types import Schema, Type
+from ..nodes import Const, Expr
+
+_GROUPS: Mapping[str, tuple[Type, ...]] = {
+    "num": (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE),
+    "prim": (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE, Type.STRING, Type.BOOL),
+    "any": tuple(Type),
+    "dur": (Type.INT, Type.LONG),
+}
+
+
+class RuleError(Exception):
+    """A rule that a signature's types cannot say is broken; `arg` is the culprit's position, None for the call."""
+
+    def __init__(self, message: str, arg: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.arg = arg
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Param:
+    """`constant`: only a literal is accepted."""
+
+    name: str
+    types: tuple[Type, ...]
+    constant: bool
+
+    def __str__(self) -> str:
+        names = {t: n for n, t in (("any", _GROUPS["any"]), ("prim", _GROUPS["prim"]), ("number", _GROUPS["num"]))}
+        kind = names.get(self.types) or "|".join(map(str, self.types))
+        return f"{self.name} {kind}{' constant' if self.constant else ''}"
+
+
+Result = Type | str
+Rule = Callable[[Sequence[Expr]], Type]
+Check = Callable[[Sequence[Expr]], None]
+
+
+@dataclass(frozen=True)
+class Overload:
+    """`repeats`: the last parameter may come again. `result` is a type, "$1", "?" (a rule), or None (windows)."""
+
+    params: tuple[Param, ...]
+    repeats: bool
+    result: Result | None
+
+    def accepts(self, args: Sequence[Expr]) -> bool:
+        """Whether number and types of `args` fit."""
+        if self.repeats:
+            if len(args) < len(self.params):
+                return False
+        elif len(args) != len(self.params):
+            return False
+        return all(a.type in self.param(i).types for i, a in enumerate(args))
+
+    def param(self, i: int) -> Param:
+        """The parameter that argument `i` meets."""
+        return self.params[min(i, len(self.params) - 1)]
+
+    def __str__(self) -> str:
+        return "(" + ", ".join(map(str, self.params)) + (", ..." if self.repeats else "") + ")"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """All overloads of one name. `rule` gives the result type where the table says `?`; `check` looks at the values."""
+
+    key: str
+    overloads: tuple[Overload, ...]
+    rule: Rule | None = None
+    check: Check | None = None
+
+
+def signatures(
+    text: str, rules: Mapping[str, Rule] | None = None, checks: Mapping[str, Check] | None = None
+) -> dict[str, Signature]:
+    """Reads a table of signatures. Raises ValueError where a row is malformed: a defect of ours."""
+    overloads: dict[str, list[Overload]] = {}
+    for line in text.splitlines():
+        line = line.split("--")[0].strip()
+        if not line:
+            continue
+        match = re.fullmatch(r"([\w:]+)\((.*?)\)(?:\s*->\s*(\S+))?", line)
+        if match is None:
+            raise ValueError(f"not a signature: {line}")
+        key, params, result = match.groups()
+        overloads.setdefault(key, []).append(_overload(params, result))
+    return {
+        key: Signature(key, tuple(rows), (rules or {}).get(key), (checks or {}).get(key))
+        for key, rows in overloads.items()
+    }
+
+
+def _overload(text: str, result: str | None) -> Overload:
+    parts = [p.strip() for p in text.split(",") if p.strip()]
+    repeats = bool(parts) and parts[-1] == "..."
+    params = []
+    for part in parts[:-1] if repeats else parts:
+        name, kind = part.split()
+        constant = kind.endswith("!")
+        types: list[Type] = []
+        for one in kind.rstrip("!").split("|"):
+            types.extend(_GROUPS[one] if one in _GROUPS else (Type(one),))
+        params.append(Param(name, tuple(types), constant))
+    kind_of_result: Result | None = result if result in ("$1", "?", None) else Type(result)
+    return Overload(tuple(params), repeats, kind_of_result)
+
+
+def resolve(sig: Signature, args: Sequence[Expr], span: Span, what: str) -> Type | None:
+    """The result type of calling `sig` with `args`; None for a window. `what` names the thing, such as "function".
+
+    Raises SiddhiBindError (`SiddhiAppCreationException` in Siddhi) where no overload fits, where a constant is
+    asked for, or where the rule of the signature says no.
+    """
+    chosen = next((o for o in sig.overloads if o.accepts(args)), None)
+    if chosen is None:
+        given = ", ".join(str(a.type) for a in args)
+        ways = " or ".join(f"{sig.key}{o}" for o in sig.overloads)
+        culprit = _culprit(sig, args)
+        raise SiddhiBindError(
+            f"{what} '{sig.key}' does not take ({given})",
+            args[culprit].span if culprit is not None else span,
+            hint=f"Expected {ways}.",
+        )
+    for i, arg in enumerate(args):
+        param = chosen.param(i)
+        if param.constant and not isinstance(arg, Const):
+            raise SiddhiBindError(f"'{param.name}' of {what} '{sig.key}' must be a constant", arg.span)
+    try:
+        if sig.check is not None:
+            sig.check(args)
+        if chosen.result is None or isinstance(chosen.result, Type):
+            return chosen.result
+        if chosen.result == "$1":
+            return args[0].type
+        assert sig.rule is not None, sig.key
+        return sig.rule(args)
+    except RuleError as e:
+        raise SiddhiBindError(e.message, span if e.arg is None else args[e.arg].span, hint=e.hint) from None
+
+
+def _culprit(sig: Signature, args: Sequence[Expr]) -> int | None:
+    """The first argument of a wrong type in the only overload with that many parameters, if there is just one such."""
+    same = [o for o in sig.overloads if len(o.params) == len(args) or (o.repeats and len(args) >= len(o.params))]
+    if len(same) != 1:
+        return None
+    return next((i for i, a in enumerate(args) if a.type not in same[0].param(i).types), None)
+
+
+def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str | None = None) -> SiddhiBindError:
+    """The error for a name that no table has (`ExtensionNotFoundException` in Siddhi)."""
+    known = tuple(known)
+    bare = key.split(":")[-1]
+    by_name = [k for k in known if k.split(":")[-1].lower() == bare.lower()]
+    hint = hint or (f"Did you mean '{by_name[0]}'?" if by_name else did_you_mean(key, known))
+    namespace = key.split(":")[0] if ":" in key else ""
+    if hint is None and namespace in ELSEWHERE:
+        hint = f"WSO2 has an extension '{namespace}'; it is not in this build."
+    return SiddhiBindError(f"unknown {what} '{key}'", span, hint=hint, kind="ExtensionNotFoundException")
+
+
+# Namespaces of extensions that WSO2 ships and this build does not.
+ELSEWHERE = frozenset(
+    {"approximate", "extrema", "geo", "graph", "kf", "ml", "nlp", "pmml", "priority", "rdbms", "sentiment", "streamingml",
+     "tensorflow", "timeseries", "unique", "unitconversion", "env", "cache", "store", "script", "grpc"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StreamFunction:
+    """A stream function or processor: its signature, and what it appends to the event given the bound arguments."""
+
+    signature: Signature
+    appends: Callable[[Sequence[Expr]], Schema]
