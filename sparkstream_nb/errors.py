@@ -30,6 +30,10 @@ NOWHERE = Span(0, 0, 1, 0)
 class SparkStreamError(Exception):
     """Base of every error that is the user's to mend. `str()` is one message fit to be shown as it is."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows in place of a traceback (a hook of IPython's): the message alone."""
+        return f"{type(self).__name__}: {self}".splitlines()
+
 
 class SiddhiError(SparkStreamError):
     """An app, or a part of one, is wrong. Shows line and column, the text with a caret, and the way out.
@@ -90,6 +94,10 @@ class NotInThisBuild(SiddhiError):
 
 class SiddhiRuntimeError(SparkStreamError):
     """A retrieval or an event failed while running; the app goes on."""
+
+
+class SparkUnavailable(SparkStreamError):
+    """There is no usable Java, or Spark did not start, or not where it was asked to."""
 
 
 def excerpt(source: str, span: Span) -> str:
