@@ -1,0 +1,20 @@
+"""Small array helpers that several operators share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .columns import Array
+
+
+def grown(array: Array, n: int, fill: Any = 0) -> Array:
+    """`array` with room for at least `n` along its last axis, doubling; new places hold `fill`. Same array if it has room."""
+    have = array.shape[-1]
+    if have >= n:
+        return array
+    size = max(n, 2 * have, 16)
+    out = np.full((*array.shape[:-1], size), fill, array.dtype)
+    out[..., :have] = array
+    return out

@@ -1,0 +1,149 @@
+"""Runs a case of the reference format on a node: an app, a feed, and what came out, on a virtual clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import NotInThisBuild, SiddhiError, SparkStreamError
+from ..lang.parser import parse_on_demand
+from ..plan import bind_retrieval, compile_app
+from ..plan.nodes import Plan
+from ..types import Type
+from .batch import Emitted, InputBatch, StreamRows
+from .columns import ARROW
+from .node import NodeEngine
+
+Step = Any
+
+
+def input_batch(plan: Plan, steps: Sequence[Step]) -> InputBatch:
+    """The steps of a feed (events, batches, ticks) as one micro-batch. Raises KeyError for an unknown stream."""
+    clock = []
+    rows: dict[str, tuple[list[int], list[int], list[list[Any]]]] = {}
+    for i, step in enumerate(steps):
+        if isinstance(step, list):
+            stream, ts, values = step
+            events = [(ts, values)]
+        elif "tick" in step:
+            clock.append(step["tick"])
+            continue
+        else:
+            stream, events = step["stream"], step["batch"]
+        at, times, data = rows.setdefault(stream, ([], [], []))
+        for ts, values in events:
+            at.append(i)
+            times.append(ts)
+            data.append(values)
+        clock.append(events[-1][0])
+    batch = InputBatch(np.array(clock, np.int64))
+    for stream, (at, times, data) in rows.items():
+        types = plan.schema(stream).types
+        columns = [arrow_column(t, [row[k] for row in data]) for k, t in enumerate(types)]
+        batch.rows[stream] = StreamRows(np.array(at, np.int64), np.array(times, np.int64), columns)
+    return batch
+
+
+def arrow_column(type: Type, values: list[Any]) -> Any:
+    """JSON values as an input column; objects stay a list. Numbers are narrowed as Java's Jackson does."""
+    if type is Type.OBJECT:
+        return values
+    if type in (Type.INT, Type.LONG):
+        bits = 32 if type is Type.INT else 64
+        values = [None if v is None else (int(v) + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1) for v in values]
+    elif type in (Type.FLOAT, Type.DOUBLE):
+        values = [None if v is None else float(v) for v in values]
+    elif type is Type.STRING:
+        values = [v if v is None or isinstance(v, str) else str(v) for v in values]
+    return pa.array(values, ARROW[type])
+
+
+def jsonable(value: Any) -> Any:
+    """A value as the reference engine's oracle prints it: non-finite numbers as text, sets and lists as arrays."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [jsonable(v) for v in value]
+    if isinstance(value, set | frozenset):
+        return [jsonable(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    return f"<{type(value).__name__}>"
+
+
+def events(emitted: Emitted) -> list[list[Any]]:
+    """`[timestamp, [values]]` per event."""
+    return [[ts, [jsonable(v) for v in values]] for ts, values in emitted.rows()]
+
+
+def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[int] = ()) -> dict[str, Any]:
+    """What the case's app puts out for its feed, in the shape of the case's `expect`.
+
+    `cuts` are positions in the feed at which a new micro-batch begins. Raises `NotInThisBuild` for an app that needs
+    what the engine cannot do yet, so that it is not taken for a rejection.
+    """
+    try:
+        plan = compile_app(case["app"], properties=case.get("properties", {}))
+    except NotInThisBuild:
+        raise
+    except SiddhiError as e:
+        return {"error": type(e).__name__, "message": str(e)}
+    node = NodeEngine(plan, shard=case.get("properties", {}).get("shardId", ""), trace=True, by_chunk=by_chunk)
+    got: dict[str, Any] = {
+        "streams": {},
+        "queries": {q.name: {"in": [], "out": []} for q in plan.queries if q.named},
+    }
+    results: list[dict[str, Any]] = []
+    pending: list[Step] = []
+
+    def flush() -> None:
+        nonlocal pending
+        if not pending:
+            return
+        out = node.step(input_batch(plan, pending))
+        pending = []
+        for stream, emitted in out.streams.items():
+            got["streams"].setdefault(stream, []).extend(events(emitted))
+        for name, (current, expired) in out.queries.items():
+            got["queries"][name]["in"].extend(events(current))
+            got["queries"][name]["out"].extend(events(expired))
+        if out.errors:
+            got["fault"] = True
+
+    for i, step in enumerate(case["feed"]):
+        if i in cuts:
+            flush()
+        if isinstance(step, dict) and "query" in step:
+            flush()
+            results.append(answer(node, plan, step["query"]))
+        elif isinstance(step, dict) and "restart" in step:
+            flush()
+            blob = node.snapshot()
+            node = NodeEngine(plan, shard=node.shard, trace=True, by_chunk=by_chunk)
+            node.restore(blob)
+        else:
+            pending.append(step)
+    flush()
+    if results:
+        got["results"] = results
+    return got
+
+
+def answer(node: NodeEngine, plan: Plan, text: str) -> dict[str, Any]:
+    """An on-demand query's answer as a case shows it: `rows` and `columns`, or `error` and `message`."""
+    try:
+        found = node.answer(bind_retrieval(parse_on_demand(text), plan, text))
+    except NotInThisBuild:
+        raise
+    except SparkStreamError as e:
+        return {"error": type(e).__name__, "message": str(e)}
+    rows = [[jsonable(v) for v in row] for row in found.rows]
+    return {"rows": rows, "columns": [f"{n} {t}" for n, t in found.columns]}

@@ -1,0 +1,61 @@
+"""What a select looks at: rows of a stream, matches of a pattern or pairs of a join, with values on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..plan.nodes import EventRef, Ref
+from .columns import Array, Column
+from .rows import Rows
+
+Resolver = Callable[[Ref | EventRef], Column]
+
+
+@dataclass(slots=True)
+class Frame:
+    """Rows without their columns (see `Rows`), and `resolve`, which gives the column that a reference names."""
+
+    ts: Array
+    root: Array
+    chunk: Array
+    kind: Array | None
+    part: Array | None
+    resolve: Resolver
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    def take(self, index: Array) -> Frame:
+        """The rows at `index`; columns are taken when they are asked for."""
+        whole = self.resolve
+        return Frame(
+            self.ts[index],
+            self.root[index],
+            self.chunk[index],
+            None if self.kind is None else self.kind[index],
+            None if self.part is None else self.part[index],
+            cached(lambda ref: whole(ref).take(index)),
+        )
+
+
+def cached(resolve: Resolver) -> Resolver:
+    """`resolve` that computes each column once."""
+    known: dict[Ref | EventRef, Column] = {}
+
+    def get(ref: Ref | EventRef) -> Column:
+        if ref not in known:
+            known[ref] = resolve(ref)
+        return known[ref]
+
+    return get
+
+
+def frame_of(rows: Rows, places: dict[int, int] | None = None) -> Frame:
+    """A frame over stream rows (slot 0). `places` maps attribute numbers to column positions; None: they are the same."""
+
+    def resolve(ref: Ref | EventRef) -> Column:
+        assert isinstance(ref, Ref), "a stream query has no event references"
+        return rows.columns[ref.attr if places is None else places[ref.attr]]
+
+    return Frame(rows.ts, rows.root, rows.chunk, rows.kind, rows.part, resolve)

@@ -1,0 +1,188 @@
+"""Dense ids for composite keys: group-by keys, partition keys, join keys.
+
+A key is a tuple of column values. Each column is reduced to an int64, columns are combined pairwise, and every
+distinct combination gets the next id (0, 1, 2 ...), which never changes while the node lives. Keys are equal when
+their texts are, as in Siddhi's `GroupByKeyGenerator`: a null string and the text 'null' are one key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from ..types import Type
+from .arrays import grown
+from .columns import Array, Column, Strings
+
+_NULL_KEY = np.int64(-(2**63))
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _dense_ids(codes: Array, lut: Array, next_id: int, out: Array, first: Array) -> int:
+    """Ids through a direct table; `first[k]` receives the row that introduced the k-th new id."""
+    fresh = 0
+    for i in range(len(codes)):
+        g = lut[codes[i]]
+        if g < 0:
+            g = next_id
+            lut[codes[i]] = g
+            first[fresh] = i
+            fresh += 1
+            next_id += 1
+        out[i] = g
+    return fresh
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _mix(k: int) -> int:
+    h = np.uint64(k) * np.uint64(0x9E3779B97F4A7C15)
+    h ^= h >> np.uint64(29)
+    return np.int64(h & np.uint64(0x7FFFFFFFFFFFFFFF))
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _rehash(keys: Array, ids: Array, new_keys: Array, new_ids: Array) -> None:
+    mask = len(new_keys) - 1
+    for i in range(len(keys)):
+        if ids[i] >= 0:
+            j = _mix(keys[i]) & mask
+            while new_ids[j] >= 0:
+                j = (j + 1) & mask
+            new_keys[j] = keys[i]
+            new_ids[j] = ids[i]
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _hash_ids(values: Array, keys: Array, ids: Array, next_id: int, out: Array, first: Array) -> int:
+    """Ids through an open-addressing table that has room for all of `values`."""
+    mask = len(keys) - 1
+    fresh = 0
+    for i in range(len(values)):
+        v = values[i]
+        j = _mix(v) & mask
+        while ids[j] >= 0 and keys[j] != v:
+            j = (j + 1) & mask
+        if ids[j] < 0:
+            keys[j] = v
+            ids[j] = next_id
+            next_id += 1
+            first[fresh] = i
+            fresh += 1
+        out[i] = ids[j]
+    return fresh
+
+
+class IdTable:
+    """int64 → dense id, by hashing. State is two arrays."""
+
+    def __init__(self) -> None:
+        self.keys = np.zeros(64, np.int64)
+        self.ids = np.full(64, -1, np.int32)
+        self.size = 0
+
+    def assign(self, values: Array) -> tuple[Array, Array]:
+        """Ids (int32[n]) of `values` (int64[n]), and the rows that introduced new ones, in id order."""
+        n = len(values)
+        if (self.size + n) * 2 > len(self.keys):
+            # Room for the case that every value is new would waste memory on large batches of few keys.
+            distinct = n if n < 4096 else min(n, len(np.unique(values)))
+            size = len(self.keys)
+            while (self.size + distinct) * 2 > size:
+                size *= 2
+            if size != len(self.keys):
+                keys, ids = np.zeros(size, np.int64), np.full(size, -1, np.int32)
+                _rehash(self.keys, self.ids, keys, ids)
+                self.keys, self.ids = keys, ids
+        out = np.empty(n, np.int32)
+        first = np.empty(n, np.int64)
+        fresh = _hash_ids(values, self.keys, self.ids, self.size, out, first)
+        self.size += fresh
+        return out, first[:fresh]
+
+    def state(self) -> dict[str, Any]:
+        used = self.ids >= 0
+        order = np.argsort(self.ids[used], kind="stable")
+        return {"keys": self.keys[used][order]}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+        self.assign(np.asarray(state["keys"], np.int64))
+
+
+def key_numbers(column: Column, strings: Strings) -> Array:
+    """int64[n] that is equal where the column's values are equal as group-by texts."""
+    t, v = column.type, column.values
+    if t is Type.STRING:
+        if column.null is not None:
+            v = np.where(column.null, np.int32(strings.code("null")), v)
+        return v.astype(np.int64)
+    if t is Type.OBJECT:
+        return strings.encode("null" if x is None else repr(x) for x in v.tolist()).astype(np.int64)
+    if t in (Type.FLOAT, Type.DOUBLE):
+        out: Array = v.astype(np.float64).view(np.int64)
+    else:
+        out = v.astype(np.int64)
+    if column.null is not None:
+        out = np.where(column.null, _NULL_KEY, out)
+    return out
+
+
+class Keys:
+    """Dense ids for tuples of column values; remembers the values of every id as columns."""
+
+    def __init__(self, types: Sequence[Type], strings: Strings) -> None:
+        self.types = tuple(types)
+        self.strings = strings
+        self.size = 0
+        self._lut = np.full(16, -1, np.int32)
+        self._tables = [IdTable() for _ in range(max(0, 2 * len(self.types) - 1))]
+        self._values: list[list[Column]] = []
+
+    @property
+    def _direct(self) -> bool:
+        return len(self.types) == 1 and self.types[0] is Type.STRING
+
+    def ids(self, columns: Sequence[Column]) -> Array:
+        """int32[n] ids of the rows of `columns`."""
+        n = len(columns[0])
+        if n == 0:
+            return np.empty(0, np.int32)
+        numbers = [key_numbers(c, self.strings) for c in columns]
+        if self._direct:
+            codes = numbers[0]
+            self._lut = grown(self._lut, len(self.strings), -1)
+            out, first = np.empty(n, np.int32), np.empty(n, np.int64)
+            first = first[: _dense_ids(codes, self._lut, self.size, out, first)]
+        else:
+            k = len(self.types)
+            out, first = self._tables[0].assign(numbers[0])
+            for i in range(1, k):
+                right, _ = self._tables[k + i - 1].assign(numbers[i])
+                pair = (out.astype(np.int64) << 32) | right.astype(np.int64)
+                out, first = self._tables[i].assign(pair)
+        if len(first):
+            self._values.append([c.take(first) for c in columns])
+            self.size += len(first)
+        return out
+
+    def columns(self) -> list[Column]:
+        """The key values by id: one column per key attribute, `size` rows."""
+        from .columns import concat
+
+        if not self._values:
+            return [Column.empty(t) for t in self.types]
+        if len(self._values) > 1:
+            self._values = [[concat([p[i] for p in self._values]) for i in range(len(self.types))]]
+        return self._values[0]
+
+    def state(self) -> dict[str, Any]:
+        return {"values": self.columns()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.__init__(self.types, self.strings)  # type: ignore[misc]
+        values = state["values"]
+        if len(values[0]):
+            self.ids(values)

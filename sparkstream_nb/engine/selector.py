@@ -1,0 +1,265 @@
+"""The select of a query: group by, aggregates, having, one row per chunk and group, order by, limit, offset.
+
+Rules of Siddhi's `QuerySelector`: of a chunk, a query with aggregates puts out only its last row that passes
+`having`, a query with group by the last one of each group, in the order in which the groups first passed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from ..plan.nodes import OUTPUT, Agg, EventRef, Expr, Ref, Select, walk
+from ..types import Type
+from .aggregators import AGGREGATORS, Aggregator
+from .columns import Array, Column
+from .expressions import Env, Evaluator, compile_expr
+from .frame import Frame, cached
+from .groups import Keys
+from .rows import CURRENT, EXPIRED, Clock, Rows
+from .services import Services
+
+
+@dataclass(slots=True)
+class Selected:
+    """Output rows, and the group of each where the query groups (for rate limits)."""
+
+    rows: Rows
+    group: Array | None
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _last_per_group(chunk: Array, group: Array, stamp: Array, place: Array, out: Array) -> int:
+    """Rows that stay: the last per (chunk, group), where the group's first row stood."""
+    n = 0
+    for i in range(len(chunk)):
+        g = group[i]
+        if stamp[g] != chunk[i]:
+            stamp[g] = chunk[i]
+            place[g] = n
+            n += 1
+        out[place[g]] = i
+    return n
+
+
+class Selector:
+    """One query's select over frames. `sliding` tells the aggregators that rows expire one by one."""
+
+    def __init__(
+        self,
+        select: Select,
+        services: Services,
+        *,
+        name: str,
+        current: bool,
+        expired: bool,
+        sliding: bool,
+        partitioned: bool = False,
+        batching: bool = True,
+    ) -> None:
+        self.select = select
+        self.name = name
+        self.services = services
+        self.current, self.expired = current, expired
+        self.batching = batching
+        self.partitioned = partitioned
+        context = services.context
+        exprs: list[Expr] = [i.expr for i in select.items]
+        if select.having is not None:
+            exprs.append(select.having)
+        self._agg_nodes = list(dict.fromkeys(e for x in exprs for e in walk(x) if isinstance(e, Agg)))
+        self._aggs: list[Aggregator] = [
+            AGGREGATORS[a.function](a.args[0].type if a.args else None, sliding) for a in self._agg_nodes
+        ]
+        self._args: list[Evaluator | None] = [
+            compile_expr(a.args[0], context) if a.args else None for a in self._agg_nodes
+        ]
+        self._group = [compile_expr(g, context) for g in select.group_by]
+        self._items = [compile_expr(i.expr, context) for i in select.items]
+        self._having = None if select.having is None else compile_expr(select.having, context)
+        types = [g.type for g in select.group_by]
+        self._keys = Keys([Type.INT, *types] if partitioned else types, services.strings) if types else None
+        self._stamp = np.full(0, -1, np.int64)
+
+    # ------------------------------------------------------------------------------------------------------ running
+
+    def run(self, frame: Frame, clock: Clock) -> Selected:
+        """Output rows, CURRENT and EXPIRED as they are; TIMER and RESET rows only act on the aggregates."""
+        n = len(frame)
+        if n == 0:
+            return self._none()
+        frame.resolve = cached(frame.resolve)
+        env = self._env(frame, clock)
+        args = [None if a is None else a(env) for a in self._args]
+        keys = [g(env) for g in self._group]
+        if env.failed is not None:
+            # A row that fails here takes no part at all: neither in the aggregates nor in the output.
+            self._report(env, frame)
+            keep = np.flatnonzero(~env.failed)
+            return self.run(frame.take(keep), clock)
+        group, groups = self._group_ids(frame, keys)
+        env.aggs = {
+            node: agg.run(arg, frame.kind, group, groups)
+            for node, agg, arg in zip(self._agg_nodes, self._aggs, args, strict=True)
+        }
+        index = self._wanted(frame)
+        columns: list[Column] | None = None
+        if self._having is not None:
+            columns, index, env = self._evaluate(frame, env, index, clock)
+            passed = self._passes(columns, env, len(index))
+            columns, index = [c.take(passed) for c in columns], index[passed]
+        if self.batching and (self._keys is not None or self._agg_nodes) and len(index) > 1:
+            chunk = frame.chunk if len(index) == n else frame.chunk[index]
+            if (chunk[1:] == chunk[:-1]).any():
+                stay = self._reduce(chunk, group if len(index) == n else group[index], groups)
+                index = index[stay]
+                if columns is not None:
+                    columns = [c.take(stay) for c in columns]
+        if columns is None:
+            columns, index, _ = self._evaluate(frame, env, index, clock)
+        whole = len(index) == n
+        rows = Rows(
+            columns,
+            frame.ts if whole else frame.ts[index],
+            frame.root if whole else frame.root[index],
+            frame.chunk if whole else frame.chunk[index],
+            None if frame.kind is None else (frame.kind if whole else frame.kind[index]),
+            None if frame.part is None else (frame.part if whole else frame.part[index]),
+        )
+        grouped = None if self._keys is None else (group if whole else group[index])
+        return self._ordered(rows, grouped)
+
+    def _none(self) -> Selected:
+        none = np.empty(0, np.int64)
+        return Selected(Rows([Column.empty(i.expr.type) for i in self.select.items], none, none, none), None)
+
+    def _env(self, frame: Frame, clock: Clock) -> Env:
+        return Env(len(frame), self.services.strings, frame.ts, clock.at(frame.root), frame.resolve)
+
+    def _group_ids(self, frame: Frame, keys: list[Column]) -> tuple[Array, int]:
+        if self._keys is None:
+            if frame.part is None:
+                return np.zeros(len(frame), np.int32), 1
+            return frame.part, self.services.parts
+        if self.partitioned:
+            keys = [Column(Type.INT, frame.part if frame.part is not None else np.zeros(len(frame), np.int32)), *keys]
+        ids = self._keys.ids(keys)
+        return ids, self._keys.size
+
+    def _wanted(self, frame: Frame) -> Array:
+        """Rows of the kinds that the query puts out."""
+        if frame.kind is None:
+            return np.arange(len(frame)) if self.current else np.empty(0, np.int64)
+        if self.current and self.expired:
+            return np.flatnonzero(frame.kind <= EXPIRED)
+        return np.flatnonzero(frame.kind == (CURRENT if self.current else EXPIRED))
+
+    def _evaluate(self, frame: Frame, env: Env, index: Array, clock: Clock) -> tuple[list[Column], Array, Env]:
+        """The select's columns at `index`, less the rows that fail."""
+        if len(index) != len(frame):
+            frame = frame.take(index)
+            sub = self._env(frame, clock)
+            sub.aggs = {node: c.take(index) for node, c in env.aggs.items()}
+            env = sub
+        columns = [item(env) for item in self._items]
+        if env.failed is None:
+            return columns, index, env
+        self._report(env, frame)
+        keep = np.flatnonzero(~env.failed)
+        sub = self._env(frame.take(keep), clock)
+        sub.aggs = {node: c.take(keep) for node, c in env.aggs.items()}
+        return [c.take(keep) for c in columns], index[keep], sub
+
+    def _passes(self, columns: list[Column], env: Env, n: int) -> Array:
+        def output(ref: Ref | EventRef) -> Column:
+            if isinstance(ref, Ref) and ref.slot == OUTPUT:
+                return columns[ref.attr]
+            return env.resolve(ref)
+
+        having = Env(n, env.strings, env.ts, env.now, output, env.aggs)
+        assert self._having is not None
+        result = self._having(having)
+        mask = result.values if result.null is None else result.values & ~result.null
+        if having.failed is not None:
+            self.services.failed(self.name, "", having, columns)
+            mask = mask & ~having.failed
+        return np.flatnonzero(mask)
+
+    def _report(self, env: Env, frame: Frame) -> None:
+        refs = dict.fromkeys(
+            e
+            for x in (*(i.expr for i in self.select.items), *self.select.group_by)
+            for e in walk(x)
+            if isinstance(e, Ref) and e.slot >= 0
+        )
+        self.services.failed(self.name, "", env, [frame.resolve(r) for r in refs])
+
+    def _reduce(self, chunk: Array, group: Array, groups: int) -> Array:
+        if self._keys is None:
+            return np.flatnonzero(np.append(chunk[1:] != chunk[:-1], True))
+        out = np.empty(len(chunk), np.int64)
+        stamp, place = np.full(groups, -1, np.int64), np.empty(groups, np.int64)
+        n = _last_per_group(chunk, group, stamp, place, out)
+        return out[:n]
+
+    # ---------------------------------------------------------------------------------------- order by, limit, offset
+
+    def _ordered(self, rows: Rows, group: Array | None) -> Selected:
+        s = self.select
+        if not s.order_by and s.limit is None and s.offset is None:
+            return Selected(rows, group)
+        starts = np.flatnonzero(np.append(True, rows.chunk[1:] != rows.chunk[:-1])).tolist() if len(rows) else []
+        parts = []
+        for a, b in zip(starts, [*starts[1:], len(rows)], strict=True):
+            index = np.arange(a, b)
+            if s.order_by and b - a > 1:
+                index = self._sorted(rows, a, b)
+            if s.offset is not None:
+                index = index[s.offset :]
+            if s.limit is not None:
+                index = index[: s.limit]
+            parts.append(index)
+        order = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        return Selected(rows.take(order), None if group is None else group[order])
+
+    def _sorted(self, rows: Rows, a: int, b: int) -> Array:
+        """Rows a ≤ i < b of one chunk, sorted within each run of one kind; a null compares equal to everything."""
+        strings = self.services.strings
+        at = np.arange(a, b)
+        keys = [(rows.columns[o.attr].take(at).to_list(strings), o.descending) for o in self.select.order_by]
+
+        def compare(i: int, j: int) -> int:
+            for values, descending in keys:
+                x, y = values[i], values[j]
+                if x is None or y is None or x == y:
+                    continue
+                return 1 if (x > y) != descending else -1
+            return 0
+
+        kinds = rows.kinds()[a:b]
+        cuts = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), b - a]
+        order: list[int] = []
+        for lo, hi in zip(cuts, cuts[1:], strict=False):
+            order.extend(sorted(range(lo, hi), key=functools.cmp_to_key(compare)))
+        return at[np.array(order)]
+
+    # -------------------------------------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "aggregators": [a.state() for a in self._aggs],
+            "keys": None if self._keys is None else self._keys.state(),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        for agg, s in zip(self._aggs, state["aggregators"], strict=True):
+            agg.load(s)
+        if self._keys is not None:
+            self._keys.load(state["keys"])
+
+

@@ -1,0 +1,40 @@
+"""What all operators of a node share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .batch import EventError
+from .columns import Column, Strings
+from .expressions import Context, Env
+from .rows import Clock, Rows
+
+
+@dataclass(slots=True)
+class Services:
+    """The node's dictionary, the compiler's context, and what is collected during one `step` call."""
+
+    strings: Strings
+    context: Context
+    errors: list[EventError] = field(default_factory=list)
+    logs: list[str] = field(default_factory=list)
+    parts: int = 1
+
+    def failed(self, query: str, stream: str, env: Env, columns: list[Column]) -> None:
+        """Keeps the rows of `env` that failed, with the values in `columns`."""
+        if env.failed is None:
+            return
+        for row in np.flatnonzero(env.failed).tolist():
+            at = np.array([row])
+            values = [c.take(at).to_list(self.strings)[0] for c in columns]
+            message = env.reason(row) or "the expression failed"
+            self.errors.append(EventError(query, stream, int(env.ts[row]), values, message))
+
+
+def rows_env(rows: Rows, clock: Clock, services: Services) -> Env:
+    """An environment over stream rows."""
+    from .frame import frame_of
+
+    return Env(len(rows), services.strings, rows.ts, clock.at(rows.root), frame_of(rows).resolve)

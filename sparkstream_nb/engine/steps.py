@@ -1,0 +1,179 @@
+"""The steps that events go through between a query's input and its select: filters, stream functions, a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..plan.nodes import Expr, FilterStep, FunctionStep, Ref, Step, StreamInput, WindowStep, walk
+from .columns import Column, Mask
+from .expressions import Env, Evaluator, compile_expr
+from .frame import frame_of
+from .rows import Clock, Rows
+from .services import Services
+from .windows import WINDOWS, Window, WindowSetup
+
+
+def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:
+    """The attributes of `slot` that the expressions name."""
+    return {e.attr for x in exprs for e in walk(x) if isinstance(e, Ref) and e.slot == slot}
+
+
+def step_exprs(step: Step) -> tuple[Expr, ...]:
+    """The expressions of a step."""
+    return (step.condition,) if isinstance(step, FilterStep) else step.args
+
+
+@dataclass(slots=True)
+class _Filter:
+    condition: Evaluator
+
+
+@dataclass(slots=True)
+class _Function:
+    key: str
+    args: list[Evaluator]
+
+
+@dataclass(slots=True)
+class _Window:
+    window: Window
+
+
+class Steps:
+    """The steps of one input. `needed` are the attributes (after the last step) that anybody asks for later.
+
+    Columns that nothing downstream needs are dropped as early as possible: `places` maps the attributes that are left
+    after the last step to their column positions.
+    """
+
+    def __init__(
+        self,
+        input: StreamInput,
+        needed: set[int],
+        services: Services,
+        *,
+        query: str,
+        slot: int = 0,
+        scheduler: int = 0,
+        wants_expired: bool = False,
+        findable: bool = False,
+    ) -> None:
+        self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
+        self.window: Window | None = None
+        self._steps: list[_Filter | _Function | _Window] = []
+        self._keep: list[list[int]] = []  # before each step, the attributes to carry on; the last entry: after all
+        context = services.context
+        schema = list(input.source.schema.types)
+        widths = [len(schema)]
+        for step in input.steps:
+            if isinstance(step, FunctionStep):
+                schema += step.appends.types
+            widths.append(len(schema))
+        later = set(needed)
+        keeps: list[set[int]] = [later]
+        for step in reversed(input.steps):
+            later = later | slot_attrs(iter(step_exprs(step)), slot)
+            if isinstance(step, FunctionStep):
+                before = widths[len(input.steps) - len(keeps)]
+                later = {a for a in later if a < before}
+            keeps.append(later)
+        keeps.reverse()
+        # A filter runs before its columns are thinned out, so a step's own needs count for the columns before it.
+        self._keep = [sorted(k) for k in keeps]
+        for i, step in enumerate(input.steps):
+            if isinstance(step, FilterStep):
+                self._steps.append(_Filter(compile_expr(step.condition, context)))
+            elif isinstance(step, FunctionStep):
+                self._steps.append(_Function(step.function, [compile_expr(a, context) for a in step.args]))
+            else:
+                types = tuple(schema[a] for a in self._keep[i])
+                self.window = make_window(step, types, scheduler, wants_expired, findable, self._keep[i], slot)
+                self._steps.append(_Window(self.window))
+        self._widths, self._types = widths, schema
+        self.places = {a: i for i, a in enumerate(self._keep[-1])}
+
+    def run(self, rows: Rows, clock: Clock) -> Rows:
+        """Rows after the last step; columns are those of `places`."""
+        held = list(range(len(rows.columns)))  # attribute number of each column
+        for i, step in enumerate(self._steps):
+            keep = self._keep[i]
+            if isinstance(step, _Window):
+                rows, held = self._thin(rows, held, keep)
+                rows = step.window.run(rows, clock, self.services.parts, None)
+                continue
+            if len(rows) == 0:
+                if isinstance(step, _Function):
+                    width, end = self._widths[i], self._widths[i + 1]
+                    rows = rows.with_columns([*rows.columns, *(Column.empty(t) for t in self._types[width:end])])
+                    held = [*held, *range(width, end)]
+                continue
+            env = Env(
+                len(rows), self.services.strings, rows.ts, clock.at(rows.root),
+                frame_of(rows, {a: p for p, a in enumerate(held)}).resolve,
+            )  # fmt: skip
+            if isinstance(step, _Filter):
+                rows, held = self._filter(step, rows, held, env, self._keep[i + 1])
+            else:
+                rows, held = self._function(step, rows, held, env, self._widths[i])
+        return self._thin(rows, held, self._keep[-1])[0]
+
+    def _filter(self, step: _Filter, rows: Rows, held: list[int], env: Env, keep: list[int]) -> tuple[Rows, list[int]]:
+        result = step.condition(env)
+        mask: Mask = result.values if result.null is None else result.values & ~result.null
+        if env.failed is not None:
+            mask = mask & ~env.failed
+            self.services.failed(self.query, self.source, env, list(rows.columns))
+        rows, held = self._thin(rows, held, keep)
+        if mask.all():
+            return rows, held
+        return rows.take(np.flatnonzero(mask)), held
+
+    def _function(self, step: _Function, rows: Rows, held: list[int], env: Env, width: int) -> tuple[Rows, list[int]]:
+        from .streamfunctions import STREAM_FUNCTIONS
+
+        args = [a(env) for a in step.args]
+        if env.failed is not None:
+            self.services.failed(self.query, self.source, env, list(rows.columns))
+            keep = np.flatnonzero(~env.failed)
+            rows, args = rows.take(keep), [a.take(keep) for a in args]
+        index, appended, lines = STREAM_FUNCTIONS[step.key](rows, args, self.services.strings)
+        self.services.logs.extend(lines)
+        if index is not None:
+            rows = rows.take(index)
+        return rows.with_columns([*rows.columns, *appended]), [*held, *range(width, width + len(appended))]
+
+    @staticmethod
+    def _thin(rows: Rows, held: list[int], keep: list[int]) -> tuple[Rows, list[int]]:
+        if held == keep:
+            return rows, held
+        place = {a: p for p, a in enumerate(held)}
+        return rows.with_columns([rows.columns[place[a]] for a in keep]), keep
+
+    def state(self) -> dict[str, Any]:
+        return {"window": None if self.window is None else self.window.state()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        if self.window is not None:
+            self.window.load(state["window"])
+
+
+def make_window(
+    step: WindowStep,
+    types: tuple[Any, ...],
+    scheduler: int,
+    wants_expired: bool,
+    findable: bool,
+    attrs: Sequence[int] = (),
+    slot: int = 0,
+) -> Window:
+    """The window of a step. References among its arguments are made to name column positions instead of attributes."""
+    places = {a: i for i, a in enumerate(attrs)}
+    args = tuple(
+        Ref(a.type, a.slot, places[a.attr], a.name, span=a.span) if isinstance(a, Ref) and a.slot == slot else a
+        for a in step.args
+    )
+    return WINDOWS[step.function](WindowSetup(args, types, scheduler, wants_expired, findable))

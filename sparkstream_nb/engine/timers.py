@@ -1,0 +1,185 @@
+"""Scheduled times of an operator, by partition instance, as plain arrays that compiled loops work on.
+
+An instance's times form a queue, first in first out. When the clock moves, every instance whose first time is due
+runs, in the order of those times, until its queue holds nothing that is due (`Scheduler.sendTimerEvents`). Of
+several instances with the very same first time Siddhi runs only the first by its map's order and leaves the rest to the next
+movement of the clock (`Scheduler.onTimeChange` collects them in a set sorted by time).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from .arrays import grown
+from .columns import Array
+
+FREE, HEAP, SPARE = 0, 1, 2
+"""Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list."""
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _sift_up(heap: Array, first: Array, i: int) -> None:
+    while i > 0:
+        up = (i - 1) >> 1
+        if first[heap[up]] <= first[heap[i]]:
+            return
+        heap[up], heap[i] = heap[i], heap[up]
+        i = up
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _sift_down(heap: Array, first: Array, n: int) -> None:
+    i = 0
+    while True:
+        low = 2 * i + 1
+        if low >= n:
+            return
+        if low + 1 < n and first[heap[low + 1]] < first[heap[low]]:
+            low += 1
+        if first[heap[i]] <= first[heap[low]]:
+            return
+        heap[low], heap[i] = heap[i], heap[low]
+        i = low
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def notify_at(part: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, meta: Array) -> bool:
+    """Appends `time` to the queue of `part`; True where the queue was empty, so that the caller enters it in the heap."""
+    at = meta[FREE]
+    meta[FREE] = qnext[at]
+    meta[SPARE] -= 1
+    qtime[at] = time
+    qnext[at] = -1
+    if qhead[part] < 0:
+        qhead[part] = at
+        qtail[part] = at
+        return True
+    qnext[qtail[part]] = at
+    qtail[part] = at
+    return False
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def enter(part: int, qtime: Array, qhead: Array, heap: Array, first: Array, meta: Array) -> None:
+    """Enters a part whose queue is not empty into the heap."""
+    first[part] = qtime[qhead[part]]
+    n = meta[HEAP]
+    heap[n] = part
+    meta[HEAP] = n + 1
+    _sift_up(heap, first, n)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def pop_time(part: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, meta: Array) -> int:
+    """Takes the first time out of the queue of `part`."""
+    at = qhead[part]
+    qhead[part] = qnext[at]
+    if qhead[part] < 0:
+        qtail[part] = -1
+    qnext[at] = meta[FREE]
+    meta[FREE] = at
+    meta[SPARE] += 1
+    return qtime[at]
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def due_parts(now: int, heap: Array, first: Array, rank: Array, meta: Array, out: Array) -> int:
+    """Takes the parts that run at `now` out of the heap, into `out`, in order; returns how many.
+
+    Of several with the same first time only that with the lowest `rank` runs; the others stay.
+    """
+    taken = 0
+    while meta[HEAP] > 0 and first[heap[0]] <= now:
+        out[taken] = heap[0]
+        taken += 1
+        meta[HEAP] -= 1
+        heap[0] = heap[meta[HEAP]]
+        _sift_down(heap, first, meta[HEAP])
+    if taken < 2:
+        return taken
+    runs = 0
+    i = 0
+    while i < taken:
+        best = i
+        j = i + 1
+        while j < taken and first[out[j]] == first[out[i]]:
+            if rank[out[j]] < rank[out[best]]:
+                best = j
+            j += 1
+        chosen = out[best]
+        for k in range(i, j):
+            if k != best:
+                n = meta[HEAP]
+                heap[n] = out[k]
+                meta[HEAP] = n + 1
+                _sift_up(heap, first, n)
+        out[runs] = chosen
+        runs += 1
+        i = j
+    return runs
+
+
+class Timers:
+    """The arrays, and room for them."""
+
+    def __init__(self) -> None:
+        self.time = np.zeros(0, np.int64)
+        self.next = np.zeros(0, np.int64)
+        self.head = np.full(0, -1, np.int64)
+        self.tail = np.full(0, -1, np.int64)
+        self.heap = np.zeros(0, np.int64)
+        self.first = np.zeros(0, np.int64)
+        self.due = np.zeros(0, np.int64)
+        self.meta = np.array([-1, 0, 0], np.int64)
+        self._rank = np.zeros(0, np.int64)
+
+    def room(self, more: int, parts: int) -> None:
+        """Makes room for `more` further times and `parts` instances in all."""
+        if self.meta[SPARE] < more:
+            have = len(self.time)
+            self.time = grown(self.time, have + more)
+            size = len(self.time)
+            chain = grown(self.next, size)
+            chain[have : size - 1] = np.arange(have + 1, size)
+            chain[size - 1] = self.meta[FREE]
+            self.next, self.meta[FREE] = chain, have
+            self.meta[SPARE] += size - have
+        if parts > len(self.head):
+            self.head, self.tail = grown(self.head, parts, -1), grown(self.tail, parts, -1)
+            self.heap, self.first = grown(self.heap, parts), grown(self.first, parts)
+            self.due, self._rank = grown(self.due, parts), grown(self._rank, parts)
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """(time, next, head, tail, heap, first, due, meta), as the compiled loops take them."""
+        return self.time, self.next, self.head, self.tail, self.heap, self.first, self.due, self.meta
+
+    def rank(self, order: Array | None) -> Array:
+        """The instances' rank in Siddhi's map (`partitions.map_order`); zeros where there are no partitions."""
+        return self._rank if order is None else order
+
+    def state(self) -> dict[str, Any]:
+        """Each instance's queue, laid end to end."""
+        times: list[int] = []
+        lengths = []
+        for p in range(len(self.head)):
+            at, n = int(self.head[p]), 0
+            while at >= 0:
+                times.append(int(self.time[at]))
+                at, n = int(self.next[at]), n + 1
+            lengths.append(n)
+        return {"times": np.array(times, np.int64), "lengths": np.array(lengths, np.int64)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+        times, lengths = state["times"], state["lengths"]
+        self.room(len(times) + 1, len(lengths))
+        at = 0
+        for p, n in enumerate(lengths.tolist()):
+            for t in times[at : at + n].tolist():
+                if notify_at(p, t, self.time, self.next, self.head, self.tail, self.meta):
+                    enter(p, self.time, self.head, self.heap, self.first, self.meta)
+            at += n

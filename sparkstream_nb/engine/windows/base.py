@@ -1,0 +1,97 @@
+"""What a window is: configuration, a compiled loop over positions, and state that is plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...plan.nodes import Const, Expr
+from ...types import Type
+from ..columns import Array
+from ..rows import ROOT_BITS, Clock, Rows
+from .log import EventLog
+
+
+@dataclass(frozen=True)
+class WindowSetup:
+    """What a window is told when it is made.
+
+    `args` are the window's arguments, `types` the types of the columns it holds. `scheduler` is the number of its
+    timer phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query puts out expired events;
+    `findable` tells that a join looks into the window.
+    """
+
+    args: tuple[Expr, ...]
+    types: tuple[Type, ...]
+    scheduler: int
+    wants_expired: bool
+    findable: bool = False
+
+    def constant(self, i: int, default: Any = None) -> Any:
+        """The value of constant argument `i`; `default` where there are fewer."""
+        if i >= len(self.args):
+            return default
+        arg = self.args[i]
+        assert isinstance(arg, Const), "the binder lets only constants through here"
+        return arg.value
+
+
+class Window(Protocol):
+    """One window of one query (or one named window)."""
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        """Takes CURRENT rows, lets due timers fire, and puts out rows of all kinds in Siddhi's order.
+
+        `parts` is the number of partition instances so far, `rank` their order for timers (None outside partitions).
+        """
+        ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def load(self, state: dict[str, Any]) -> None: ...
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held."""
+        ...
+
+
+WindowFactory = Callable[[WindowSetup], Window]
+
+
+class Emission:
+    """Room for what a compiled loop puts out: position in the log, kind, time, root and chunk of each row."""
+
+    def __init__(self, capacity: int) -> None:
+        self.pos = np.empty(capacity, np.int64)
+        self.kind = np.empty(capacity, np.int8)
+        self.ts = np.empty(capacity, np.int64)
+        self.root = np.empty(capacity, np.int64)
+        self.chunk = np.empty(capacity, np.int64)
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
+        return self.pos, self.kind, self.ts, self.root, self.chunk
+
+    def rows(self, n: int, log: EventLog, partitioned: bool) -> Rows:
+        """The first `n` as rows."""
+        pos = self.pos[:n]
+        part = log.part[pos] if partitioned else None
+        return Rows(log.columns(pos), self.ts[:n], self.root[:n], self.chunk[:n], self.kind[:n], part)
+
+
+def timer_roots(clock: Clock, scheduler: int) -> tuple[int, int]:
+    """(first, last) step indices at which timers may fire; their roots are `(base + i) << ROOT_BITS | scheduler`."""
+    assert scheduler < (1 << ROOT_BITS) - 1
+    return clock.first, clock.last
+
+
+def no_rows(types: Sequence[Type]) -> Rows:
+    """Rows with these columns and no row."""
+    from ..columns import Column
+
+    none = np.empty(0, np.int64)
+    return Rows([Column.empty(t) for t in types], none, none, none)

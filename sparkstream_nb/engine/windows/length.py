@@ -1,0 +1,229 @@
+"""`length(n)` and `lengthBatch(n)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from ..arrays import grown
+from ..columns import Array
+from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from .base import Emission, WindowSetup
+from .chain import ChainedLog, pop, push
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _length(
+    length: int, at: int, now: Array, root: Array, chunk: Array, ts: Array, part: Array, nxt: Array, alive: Array,
+    head: Array, tail: Array, count: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
+    chunk_out: Array,
+) -> int:  # fmt: skip
+    """`LengthWindowProcessor.process`."""
+    n = 0
+    for i in range(len(now)):
+        pos = at + i
+        p = part[pos]
+        first = n
+        if length > 0:
+            if count[p] < length:
+                count[p] += 1
+            else:
+                old = pop(p, nxt, head, tail)
+                alive[old] = False
+                pos_out[n] = old
+                kind_out[n] = EXPIRED
+                ts_out[n] = now[i]
+                n += 1
+            push(pos, p, nxt, head, tail)
+            alive[pos] = True
+        pos_out[n] = pos
+        kind_out[n] = CURRENT
+        ts_out[n] = ts[pos]
+        n += 1
+        if length == 0:
+            for k in (EXPIRED, RESET):
+                pos_out[n] = pos
+                kind_out[n] = k
+                ts_out[n] = ts[pos]
+                n += 1
+        for k in range(first, n):
+            root_out[k] = root[i]
+            chunk_out[k] = chunk[i]
+    return n
+
+
+class LengthWindow:
+    """The last n events; a new one pushes out the oldest just before itself."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.length = int(setup.constant(0))
+        self.log = ChainedLog(setup.types)
+        self.count = np.zeros(0, np.int64)
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        n = len(rows)
+        out = Emission(n * (2 if self.length else 3))
+        at = self.log.add(rows, parts)
+        self.count = grown(self.count, parts)
+        made = _length(
+            self.length, at, clock.at(rows.root), rows.root, rows.chunk, self.log.ts, self.log.part, self.log.next,
+            self.log.alive, self.log.head[0], self.log.tail[0], self.count, *out.arrays,
+        )  # fmt: skip
+        result = out.rows(made, self.log, rows.part is not None)
+        self.log.tidy()
+        return result
+
+    def state(self) -> dict[str, Any]:
+        return {"events": self.log.chain_state(), "count": self.count[: self.log.parts]}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load_chains([state["events"]])
+        self.count = state["count"].copy()
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _length_batch(
+    length: int, streaming: bool, wants_expired: bool, keeps_expired: bool, at: int, now: Array, root: Array, ts: Array,
+    part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, count: Array,
+    reset: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """`LengthBatchWindowProcessor.process`; every event that puts something out makes a chunk of its own."""
+    n = 0
+    chunks = 0
+    for i in range(len(now)):
+        pos = at + i
+        p = part[pos]
+        first = n
+        if length == 0:
+            pos_out[n] = pos
+            kind_out[n] = CURRENT
+            ts_out[n] = ts[pos]
+            n += 1
+            for k in (EXPIRED, RESET):
+                if k == RESET or wants_expired:
+                    pos_out[n] = pos
+                    kind_out[n] = k
+                    ts_out[n] = now[i]
+                    n += 1
+        else:
+            if reset[p] < 0:
+                reset[p] = pos
+            count[p] += 1
+            alive[pos] = not streaming or keeps_expired
+            if not streaming:
+                push(pos, p, nxt, chead, ctail)
+            full = count[p] == (length + 1 if streaming else length)
+            if full:
+                if wants_expired:
+                    while ehead[p] >= 0:
+                        old = pop(p, nxt, ehead, etail)
+                        alive[old] = False
+                        pos_out[n] = old
+                        kind_out[n] = EXPIRED
+                        ts_out[n] = now[i]
+                        n += 1
+                if reset[p] >= 0:
+                    pos_out[n] = reset[p]
+                    kind_out[n] = RESET
+                    ts_out[n] = now[i]
+                    n += 1
+                    if streaming and not keeps_expired:
+                        alive[reset[p]] = False
+                    reset[p] = -1
+                count[p] = 1 if streaming else 0
+                if not streaming:
+                    while chead[p] >= 0:
+                        cur = pop(p, nxt, chead, ctail)
+                        pos_out[n] = cur
+                        kind_out[n] = CURRENT
+                        ts_out[n] = ts[cur]
+                        n += 1
+                        if keeps_expired:
+                            push(cur, p, nxt, ehead, etail)
+                        else:
+                            alive[cur] = False
+            if streaming:
+                pos_out[n] = pos
+                kind_out[n] = CURRENT
+                ts_out[n] = ts[pos]
+                n += 1
+                if keeps_expired:
+                    push(pos, p, nxt, ehead, etail)
+        for k in range(first, n):
+            root_out[k] = root[i]
+            chunk_out[k] = chunks
+        if n > first:
+            chunks += 1
+    return n
+
+
+class LengthBatchWindow:
+    """Batches of n events. With `stream.current.event` events pass on at once and the batch only expires together."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.length = int(setup.constant(0))
+        self.streaming = bool(setup.constant(1, False))
+        self.wants_expired = setup.wants_expired
+        self.keeps_expired = setup.wants_expired or setup.findable
+        self.log = ChainedLog(setup.types, chains=2)
+        self.count = np.zeros(0, np.int64)
+        self.reset = np.full(0, -1, np.int64)
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        at = self.log.add(rows, parts)
+        self.count, self.reset = grown(self.count, parts), grown(self.reset, parts, -1)
+        # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
+        out = Emission(3 * (at + len(rows)))
+        log = self.log
+        made = _length_batch(
+            self.length, self.streaming, self.wants_expired, self.keeps_expired, at, clock.at(rows.root), rows.root,
+            log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.count,
+            self.reset, *out.arrays,
+        )  # fmt: skip
+        result = out.rows(made, log, rows.part is not None)
+        held = self.reset[self.reset >= 0]
+        log.alive[held] = True
+        log.tidy(self.reset)
+        return result
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "current": self.log.chain_state(0),
+            "expired": self.log.chain_state(1),
+            "count": self.count[: self.log.parts],
+            "reset": reset_state(self.log, self.reset),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load_chains([state["current"], state["expired"]])
+        self.count = state["count"].copy()
+        self.reset = load_reset(self.log, state["reset"])
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes
+
+
+def reset_state(log: ChainedLog, reset: Array) -> dict[str, Any]:
+    """The events that the RESET rows to come will carry, as plain data."""
+    parts = np.flatnonzero(reset >= 0)
+    return {"events": log.state(reset[parts]), "parts": parts, "size": len(reset)}
+
+
+def load_reset(log: ChainedLog, state: dict[str, Any]) -> Array:
+    """The inverse of `reset_state`: the events join the log, in no chain."""
+    events, parts = state["events"], state["parts"]
+    zeros = np.zeros(len(parts), np.int64)
+    at = log.add(Rows(events["columns"], events["ts"], zeros, zeros, None, events["part"]), log.parts)
+    log.alive[at : at + len(parts)] = True
+    out = np.full(state["size"], -1, np.int64)
+    out[parts] = np.arange(at, at + len(parts))
+    return out
+
+

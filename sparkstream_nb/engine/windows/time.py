@@ -1,0 +1,314 @@
+"""`time(t)` and `timeBatch(t)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from ..arrays import grown
+from ..columns import Array
+from ..rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
+from ..timers import Timers, due_parts, enter, notify_at, pop_time
+from .base import Emission, WindowSetup
+from .chain import ChainedLog, pop, push
+from .length import load_reset, reset_state
+
+_BITS = np.int64(ROOT_BITS)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _expire(
+    p: int, now: int, span: int, root: int, ts: Array, nxt: Array, alive: Array, head: Array, tail: Array, n: int,
+    chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    while head[p] >= 0 and ts[head[p]] - now + span <= 0:
+        old = pop(p, nxt, head, tail)
+        alive[old] = False
+        pos_out[n] = old
+        kind_out[n] = EXPIRED
+        ts_out[n] = now
+        root_out[n] = root
+        chunk_out[n] = chunk
+        n += 1
+    return n
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _time(
+    span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array,
+    first: int, last: int, ts: Array, part: Array, nxt: Array, alive: Array, head: Array, tail: Array, newest: Array,
+    rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array, due: Array,
+    meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """`TimeWindowProcessor.process` over rows and timers merged by root."""
+    n = 0
+    chunk = 0
+    tick = first
+    for i in range(rows + 1):
+        while tick < last:
+            root = ((base + tick) << _BITS) | scheduler
+            if i < rows and root > row_root[i]:
+                break
+            t = now[tick]
+            if moved[tick] and meta[1] > 0 and qfirst[heap[0]] <= t:
+                for d in range(due_parts(t, heap, qfirst, rank, meta, due)):
+                    p = due[d]
+                    while qhead[p] >= 0 and qtime[qhead[p]] <= t:
+                        pop_time(p, qtime, qnext, qhead, qtail, meta)
+                        before = n
+                        n = _expire(
+                            p, t, span, root, ts, nxt, alive, head, tail, n, chunk,
+                            pos_out, kind_out, ts_out, root_out, chunk_out,
+                        )  # fmt: skip
+                        if n > before:
+                            chunk += 1
+                    if qhead[p] >= 0:
+                        enter(p, qtime, qhead, heap, qfirst, meta)
+            tick += 1
+        if i == rows:
+            break
+        if i > 0 and row_chunk[i] != row_chunk[i - 1]:
+            chunk += 1
+        pos = at + i
+        p = part[pos]
+        t = now[(row_root[i] >> _BITS) - base]
+        n = _expire(
+            p, t, span, row_root[i], ts, nxt, alive, head, tail, n, chunk, pos_out, kind_out, ts_out, root_out, chunk_out
+        )
+        push(pos, p, nxt, head, tail)
+        alive[pos] = True
+        if newest[p] < ts[pos]:
+            newest[p] = ts[pos]
+            if notify_at(p, ts[pos] + span, qtime, qnext, qhead, qtail, meta):
+                enter(p, qtime, qhead, heap, qfirst, meta)
+        pos_out[n] = pos
+        kind_out[n] = CURRENT
+        ts_out[n] = ts[pos]
+        root_out[n] = row_root[i]
+        chunk_out[n] = chunk
+        n += 1
+        if i + 1 < rows and row_chunk[i + 1] != row_chunk[i]:
+            chunk += 1
+    return n
+
+
+class TimeWindow:
+    """The events of the last t ms; each leaves at exactly its time + t, before what arrives at that instant."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.span = int(setup.constant(0))
+        self.scheduler = setup.scheduler
+        self.log = ChainedLog(setup.types)
+        self.newest = np.zeros(0, np.int64)
+        self.timers = Timers()
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        n = len(rows)
+        at = self.log.add(rows, parts)
+        self.newest = grown(self.newest, parts, -(2**63))
+        self.timers.room(n, parts)
+        log = self.log
+        out = Emission(at + 2 * n)
+        made = _time(
+            self.span, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first,
+            clock.last, log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], self.newest,
+            self.timers.rank(rank), *self.timers.arrays, *out.arrays,
+        )  # fmt: skip
+        result = out.rows(made, log, rows.part is not None)
+        log.tidy()
+        return result
+
+    def state(self) -> dict[str, Any]:
+        return {"events": self.log.chain_state(), "newest": self.newest[: self.log.parts], "timers": self.timers.state()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load_chains([state["events"]])
+        self.newest = state["newest"].copy()
+        self.timers.load(state["timers"])
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _next_emit(now: int, span: int, start: int, aligned: bool) -> int:
+    if not aligned:
+        return now + span
+    gone = now - start
+    gone = gone - span * int(gone / span) if span else 0  # Java's remainder, toward zero
+    return now + (span - gone)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _time_batch(
+    span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, keeps_expired: bool, scheduler: int,
+    at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int,
+    ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array,
+    reset: Array, emit: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
+    qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
+    chunk_out: Array,
+) -> int:  # fmt: skip
+    """`TimeBatchWindowProcessor.process` over chunks of rows and timers merged by root.
+
+    `emit[0]` is when the next batch is due, -1 before the first event; Siddhi keeps it once per window, not per
+    partition instance. A timer runs as a chunk without events.
+    """
+    n = 0
+    chunk = 0
+    tick = first
+    i = 0
+    d = 0
+    ready = 0
+    while True:
+        # What comes next: a timer of an instance that is due, or the next chunk of rows.
+        p = -1
+        a = i
+        root = np.int64(0)
+        t = np.int64(0)
+        while p < 0 and tick < last:
+            root = ((base + tick) << _BITS) | scheduler
+            if i < rows and root > row_root[i]:
+                break
+            t = now[tick]
+            if ready == 0 and moved[tick] and meta[1] > 0 and qfirst[heap[0]] <= t:
+                ready = due_parts(t, heap, qfirst, rank, meta, due)
+                d = 0
+            while d < ready:
+                q = due[d]
+                if qhead[q] >= 0 and qtime[qhead[q]] <= t:
+                    pop_time(q, qtime, qnext, qhead, qtail, meta)
+                    p = q
+                    break
+                if qhead[q] >= 0:
+                    enter(q, qtime, qhead, heap, qfirst, meta)
+                d += 1
+            if p < 0:
+                tick += 1
+                ready = 0
+        in_due = p >= 0
+        if p < 0:
+            if i == rows:
+                break
+            p = part[at + i]
+            root = row_root[i]
+            t = now[(root >> _BITS) - base]
+            i += 1
+            while i < rows and row_chunk[i] == row_chunk[a]:
+                i += 1
+        begin = n
+        if emit[0] == -1:
+            emit[0] = _next_emit(t, span, start, aligned)
+            if notify_at(p, emit[0], qtime, qnext, qhead, qtail, meta) and not in_due:
+                enter(p, qtime, qhead, heap, qfirst, meta)
+        send = t >= emit[0]
+        if send:
+            emit[0] += span
+            if notify_at(p, emit[0], qtime, qnext, qhead, qtail, meta) and not in_due:
+                enter(p, qtime, qhead, heap, qfirst, meta)
+        for k in range(a, i):
+            pos = at + k
+            if reset[p] < 0:
+                reset[p] = pos
+            alive[pos] = not streaming or keeps_expired
+            if streaming:
+                pos_out[n] = pos
+                kind_out[n] = CURRENT
+                ts_out[n] = ts[pos]
+                n += 1
+                if keeps_expired:
+                    push(pos, p, nxt, ehead, etail)
+            else:
+                push(pos, p, nxt, chead, ctail)
+        if send:
+            if wants_expired:
+                while ehead[p] >= 0:
+                    old = pop(p, nxt, ehead, etail)
+                    alive[old] = False
+                    pos_out[n] = old
+                    kind_out[n] = EXPIRED
+                    ts_out[n] = t
+                    n += 1
+            if reset[p] >= 0:
+                pos_out[n] = reset[p]
+                kind_out[n] = RESET
+                ts_out[n] = ts[reset[p]]
+                n += 1
+                if streaming and not keeps_expired:
+                    alive[reset[p]] = False
+                reset[p] = -1
+            while chead[p] >= 0:
+                cur = pop(p, nxt, chead, ctail)
+                pos_out[n] = cur
+                kind_out[n] = CURRENT
+                ts_out[n] = ts[cur]
+                n += 1
+                if keeps_expired:
+                    push(cur, p, nxt, ehead, etail)
+                else:
+                    alive[cur] = False
+        for k in range(begin, n):
+            root_out[k] = root
+            chunk_out[k] = chunk
+        if n > begin:
+            chunk += 1
+    return n
+
+
+class TimeBatchWindow:
+    """Batches of t ms, from the first event or aligned to `start.time`; a batch leaves when the clock reaches its end."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.span = int(setup.constant(0))
+        second = setup.constant(1)
+        self.aligned = second is not None and not isinstance(second, bool)
+        self.start = int(second) if self.aligned else 0
+        self.streaming = bool(second if isinstance(second, bool) else setup.constant(2, False))
+        self.wants_expired = setup.wants_expired
+        self.keeps_expired = setup.wants_expired or setup.findable
+        self.scheduler = setup.scheduler
+        self.log = ChainedLog(setup.types, chains=2)
+        self.reset = np.full(0, -1, np.int64)
+        self.emit = np.array([-1], np.int64)
+        self.timers = Timers()
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        n = len(rows)
+        log = self.log
+        at = log.add(rows, parts)
+        self.reset = grown(self.reset, parts, -1)
+        self.timers.room(2 * n + 2, parts)
+        # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
+        out = Emission(3 * (at + n))
+        made = _time_batch(
+            self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.keeps_expired, self.scheduler,
+            at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first, clock.last, log.ts, log.part,
+            log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset, self.emit,
+            self.timers.rank(rank), *self.timers.arrays, *out.arrays,
+        )  # fmt: skip
+        result = out.rows(made, log, rows.part is not None)
+        held = self.reset[self.reset >= 0]
+        log.alive[held] = True
+        log.tidy(self.reset)
+        return result
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "current": self.log.chain_state(0),
+            "expired": self.log.chain_state(1),
+            "reset": reset_state(self.log, self.reset),
+            "emit": self.emit,
+            "timers": self.timers.state(),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load_chains([state["current"], state["expired"]])
+        self.reset = load_reset(self.log, state["reset"])
+        self.emit = state["emit"].copy()
+        self.timers.load(state["timers"])
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes
