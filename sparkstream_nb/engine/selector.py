@@ -222,10 +222,19 @@ class Selector:
             if s.offset is not None:
                 index = index[s.offset :]
             if s.limit is not None:
-                index = index[: s.limit]
+                index = self._limited(rows, index)
             parts.append(index)
         order = np.concatenate(parts) if parts else np.empty(0, np.int64)
         return Selected(rows.take(order), None if group is None else group[order])
+
+    def _limited(self, rows: Rows, index: Array) -> Array:
+        """Expired rows always stay and count; a current one stays while the count is below the limit."""
+        assert self.select.limit is not None
+        if rows.kind is None:
+            return index[: self.select.limit]
+        expired = rows.kind[index] == EXPIRED
+        before = np.cumsum(expired) + np.cumsum(~expired) - 1
+        return index[expired | (before < self.select.limit)]
 
     def _sorted(self, rows: Rows, a: int, b: int) -> Array:
         """Rows a ≤ i < b of one chunk, sorted within each run of one kind; a null compares equal to everything."""

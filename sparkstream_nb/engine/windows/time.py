@@ -57,19 +57,17 @@ def _time(
                     p = due[d]
                     while qhead[p] >= 0 and qtime[qhead[p]] <= t:
                         pop_time(p, qtime, qnext, qhead, qtail, meta)
-                        before = n
+                        chunk += 1
                         n = _expire(
                             p, t, span, root, ts, nxt, alive, head, tail, n, chunk,
                             pos_out, kind_out, ts_out, root_out, chunk_out,
                         )  # fmt: skip
-                        if n > before:
-                            chunk += 1
                     if qhead[p] >= 0:
                         enter(p, qtime, qhead, heap, qfirst, meta)
             tick += 1
         if i == rows:
             break
-        if i > 0 and row_chunk[i] != row_chunk[i - 1]:
+        if i == 0 or row_chunk[i] != row_chunk[i - 1]:
             chunk += 1
         pos = at + i
         p = part[pos]
@@ -89,8 +87,6 @@ def _time(
         root_out[n] = row_root[i]
         chunk_out[n] = chunk
         n += 1
-        if i + 1 < rows and row_chunk[i + 1] != row_chunk[i]:
-            chunk += 1
     return n
 
 
