@@ -166,7 +166,7 @@ def _if_then_else(call: Call, args: Sequence[Evaluator], context: Context) -> Ev
     return run
 
 
-def _coalesce(columns: list[Column], env: Env, call: Call) -> Column:
+def coalesce(columns: list[Column], env: Env, call: Call) -> Column:
     """The first argument that is not null."""
     out = columns[0]
     for other in columns[1:]:
@@ -244,10 +244,10 @@ def _size_of_set(value: Any) -> int:
 TABLE: Mapping[str, Builder] = {
     "cast": _cast,
     "convert": _convert,
-    "coalesce": eager(_coalesce),
+    "coalesce": eager(coalesce),
     "createSet": typed(_create_set),
     "currentTimeMillis": eager(_now),
-    "default": eager(_coalesce),
+    "default": eager(coalesce),
     "eventTimestamp": _event_timestamp,
     "ifThenElse": _if_then_else,
     "instanceOfBoolean": _instance_of(Type.BOOL),

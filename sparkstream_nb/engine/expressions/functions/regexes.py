@@ -1,0 +1,84 @@
+"""`regex:*` (siddhi-execution-regex) over Java's regular expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ....errors import SiddhiBindError
+from ....plan.nodes import Call, Const
+from ..javaregex import compile_java, limited
+from ..rowwise import Builder, Plain, typed
+from ..values import Failure
+
+
+def check_constant(call: Call, position: int) -> None:
+    """Refuses a constant pattern that does not compile, as Siddhi does when it creates the app."""
+    arg = call.args[position]
+    if isinstance(arg, Const):
+        try:
+            compile_java(str(arg.value))
+        except Failure as e:
+            raise SiddhiBindError(str(e), arg.span) from None
+
+
+def patterned(position: int, function: Plain) -> Builder:
+    """A builder for `function`, whose argument number `position` is a pattern."""
+
+    def make(call: Call) -> Plain:
+        check_constant(call, position)
+        return function
+
+    return typed(make)
+
+
+def required(key: str, *values: Any) -> None:
+    """Fails the row where one of `values` is null."""
+    for i, value in enumerate(values):
+        if value is None:
+            raise Failure(f"argument {i + 1} of {key}() is null")
+
+
+def _find(pattern: str | None, text: str | None, *start: int | None) -> bool:
+    required("regex:find", pattern)
+    assert pattern is not None
+    if text is None or (start and start[0] is None):
+        return False
+    compiled = compile_java(pattern)
+    at = start[0] if start else 0
+    if at is None or not 0 <= at <= len(text):
+        raise Failure(f"regex:find() cannot start at {at} in a text of length {len(text)}")
+    return limited(compiled.search, text, at) is not None
+
+
+def _whole(method: str, key: str) -> Callable[[str | None, str | None], bool]:
+    def match(pattern: str | None, text: str | None) -> bool:
+        required(key, pattern)
+        assert pattern is not None
+        compiled = compile_java(pattern)
+        return text is not None and limited(getattr(compiled, method), text) is not None
+
+    return match
+
+
+def _group(pattern: str | None, text: str | None, number: int | None) -> str | None:
+    required("regex:group", pattern, text, number)
+    assert pattern is not None
+    assert text is not None
+    assert number is not None
+    compiled = compile_java(pattern)
+    found: Any = limited(compiled.search, text)
+    if found is None or number > compiled.groups:
+        return None
+    if number < 0:
+        raise Failure(f"no group {number}")
+    value: str | None = found.group(number)
+    return value
+
+
+TABLE: Mapping[str, Builder] = {
+    "regex:find": patterned(0, _find),
+    "regex:group": patterned(0, _group),
+    "regex:lookingAt": patterned(0, _whole("match", "regex:lookingAt")),
+    "regex:matches": patterned(0, _whole("fullmatch", "regex:matches")),
+}

@@ -1,0 +1,357 @@
+"""Java's regular expressions (`java.util.regex`, JDK 17) on the `regex` package.
+
+A pattern is translated to the package's dialect and kept. Matching runs under a time limit, so that a pattern that
+backtracks without end fails its row and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import regex
+
+from .values import Failure
+
+LIMIT = 1.0
+"""Seconds that one match may take."""
+
+_T = TypeVar("_T")
+_ENDS = r"\n\r\u0085\u2028\u2029"
+_LINE_END = rf"(?:\r\n|[{_ENDS}])"
+
+_CLASSES: Mapping[str, str] = {
+    "Lower": "a-z",
+    "Upper": "A-Z",
+    "ASCII": r"\x00-\x7F",
+    "Alpha": "a-zA-Z",
+    "Digit": "0-9",
+    "Alnum": "a-zA-Z0-9",
+    "Punct": r"!-/:-@\[-`{-~",
+    "Graph": "!-~",
+    "Print": " -~",
+    "Blank": r" \t",
+    "Cntrl": r"\x00-\x1F\x7F",
+    "XDigit": "0-9a-fA-F",
+    "Space": r" \t\n\x0B\f\r",
+    "L1": r"\x00-\xFF",
+    "javaLowerCase": r"\p{Lowercase}",
+    "javaUpperCase": r"\p{Uppercase}",
+    "javaWhitespace": r"\p{Zs}\p{Zl}\p{Zp}\t-\r\x1C-\x1F--[\u00A0\u2007\u202F]",
+    "javaAlphabetic": r"\p{Alphabetic}",
+    "javaLetter": r"\p{L}",
+    "javaDigit": r"\p{Nd}",
+    "javaLetterOrDigit": r"\p{L}\p{Nd}",
+    "javaMirrored": r"\p{Bidi_Mirrored}",
+    "LC": r"\p{Lu}\p{Ll}\p{Lt}",
+    "LD": r"\p{L}\p{Nd}",
+    "all": r"\x00-\U0010FFFF",
+}
+# What a backslash and a letter mean, as the inside of a character class.
+_ESCAPES: Mapping[str, str] = {
+    "d": "0-9",
+    "w": "a-zA-Z0-9_",
+    "s": r" \t\n\x0B\f\r",
+    "h": r" \t\xA0\u1680\u180E\u2000-\u200A\u202F\u205F\u3000",
+    "v": r"\n\x0B\f\r\x85\u2028\u2029",
+}
+_SIMPLE: Mapping[str, str] = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f", "a": r"\a", "e": r"\x1B"}
+_FLAGS = frozenset("idmsuxU")
+
+
+class _Translator:
+    """One pass over a Java pattern. `self.flags` holds the inline flags in force, a copy a group."""
+
+    def __init__(self, pattern: str) -> None:
+        self.text = pattern
+        self.at = 0
+        self.flags = [frozenset[str]()]
+
+    def peek(self, text: str) -> bool:
+        return self.text.startswith(text, self.at)
+
+    def take(self) -> str:
+        if self.at >= len(self.text):
+            raise Failure(f"the pattern '{self.text}' ends too early")
+        self.at += 1
+        return self.text[self.at - 1]
+
+    def run(self) -> str:
+        out = []
+        while self.at < len(self.text):
+            out.append(self.one())
+        return "".join(out)
+
+    def one(self) -> str:
+        c = self.take()
+        if c == "\\":
+            return self.escape()
+        if c == "[":
+            return self.char_class()
+        if c == "(":
+            return self.group()
+        if c == ")":
+            if len(self.flags) > 1:
+                self.flags.pop()
+            return c
+        flags = self.flags[-1]
+        if c == ".":
+            if "s" in flags:
+                return r"[\x00-\U0010FFFF]"
+            return r"[^\n]" if "d" in flags else f"[^{_ENDS}]"
+        if c == "$":
+            end = r"\n" if "d" in flags else _LINE_END
+            return rf"(?={end}|\Z)" if "m" in flags else rf"(?={end}?\Z)"
+        if c == "^" and "m" in flags:
+            return rf"(?:(?<!\r(?=\n))(?<=\A|[{_ENDS}])(?!(?<=[{_ENDS}])\Z))"
+        if c == "{" and not self.quantifier():
+            raise Failure(f"illegal repetition in the pattern '{self.text}'")
+        if c == "#" and "x" in flags:
+            while self.at < len(self.text) and self.take() not in "\n\r":
+                pass
+            return ""
+        if c.isspace() and "x" in flags:
+            return ""
+        if c in "}]&~-#" or c.isspace():
+            return "\\" + c if c != "}" or not self.closing() else c
+        return c
+
+    def closing(self) -> bool:
+        """Whether the `}` just read ends a quantifier."""
+        start = self.text.rfind("{", 0, self.at)
+        return start >= 0 and regex.fullmatch(r"\{\d+(,\d*)?\}", self.text[start : self.at]) is not None
+
+    def quantifier(self) -> bool:
+        return regex.match(r"\d+(,\d*)?\}", self.text, pos=self.at) is not None
+
+    def group(self) -> str:
+        flags = self.flags[-1]
+        if not self.peek("?"):
+            self.flags.append(flags)
+            return "("
+        if match := regex.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])").match(self.text, self.at):
+            on, off, end = match.group(1), match.group(2) or "", match.group(3)
+            if set(on + off) - _FLAGS:
+                raise Failure(f"unknown inline modifier in the pattern '{self.text}'")
+            self.at = match.end()
+            new = (flags | set(on)) - set(off)
+            # Case is the package's business; all other flags are resolved here.
+            case_on, case_off = "i" if "i" in on else "", "i" if "i" in off else ""
+            mark = case_on + ("-" + case_off if case_off else "")
+            if end == ")":
+                self.flags[-1] = new
+                return f"(?{mark})" if mark else ""
+            self.flags.append(new)
+            return f"(?{mark}:"
+        for lead in ("?=", "?!", "?<=", "?<!", "?>"):
+            if self.peek(lead):
+                self.at += len(lead)
+                self.flags.append(flags)
+                return "(" + lead
+        if match := regex.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>").match(self.text, self.at):
+            self.at = match.end()
+            self.flags.append(flags)
+            return f"(?P<{match.group(1)}>"
+        raise Failure(f"unknown group in the pattern '{self.text}'")
+
+    def escape(self) -> str:
+        """An escape outside a class."""
+        c = self.take()
+        if c == "Q":
+            return "".join(regex.escape(ch, special_only=False) for ch in self.quoted())
+        if c in "bBAGRX":
+            return "\\" + c
+        if c == "z":
+            return r"\Z"
+        if c == "Z":
+            return rf"(?={_LINE_END}?\Z)"
+        if c == "k":
+            if match := regex.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>").match(self.text, self.at):
+                self.at = match.end()
+                return f"(?P={match.group(1)})"
+            raise Failure(f"\\k is not followed by '<name>' in the pattern '{self.text}'")
+        if c in "123456789":
+            return f"(?:\\{c})"
+        inside = self.set_escape(c)
+        return inside if inside.startswith("\\") and len(inside) == 2 else f"[{inside}]"
+
+    def quoted(self) -> str:
+        end = self.text.find("\\E", self.at)
+        body = self.text[self.at :] if end < 0 else self.text[self.at : end]
+        self.at = len(self.text) if end < 0 else end + 2
+        return body
+
+    def set_escape(self, c: str) -> str:
+        """An escape as it stands inside a class."""
+        if c in _SIMPLE:
+            return _SIMPLE[c]
+        if c in _ESCAPES:
+            return _ESCAPES[c]
+        if c.lower() in _ESCAPES:
+            return f"[^{_ESCAPES[c.lower()]}]"
+        if c in "pP":
+            return self.property(c == "P")
+        if c == "x" and self.peek("{"):
+            end = self.text.find("}", self.at)
+            digits, self.at = self.text[self.at + 1 : end], end + 1
+            return _code(int(digits, 16))
+        if c == "x":
+            return _code(self.number(2, 16, "x"))
+        if c == "u":
+            return _code(self.number(4, 16, "u"))
+        if c == "0":
+            match = regex.compile(r"[0-3]?[0-7]{1,2}").match(self.text, self.at)
+            if match is None:
+                raise Failure(f"illegal octal escape in the pattern '{self.text}'")
+            self.at = match.end()
+            return _code(int(match.group(), 8))
+        if c == "c":
+            return _code(ord(self.take()) ^ 64)
+        if c.isascii() and c.isalpha():
+            raise Failure(f"unknown escape \\{c} in the pattern '{self.text}'")
+        return "\\" + c if not c.isalnum() else c
+
+    def number(self, length: int, base: int, kind: str) -> int:
+        digits = self.text[self.at : self.at + length]
+        self.at += length
+        try:
+            if len(digits) == length:
+                return int(digits, base)
+        except ValueError:
+            pass
+        raise Failure(f"illegal \\{kind} escape in the pattern '{self.text}'")
+
+    def property(self, negated: bool) -> str:
+        if self.peek("{"):
+            end = self.text.find("}", self.at)
+            if end < 0:
+                raise Failure(f"unclosed character family in the pattern '{self.text}'")
+            name, self.at = self.text[self.at + 1 : end], end + 1
+        else:
+            name = self.take()
+        inside = _CLASSES.get(name)
+        if inside is None:
+            name = name.split("=")[-1] if "=" in name else name
+            bare = name[2:] if name.startswith(("Is", "In")) else name
+            inside = rf"\p{{{bare}}}"
+            try:
+                regex.compile(inside)
+            except regex.error:
+                raise Failure(f"unknown character property '{name}' in the pattern '{self.text}'") from None
+        return f"[{'^' if negated else ''}{inside}]"
+
+    def char_class(self) -> str:
+        out = ["["]
+        if self.peek("^"):
+            self.at += 1
+            out.append("^")
+        first = True
+        while True:
+            c = self.take()
+            if c == "]" and not first:
+                return "".join(out) + "]"
+            first = False
+            if c == "[":
+                out.append(self.char_class())
+            elif c == "&" and self.peek("&"):
+                self.at += 1
+                out.append("&&")
+            elif c == "\\":
+                e = self.take()
+                if e == "Q":
+                    out.append("".join("\\" + ch if not ch.isalnum() else ch for ch in self.quoted()))
+                elif e in "bB":
+                    raise Failure(f"\\{e} inside a class of the pattern '{self.text}'")
+                else:
+                    out.append(self.set_escape(e))
+            elif c == "-" and not self.peek("]") and out[-1] not in ("[", "^"):
+                out.append("-")
+            elif c.isspace() and "x" in self.flags[-1]:
+                pass
+            else:
+                out.append(c if c.isalnum() or c == "_" else "\\" + c)
+
+
+def _code(value: int) -> str:
+    return f"\\U{value:08X}"
+
+
+@lru_cache(maxsize=1024)
+def compile_java(pattern: str) -> Any:
+    """The compiled pattern. Raises Failure where Java raises PatternSyntaxException."""
+    try:
+        return regex.compile(_Translator(pattern).run(), regex.V1 | regex.ASCII)
+    except regex.error as e:
+        raise Failure(f"the pattern '{pattern}' is not a regular expression: {e.msg}") from None
+
+
+def limited(match: Callable[..., _T], *args: Any) -> _T:
+    """`match(*args)` of the `regex` package under the time limit."""
+    try:
+        return match(*args, timeout=LIMIT)
+    except TimeoutError:
+        raise Failure(f"matching took more than {LIMIT:g} s: the pattern backtracks too much") from None
+
+
+def expand(match: Any, replacement: str) -> str:
+    """Java's replacement text for one match: `$1`, `${name}`, and a backslash before a literal character."""
+    out, at, groups = [], 0, match.re.groups
+    while at < len(replacement):
+        c = replacement[at]
+        at += 1
+        if c == "\\":
+            if at == len(replacement):
+                raise Failure("a replacement ends in a backslash")
+            out.append(replacement[at])
+            at += 1
+        elif c != "$":
+            out.append(c)
+        elif named := regex.compile(r"\{([a-zA-Z][a-zA-Z0-9]*)\}").match(replacement, at):
+            at = named.end()
+            if named.group(1) not in match.re.groupindex:
+                raise Failure(f"no group named '{named.group(1)}'")
+            out.append(match.group(named.group(1)) or "")
+        elif at < len(replacement) and replacement[at] in "0123456789":
+            number = int(replacement[at])
+            at += 1
+            if number > groups:
+                raise Failure(f"no group {number}")
+            while at < len(replacement) and replacement[at] in "0123456789":
+                longer = number * 10 + int(replacement[at])
+                if longer > groups:
+                    break
+                number = longer
+                at += 1
+            out.append(match.group(number) or "")
+        else:
+            raise Failure("illegal group reference in a replacement")
+    return "".join(out)
+
+
+def replace(source: str, pattern: str, replacement: str, count: int = 0) -> str:
+    """`String.replaceAll`; with `count` 1 `String.replaceFirst`."""
+    compiled = compile_java(pattern)
+    return limited(lambda timeout: str(compiled.sub(lambda m: expand(m, replacement), source, count, timeout=timeout)))
+
+
+def split(source: str, pattern: str) -> list[str]:
+    """`String.split`: empty texts at the end are dropped, and none stands before a match of no width at the start."""
+    compiled = compile_java(pattern)
+
+    def cut(timeout: float) -> list[str]:
+        out, last = [], 0
+        for m in compiled.finditer(source, timeout=timeout):
+            if m.end() == 0:
+                continue
+            if m.start() == m.end() == len(source):
+                continue
+            out.append(source[last : m.start()])
+            last = m.end()
+        return [*out, source[last:]] if last else [source]
+
+    parts = limited(cut)
+    if len(parts) > 1:
+        while parts and not parts[-1]:
+            parts.pop()
+    return parts
