@@ -15,9 +15,25 @@ from ..types import Type
 from .keywords import TYPES, UNIT_MILLIS, UNIT_SPELLINGS
 from .source import SourceText
 from .tree import (
-    And, Annotation, AnnotationElement, Arithmetic, AttributeDefinition, Comparison, Constant, EventIndex, Expression,
-    FunctionCall, In, IsNull, Not, Or, SourceName, StreamReference, TimeConstant, Variable,
-)  # fmt: skip
+    And,
+    Annotation,
+    AnnotationElement,
+    Arithmetic,
+    AttributeDefinition,
+    Comparison,
+    Constant,
+    EventIndex,
+    Expression,
+    FunctionCall,
+    In,
+    IsNull,
+    Not,
+    Or,
+    SourceName,
+    StreamReference,
+    TimeConstant,
+    Variable,
+)
 
 Branch = Tree[Token]
 
@@ -74,7 +90,7 @@ class Builder:
         left, right = self.build(sub(b, 0)), self.build(sub(b, 2))
         if isinstance(left, TimeConstant) and isinstance(right, TimeConstant):
             self.fail(
-                b, "'and' joins conditions, not times", "Write the parts of a time one after the other: 1 hour 25 minutes."
+                b, "'and' joins conditions, not times", "Write a time's parts one after the other: 1 hour 25 minutes."
             )
         return And(left, right, span=self.span(b))
 
@@ -82,10 +98,10 @@ class Builder:
         return In(self.build(sub(b, 0)), name_of(tok(b, 1)), span=self.span(b))
 
     def comparison(self, b: Branch) -> Expression:
-        return Comparison(cast(Any, str(b.children[1])), self.build(sub(b, 0)), self.build(sub(b, 2)), span=self.span(b))
+        return Comparison(cast(Any, str(parts(b)[1])), self.build(sub(b, 0)), self.build(sub(b, 2)), span=self.span(b))
 
     def arithmetic(self, b: Branch) -> Expression:
-        return Arithmetic(cast(Any, str(b.children[1])), self.build(sub(b, 0)), self.build(sub(b, 2)), span=self.span(b))
+        return Arithmetic(cast(Any, str(parts(b)[1])), self.build(sub(b, 0)), self.build(sub(b, 2)), span=self.span(b))
 
     def not_expression(self, b: Branch) -> Expression:
         return Not(self.build(sub(b, 0)), span=self.span(b))
@@ -99,13 +115,13 @@ class Builder:
         return IsNull(operand, span=self.span(b))
 
     def truth(self, b: Branch) -> Expression:
-        return Constant(str(b.children[0]).lower() == "true", Type.BOOL, span=self.span(b))
+        return Constant(str(parts(b)[0]).lower() == "true", Type.BOOL, span=self.span(b))
 
     def text(self, b: Branch) -> Expression:
         return Constant(string_of(tok(b, 0)), Type.STRING, span=self.span(b))
 
     def number(self, b: Branch) -> Expression:
-        sign, literal = b.children[0], tok(b, 1)
+        sign, literal = parts(b)[0], tok(b, 1)
         text = ("-" if sign == "-" else "") + literal.lower()
         match literal.type:
             case "INT":
@@ -129,31 +145,36 @@ class Builder:
         return self._whole(token, str(token), 31, "int")
 
     def time(self, b: Branch) -> TimeConstant:
-        parts: list[tuple[int, str]] = []
+        out: list[tuple[int, str]] = []
         order = list(UNIT_MILLIS)
         millis = 0
         last = -1
-        for count, unit in zip(b.children[::2], b.children[1::2], strict=True):
-            assert isinstance(count, Token) and isinstance(unit, Token)
+        for count, unit in zip(parts(b)[::2], parts(b)[1::2], strict=True):
+            assert isinstance(count, Token)
+            assert isinstance(unit, Token)
             kind = UNIT_SPELLINGS[unit.lower()]
             if order.index(kind) <= last:
-                self.fail(unit, f"'{unit}' cannot follow '{parts[-1][1]}'", "The units of a time go from years down to milliseconds, each once.")
+                self.fail(
+                    unit,
+                    f"'{unit}' cannot follow '{out[-1][1]}'",
+                    "Units go from years down to milliseconds, each once.",
+                )
             last = order.index(kind)
             value = self._whole(count, str(count), 63, "long")
-            parts.append((value, str(unit)))
+            out.append((value, str(unit)))
             millis += value * UNIT_MILLIS[kind]
         if millis >= 1 << 63:
             self.fail(b, "this time is longer than 292 million years")
-        return TimeConstant(millis, tuple(parts), span=self.span(b))
+        return TimeConstant(millis, tuple(out), span=self.span(b))
 
     def call(self, b: Branch) -> FunctionCall:
-        namespace, name, *rest = b.children
+        namespace, name, *rest = parts(b)
         args = [a for a in rest if a is not None]
         star = len(args) == 1 and isinstance(args[0], Tree) and args[0].data == "star"
         return FunctionCall(
-            None if namespace is None else name_of(cast(Token, namespace)),
-            name_of(cast(Token, name)),
-            () if star else tuple(self.build(cast(Branch, a)) for a in args),
+            None if namespace is None else name_of(namespace),
+            name_of(name),
+            () if star else tuple(self.build(a) for a in args),
             star,
             span=self.span(b),
         )
@@ -162,14 +183,14 @@ class Builder:
         return Variable(name_of(tok(b, 0)), span=self.span(b))
 
     def qualified(self, b: Branch) -> Variable:
-        event, inner, inner_index, name = b.children
-        reference = self.build(cast(Branch, event))
+        event, inner, inner_index, name = parts(b)
+        reference = self.build(event)
         return Variable(
-            name_of(cast(Token, name)),
+            name_of(name),
             reference.source,
             reference.index,
-            None if inner is None else name_of(cast(Token, inner)),
-            self.optional(cast("Branch | None", inner_index)),
+            None if inner is None else name_of(inner),
+            self.optional(inner_index),
             span=self.span(b),
         )
 
@@ -181,44 +202,44 @@ class Builder:
 
     def inner_marked(self, b: Branch) -> _EventReference:
         source = SourceName(name_of(tok(b, 0)), inner=True, span=self.span(b))
-        return _EventReference(source, self.optional(cast("Branch | None", b.children[1])))
+        return _EventReference(source, self.optional(parts(b)[1]))
 
     def fault_marked(self, b: Branch) -> _EventReference:
         source = SourceName(name_of(tok(b, 0)), fault=True, span=self.span(b))
-        return _EventReference(source, self.optional(cast("Branch | None", b.children[1])))
+        return _EventReference(source, self.optional(parts(b)[1]))
 
     def index(self, b: Branch) -> EventIndex:
         return EventIndex(self.small(tok(b, 0)), span=self.span(b))
 
     def last_index(self, b: Branch) -> EventIndex:
-        back = b.children[2]
-        return EventIndex(0 if back is None else self.small(cast(Token, back)), from_last=True, span=self.span(b))
+        back = parts(b)[2]
+        return EventIndex(0 if back is None else self.small(back), from_last=True, span=self.span(b))
 
     # ----------------------------------------------------------------------------------------------- annotations
 
     def annotations(self, b: Branch, *, app: bool = False) -> tuple[Annotation, ...]:
         """The annotations before a definition or query, where `@app:...` has no place unless `app`."""
-        out = tuple(self.build(sub(b, i)) for i in range(len(b.children)))
-        for child, annotation in zip(b.children, out, strict=True):
+        out = tuple(self.build(sub(b, i)) for i in range(len(parts(b))))
+        for child, annotation in zip(parts(b), out, strict=True):
             if annotation.app and not app:
-                self.fail(cast(Branch, child), f"'@app:{annotation.name}' belongs to the very start of the app")
+                self.fail(child, f"'@app:{annotation.name}' belongs to the very start of the app")
         return out
 
     def app_annotation(self, b: Branch) -> Annotation:
         return Annotation(name_of(tok(b, 0)), self._elements(b), app=True, span=self.span(b))
 
     def annotation(self, b: Branch) -> Annotation:
-        nested = tuple(self.build(c) for c in b.children[1:] if isinstance(c, Tree) and c.data == "annotation")
+        nested = tuple(self.build(c) for c in parts(b)[1:] if isinstance(c, Tree) and c.data == "annotation")
         return Annotation(name_of(tok(b, 0)), self._elements(b), nested, span=self.span(b))
 
     def _elements(self, b: Branch) -> tuple[AnnotationElement, ...]:
-        return tuple(self.build(c) for c in b.children[1:] if isinstance(c, Tree) and c.data != "annotation")
+        return tuple(self.build(c) for c in parts(b)[1:] if isinstance(c, Tree) and c.data != "annotation")
 
     def keyed_element(self, b: Branch) -> AnnotationElement:
-        key = sub(b, 0).children
-        if cast(Token, key[0]).type == "STRING":
-            return AnnotationElement(string_of(cast(Token, key[0])), string_of(tok(b, 1)), quoted_key=True, span=self.span(b))
-        text = "".join(name_of(cast(Token, k)) for k in key)
+        key = parts(sub(b, 0))
+        if key[0].type == "STRING":
+            return AnnotationElement(string_of(key[0]), string_of(tok(b, 1)), quoted_key=True, span=self.span(b))
+        text = "".join(name_of(k) for k in key)
         return AnnotationElement(text, string_of(tok(b, 1)), span=self.span(b))
 
     def element(self, b: Branch) -> AnnotationElement:
@@ -236,7 +257,7 @@ class Builder:
         return SourceName(name_of(tok(b, 0)), fault=True, span=self.span(b))
 
     def attributes(self, b: Branch) -> tuple[AttributeDefinition, ...]:
-        return tuple(self.build(cast(Branch, c)) for c in b.children)
+        return tuple(self.build(c) for c in parts(b))
 
     def attribute(self, b: Branch) -> AttributeDefinition:
         kind = tok(b, 1).lower()
@@ -252,12 +273,17 @@ class _EventReference:
         self.index = index
 
 
+def parts(b: Branch) -> list[Any]:
+    """What `b` is made of: a Branch for a rule, a Token for a terminal, None for what was left out."""
+    return b.children
+
+
 def sub(b: Branch, i: int) -> Branch:
-    return cast(Branch, b.children[i])
+    return cast(Branch, parts(b)[i])
 
 
 def tok(b: Branch, i: int) -> Token:
-    return cast(Token, b.children[i])
+    return cast(Token, parts(b)[i])
 
 
 def _single(value: float) -> float:

@@ -2,24 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal, cast
 
 from lark import Token, Tree
 
 from ..types import Type
-from .build import Branch, Builder, name_of, string_of, sub, tok
+from .build import Branch, Builder, name_of, parts, string_of, sub, tok
 from .fixits import refuse_driver_without_key, refuse_per_without_quotes
 from .keywords import UNIT_SPELLINGS
 from .states import Chain, Group, Link, state_stream
 from .tree import (
-    UNBOUNDED, AbsentState, AggregationDefinition, Annotation, AnonymousStream, App, AttributeDefinition, Constant, CountState,
-    Definition, DeleteFrom, Duration, EventType, Expression, Filter, FunctionDefinition, Handler, InsertInto, JoinSide,
-    JoinStream, LogicalState, OnDemandQuery, OrderBy, OutputAttribute, OutputRate, Partition, Query, QueryInput, QueryOutput,
-    RangePartition, Return, Selection, SetAssignment, SourceName, StandardStream, StateStream, StoreInput,
-    StreamDefinition, StreamFunction, StreamState, TableDefinition, TimeConstant, TriggerDefinition, UpdateOrInsert,
-    UpdateTable, ValuePartition, Variable, Window, WindowDefinition,
-)  # fmt: skip
+    UNBOUNDED,
+    AbsentState,
+    AggregationDefinition,
+    Annotation,
+    AnonymousStream,
+    App,
+    AttributeDefinition,
+    Constant,
+    CountState,
+    Definition,
+    DeleteFrom,
+    Duration,
+    EventType,
+    Expression,
+    Filter,
+    FunctionDefinition,
+    Handler,
+    InsertInto,
+    JoinSide,
+    JoinStream,
+    LogicalState,
+    OnDemandQuery,
+    OrderBy,
+    OutputAttribute,
+    OutputRate,
+    Partition,
+    Query,
+    QueryOutput,
+    RangePartition,
+    Return,
+    Selection,
+    SetAssignment,
+    SourceName,
+    StandardStream,
+    StateStream,
+    StoreInput,
+    StreamDefinition,
+    StreamFunction,
+    StreamState,
+    TableDefinition,
+    TimeConstant,
+    TriggerDefinition,
+    UpdateOrInsert,
+    UpdateTable,
+    ValuePartition,
+    Window,
+    WindowDefinition,
+)
 
 
 class QueryBuilder(Builder):
@@ -31,7 +71,7 @@ class QueryBuilder(Builder):
         app_annotations: list[Annotation] = []
         definitions: list[Definition] = []
         elements: list[Query | Partition] = []
-        for i in range(len(b.children)):
+        for i in range(len(parts(b))):
             statement = sub(b, i)
             if i == 0:
                 app_annotations = self._take_app_annotations(sub(statement, 0))
@@ -40,21 +80,21 @@ class QueryBuilder(Builder):
             if not isinstance(built, Definition):
                 elements.append(built)
             elif elements:
-                self.fail(statement, "a definition cannot follow a query", "Move it before the first query or partition.")
+                self.fail(statement, "a definition cannot follow a query", "Move it before the first query.")
             else:
                 definitions.append(built)
             if not definitions:
                 self.fail(
-                    statement, "an app begins with a definition, this one with a query", "Put 'define stream ...;' before it."
+                    statement, "an app begins with a definition, not a query", "Put 'define stream ...;' before it."
                 )
         return App(tuple(app_annotations), tuple(definitions), tuple(elements), span=self.span(b))
 
     def _take_app_annotations(self, b: Branch) -> list[Annotation]:
         """Builds the leading `@app:...` annotations and takes them out of `b`."""
         out = []
-        while b.children and sub(b, 0).data == "app_annotation":
+        while parts(b) and sub(b, 0).data == "app_annotation":
             out.append(self.build(sub(b, 0)))
-            b.children.pop(0)
+            parts(b).pop(0)
         return out
 
     def only_query(self, b: Branch) -> Query:
@@ -70,12 +110,16 @@ class QueryBuilder(Builder):
 
     def define_stream(self, b: Branch) -> StreamDefinition:
         annotations = self.annotations(sub(b, 0))
-        return StreamDefinition(self._defined(sub(b, 1), "stream"), self._attributes(sub(b, 2)), annotations, span=self.span(b))
+        return StreamDefinition(
+            self._defined(sub(b, 1), "stream"), self._attributes(sub(b, 2)), annotations, span=self.span(b)
+        )
 
     def define_table(self, b: Branch) -> TableDefinition:
         annotations = self.annotations(sub(b, 0))
         refuse_driver_without_key(annotations)
-        return TableDefinition(self._defined(sub(b, 1), "table"), self._attributes(sub(b, 2)), annotations, span=self.span(b))
+        return TableDefinition(
+            self._defined(sub(b, 1), "table"), self._attributes(sub(b, 2)), annotations, span=self.span(b)
+        )
 
     def define_window(self, b: Branch) -> WindowDefinition:
         return WindowDefinition(
@@ -89,46 +133,55 @@ class QueryBuilder(Builder):
 
     def define_trigger(self, b: Branch) -> TriggerDefinition:
         self._no_annotations(sub(b, 0), "trigger")
-        at = b.children[2]
+        at = parts(b)[2]
         if isinstance(at, Tree):
             return TriggerDefinition(name_of(tok(b, 1)), every=self.build(at), span=self.span(b))
         return TriggerDefinition(name_of(tok(b, 1)), at=string_of(at), span=self.span(b))
 
     def define_function(self, b: Branch) -> FunctionDefinition:
         self._no_annotations(sub(b, 0), "function")
-        _, name, language, returns, script = b.children
+        _, name, language, returns, script = parts(b)
         return FunctionDefinition(
-            name_of(cast(Token, name)),
-            name_of(cast(Token, language)),
+            name_of(name),
+            name_of(language),
             Type(str(returns).lower()),
             str(script)[1:-1],
             span=self.span(b),
         )
 
     def define_aggregation(self, b: Branch) -> AggregationDefinition:
-        _, name, source, select, group_by, by, durations = b.children
+        _, name, source, select, group_by, by, durations = parts(b)
         annotations = self.annotations(sub(b, 0))
         refuse_driver_without_key(annotations)
-        stream = self.build(cast(Branch, source))
+        stream = self.build(source)
         selection = self._selection(b, select, group_by)
-        written = self._durations(cast(Branch, durations))
+        written = self._durations(durations)
         return AggregationDefinition(
-            name_of(cast(Token, name)), stream, selection, self.optional(cast("Branch | None", by)), written,
-            cast(Branch, durations).data == "duration_range", annotations, span=self.span(b),
-        )  # fmt: skip
+            name_of(name),
+            stream,
+            selection,
+            self.optional(by),
+            written,
+            durations.data == "duration_range",
+            annotations,
+            span=self.span(b),
+        )
 
     def aggregation_input(self, b: Branch) -> StandardStream:
-        source, handlers = self._in_sight(sub(b, 0)), self._handlers(sub(b, 1), windows=0, where="an aggregation's input")
+        source, handlers = (
+            self._in_sight(sub(b, 0)),
+            self._handlers(sub(b, 1), windows=0, where="an aggregation's input"),
+        )
         return StandardStream(source, handlers, span=self.span(b))
 
     def _durations(self, b: Branch) -> tuple[Duration, ...]:
         out: list[Duration] = []
-        for unit in cast("list[Token]", b.children):
+        for unit in parts(b):
             kind = UNIT_SPELLINGS.get(unit.lower())
             if kind in ("sec", "min", "hour", "day", "month", "year"):
                 out.append(cast(Duration, kind))
             elif unit.type == "UNIT":
-                self.fail(unit, f"an aggregation cannot be kept by '{unit}'", "It can by sec, min, hour, day, month and year.")
+                self.fail(unit, f"an aggregation cannot be kept by '{unit}'", "Use sec, min, hour, day, month, year.")
         return tuple(out)
 
     def _defined(self, b: Branch, what: str) -> SourceName:
@@ -141,20 +194,20 @@ class QueryBuilder(Builder):
     def _attributes(self, b: Branch) -> tuple[AttributeDefinition, ...]:
         out = cast("tuple[AttributeDefinition, ...]", self.build(b))
         seen: set[str] = set()
-        for child, attribute in zip(b.children, out, strict=True):
+        for child, attribute in zip(parts(b), out, strict=True):
             if attribute.name in seen:
-                self.fail(cast(Branch, child), f"the attribute '{attribute.name}' is already defined", "Each needs a name of its own.")
+                self.fail(child, f"the attribute '{attribute.name}' is already defined")
             seen.add(attribute.name)
         return out
 
     def _no_annotations(self, b: Branch, what: str) -> None:
-        if b.children:
-            self.fail(b, f"a {what} takes no annotations", f"Leave them out, or move them to where they belong: 'define {what}' must come first.")
+        if parts(b):
+            self.fail(b, f"a {what} takes no annotations", "Leave them out.")
 
     # ------------------------------------------------------------------------------------------- partitions
 
     def partition(self, b: Branch) -> Partition:
-        annotations, *rest = cast("list[Branch]", b.children)
+        annotations, *rest = parts(b)
         keys = tuple(self.build(r) for r in rest if r.data != "query")
         self.active.clear()
         queries = tuple(self.build(r) for r in rest if r.data == "query")
@@ -168,18 +221,18 @@ class QueryBuilder(Builder):
     def range_key(self, b: Branch) -> RangePartition:
         stream = name_of(tok(b, -1))
         self.active = {stream}
-        cases = [c for c in b.children if isinstance(c, Tree)]
+        cases = [c for c in parts(b) if isinstance(c, Tree)]
         ranges = tuple((self.build(sub(c, 0)), string_of(tok(c, 1))) for c in cases)
         return RangePartition(ranges, stream, span=self.span(b))
 
     # --------------------------------------------------------------------------------------------- queries
 
     def query(self, b: Branch) -> Query:
-        annotations, stream, selection, rate, output = cast("list[Branch]", b.children)
+        annotations, stream, selection, rate, output = parts(b)
         built = Query(
-            self._input(stream),
+            self.build(stream),
             Selection() if selection is None else self.build(selection),
-            None if output is None else self.build(output),
+            self.build(output),
             self.optional(rate),
             self.annotations(annotations),
             span=self.span(b),
@@ -187,15 +240,12 @@ class QueryBuilder(Builder):
         self.active.clear()
         return built
 
-    def _input(self, b: Branch) -> QueryInput:
-        return cast(QueryInput, self.build(b))
-
     def anonymous(self, b: Branch) -> AnonymousStream:
         outer, self.active = self.active, set()
-        stream, selection, rate, event_type = cast("list[Branch | None]", b.children)
+        stream, selection, rate, event_type = parts(b)
         assert stream is not None
         query = Query(
-            self._input(stream),
+            self.build(stream),
             Selection() if selection is None else self.build(selection),
             Return(self.optional(event_type)),
             self.optional(rate),
@@ -214,14 +264,14 @@ class QueryBuilder(Builder):
 
     def _handlers(self, b: Branch, *, windows: int, where: str, last: bool = False) -> tuple[Handler, ...]:
         found = 0
-        for child in cast("list[Branch]", b.children):
+        for child in parts(b):
             if last and found:
-                self.fail(child, "in a join, nothing follows a stream's window", "Put filters and functions before the window.")
+                self.fail(child, "in a join, nothing follows a stream's window", "Put the window last.")
             found += child.data == "window"
             if found > windows:
                 one = "only one window" if windows else "no window"
                 self.fail(child, f"{where} takes {one}")
-        return tuple(self.build(cast(Branch, c)) for c in b.children)
+        return tuple(self.build(c) for c in parts(b))
 
     def filter(self, b: Branch) -> Filter:
         return Filter(self.build(sub(b, 0)), span=self.span(b))
@@ -235,37 +285,51 @@ class QueryBuilder(Builder):
     # ------------------------------------------------------------------------------------------------ joins
 
     def join(self, b: Branch) -> JoinStream:
-        left, kind, right, one_way, on, within, per = b.children
+        left, kind, right, one_way, on, within, per = parts(b)
         return self._join(b, left, kind, right, "right" if one_way else None, on, within, per)
 
     def join_from_left(self, b: Branch) -> JoinStream:
-        left, _, kind, right, on, within, per = b.children
+        left, _, kind, right, on, within, per = parts(b)
         return self._join(b, left, kind, right, "left", on, within, per)
 
     def _join(
-        self, b: Branch, left: Any, kind: Any, right: Any, one_way: Literal["left", "right"] | None, on: Any, within: Any, per: Any
+        self,
+        b: Branch,
+        left: Any,
+        kind: Any,
+        right: Any,
+        one_way: Literal["left", "right"] | None,
+        on: Any,
+        within: Any,
+        per: Any,
     ) -> JoinStream:
         if kind.data == "outer_join_alone":
-            self.fail(kind, "an outer join needs its side", "Write 'left outer join', 'right outer join' or 'full outer join'.")
+            self.fail(kind, "an outer join needs its side", "Write 'left outer join', or 'right', or 'full'.")
         return JoinStream(
-            self.build(left), self.build(right), _JOIN_KINDS[kind.data], one_way, self.optional(on),
-            self.optional(within) or (), self.optional(per), span=self.span(b),
-        )  # fmt: skip
+            self.build(left),
+            self.build(right),
+            _JOIN_KINDS[kind.data],
+            one_way,
+            self.optional(on),
+            self.optional(within) or (),
+            self.optional(per),
+            span=self.span(b),
+        )
 
     def join_side(self, b: Branch) -> JoinSide:
         source = self._in_sight(sub(b, 0))
-        alias = b.children[2]
+        alias = parts(b)[2]
         if alias is not None:
             self.active.discard(str(source))
-            self.active.add(name_of(cast(Token, alias)))
+            self.active.add(name_of(alias))
         handlers = self._handlers(sub(b, 1), windows=1, where="a side of a join", last=True)
-        return JoinSide(source, handlers, None if alias is None else name_of(cast(Token, alias)), span=self.span(b))
+        return JoinSide(source, handlers, None if alias is None else name_of(alias), span=self.span(b))
 
     def on(self, b: Branch) -> Expression:
         return cast(Expression, self.build(sub(b, 0)))
 
     def within(self, b: Branch) -> tuple[Expression, ...]:
-        return tuple(self.build(cast(Branch, c)) for c in b.children if c is not None)
+        return tuple(self.build(c) for c in parts(b) if c is not None)
 
     def per(self, b: Branch) -> Expression:
         out = cast(Expression, self.build(sub(b, 0)))
@@ -275,16 +339,19 @@ class QueryBuilder(Builder):
     # -------------------------------------------------------------------------------- patterns and sequences
 
     def states(self, b: Branch) -> StandardStream | StateStream:
-        chain_branch, within = sub(b, 0), cast("Branch | None", b.children[1])
+        chain_branch, within = sub(b, 0), parts(b)[1]
         only = sub(chain_branch, 0)
         if within is None and len(chain_branch.children) == 1 and only.data == "state":
-            source, handlers = self._in_sight(sub(only, 0)), self._handlers(sub(only, 1), windows=1, where="a query's input")
+            source, handlers = (
+                self._in_sight(sub(only, 0)),
+                self._handlers(sub(only, 1), windows=1, where="a query's input"),
+            )
             return StandardStream(source, handlers, span=self.span(b))
         return state_stream(self.chain(chain_branch), self.optional(within), self.span(b))
 
     def chain(self, b: Branch) -> Chain:
-        links = tuple(self._link(c) for c in b.children if isinstance(c, Tree))
-        return Chain(links, tuple((str(c), self.span(c)) for c in b.children if isinstance(c, Token)))
+        links = tuple(self._link(c) for c in parts(b) if isinstance(c, Tree))
+        return Chain(links, tuple((str(c), self.span(c)) for c in parts(b) if isinstance(c, Token)))
 
     def _link(self, b: Branch) -> Link:
         inner = sub(b, 0) if b.data == "every" else b
@@ -310,7 +377,7 @@ class QueryBuilder(Builder):
         source = self._in_sight(sub(b, 0))
         handlers = self._handlers(sub(b, 1), windows=0, where="an event of a pattern or sequence")
         state = StreamState(source, None, handlers, span=self.span(sub(b, 0)))
-        return AbsentState(state, self.optional(cast("Branch | None", b.children[2])), span=self.span(b))
+        return AbsentState(state, self.optional(parts(b)[2]), span=self.span(b))
 
     def _count(self, b: Branch, least: int, most: int) -> CountState:
         return CountState(self.build(sub(b, 0)), least, most, span=self.span(b))
@@ -328,28 +395,41 @@ class QueryBuilder(Builder):
         return self._count(b, self.small(tok(b, 1)), self.small(tok(b, 1)))
 
     def count_suffix(self, b: Branch) -> CountState:
-        least, most = {"*": (0, UNBOUNDED), "+": (1, UNBOUNDED), "?": (0, 1)}[str(b.children[1])]
+        least, most = {"*": (0, UNBOUNDED), "+": (1, UNBOUNDED), "?": (0, 1)}[str(parts(b)[1])]
         return self._count(b, least, most)
 
     def logical(self, b: Branch) -> LogicalState:
-        if len(b.children) > 3:
-            self.fail(tok(b, 3), f"'{tok(b, 1)}' joins two events and no more", "Use a second query, or a chain of '->'.")
+        if len(parts(b)) > 3:
+            self.fail(
+                tok(b, 3), f"'{tok(b, 1)}' joins two events and no more", "Use a second query, or a chain of '->'."
+            )
         left, right = self.build(sub(b, 0)), self.build(sub(b, 2))
         op: Literal["and", "or"] = "and" if tok(b, 1).type == "AND" else "or"
         open_ended = [s for s in (left, right) if isinstance(s, AbsentState) and s.wait is None]
         both_absent = isinstance(left, AbsentState) and isinstance(right, AbsentState)
         if open_ended and (op == "or" or both_absent):
-            self.fail(b, f"this absent event needs the time that it is waited for: 'not {open_ended[0].state.source} for 5 sec'")
+            self.fail(
+                b,
+                "this absent event needs the time that it is waited for",
+                f"Write 'not {open_ended[0].state.source} for 5 sec'.",
+            )
         return LogicalState(op, left, right, span=self.span(b))
 
     # -------------------------------------------------------------------------------------------- selection
 
     def selection(self, b: Branch) -> Selection:
-        select, *clauses = b.children
+        select, *clauses = parts(b)
         return self._selection(b, select, *clauses)
 
     def _selection(
-        self, b: Branch, select: Any, group_by: Any, having: Any = None, order_by: Any = None, limit: Any = None, offset: Any = None
+        self,
+        b: Branch,
+        select: Any,
+        group_by: Any,
+        having: Any = None,
+        order_by: Any = None,
+        limit: Any = None,
+        offset: Any = None,
     ) -> Selection:
         star = select.data == "select_all"
         return Selection(
@@ -364,7 +444,7 @@ class QueryBuilder(Builder):
         )
 
     def _all(self, b: Branch | None) -> tuple[Any, ...]:
-        return () if b is None else tuple(self.build(cast(Branch, c)) for c in b.children)
+        return () if b is None else tuple(self.build(c) for c in parts(b))
 
     def _constant(self, b: Branch | None, clause: str) -> Expression | None:
         if b is None:
@@ -375,20 +455,20 @@ class QueryBuilder(Builder):
         return out
 
     def output_attribute(self, b: Branch) -> OutputAttribute:
-        name = name_of(tok(b, 1)) if len(b.children) == 2 else None
+        name = name_of(tok(b, 1)) if len(parts(b)) == 2 else None
         return OutputAttribute(self.build(sub(b, 0)), name, span=self.span(b))
 
     def order_item(self, b: Branch) -> OrderBy:
-        order = b.children[1]
+        order = parts(b)[1]
         return OrderBy(self.build(sub(b, 0)), isinstance(order, Token) and order.type == "DESC", span=self.span(b))
 
     # ----------------------------------------------------------------------------------------------- output
 
     def rate_by_time(self, b: Branch) -> OutputRate:
-        return OutputRate(_rate_kind(b.children[0]), time=self.build(sub(b, 1)), span=self.span(b))
+        return OutputRate(_rate_kind(parts(b)[0]), time=self.build(sub(b, 1)), span=self.span(b))
 
     def rate_by_events(self, b: Branch) -> OutputRate:
-        return OutputRate(_rate_kind(b.children[0]), events=self.small(tok(b, 1)), span=self.span(b))
+        return OutputRate(_rate_kind(parts(b)[0]), events=self.small(tok(b, 1)), span=self.span(b))
 
     def rate_snapshot(self, b: Branch) -> OutputRate:
         return OutputRate("snapshot", time=self.build(sub(b, 0)), span=self.span(b))
@@ -406,29 +486,36 @@ class QueryBuilder(Builder):
         return InsertInto(self.build(sub(b, 1)), self._optional(b, 0), span=self.span(b))
 
     def delete_from(self, b: Branch) -> QueryOutput:
-        return DeleteFrom(self._table(sub(b, 0), "delete"), self._optional(b, 1), self._optional(b, 2), span=self.span(b))
+        return DeleteFrom(
+            self._table(sub(b, 0), "delete"), self._optional(b, 1), self._optional(b, 2), span=self.span(b)
+        )
 
     def update_table(self, b: Branch) -> QueryOutput:
         return UpdateTable(
-            self._table(sub(b, 0), "update"), self.build(sub(b, 3)), self._optional(b, 1), self._optional(b, 2), span=self.span(b)
+            self._table(sub(b, 0), "update"),
+            self.build(sub(b, 3)),
+            self._optional(b, 1),
+            self._optional(b, 2),
+            span=self.span(b),
         )
 
     def update_or_insert(self, b: Branch) -> QueryOutput:
         return UpdateOrInsert(
-            self._table(sub(b, 1), "update"), self.build(sub(b, 4)), self._optional(b, 2), self._optional(b, 3), span=self.span(b)
+            self._table(sub(b, 1), "update"),
+            self.build(sub(b, 4)),
+            self._optional(b, 2),
+            self._optional(b, 3),
+            span=self.span(b),
         )
 
     def return_events(self, b: Branch) -> QueryOutput:
         return Return(self._optional(b, 0), span=self.span(b))
 
     def set_clause(self, b: Branch) -> tuple[SetAssignment, ...]:
-        return tuple(
-            SetAssignment(self.build(sub(a, 0)), self.build(sub(a, 1)), span=self.span(a))
-            for a in cast("Iterable[Branch]", b.children)
-        )
+        return tuple(SetAssignment(self.build(sub(a, 0)), self.build(sub(a, 1)), span=self.span(a)) for a in parts(b))
 
     def _optional(self, b: Branch, i: int) -> Any:
-        return self.optional(cast("Branch | None", b.children[i]))
+        return self.optional(cast("Branch | None", parts(b)[i]))
 
     def _table(self, b: Branch, what: str) -> SourceName:
         name = cast(SourceName, self.build(b))
@@ -442,31 +529,37 @@ class QueryBuilder(Builder):
         return OnDemandQuery(self.build(sub(b, 0)), self._optional(b, 1), span=self.span(b))
 
     def store_input(self, b: Branch) -> StoreInput:
-        name, alias, on, within, per = b.children
+        name, alias, on, within, per = parts(b)
         return StoreInput(
-            name_of(cast(Token, name)), None if alias is None else name_of(cast(Token, alias)), self.optional(cast(Any, on)),
-            self.optional(cast(Any, within)) or (), self.optional(cast(Any, per)), span=self.span(b),
-        )  # fmt: skip
+            name_of(name),
+            None if alias is None else name_of(alias),
+            self.optional(on),
+            self.optional(within) or (),
+            self.optional(per),
+            span=self.span(b),
+        )
 
     def store_insert(self, b: Branch) -> OnDemandQuery:
         target = self._table(sub(b, 1), "insert into")
-        return OnDemandQuery(None, self.build(sub(b, 0)), InsertInto(target, span=self.span(sub(b, 1))), span=self.span(b))
+        return OnDemandQuery(
+            None, self.build(sub(b, 0)), InsertInto(target, span=self.span(sub(b, 1))), span=self.span(b)
+        )
 
     def store_upsert(self, b: Branch) -> OnDemandQuery:
-        selection, _, target, assignments, on = b.children
-        table = self._table(cast(Branch, target), "update or insert into")
-        output = UpdateOrInsert(table, self.build(cast(Branch, on)), None, self.optional(cast(Any, assignments)), span=self.span(b))
-        return OnDemandQuery(None, self.build(cast(Branch, selection)), output, span=self.span(b))
+        selection, _, target, assignments, on = parts(b)
+        table = self._table(target, "update or insert into")
+        output = UpdateOrInsert(table, self.build(on), None, self.optional(assignments), span=self.span(b))
+        return OnDemandQuery(None, self.build(selection), output, span=self.span(b))
 
     def store_delete(self, b: Branch) -> OnDemandQuery:
         output = DeleteFrom(self._table(sub(b, 1), "delete"), None, self._optional(b, 2), span=self.span(b))
         return OnDemandQuery(None, self._optional(b, 0), output, span=self.span(b))
 
     def store_update(self, b: Branch) -> OnDemandQuery:
-        selection, target, assignments, on = b.children
-        table = self._table(cast(Branch, target), "update")
-        output = UpdateTable(table, self.build(cast(Branch, on)), None, self.optional(cast(Any, assignments)), span=self.span(b))
-        return OnDemandQuery(None, self.optional(cast(Any, selection)), output, span=self.span(b))
+        selection, target, assignments, on = parts(b)
+        table = self._table(target, "update")
+        output = UpdateTable(table, self.build(on), None, self.optional(assignments), span=self.span(b))
+        return OnDemandQuery(None, self.optional(selection), output, span=self.span(b))
 
 
 _JOIN_KINDS: dict[str, Literal["inner", "left outer", "right outer", "full outer"]] = {

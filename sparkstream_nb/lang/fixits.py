@@ -95,7 +95,7 @@ def _doubled_comma(f: Failure) -> Advice | None:
 def _truncated_annotation(f: Failure) -> Advice | None:
     if not f.inside_annotation() or (f.token() is not None and f.word() not in ("define", "from", "partition", ";")):
         return None
-    return Advice("an annotation above is not closed", "End it with ')', one for each '('; the text may have been cut off.")
+    return Advice("an annotation above is not closed", "Every '(' needs a ')': the text may have been cut off.")
 
 
 def _comma_between_annotations(f: Failure) -> Advice | None:
@@ -140,7 +140,9 @@ def _foreign_operator(f: Failure) -> Advice | None:
 
 def _unary_minus(f: Failure) -> Advice | None:
     before, found = f.token(-1), f.token()
-    if before is None or found is None or before.type not in ("MINUS", "PLUS") or "INT" not in f.expected or "ID" in f.expected:
+    if before is None or found is None or before.type not in ("MINUS", "PLUS"):
+        return None
+    if "INT" not in f.expected or "ID" in f.expected:
         return None
     return Advice(f"a sign can stand before a number only, not before '{found}'", f"Write '0 {before} {found}'.", -1)
 
@@ -152,7 +154,8 @@ def _unclosed_string(f: Failure) -> Advice | None:
     other = '"' if found == "'" else "'"
     return Advice(
         "this text in quotes does not end on its line",
-        f"Close it with {found}. There are no escapes: put {other}...{other} around one {found}, or \"\"\"...\"\"\" around several lines.",
+        f"Close it with {found}. Nothing is escaped: put {other}...{other} around {found}, "
+        'and """...""" around both or around several lines.',
     )
 
 
@@ -215,5 +218,3 @@ def refuse_per_without_quotes(per: Expression) -> None:
     """Refuses `per days`: the granularity is a text."""
     if isinstance(per, Variable) and per.source is None and per.name.lower() in UNIT_SPELLINGS:
         raise SiddhiSyntaxError(f"the granularity '{per.name}' needs quotes", per.span, hint=f"Write per '{per.name}'.")
-
-

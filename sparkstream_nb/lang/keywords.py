@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 _PLAIN: Final = (
-    "app define stream table window trigger function aggregation from output at every return aggregate by partition with "
-    "begin end of as inner left right full outer join on within per not for select group having order limit offset events "
-    "snapshot insert into delete update expired current set in is null"
+    "app define stream table window trigger function aggregation from output at every return aggregate by partition "
+    "with begin end of as inner left right full outer join on within per not for select group having order limit "
+    "offset events snapshot insert into delete update expired current set in is null"
 )
 _KEPT: Final = "unidirectional all first last and or asc desc"
 
@@ -50,7 +50,9 @@ KEYWORDS: Final[dict[str, str]] = {
 }
 """Every keyword, in lower case → the terminal it is. `raw` is reserved in Siddhi and stands nowhere."""
 
-WORDS_OF: Final[dict[str, tuple[str, ...]]] = {t: tuple(w for w in KEYWORDS if KEYWORDS[w] == t) for t in KEYWORDS.values()}
+WORDS_OF: Final[dict[str, tuple[str, ...]]] = {
+    t: tuple(w for w in KEYWORDS if KEYWORDS[w] == t) for t in KEYWORDS.values()
+}
 """The terminal → its spellings."""
 
 FOREIGN_WORDS: Final[dict[str, str]] = {

@@ -8,44 +8,50 @@ from .keywords import FOREIGN_WORDS, TYPES, WORDS_OF
 from .reading import END
 from .source import SourceText
 
+
+def _kinds(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
 _PUNCTUATION = {
-    "SEMICOLON": ";", "COMMA": ",", "RPAR": ")", "RSQB": "]", "LPAR": "(", "LSQB": "[", "DOT": ".", "COLON": ":", "EQUAL": "=",
-    "ARROW": "->", "ELLIPSIS": "...", "HASH": "#", "AT": "@", "BANG": "!", "LT": "<", "GT": ">", "STAR": "*", "PLUS": "+",
-    "MINUS": "-", "QUESTION": "?",
+    "SEMICOLON": ";", "COMMA": ",", "RPAR": ")", "RSQB": "]", "EQUAL": "=", "ARROW": "->",
+    "ELLIPSIS": "...", "HASH": "#", "AT": "@", "BANG": "!", "LT": "<", "GT": ">", "STAR": "*", "PLUS": "+",
+    "MINUS": "-", "QUESTION": "?", "LPAR": "(", "LSQB": "[", "DOT": ".", "COLON": ":",
 }  # fmt: skip
-_OPERATORS = frozenset("PLUS MINUS STAR SLASH PERCENT EQ NE LT LE GT GE AND OR _IN _IS".split())
-_EXPRESSION = frozenset("ID KWNAME INT LONG FLOAT DOUBLE STRING TRUTH PLUS MINUS LPAR _NOT HASH BANG".split())
-_STREAM = frozenset("ID KWNAME HASH BANG".split())
-_PATTERN_SIGNS = frozenset("ARROW COMMA AND OR LT STAR PLUS QUESTION _WITHIN EQUAL".split())
-_JOINS = frozenset("_JOIN _LEFT _RIGHT _FULL _INNER _OUTER UNIDIRECTIONAL".split())
-_OUTPUTS = frozenset("_INSERT _UPDATE _DELETE _RETURN".split())
+_OPERATORS = _kinds("PLUS MINUS STAR SLASH PERCENT EQ NE LT LE GT GE AND OR _IN _IS")
+_EXPRESSION = _kinds("ID KWNAME INT LONG FLOAT DOUBLE STRING TRUTH PLUS MINUS LPAR _NOT HASH BANG")
+_STREAM = _kinds("ID KWNAME HASH BANG")
+_PATTERN_SIGNS = _kinds("ARROW COMMA AND OR LT STAR PLUS QUESTION _WITHIN EQUAL")
+_JOINS = _kinds("_JOIN _LEFT _RIGHT _FULL _INNER _OUTER UNIDIRECTIONAL")
+_OUTPUTS = _kinds("_INSERT _UPDATE _DELETE _RETURN")
 
 # What to say for a set of terminals that fit together; the first entries are said first.
 _PHRASES: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
-    (frozenset({"_DEFINE", "_FROM"}), frozenset({"_DEFINE", "_FROM", "_PARTITION", "AT"}), "a definition or a query"),
-    (frozenset({"_DEFINE"}), frozenset({"_DEFINE", "AT"}), "a definition"),
-    (frozenset({"_FROM", "_SELECT", "_DELETE"}), _OUTPUTS | {"_FROM", "_SELECT"}, "'from', 'select', 'delete' or 'update'"),
-    (frozenset({"_FROM", "AT"}), frozenset({"_FROM", "_PARTITION", "AT"}), "a query"),
-    (frozenset({"TYPE"}), frozenset({"TYPE"}), f"a type ({', '.join(TYPES)})"),
-    (frozenset({"INT", "DOUBLE", "ID"}), _EXPRESSION | {"STAR"}, "an expression"),
-    (frozenset({"_NOT", "_EVERY", "ID"}), _EXPRESSION | {"_EVERY", "_FROM"}, "a stream, or a pattern"),
-    (frozenset({"_NOT", "BANG", "ID"}), _STREAM | {"_NOT"}, "a stream"),
-    (frozenset({"BANG", "ID"}), _STREAM, "a stream or table"),
-    (frozenset({"INT", "DOUBLE"}), frozenset({"INT", "LONG", "FLOAT", "DOUBLE"}), "a number"),
-    (frozenset({"UNIT"}), frozenset({"UNIT"}), "a time unit such as 'sec'"),
-    (frozenset({"ID"}), frozenset({"ID", "KWNAME"}), "a name"),
-    (frozenset({"STRING"}), frozenset({"STRING"}), "a text in quotes"),
-    (frozenset({"SCRIPT"}), frozenset({"SCRIPT"}), "a body in braces"),
-    (frozenset({"INT"}), frozenset({"INT"}), "a whole number"),
+    (_kinds("_DEFINE _FROM"), _kinds("_DEFINE _FROM _PARTITION AT"), "a definition or a query"),
+    (_kinds("_DEFINE"), _kinds("_DEFINE AT"), "a definition"),
+    (_kinds("_FROM _SELECT _DELETE"), _OUTPUTS | {"_FROM", "_SELECT"}, "'from', 'select', 'delete' or 'update'"),
+    (_kinds("_FROM AT"), _kinds("_FROM _PARTITION AT"), "a query"),
+    (_kinds("TYPE"), _kinds("TYPE"), f"a type ({', '.join(TYPES)})"),
+    (_kinds("INT DOUBLE ID"), _EXPRESSION | {"STAR"}, "an expression"),
+    (_kinds("_NOT _EVERY ID"), _EXPRESSION | {"_EVERY", "_FROM"}, "a stream, or a pattern"),
+    (_kinds("_NOT BANG ID"), _STREAM | {"_NOT"}, "a stream"),
+    (_kinds("BANG ID"), _STREAM, "a stream or table"),
+    (_kinds("INT DOUBLE"), _kinds("INT LONG FLOAT DOUBLE"), "a number"),
+    (_kinds("ID"), _kinds("ID KWNAME"), "a name"),
+    (_kinds("STRING"), _kinds("STRING"), "a text in quotes"),
+    (_kinds("SCRIPT"), _kinds("SCRIPT"), "a body in braces"),
+    (_kinds("INT"), _kinds("INT"), "a whole number"),
 )  # fmt: skip
 _SAID_LATE: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
-    (frozenset({"PLUS", "SLASH"}), _OPERATORS, "an operator"),
-    (frozenset({"_INSERT", "_SELECT"}), _OUTPUTS, "'insert into'"),
-    (frozenset({"_INSERT", "_DELETE"}), _OUTPUTS, "'insert into', 'update' or 'delete'"),
-    (frozenset({"_JOIN", "_LEFT"}), _JOINS, "'join'"),
-    (frozenset({"ARROW", "COMMA"}), _PATTERN_SIGNS, "'->'"),
-    (frozenset({"ARROW"}), _PATTERN_SIGNS - {"COMMA"}, "'->'"),
+    (_kinds("PLUS SLASH"), _OPERATORS, "an operator"),
+    (_kinds("_INSERT _SELECT"), _OUTPUTS, "'insert into'"),
+    (_kinds("_INSERT _DELETE"), _OUTPUTS, "'insert into', 'update' or 'delete'"),
+    (_kinds("_JOIN _LEFT"), _JOINS, "'join'"),
+    (_kinds("ARROW COMMA"), _PATTERN_SIGNS, "'->'"),
+    (_kinds("ARROW"), _PATTERN_SIGNS - {"COMMA"}, "'->'"),
 )
+# What may go on after a name or number whatever the clause: said only where nothing else can come.
+_CONTINUATIONS = _kinds("LPAR LSQB DOT COLON UNIT AT HASH")
 _MOST_WORDS = 5
 
 
@@ -72,9 +78,11 @@ def expected_words(expected: frozenset[str]) -> str:
                 out.append(phrase)
     if "SEMICOLON" in rest:
         rest.discard(END)
-    said += [f"'{sign}'" for kind, sign in _PUNCTUATION.items() if kind in rest and kind not in ("AT", "HASH")]
+    if len(rest) > len(rest & _CONTINUATIONS):
+        rest -= _CONTINUATIONS
+    said += [f"'{sign}'" for kind, sign in _PUNCTUATION.items() if kind in rest]
     words = sorted(f"'{WORDS_OF[kind][0]}'" for kind in rest if kind in WORDS_OF)
-    said += words if len(words) <= _MOST_WORDS else []
+    said += ["a time unit such as 'sec'"] if "UNIT" in rest else words if len(words) <= _MOST_WORDS else []
     said += late
     if END in rest:
         said.append("the end of the text")
@@ -101,7 +109,7 @@ def _span(source: SourceText, failure: Failure, offset: int) -> Span:
 
 
 def _spelling(failure: Failure) -> str | None:
-    """"Did you mean 'from'?" for a word that is near to a keyword that would fit."""
+    """ "Did you mean 'from'?" for a word that is near to a keyword that would fit."""
     token = failure.token()
     if token is None or not token[:1].isalpha():
         return None

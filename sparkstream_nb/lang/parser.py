@@ -39,7 +39,7 @@ def parse_query(text: str) -> Query:
 
 
 def parse_expression(text: str) -> Expression:
-    """The tree of one expression. No event is in sight, so `x is null` asks for an attribute. Raises SiddhiSyntaxError."""
+    """The tree of one expression, in which `x is null` asks for an attribute. Raises SiddhiSyntaxError."""
     return cast(Expression, _parse(text, "only_expression"))
 
 
@@ -47,7 +47,7 @@ def parse_expression(text: str) -> Expression:
 def _machinery() -> tuple[Lark, Reader]:
     grammar = resources.files(__package__).joinpath("grammar.lark").read_text("utf-8")
     lark = Lark(
-        grammar, parser="lalr", lexer="basic", start=list(_STARTS), propagate_positions=True, maybe_placeholders=True, cache=False
+        grammar, parser="lalr", lexer="basic", start=list(_STARTS), propagate_positions=True, maybe_placeholders=True
     )
     return lark, Reader(lark)
 

@@ -1,8 +1,8 @@
 """Tells keywords from names: reads tokens with the LALR tables of `grammar.lark`, and tries both where both may stand.
 
-A word that is a keyword is read as one wherever the tables allow it, else as a name; if that reading fails later on, the
-last keyword that could have been a name is read as one, and so on (Siddhi's ANTLR does the like by unlimited lookahead).
-The stack is a linked list, so that going back costs nothing.
+A word that is a keyword is read as one wherever the tables allow it, else as a name; if that reading fails later on,
+the last keyword that could have been a name is read as one, and so on (Siddhi's ANTLR does the like by unlimited
+lookahead). The stack is a linked list, so that going back costs nothing.
 """
 
 from __future__ import annotations
@@ -120,6 +120,6 @@ class Reader:
                 return False
             what, arg = action
             if what is Shift:
-                return arg == self._ends[start]
+                return bool(arg == self._ends[start])
             stack = self._reduce(stack, arg)
         return True

@@ -53,9 +53,8 @@ class SourceText:
         if name in variables:
             return variables[name]
         hint = did_you_mean(name, variables) or "Pass its value with the app; the environment is not looked at."
-        raise SiddhiSyntaxError(
-            f"no value is given for '${{{name}}}'", self.original_span(m.start(), m.end()), hint=hint, source=self.original
-        )
+        span = self.original_span(m.start(), m.end())
+        raise SiddhiSyntaxError(f"no value is given for '${{{name}}}'", span, hint=hint, source=self.original)
 
     def _cut(self, offset: int, origin: int, *, copied: bool) -> None:
         self._cuts.append(offset)
@@ -94,15 +93,16 @@ def tokens(source: SourceText, lexer: Lark) -> list[Token]:
             for token in lexer.lex(text[base:]):
                 start, end = base + (token.start_pos or 0), base + (token.end_pos or 0)
                 if token.type == "SCRIPT":
-                    end = _script_end(text, start)
-                    out.append(_token("SCRIPT" if end else STRAY, text, start, end or start + 1))
-                    if not end:
+                    body_end = _script_end(text, start)
+                    if body_end is None:
+                        out.append(_token(STRAY, text, start, start + 1))
                         return out
-                    restart = end
+                    out.append(_token("SCRIPT", text, start, body_end))
+                    restart = body_end
                     break
                 out.append(_token(token.type, text, start, end))
         except UnexpectedCharacters as e:
-            start = base + e.pos_in_stream
+            start = base + (e.pos_in_stream or 0)
             out.append(_token(STRAY, text, start, start + 1))
             return out
         base = restart

@@ -6,11 +6,22 @@ here as two tables over short names of those kinds, and a chain is looked up in 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Final, Literal, NoReturn
 
 from ..errors import SiddhiSyntaxError, Span
-from .tree import AbsentState, CountState, EveryState, LogicalState, NextState, StateElement, StateStream, StreamState, TimeConstant
+from .tree import (
+    AbsentState,
+    CountState,
+    EveryState,
+    LogicalState,
+    NextState,
+    StateElement,
+    StateStream,
+    StreamState,
+    TimeConstant,
+)
 
 Unit = StreamState | CountState | AbsentState | LogicalState
 
@@ -170,7 +181,7 @@ def _refuse_pattern(chain: Chain) -> NoReturn:
                 )
             if "A" in inner and not inner & set("LR"):
                 raise SiddhiSyntaxError(
-                    "an absent event in parentheses cannot be part of a longer chain", link.span, hint="Leave out the parentheses."
+                    "an absent event in a chain takes no parentheses", link.span, hint="Leave them out."
                 )
     raise SiddhiSyntaxError("this is no pattern that Siddhi has", chain.links[0].span.to(chain.links[-1].span))
 
@@ -201,8 +212,8 @@ def _sequence_leaf(link: Link) -> Kinds:
 def _is_logical_absent(link: Link) -> bool:
     if isinstance(link.unit, Group):
         return len(link.unit.chain.links) == 1 and _is_logical_absent(link.unit.chain.links[0])
-    unit = link.unit
-    return isinstance(unit, LogicalState) and (isinstance(unit.left, AbsentState) or isinstance(unit.right, AbsentState))
+    sides = (link.unit.left, link.unit.right) if isinstance(link.unit, LogicalState) else ()
+    return any(isinstance(side, AbsentState) for side in sides)
 
 
 def _sequence_kinds(chain: Chain) -> Kinds:
@@ -247,7 +258,7 @@ def _extent_of_every(links: tuple[Link, ...], kinds: list[list[Kinds]]) -> int:
             return extent
     if "O" in first and kinds[1][last] & _ABSENT_CHAIN:
         return 1
-    for link, next_link in zip(links, links[1:], strict=False):
+    for link, next_link in itertools.pairwise(links):
         if isinstance(link.unit, AbsentState) and isinstance(next_link.unit, AbsentState):
             raise SiddhiSyntaxError(
                 "two absent events cannot follow one another here", link.span.to(next_link.span),
@@ -262,5 +273,5 @@ def _extent_of_every(links: tuple[Link, ...], kinds: list[list[Kinds]]) -> int:
 
 def _refuse_every(link: Link) -> NoReturn:
     raise SiddhiSyntaxError(
-        "in a sequence, 'every' stands only before the first event", link.span, hint="Leave it out, or write a pattern with '->'."
+        "in a sequence, 'every' stands only before the first event", link.span, hint="Or write a pattern, with '->'."
     )
