@@ -187,11 +187,13 @@ class FunctionStep:
 class WindowStep:
     """A window: `function` is its key in `plan.functions.WINDOWS`, such as `timeBatch`.
 
-    `args` are constants, or references to attributes of the event where the window takes such.
+    `args` are constants, or references to attributes of the event where the window takes such. `condition` is what
+    a constant text of an `expression` window states: slot 0 the event looked at, 1 `first`, 2 `last`.
     """
 
     function: str
     args: tuple[Expr, ...]
+    condition: Expr | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -594,3 +596,8 @@ class Retrieval:
     select: Select
     output: Output | None
     text: str
+
+    @property
+    def columns(self) -> Schema:
+        """The columns of the answer: what is selected; of a change without a select, the changed table's."""
+        return self.select.schema if self.output is None or self.select.items else self.output.target.schema

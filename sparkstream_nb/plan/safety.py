@@ -1,7 +1,623 @@
+"""Shard safety: what routing events over several nodes does to each query's answer, and why.
+
+The truth is one node that sees every event. A query is
+
+- `stateless` if each event's output depends on that event alone: right under any routing;
+- `keyed` if it keeps apart what differs in an attribute: right if events are routed by it;
+- `merged` for incremental aggregations: right once a retrieval has added the shards up;
+- `node-dependent` otherwise: no routing makes it right.
+
+Rules, one a function below (`_own_*`):
+
+1. Filters, projections, and stream functions that look at one event: stateless.
+2. All nodes share one clock. So windows in which an event's stay depends on the clock alone (`time`, `delay`, `cron`, and
+   `timeBatch` with a start time) are stateless without aggregates, and keyed by any group-by attribute with them.
+   `timeBatch` without a start time begins with the first event that the node sees: node-dependent.
+3. Windows in which other events decide who stays (`length`, `sort`, `externalTime`, ...) count every event, whatever its
+   group: node-dependent, also with `group by`. `session` with a key is keyed by that.
+4. Aggregates without `group by` add up everything: node-dependent. `limit`, `offset`, `order by` choose among what comes
+   together, and so do rates in events: node-dependent. `output first|last every <time>` needs `group by`.
+5. Joins: keyed if `on` equates an attribute of each side and both windows go by the clock.
+6. Patterns: keyed if `every` stands on the first state alone (every event starts a match of its own) and equalities in the
+   filters tie each later state to it. Without `every` a pattern matches once in all, with a group under `every` it starts
+   anew only when it is done, and a sequence is broken by any event: node-dependent.
+7. Partitions: keyed by their keys, whatever the queries in them do, if every stream they read has a plain attribute as key.
+8. Tables in memory: keyed if all queries of the app reach it by equality of one column with an attribute.
+   Triggers fire on every node. Joins with aggregations read what was stored by then. All else: node-dependent.
+9. A query inherits from the queries whose output it reads; attributes are traced back to the streams that are routed.
+"""
+
 from __future__ import annotations
 
-from .nodes import Plan
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from . import nodes as n
+from .signatures.streams import STATEFUL
+
+Keys = Mapping[str, str]
+
+# Windows whose content goes by the clock; the others go by other events.
+BY_CLOCK = frozenset({"time", "delay", "cron"})
 
 
-def with_safety(plan: Plan) -> Plan:
-    return plan
+@dataclass(frozen=True)
+class _Own:
+    """What a query is by itself. `candidates` are alternative keys: source id → attribute."""
+
+    level: str
+    reason: str
+    candidates: tuple[Keys, ...] = ()
+
+
+_STATELESS = _Own("stateless", "each event is looked at by itself")
+
+
+def _dependent(reason: str) -> _Own:
+    return _Own("node-dependent", reason)
+
+
+def with_safety(plan: n.Plan) -> n.Plan:
+    """`plan` with the safety of every query and partition filled in."""
+    found = _Propagation(plan).run()
+    elements: list[n.Query | n.Partition] = []
+    for e in plan.elements:
+        if isinstance(e, n.Partition):
+            queries = tuple(replace(q, safety=found[q.name]) for q in e.queries)
+            elements.append(replace(e, queries=queries, safety=_worst([q.safety for q in queries], e.id)))
+        else:
+            elements.append(replace(e, safety=found[e.name]))
+    return replace(plan, elements=tuple(elements))
+
+
+def aggregation_safety(plan: n.Plan, aggregation: n.AggregationDef) -> n.Safety:
+    """Incremental aggregations merge, unless what they read depends on the node already."""
+    safety = {q.name: q.safety for q in plan.queries}
+    read = aggregation.input.source.id
+    for q in plan.queries:
+        if _inserts_into(q, read) and safety[q.name].level == "node-dependent":
+            return n.Safety("node-dependent", f"it reads '{read}' of query '{q.name}': {safety[q.name].reason}")
+    keyed = [q.safety for q in plan.queries if _inserts_into(q, read) and q.safety.level == "keyed"]
+    if keyed:
+        return n.Safety("merged", f"shards are added up; its input is {keyed[0].reason}", keyed[0].keys)
+    return n.Safety("merged", "sums, counts, minima and maxima of shards are added up when it is read")
+
+
+# ------------------------------------------------------------------------------------------------------ propagation
+
+
+@dataclass
+class _Propagation:
+    """Rule 9: from the inputs on, until nothing changes; levels only get worse, so this ends."""
+
+    plan: n.Plan
+
+    def run(self) -> dict[str, n.Safety]:
+        own = {}
+        for e in self.plan.elements:
+            if isinstance(e, n.Partition):
+                own.update({q.name: _own_in_partition(e, q, self.plan) for q in e.queries})
+            else:
+                own[e.name] = _own(e, self.plan)
+        start = n.Safety("stateless", _STATELESS.reason)
+        found = {name: start for name in own}
+        for _ in range(2 * len(own) + 2):
+            before = dict(found)
+            for q in self.plan.queries:
+                found[q.name] = self._combine(q, own[q.name], found)
+            if found == before:
+                break
+        return found
+
+    def _combine(self, q: n.Query, own: _Own, found: Mapping[str, n.Safety]) -> n.Safety:
+        inherited: dict[str, str] = {}
+        reason = ""
+        for writer in self._writers(q):
+            s = found[writer.name]
+            if s.level == "node-dependent":
+                return n.Safety("node-dependent", f"it reads what query '{writer.name}' sends: {s.reason}")
+            if s.level == "keyed":
+                merged = _merge(inherited, dict(s.keys))
+                if merged is None:
+                    return n.Safety("node-dependent", "its inputs need routing by different attributes")
+                inherited, reason = merged, f"it reads what query '{writer.name}' sends: {s.reason}"
+        if own.level == "node-dependent":
+            return n.Safety("node-dependent", own.reason)
+        if own.level == "stateless":
+            if inherited:
+                return n.Safety("keyed", reason, tuple(sorted(inherited.items())))
+            return n.Safety("stateless", own.reason)
+        computed = None
+        for candidate in own.candidates:
+            traced = self._trace(candidate)
+            if traced is None:
+                computed = computed or next(f"'{a}' of '{s}'" for s, a in candidate.items())
+                continue
+            keys = _merge(inherited, traced)
+            if keys is not None:
+                return n.Safety("keyed", own.reason, tuple(sorted(keys.items())))
+        if computed is not None:
+            return n.Safety("node-dependent", f"{own.reason}, and the key {computed} is computed inside of the node")
+        return n.Safety("node-dependent", f"{own.reason}, and what it reads is kept apart by another attribute")
+
+    def _writers(self, q: n.Query) -> Iterator[n.Query]:
+        for source in sources(q):
+            for w in self.plan.queries:
+                if _inserts_into(w, source.id) and w is not q:
+                    yield w
+
+    def _trace(self, candidate: Keys) -> dict[str, str] | None:
+        """The routed streams' attributes that a candidate's come from, None where one is computed."""
+        keys: dict[str, str] = {}
+        for source, attribute in candidate.items():
+            origins = self._origins(source, attribute, frozenset())
+            if origins is None:
+                return None
+            for stream, name in origins:
+                if keys.setdefault(stream, name) != name:
+                    return None
+        return keys
+
+    def _origins(self, source: str, attribute: str, seen: frozenset[tuple[str, str]]) -> set[tuple[str, str]] | None:
+        if (source, attribute) in seen:
+            return set()
+        seen |= {(source, attribute)}
+        if source.startswith("!"):
+            return self._origins(source[1:], attribute, seen)
+        out: set[tuple[str, str]] = set()
+        definition = self.plan.streams.get(source)
+        if definition is not None and definition.kind == "defined":
+            out.add((source, attribute))
+        for w in self.plan.queries:
+            if not _inserts_into(w, source):
+                continue
+            at = self.plan.schema(source).find(attribute)
+            item = w.select.items[at].expr if at is not None else None
+            origin = _attribute(item, w.input)
+            if origin is None:
+                return None
+            further = self._origins(*origin, seen)
+            if further is None:
+                return None
+            out |= further
+        return out
+
+
+def _merge(one: Mapping[str, str], two: Mapping[str, str]) -> dict[str, str] | None:
+    """Both key maps in one; None where a stream would need two keys."""
+    out = dict(one)
+    for stream, attribute in two.items():
+        if out.setdefault(stream, attribute) != attribute:
+            return None
+    return out
+
+
+def _worst(all_: list[n.Safety], id_: str) -> n.Safety:
+    for level in ("node-dependent", "keyed"):
+        for s in all_:
+            if s.level == level:
+                return s
+    return all_[0] if all_ else n.Safety("stateless", f"'{id_}' is empty")
+
+
+def _inserts_into(q: n.Query, id_: str) -> bool:
+    return isinstance(q.output, n.Insert) and q.output.target.id == id_ and q.output.target.kind in ("stream", "window")
+
+
+def inputs(i: n.Input) -> tuple[n.StreamInput, ...]:
+    """The stream inputs of `i`, by slot."""
+    match i:
+        case n.StreamInput():
+            return (i,)
+        case n.JoinInput():
+            return (i.left, i.right)
+        case n.StateInput():
+            found = {s.slot: s.input for s in stream_states(i.state)}
+            return tuple(found[k] for k in sorted(found))
+    raise TypeError(type(i))
+
+
+def stream_states(s: n.State) -> Iterator[n.StreamState]:
+    """The stream states below `s`, in the order of the text."""
+    match s:
+        case n.StreamState():
+            yield s
+        case n.CountState() | n.AbsentState():
+            yield s.state
+        case n.LogicalState():
+            yield from stream_states(s.left)
+            yield from stream_states(s.right)
+        case n.NextState():
+            yield from stream_states(s.first)
+            yield from stream_states(s.then)
+        case n.EveryState():
+            yield from stream_states(s.state)
+
+
+def sources(q: n.Query) -> tuple[n.Source, ...]:
+    """What the query reads, by slot."""
+    return tuple(i.source for i in inputs(q.input))
+
+
+def _attribute(e: n.Expr | None, i: n.Input) -> tuple[str, str] | None:
+    """(source id, attribute) where `e` is an attribute of a source as it came in, else None."""
+    if not isinstance(e, n.Ref) or e.slot < 0:
+        return None
+    source = inputs(i)[e.slot].source
+    return (source.id, e.name) if source.schema.find(e.name) is not None else None
+
+
+# --------------------------------------------------------------------------------------------- a query by itself
+
+
+def _own(q: n.Query, plan: n.Plan) -> _Own:
+    shared = _own_shared(q, plan)
+    if shared is not None and shared.level == "node-dependent":
+        return shared
+    match q.input:
+        case n.StreamInput():
+            own = _own_stream(q, q.input, plan)
+        case n.JoinInput():
+            own = _own_join(q, q.input, plan)
+        case n.StateInput():
+            own = _own_pattern(q, q.input)
+    if own.level == "node-dependent":
+        return own
+    for further in (_own_selection(q, own), _own_rate(q)):
+        if further is None:
+            continue
+        if further.level == "node-dependent":
+            return further
+        own = further if own.level == "stateless" else _both(own, further)
+    return own if shared is None else _both(own, shared)
+
+
+def _both(one: _Own, two: _Own) -> _Own:
+    """Both kinds of keys at once: candidates that agree."""
+    if one.level == "stateless":
+        return two
+    if two.level == "stateless":
+        return one
+    agreed = tuple(m for a in one.candidates for b in two.candidates if (m := _merge(a, b)) is not None)
+    if not agreed:
+        return _dependent(f"{one.reason}, but {two.reason}")
+    return _Own("keyed", two.reason, agreed)
+
+
+def _own_shared(q: n.Query, plan: n.Plan) -> _Own | None:
+    """Rule 8: triggers, tables, aggregations."""
+    for s in sources(q):
+        if s.id in plan.triggers:
+            return _dependent(f"trigger '{s.id}' fires on every node")
+        if s.kind == "aggregation":
+            return _dependent(f"it reads what aggregation '{s.id}' has stored by then")
+    out: _Own | None = None
+    for table in _tables(q):
+        found = _own_table(q, table, plan)
+        if found.level == "node-dependent":
+            return found
+        out = found if out is None else _both(out, found)
+    return out
+
+
+def _own_in_partition(p: n.Partition, q: n.Query, plan: n.Plan) -> _Own:
+    """Rule 7."""
+    shared = _own_shared(q, plan)
+    if shared is not None and shared.level == "node-dependent":
+        return shared
+    keys: dict[str, str] = {}
+    for key in p.keys:
+        if isinstance(key, n.RangeKey):
+            return _dependent(f"'{p.id}' is by ranges, which no attribute's value names")
+        if not isinstance(key.expr, n.Ref):
+            return _dependent(f"the key of '{p.id}' for '{key.stream}' is computed inside of the node")
+        keys[key.stream] = key.expr.name
+    mine: dict[str, str] = {}
+    for s in sources(q):
+        if s.id in keys:
+            mine[s.id] = keys[s.id]
+        elif s.id not in {i.id for i in p.inner}:
+            return _dependent(f"'{s.id}' has no key in '{p.id}', so its events go to every instance, on every node")
+    named = ", ".join(f"{s}.{a}" for s, a in (mine or keys).items())
+    return _Own("keyed", f"an instance of the partition per {named}", (mine,)) if mine else _STATELESS
+
+
+def _window_of(i: n.StreamInput, plan: n.Plan) -> n.WindowStep | None:
+    """The window of an input, a named one's too."""
+    if i.source.kind == "window":
+        return plan.windows[i.source.id].window
+    return next((s for s in i.steps if isinstance(s, n.WindowStep)), None)
+
+
+def by_clock(w: n.WindowStep) -> bool:
+    """Rule 2: whether an event's stay in the window depends on the clock alone."""
+    if w.function == "timeBatch":
+        return any(a.type is not n.Type.BOOL for a in w.args[1:])
+    return w.function in BY_CLOCK
+
+
+def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> _Own:
+    """Rules 1 to 3."""
+    for step in i.steps:
+        if isinstance(step, n.FunctionStep) and step.function in STATEFUL:
+            return _dependent(f"'{step.function}' looks at the order of all events")
+        if isinstance(step, n.FilterStep) and any(isinstance(e, n.Agg) for e in n.walk(step.condition)):
+            return _dependent("its filter adds up all events")
+    window = _window_of(i, plan)
+    if window is None or by_clock(window):
+        return _STATELESS
+    if window.function == "session" and len(window.args) > 1 and isinstance(window.args[1], n.Ref):
+        key = _attribute(window.args[1], i)
+        if key is not None:
+            return _Own("keyed", f"a session per {key[1]}", ({key[0]: key[1]},))
+    if window.function == "timeBatch":
+        return _dependent(
+            "its batches begin with the first event that the node sees; a start.time would make them equal"
+        )
+    return _dependent(f"window '{window.function}' goes by all events that the node sees")
+
+
+def _own_selection(q: n.Query, own: _Own) -> _Own | None:
+    """Rule 4: aggregates, and choices among what comes together."""
+    select = q.select
+    if select.limit is not None or select.offset is not None:
+        return _dependent("limit and offset count what comes together on the node")
+    if select.order_by:
+        return _dependent("order by sorts what comes together on the node")
+    having = select.having is not None and any(isinstance(e, n.Agg) for e in n.walk(select.having))
+    if not select.aggregates and not having:
+        return None
+    if not select.group_by:
+        if own.level == "keyed":
+            return _dependent("its aggregates add up all keys")
+        return _dependent("its aggregates add up all events")
+    return _grouped(q, "its aggregates are per")
+
+
+def _grouped(q: n.Query, what: str) -> _Own:
+    keys = [k for g in q.select.group_by if (k := _attribute(g, q.input)) is not None]
+    if not keys:
+        return _dependent("its group by is computed inside of the node")
+    names = ", ".join(dict.fromkeys(a for _, a in keys))
+    tied = [_tied(q, {source: attribute}) for source, attribute in keys]
+    return _Own("keyed", f"{what} {names}", tuple(tied))
+
+
+def _tied(q: n.Query, key: dict[str, str]) -> dict[str, str]:
+    """A key of one side of a join or pattern, with what the equalities of the query tie to it."""
+    out = dict(key)
+    pairs = list(_equalities(q.input))
+    for _ in pairs:
+        for one, two in pairs:
+            for a, b in ((one, two), (two, one)):
+                if out.get(a[0]) == a[1]:
+                    out.setdefault(b[0], b[1])
+    return out
+
+
+def _own_rate(q: n.Query) -> _Own | None:
+    """Rule 4, rates."""
+    if q.rate is None:
+        return None
+    if q.rate.unit == "events":
+        return _dependent("its output rate counts events of the node")
+    if q.rate.kind in ("all", "snapshot"):
+        return None
+    if not q.select.group_by:
+        return _dependent(f"'output {q.rate.kind}' picks one event of all")
+    return _grouped(q, f"'output {q.rate.kind}' picks one event per")
+
+
+# ------------------------------------------------------------------------------------------------ joins and patterns
+
+
+def conjuncts(e: n.Expr | None) -> Iterator[n.Expr]:
+    """The conditions that `and` joins in `e`."""
+    if isinstance(e, n.Logic) and e.op == "and":
+        yield from conjuncts(e.left)
+        yield from conjuncts(e.right)
+    elif e is not None:
+        yield e
+
+
+def _equalities(i: n.Input) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """Pairs of attributes of sources that the query's conditions equate."""
+    for condition in _conditions(i):
+        for c in conjuncts(condition):
+            if isinstance(c, n.Compare) and c.op == "==":
+                a, b = _attribute(c.left, i), _attribute(c.right, i)
+                if a is not None and b is not None:
+                    yield a, b
+
+
+def _conditions(i: n.Input) -> Iterator[n.Expr]:
+    match i:
+        case n.JoinInput():
+            if i.on is not None:
+                yield i.on
+        case n.StateInput():
+            for s in inputs(i):
+                yield from (step.condition for step in s.steps if isinstance(step, n.FilterStep))
+
+
+def _own_join(q: n.Query, j: n.JoinInput, plan: n.Plan) -> _Own:
+    """Rule 5."""
+    for side in (j.left, j.right):
+        if side.source.kind == "table":
+            other = j.right if side is j.left else j.left
+            return _own_stream(q, other, plan)
+    for side in (j.left, j.right):
+        own = _own_stream(q, side, plan)
+        if own.level == "node-dependent":
+            return own
+    candidates = tuple({a[0]: a[1], b[0]: b[1]} for a, b in _equalities(j) if _merge(dict([a]), dict([b])) is not None)
+    if not candidates:
+        return _dependent("the join meets every event of one side with every one of the other")
+    names = ", ".join(" = ".join(f"{s}.{a}" for s, a in c.items()) for c in candidates)
+    return _Own("keyed", f"its sides meet on {names}", candidates)
+
+
+def _own_pattern(q: n.Query, i: n.StateInput) -> _Own:
+    """Rule 6."""
+    if i.kind == "sequence":
+        return _dependent("any event of its streams breaks a sequence")
+    states = list(stream_states(i.state))
+    first = i.state.first if isinstance(i.state, n.NextState) else i.state
+    if not isinstance(first, n.EveryState):
+        return _dependent("without 'every' the pattern matches once in all, and each node would match once")
+    if not isinstance(first.state, n.StreamState):
+        return _dependent("what stands under 'every' starts anew only when it is done, whatever the key")
+    if _every_below(i.state, first):
+        return _dependent("an 'every' further on in the pattern goes by all events")
+    if len(states) == 1:
+        return _STATELESS
+    start = first.state.slot
+    candidates = []
+    for attribute in i.slots[start].schema.names:
+        keys = _tied_states(i, start, attribute)
+        if keys is not None:
+            candidates.append(keys)
+    if not candidates:
+        untied = ", ".join(i.slots[s.slot].ref or i.slots[s.slot].source.id for s in states[1:])
+        return _dependent(f"no equality ties {untied} to the first event of the pattern")
+    named = ", ".join(f"{s}.{a}" for s, a in candidates[0].items())
+    return _Own("keyed", f"all its events have one {named}", tuple(candidates))
+
+
+def _every_below(s: n.State, first: n.EveryState) -> bool:
+    match s:
+        case n.EveryState():
+            return s is not first
+        case n.NextState():
+            return _every_below(s.first, first) or _every_below(s.then, first)
+    return False
+
+
+def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] | None:
+    """The key of each stream if every state's event must equal the first one's `attribute`, else None."""
+    tied: dict[int, str] = {start: attribute}
+    pairs = []
+    for slot, s in enumerate(inputs(i)):
+        for step in s.steps:
+            if isinstance(step, n.FilterStep):
+                for c in conjuncts(step.condition):
+                    if (
+                        isinstance(c, n.Compare)
+                        and c.op == "=="
+                        and isinstance(c.left, n.Ref)
+                        and isinstance(c.right, n.Ref)
+                    ):
+                        if c.left.slot != c.right.slot and slot in (c.left.slot, c.right.slot):
+                            pairs.append((c.left, c.right))
+    for _ in pairs:
+        for left, right in pairs:
+            for a, b in ((left, right), (right, left)):
+                if tied.get(a.slot) == a.name:
+                    tied.setdefault(b.slot, b.name)
+    keys: dict[str, str] = {}
+    for slot in range(len(i.slots)):
+        name = tied.get(slot)
+        if name is None or i.slots[slot].source.schema.find(name) is None:
+            return None
+        if keys.setdefault(i.slots[slot].source.id, name) != name:
+            return None
+    return keys
+
+
+# ----------------------------------------------------------------------------------------------------------- tables
+
+
+def expressions(q: n.Query) -> Iterator[n.Expr]:
+    """Every expression of the query, at its top."""
+    for i in inputs(q.input):
+        for step in i.steps:
+            match step:
+                case n.FilterStep():
+                    yield step.condition
+                case n.FunctionStep() | n.WindowStep():
+                    yield from step.args
+    if isinstance(q.input, n.JoinInput):
+        yield from (e for e in (q.input.on, *q.input.within, q.input.per) if e is not None)
+    yield from (i.expr for i in q.select.items)
+    yield from q.select.group_by
+    if q.select.having is not None:
+        yield q.select.having
+    match q.output:
+        case n.Delete() if q.output.on is not None:
+            yield q.output.on
+        case n.Update() | n.Upsert():
+            yield q.output.on
+            yield from (s.value for s in q.output.set or ())
+
+
+def _tables(q: n.Query) -> tuple[str, ...]:
+    """Tables that the query reads or changes."""
+    found = [s.id for s in sources(q) if s.kind == "table"]
+    found += [e.table for top in expressions(q) for e in n.walk(top) if isinstance(e, n.InTable)]
+    if q.output.target.kind == "table":
+        found.append(q.output.target.id)
+    return tuple(dict.fromkeys(found))
+
+
+def _own_table(q: n.Query, table: str, plan: n.Plan) -> _Own:
+    """Rule 8: a table in memory is kept apart by a column if every query that touches it says which value it means."""
+    definition = plan.tables[table]
+    if n.tree.find_annotation(definition.annotations, "store") is not None:
+        if isinstance(q.output, n.Insert) and _tables(q) == (table,):
+            return _STATELESS
+        return _dependent(f"what it finds in the stored table '{table}' is what other nodes have written by then")
+    users = [u for u in plan.queries if table in _tables(u)]
+    columns = definition.primary_key or range(len(definition.source.schema))
+    for column in columns:
+        if all(_table_key(u, table, column) is not None for u in users):
+            key = _table_key(q, table, column)
+            assert key is not None
+            name = definition.source.schema[column].name
+            return _Own("keyed", f"every query reaches table '{table}' by its '{name}'", ({key[0]: key[1]},))
+    return _dependent(f"table '{table}' of a node holds what that node saw")
+
+
+def _table_key(q: n.Query, table: str, column: int) -> tuple[str, str] | None:
+    """The input attribute that the query equates with `column` wherever it touches `table`, None if it does not."""
+    found: set[tuple[str, str] | None] = set()
+    if q.output.target.id == table:
+        match q.output:
+            case n.Insert():
+                found.add(_attribute(q.select.items[column].expr, q.input))
+            case n.Delete() | n.Update():
+                found.add(_equated(q.output.on, column, q))
+            case n.Upsert():
+                found.add(_equated(q.output.on, column, q))
+                found.add(_attribute(q.select.items[column].expr, q.input))
+    for top in expressions(q):
+        for e in n.walk(top):
+            if isinstance(e, n.InTable) and e.table == table:
+                found.add(_equated(e.condition, column, q))
+    if isinstance(q.input, n.JoinInput):
+        for slot, side in enumerate((q.input.left, q.input.right)):
+            if side.source.id == table:
+                found.add(_equated(q.input.on, column, q, slot))
+    return found.pop() if len(found) == 1 else None
+
+
+def _equated(condition: n.Expr | None, column: int, q: n.Query, slot: int = n.TABLE) -> tuple[str, str] | None:
+    for c in conjuncts(condition):
+        if not isinstance(c, n.Compare) or c.op != "==":
+            continue
+        for table_side, other in ((c.left, c.right), (c.right, c.left)):
+            if isinstance(table_side, n.Ref) and table_side.slot == slot and table_side.attr == column:
+                if isinstance(other, n.Ref) and other.slot == n.OUTPUT:
+                    other = q.select.items[other.attr].expr
+                if isinstance(other, n.Ref) and other.slot != slot and (key := _attribute(other, q.input)) is not None:
+                    return key
+    return None
+
+
+def routing(safeties: Iterable[n.Safety]) -> dict[str, str] | None:
+    """One key per stream that makes all of `safeties` right, None where no routing does."""
+    keys: dict[str, str] | None = {}
+    for s in safeties:
+        if s.level == "node-dependent" or keys is None:
+            return None
+        keys = _merge(keys, dict(s.keys))
+    return keys

@@ -7,12 +7,12 @@ attribute by its own name in the output).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from ...errors import SiddhiBindError
 from ...lang import tree
 from ...types import Attribute, Schema, Type
-from ..functions import INCREMENTAL, SCALARS, resolve
+from ..functions import AGGREGATORS, INCREMENTAL, resolve
 from ..nodes import (
     DURATIONS,
     Agg,
@@ -21,14 +21,16 @@ from ..nodes import (
     Arith,
     BaseColumn,
     Call,
+    Const,
     Expr,
     OutputItem,
     Ref,
     Select,
     Source,
+    walk,
 )
 from .definitions import check_store
-from .expressions import bind_arguments, bind_expression
+from .expressions import bind_expression
 from .inputs import Place, bind_stream
 from .scope import Entry, Scope
 from .symbols import Symbols
@@ -106,73 +108,82 @@ def _select(
             raise SiddhiBindError(
                 f"the aggregation has two attributes '{name}'", a.span, kind="DuplicateAttributeException"
             )
-        if isinstance(a.expression, tree.FunctionCall) and _is_aggregator(a.expression):
-            written, stored = _aggregate(a.expression, scope, columns)
-        else:
-            written = bind_expression(a.expression, _plain_scope(scope))
-            stored = _plain(written, name, group_by, columns)
+        _check_calls(a.expression)
+        written = bind_expression(a.expression, replace(scope, aggregators=True, place="an aggregation's select"))
+        stored = _stored(written, name, group_by, columns)
         items.append(OutputItem(name, written))
         output.append(OutputItem(name, stored))
     return tuple(items), tuple(output), columns
 
 
-def _plain_scope(scope: Scope) -> Scope:
-    return replace(scope, place="an expression of an aggregation")
+def _check_calls(e: tree.Expression) -> None:
+    """Every call in `e` is a scalar function, or an aggregator that can be kept, over an attribute."""
+    if isinstance(e, tree.FunctionCall):
+        key = str(e)
+        if key in INCREMENTAL:
+            for a in e.args:
+                if not isinstance(a, tree.Variable):
+                    raise SiddhiBindError(
+                        f"'{key}' in an aggregation takes an attribute, not an expression", a.span,
+                        hint="Compute it in a query before, and aggregate that query's output.",
+                    )  # fmt: skip
+        elif key in AGGREGATORS:
+            hint = f"It can keep {', '.join(INCREMENTAL)}."
+            raise SiddhiBindError(f"an aggregation cannot keep '{key}'", e.span, hint=hint)
+    for f in fields(e):
+        v = getattr(e, f.name)
+        for x in v if isinstance(v, tuple) else (v,):
+            if isinstance(x, tree.Expression):
+                _check_calls(x)
 
 
-def _is_aggregator(call: tree.FunctionCall) -> bool:
-    key = str(call)
-    if key in INCREMENTAL:
-        return True
-    if key not in SCALARS:
-        raise SiddhiBindError(
-            f"'{key}' is not among the functions that an aggregation can keep", call.span,
-            hint=f"It can keep {', '.join(INCREMENTAL)}.",
-        )  # fmt: skip
-    return False
-
-
-def _plain(e: Expr, name: str, group_by: tuple[Expr, ...], columns: _Columns) -> Expr:
-    """A group-by attribute reads its own column; anything else keeps its latest value by event time."""
+def _stored(e: Expr, name: str, group_by: tuple[Expr, ...], columns: _Columns) -> Expr:
+    """`e` over the stored columns. Without aggregates: a group-by attribute, or the latest value by event time."""
     if e in group_by:
         at = group_by.index(e)
         return Ref(e.type, 0, at, columns.groups[at].name, span=e.span)
-    return columns.need(BaseColumn(name, "last", e, e.type))
+    if isinstance(e, Agg):
+        return _aggregate(e, columns)
+    if not any(isinstance(x, Agg) for x in walk(e)):
+        if isinstance(e, Const):
+            return e
+        return columns.need(BaseColumn(name, "last", e, e.type))
+    changed: dict[str, Expr | tuple[Expr, ...]] = {}
+    for f in fields(e):
+        v = getattr(e, f.name)
+        if isinstance(v, Expr):
+            changed[f.name] = _stored(v, f"{name}_{f.name}", group_by, columns)
+        elif isinstance(v, tuple) and v and isinstance(v[0], Expr):
+            changed[f.name] = tuple(_stored(x, f"{name}_{i}", group_by, columns) for i, x in enumerate(v))
+    return replace(e, **changed)  # type: ignore[arg-type]
 
 
-def _aggregate(call: tree.FunctionCall, scope: Scope, columns: _Columns) -> tuple[Expr, Expr]:
-    """An aggregate as written, over the stream, and as computed from stored columns."""
-    key = str(call)
-    for a in call.args:
-        if not isinstance(a, tree.Variable):
-            raise SiddhiBindError(f"'{key}' in an aggregation takes an attribute, not an expression", a.span,
-                                  hint="Compute it in a query before, and aggregate that query's output.")  # fmt: skip
-    args = bind_arguments(call, _plain_scope(scope))
-    result = resolve(INCREMENTAL[key], args, call.span, "aggregator")
-    assert result is not None
-    written = Agg(result, key, args, span=call.span)
-    count = BaseColumn("AGG_COUNT", "count", None, Type.LONG)
-    arg = args[0] if args else None
+def _aggregate(e: Agg, columns: _Columns) -> Expr:
+    """An aggregate, computed from stored columns that it may share with others."""
+    arg = e.args[0] if e.args else None
     name = arg.name if isinstance(arg, Ref) else ""
-    match key:
+    if arg is not None and e.function in INCREMENTAL:
+        resolve(INCREMENTAL[e.function], e.args, e.span, "aggregator")
+    match e.function:
         case "count":
-            return written, columns.need(count)
+            return columns.need(BaseColumn("AGG_COUNT", "count", None, Type.LONG))
         case "sum":
-            return written, columns.need(BaseColumn(f"AGG_SUM_{name}", "sum", arg, result))
+            return columns.need(BaseColumn(f"AGG_SUM_{name}", "sum", arg, e.type))
         case "avg":
             assert arg is not None
             total = Type.LONG if arg.type in (Type.INT, Type.LONG) else Type.DOUBLE
             sum_ = columns.need(BaseColumn(f"AGG_SUM_{name}", "sum", arg, total))
             number = columns.need(BaseColumn(f"AGG_COUNT_{name}", "count", arg, Type.LONG))
-            return written, Arith(Type.DOUBLE, "/", sum_, number, span=call.span)
+            return Arith(Type.DOUBLE, "/", sum_, number, span=e.span)
         case "distinctCount":
             set_ = columns.need(BaseColumn(f"AGG_SET_{name}", "set", arg, Type.OBJECT))
-            return written, Call(Type.LONG, "sizeOfSet", (set_,), span=call.span)
+            size = Call(Type.INT, "sizeOfSet", (set_,), span=e.span)
+            return Call(Type.LONG, "convert", (size, Const(Type.STRING, "long")), span=e.span)
         case "min":
-            return written, columns.need(BaseColumn(f"AGG_MIN_{name}", "min", arg, result))
+            return columns.need(BaseColumn(f"AGG_MIN_{name}", "min", arg, e.type))
         case "max":
-            return written, columns.need(BaseColumn(f"AGG_MAX_{name}", "max", arg, result))
-    raise KeyError(key)
+            return columns.need(BaseColumn(f"AGG_MAX_{name}", "max", arg, e.type))
+    raise KeyError(e.function)
 
 
 def _durations(d: tree.AggregationDefinition) -> tuple[AggDuration, ...]:

@@ -85,12 +85,20 @@ def _null_operand(e: tree.Expression, scope: Scope) -> Expr:
 
 def _arithmetic(e: tree.Arithmetic, scope: Scope) -> Expr:
     left, right = bind_expression(e.left, scope), bind_expression(e.right, scope)
+    left, right = _of_object(left, right), _of_object(right, left)
     type_ = promote(left.type, right.type)
     if type_ is None:
         culprit = e.span if left.type.numeric == right.type.numeric else (e.right if left.type.numeric else e.left).span
         hint = "Join texts with str:concat(a, b)." if e.op == "+" and Type.STRING in (left.type, right.type) else None
         raise SiddhiBindError(f"'{e.op}' needs numbers, found {left.type} and {right.type}", culprit, hint=hint)
     return Arith(type_, e.op, left, right, span=e.span)
+
+
+def _of_object(e: Expr, other: Expr) -> Expr:
+    """Siddhi computes with an object that turns out to be a number of the other side's type; others fail as a cast."""
+    if e.type is not Type.OBJECT or not other.type.numeric:
+        return e
+    return Call(other.type, "cast", (e, Const(Type.STRING, str(other.type), span=e.span)), span=e.span)
 
 
 def _comparison(e: tree.Comparison, scope: Scope) -> Expr:

@@ -25,7 +25,7 @@ from ..nodes import (
 from .expressions import bind_arguments, bind_condition, bind_expression
 from .scope import Entry, Scope
 from .symbols import Symbols
-from .windows import bind_window_expression
+from .windows import window_condition
 
 Reader = Literal["query", "join", "pattern", "aggregation"]
 
@@ -62,7 +62,8 @@ def bind_handlers(
     for h in handlers:
         match h:
             case tree.Filter():
-                condition = bind_condition(h.condition, scope, "a filter")
+                seeing = replace(scope, aggregators=reader in ("query", "join"))
+                condition = bind_condition(h.condition, seeing, "a filter")
                 steps.append(FilterStep(condition, span=h.span))
             case tree.Window():
                 if source.kind == "window":
@@ -118,9 +119,10 @@ def bind_window(call: tree.FunctionCall, span: Span, scope: Scope) -> WindowStep
         raise unknown("window", key, WINDOWS, span)
     args = _own_arguments(call, scope)
     resolve(found, args, span, "window")
+    condition = None
     if key in ("expression", "expressionBatch"):
-        bind_window_expression(key, args, scope)
-    return WindowStep(key, args, span=span)
+        condition = window_condition(args, scope.entries[0].schema, scope.entries[0].name)
+    return WindowStep(key, args, condition, span=span)
 
 
 def _own_arguments(call: tree.FunctionCall, scope: Scope) -> tuple[Expr, ...]:
@@ -156,12 +158,6 @@ def bind_join(join: tree.JoinStream, place: Place) -> tuple[JoinInput, tuple[Ent
         bound = bind_handlers(source, side.handlers, scope, slot, "join")
         sides.append(bound)
         entries.append(_widened(entry, bound.schema))
-    if entries[0].name == entries[1].name:
-        raise SiddhiBindError(
-            f"both sides of the join are called '{entries[0].name}'",
-            join.right.span,
-            hint="Give each an alias with 'as'.",
-        )
     triggers = _triggers(join, static)
     scope = Scope(place.symbols, tuple(entries), "'on'")
     on = bind_condition(join.on, scope, "'on'") if join.on is not None else None

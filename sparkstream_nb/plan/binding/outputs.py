@@ -61,6 +61,7 @@ def bind_output(output: tree.QueryOutput, select: Select, place: Place, default:
                 _check_columns(select.schema, target, output.span)
             condition = bind_condition(output.on, scope, "'on'")
             return Update(target, event_type, condition, bind_set(output.set, target, scope))
+    _check_columns(select.schema, target, output.span)
     _check_same(select.schema, target, output.span, "DuplicateDefinitionException")
     condition = bind_condition(output.on, scope, "'on'")
     return Upsert(target, event_type, condition, bind_set(output.set, target, scope))

@@ -19,13 +19,14 @@ from .symbols import Symbols
 
 @dataclass(frozen=True)
 class Entry:
-    """An event that expressions may name: by `name` (a reference, else the source's id), or by nothing at all."""
+    """An event that expressions may name: by `name` (a reference, else the source's id), by `alias`, or by nothing."""
 
     slot: int
     name: str | None
     schema: Schema
     counted: bool = False
     what: str = "stream"
+    alias: str | None = None
 
 
 Bare = Literal["first", "all"]
@@ -99,7 +100,7 @@ class Scope:
     # ------------------------------------------------------------------------------------------------------ lookups
 
     def _find(self, name: str) -> Entry | None:
-        return next((e for e in self.entries if e.name == name), None)
+        return next((e for e in self.entries if name in (e.name, e.alias)), None)
 
     def _attribute(self, name: str) -> tuple[Entry, int] | None:
         """The first entry with an attribute `name`, among those that bare names see."""

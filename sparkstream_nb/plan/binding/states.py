@@ -38,8 +38,6 @@ class _Binder:
             case tree.StreamState():
                 return self.stream(s, counted=False)
             case tree.CountState():
-                if s.most != tree.UNBOUNDED and s.most < s.least:
-                    raise SiddhiBindError(f"a count of <{s.least}:{s.most}> can never be met", s.span)
                 return CountState(self.stream(s.state, counted=True), s.least, s.most)
             case tree.AbsentState():
                 return self.absent(s)

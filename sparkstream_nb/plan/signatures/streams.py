@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from ...types import Schema, Type
 from ..nodes import Const, Expr
 from .core import RuleError, Signature, StreamFunction, signatures
-from .rules import not_negative
 
 _PRIORITIES = ("INFO", "DEBUG", "WARN", "FATAL", "ERROR", "OFF", "TRACE")
 
@@ -56,8 +55,6 @@ _SIGNATURES: Mapping[str, Signature] = signatures(
     """,  # noqa: E501
     checks={
         "log": _log,
-        "reorder:kslack": not_negative("a time of 'reorder:kslack'", 1, 2),
-        "reorder:akslack": not_negative("a figure of 'reorder:akslack'", 2, 3),
     },
 )
 
