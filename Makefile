@@ -6,6 +6,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 STAMP := .venv/.installed
 NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(BIN)/python -m pytest
 # Tests marked so share one Spark session or a kernel, and run one after the other in one process.
 SERIAL := spark or notebook or browser
@@ -27,9 +28,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	  || "$$found" -m venv --clear .venv \
 	  || { echo "$$found cannot make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip setuptools
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation \
-	  -e '.[connect,kafka,notebooks,test]'
+	@echo "Installing the packages of constraints.txt into .venv (under a minute when pip has them in its cache) ..."
+	@$(PIP) pip setuptools
+	@PYTHONWARNINGS=ignore $(PIP) --no-build-isolation -e '.[connect,kafka,notebooks,test]'
 	@touch $@
 
 lab: setup ## Start JupyterLab on the first notebook, on this machine only
