@@ -1,0 +1,271 @@
+"""`define aggregation` inside a node: events into buckets, buckets into larger ones (`IncrementalExecutor`).
+
+An event enters the bucket of its own time where the aggregation says `aggregate by`, else the bucket of the app's
+clock, in every duration at once. Siddhi passes a bucket up only when it closes, and gives late events rows of their
+own until they are read; what a reader sees is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import SiddhiRuntimeError
+from ...plan.nodes import Agg, AggDuration, AggregationDef, Expr, walk
+from ...types import Type
+from ..aggregators import AGGREGATORS
+from ..columns import Array, Column
+from ..expressions import Env, compile_expr
+from ..groups import Keys, key_numbers
+from ..rows import Clock, Rows
+from ..services import Services, rows_env
+from .calendar import EARLIEST, LATEST, Calendar, parse_time
+from .partials import (
+    Part,
+    collected,
+    counted,
+    empty_part,
+    extreme,
+    group_rows,
+    join_parts,
+    latest_rows,
+    merge,
+    summed,
+)
+from .stored import Stored, keeps_last, to_table, view
+
+_NO_TIME = np.iinfo(np.int64).min
+
+
+class AggregationOp:
+    """One aggregation of one node.
+
+    `keep` tells whether the node itself holds all buckets, for joins and retrievals that it answers. Where a store
+    takes the partials and nothing in the app reads the aggregation, it need not, and its state stays small.
+    """
+
+    def __init__(self, definition: AggregationDef, services: Services, *, zone: str = "GMT", keep: bool = True) -> None:
+        self.definition = definition
+        self.services = services
+        self.keep = keep
+        self.calendar = Calendar(zone)
+        self._lasts = keeps_last(definition)
+        context = services.context
+        self._by = None if definition.by is None else compile_expr(definition.by, context)
+        self._groups = [compile_expr(g, context) for g in definition.select.group_by]
+        exprs = list(dict.fromkeys(b.arg for b in definition.base if b.arg is not None))
+        self._args = {e: compile_expr(e, context) for e in exprs}
+        # An aggregator inside a larger expression runs over all events of the stream, whatever bucket or group.
+        self._running = [
+            (
+                a,
+                AGGREGATORS[a.function](a.args[0].type if a.args else None, False),
+                [compile_expr(x, context) for x in a.args],
+            )
+            for a in dict.fromkeys(a for e in exprs for a in walk(e) if isinstance(a, Agg))
+        ]
+        self._keys = Keys([g.type for g in definition.select.group_by], services.strings) if self._groups else None
+        self._times = np.empty(0, np.int64)  # of texts, by code; where `aggregate by` is a text
+        self._fresh: dict[AggDuration, list[Part]] = {d: [] for d in definition.durations}
+        self._kept: dict[AggDuration, _Kept] = {d: _Kept(definition, self._lasts) for d in definition.durations}
+
+    # ------------------------------------------------------------------------------------------------------- events
+
+    def run(self, rows: Rows, clock: Clock) -> None:
+        """Adds events: `rows` is the input after its steps. An event whose time or values cannot be had is an error."""
+        if len(rows) == 0:
+            return
+        env = rows_env(rows, clock, self.services)
+        times = self._event_times(env)
+        keys = [g(env) for g in self._groups]
+        if self._running:
+            env.aggs = self._run_aggregators(env)
+        values = {e: arg(env) for e, arg in self._args.items()}
+        if env.failed is not None:
+            self.services.failed(self.definition.id, self.definition.input.source.id, env, list(rows.columns))
+            keep = np.flatnonzero(~env.failed)
+            if len(keep) == 0:
+                return
+            times, keys = times[keep], [k.take(keep) for k in keys]
+            values = {e: c.take(keep) for e, c in values.items()}
+        group = np.zeros(len(times), np.int32) if self._keys is None else self._keys.ids(keys)
+        durations = self.definition.durations
+        part = self._first(self.calendar.floor(durations[0], times), group, times, values)
+        self._add(durations[0], part)
+        for d in durations[1:]:
+            up = Part(self.calendar.floor(d, part.bucket), part.group, part.columns, part.last)
+            part = merge(up, self.definition.base)
+            self._add(d, part)
+
+    def _add(self, duration: AggDuration, part: Part) -> None:
+        self._fresh[duration].append(part)
+        if self.keep:
+            self._kept[duration].add(part)
+
+    def _event_times(self, env: Env) -> Array:
+        """int64[n] ms; rows without a usable time are marked as failed."""
+        if self._by is None:
+            times: Array = env.now
+        else:
+            column = self._by(env)
+            times = column.values if column.type is Type.LONG else self._parsed(column.values, env)
+            if column.null is not None and column.null.any():
+                env.fail(column.null, "the event has no time to aggregate by")
+        if len(times) and (times.min() < EARLIEST or times.max() > LATEST):
+            outside = (times < EARLIEST) | (times > LATEST)
+            env.fail(outside & (times != _NO_TIME), "the event's time lies outside the years 1 to 9999")
+            times = np.where(outside, 0, times)
+        return times
+
+    def _parsed(self, codes: Array, env: Env) -> Array:
+        """Times of texts, each distinct text read once."""
+        strings = self.services.strings
+        if len(self._times) < len(strings):
+            unread = np.full(len(strings), np.iinfo(np.int64).max)
+            unread[: len(self._times)] = self._times
+            self._times = unread
+        known = np.where(codes < 0, _NO_TIME, self._times[codes])
+        for code in np.unique(codes[known == np.iinfo(np.int64).max]).tolist():
+            try:
+                self._times[code] = parse_time(strings.texts[code])
+            except SiddhiRuntimeError:
+                self._times[code] = _NO_TIME
+        times = np.where(codes < 0, _NO_TIME, self._times[codes])
+        bad = (times == _NO_TIME) & (codes >= 0)
+        if bad.any():
+            for code in np.unique(codes[bad]).tolist():
+                try:
+                    parse_time(strings.texts[code])
+                except SiddhiRuntimeError as e:
+                    env.fail(codes == code, str(e))
+        return times
+
+    def _run_aggregators(self, env: Env) -> dict[Agg, Column]:
+        args = [[a(env) for a in arg_list] for _, _, arg_list in self._running]
+        ok = None if env.failed is None else np.flatnonzero(~env.failed)
+        out = {}
+        for (node, aggregator, _), columns in zip(self._running, args, strict=True):
+            column = columns[0] if columns else None
+            if ok is None:
+                out[node] = aggregator.run(column, None, np.zeros(env.n, np.int32), 1)
+                continue
+            some = aggregator.run(None if column is None else column.take(ok), None, np.zeros(len(ok), np.int32), 1)
+            place = np.zeros(env.n, np.int64)
+            place[ok] = np.arange(len(ok))
+            out[node] = some.take(place) if len(ok) else Column.all_null(node.type, env.n)
+        return out
+
+    def _first(self, bucket: Array, group: Array, times: Array, values: dict[Expr, Column]) -> Part:
+        """Events as rows of the smallest duration."""
+        ids, first = group_rows(bucket, group)
+        n = len(first)
+        latest = latest_rows(times, ids, n) if self._lasts else None
+        columns = []
+        for b in self.definition.base:
+            column = None if b.arg is None else values[b.arg]
+            if b.kind == "count":
+                columns.append(counted(column, ids, n))
+                continue
+            assert column is not None
+            if b.kind == "sum":
+                columns.append(summed(column, b.type, ids, n))
+            elif b.kind in ("min", "max"):
+                columns.append(extreme(column, b.kind == "max", ids, n))
+            elif b.kind == "set":
+                _, once = group_rows(key_numbers(column, self.services.strings), ids)
+                found = column.take(once).to_list(self.services.strings)
+                columns.append(collected([(v,) for v in found], ids[once], n))
+            else:
+                assert latest is not None
+                columns.append(column.take(latest))
+        return Part(bucket[first], group[first], columns, None if latest is None else times[latest])
+
+    # -------------------------------------------------------------------------------------------------------- output
+
+    def partials(self) -> pa.Table | None:
+        """What was added since the last call, for all durations (see `batch.Outputs.partials`); None for nothing."""
+        tables = []
+        for d, parts in self._fresh.items():
+            if parts:
+                tables.append(to_table(self._stored(merge(join_parts(parts), self.definition.base)), d, self.services))
+                self._fresh[d] = []
+        return pa.concat_tables(tables) if tables else None
+
+    def read(self, per: AggDuration, start: int, end: int) -> Stored:
+        """The rows of `per` whose buckets begin in start ≤ t < end (ms), by time. Needs `keep`."""
+        if not self.keep:
+            raise ValueError(f"aggregation '{self.definition.id}' keeps nothing in the node: read its store")
+        part = self._kept[per].merged()
+        inside = np.flatnonzero((part.bucket >= start) & (part.bucket < end))
+        order = inside[np.argsort(part.bucket[inside], kind="stable")]
+        return self._stored(part.take(order))
+
+    def rows(self, per: AggDuration, start: int, end: int) -> list[Column]:
+        """As `read`, in the columns of the aggregation's schema: AGG_TIMESTAMP, then the selected names."""
+        return view(self.read(per, start, end), self.services)
+
+    def _stored(self, part: Part) -> Stored:
+        keys = [] if self._keys is None else [c.take(part.group) for c in self._keys.columns()]
+        return Stored(self.definition, part.bucket, keys, part.columns, part.last)
+
+    # --------------------------------------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, Any]:
+        """Plain data that `load` takes back."""
+        return {
+            "keys": None if self._keys is None else self._keys.state(),
+            "running": [a.state() for _, a, _ in self._running],
+            "kept": {d: _plain(k.merged()) for d, k in self._kept.items()} if self.keep else {},
+            "fresh": {d: [_plain(p) for p in parts] for d, parts in self._fresh.items()},
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        if self._keys is not None:
+            self._keys.load(state["keys"])
+        for (_, aggregator, _), s in zip(self._running, state["running"], strict=True):
+            aggregator.load(s)
+        for d, p in state["kept"].items():
+            self._kept[d] = _Kept(self.definition, self._lasts)
+            self._kept[d].add(_part(p))
+        self._fresh = {d: [_part(p) for p in parts] for d, parts in state["fresh"].items()}
+
+
+@dataclass(slots=True)
+class _Kept:
+    """All rows of one duration: merged ones first, then parts that wait until they are as many again."""
+
+    definition: AggregationDef
+    lasts: bool
+    parts: list[Part]
+    waiting: int
+
+    def __init__(self, definition: AggregationDef, lasts: bool) -> None:
+        self.definition = definition
+        self.lasts = lasts
+        self.parts = [empty_part(definition.base, lasts)]
+        self.waiting = 0
+
+    def add(self, part: Part) -> None:
+        self.parts.append(part)
+        self.waiting += len(part)
+        if self.waiting > max(4096, len(self.parts[0])):
+            self.merged()
+
+    def merged(self) -> Part:
+        if len(self.parts) > 1:
+            self.parts = [merge(join_parts(self.parts), self.definition.base)]
+            self.waiting = 0
+        return self.parts[0]
+
+
+def _plain(part: Part) -> dict[str, Any]:
+    return {"bucket": part.bucket, "group": part.group, "columns": part.columns, "last": part.last}
+
+
+def _part(state: dict[str, Any]) -> Part:
+    columns: Sequence[Column] = state["columns"]
+    return Part(state["bucket"], state["group"], list(columns), state["last"])

@@ -1,0 +1,227 @@
+"""Partials: rows of one duration, at most one per bucket and group, and how such rows are merged.
+
+One merge serves everywhere: events into the smallest bucket, a smaller duration into the next, a batch into what is
+kept. Every merge is associative, so it does not matter how events were cut into batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from ...plan.nodes import BaseColumn
+from ...types import Type
+from ..columns import DTYPES, Array, Column, concat
+
+
+@dataclass(slots=True)
+class Part:
+    """`bucket` int64[n] (start, ms), `group` int32[n] (ids of `groups.Keys`), one column of n rows per base column.
+
+    `last` int64[n] is the time of the event whose plain attributes are kept; None where the aggregation keeps none.
+    """
+
+    bucket: Array
+    group: Array
+    columns: list[Column]
+    last: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.bucket)
+
+    def take(self, index: Array) -> Part:
+        return Part(
+            self.bucket[index],
+            self.group[index],
+            [c.take(index) for c in self.columns],
+            None if self.last is None else self.last[index],
+        )
+
+
+def empty_part(base: Sequence[BaseColumn], lasts: bool) -> Part:
+    """No rows."""
+    none = np.empty(0, np.int64)
+    return Part(none, none.astype(np.int32), [Column.empty(b.type) for b in base], none if lasts else None)
+
+
+def join_parts(parts: Sequence[Part]) -> Part:
+    """The rows of `parts` (at least one) one after the other, not merged."""
+    if len(parts) == 1:
+        return parts[0]
+    return Part(
+        np.concatenate([p.bucket for p in parts]),
+        np.concatenate([p.group for p in parts]),
+        [concat(cs) for cs in zip(*(p.columns for p in parts), strict=True)],
+        np.concatenate([p.last for p in parts if p.last is not None]) if parts[0].last is not None else None,
+    )
+
+
+@njit(cache=True)
+def _assign(bucket: Array, group: Array, out: Array) -> Array:
+    """Ids of (bucket, group) pairs in the order of their first rows, into `out`; returns those first rows.
+
+    An open-addressing table of ids; pairs are compared through the first row of an id, so that growing it moves
+    only ids. It starts small to stay in the cache.
+    """
+    n = len(bucket)
+    size = 1024
+    table = np.full(size, -1, np.int32)
+    first = np.empty(512, np.int64)
+    count = 0
+    for i in range(n):
+        b = bucket[i]
+        g = group[i]
+        h = np.uint64(b) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(g) * np.uint64(0xC2B2AE3D27D4EB4F)
+        h ^= h >> np.uint64(29)
+        j = np.int64(h & np.uint64(size - 1))
+        while True:
+            k = table[j]
+            if k < 0:
+                break
+            f = first[k]
+            if bucket[f] == b and group[f] == g:
+                break
+            j = (j + 1) & (size - 1)
+        if k < 0:
+            if count == len(first):
+                wider = np.empty(2 * len(first), np.int64)
+                wider[:count] = first
+                first = wider
+            k = np.int32(count)
+            first[count] = i
+            count += 1
+            table[j] = k
+            if count * 2 > size:
+                size *= 4
+                table = np.full(size, -1, np.int32)
+                for m in range(count):
+                    f = first[m]
+                    h = np.uint64(bucket[f]) * np.uint64(0x9E3779B97F4A7C15)
+                    h += np.uint64(group[f]) * np.uint64(0xC2B2AE3D27D4EB4F)
+                    h ^= h >> np.uint64(29)
+                    j = np.int64(h & np.uint64(size - 1))
+                    while table[j] >= 0:
+                        j = (j + 1) & (size - 1)
+                    table[j] = m
+        out[i] = k
+    return first[:count].copy()
+
+
+@njit(cache=True)
+def _sum(values: Array, null: Array, ids: Array, total: Array, has: Array) -> None:
+    if len(null):
+        for i in range(len(ids)):
+            if not null[i]:
+                total[ids[i]] += values[i]
+                has[ids[i]] = True
+    else:
+        for i in range(len(ids)):
+            total[ids[i]] += values[i]
+
+
+@njit(cache=True)
+def _extreme(values: Array, null: Array, ids: Array, best: Array, has: Array, greatest: bool) -> None:
+    for i in range(len(ids)):
+        if len(null) and null[i]:
+            continue
+        k = ids[i]
+        v = values[i]
+        if not has[k] or (v > best[k] if greatest else v < best[k]):
+            best[k] = v
+            has[k] = True
+
+
+@njit(cache=True)
+def _count(null: Array, ids: Array, out: Array) -> None:
+    for i in range(len(ids)):
+        if not (len(null) and null[i]):
+            out[ids[i]] += 1
+
+
+@njit(cache=True)
+def _latest(time: Array, ids: Array, row: Array) -> None:
+    """The row of each id with the highest time; of equal ones the last."""
+    for i in range(len(ids)):
+        k = ids[i]
+        if row[k] < 0 or time[i] >= time[row[k]]:
+            row[k] = i
+
+
+_NO_NULLS = np.zeros(0, np.bool_)
+
+
+def group_rows(bucket: Array, group: Array) -> tuple[Array, Array]:
+    """Ids int32[n] of the pairs (bucket, group) and the first row of each id."""
+    out = np.empty(len(bucket), np.int32)
+    return out, _assign(bucket, group, out)
+
+
+def summed(column: Column, type: Type, ids: Array, n: int) -> Column:
+    """Sums per id as `type`: LONG for int and long (wrapping), DOUBLE for float and double; null for none."""
+    total = np.zeros(n, DTYPES[type])
+    has = np.zeros(n, np.bool_)
+    null = _NO_NULLS if column.null is None else column.null
+    _sum(column.values, null, ids, total, has)
+    return Column(type, total) if column.null is None or has.all() else Column(type, total, ~has)
+
+
+def extreme(column: Column, greatest: bool, ids: Array, n: int) -> Column:
+    """The lowest or highest value per id; null for none."""
+    best = np.zeros(n, DTYPES[column.type])
+    has = np.zeros(n, np.bool_)
+    _extreme(column.values, _NO_NULLS if column.null is None else column.null, ids, best, has, greatest)
+    return Column(column.type, best, None if has.all() else ~has)
+
+
+def counted(column: Column | None, ids: Array, n: int) -> Column:
+    """How many rows per id; those where `column` is not null, if there is one."""
+    out = np.zeros(n, np.int64)
+    _count(_NO_NULLS if column is None or column.null is None else column.null, ids, out)
+    return Column(Type.LONG, out)
+
+
+def collected(values: Sequence[Any], ids: Array, n: int) -> Column:
+    """The union per id of sets: `values[i]` is an iterable of hashable values."""
+    sets: list[set[Any]] = [set() for _ in range(n)]
+    for k, v in zip(ids.tolist(), values, strict=True):
+        sets[k].update(v)
+    out = np.empty(n, object)
+    for k, found in enumerate(sets):
+        out[k] = frozenset(found)
+    return Column(Type.OBJECT, out)
+
+
+def latest_rows(time: Array, ids: Array, n: int) -> Array:
+    """int64[n]: the row of each id with the highest `time`; of equal ones the last to arrive."""
+    row = np.full(n, -1, np.int64)
+    _latest(time, ids, row)
+    return row
+
+
+def merge(part: Part, base: Sequence[BaseColumn]) -> Part:
+    """`part` with the rows of one bucket and group made one, in the order of their first rows.
+
+    Later rows win ties of `last`, so `part` must be in the order of arrival.
+    """
+    ids, first = group_rows(part.bucket, part.group)
+    n = len(first)
+    if n == len(part):
+        return part
+    latest = None if part.last is None else latest_rows(part.last, ids, n)
+    columns = []
+    for b, c in zip(base, part.columns, strict=True):
+        if b.kind in ("sum", "count"):
+            columns.append(summed(c, b.type, ids, n))
+        elif b.kind in ("min", "max"):
+            columns.append(extreme(c, b.kind == "max", ids, n))
+        elif b.kind == "set":
+            columns.append(collected(c.values.tolist(), ids, n))
+        else:
+            assert latest is not None
+            columns.append(c.take(latest))
+    last = None if part.last is None or latest is None else part.last[latest]
+    return Part(part.bucket[first], part.group[first], columns, last)
