@@ -27,7 +27,6 @@ from ..nodes import (
     Ref,
     Select,
     Source,
-    walk,
 )
 from .definitions import check_store
 from .expressions import bind_expression
@@ -138,24 +137,20 @@ def _check_calls(e: tree.Expression) -> None:
 
 
 def _stored(e: Expr, name: str, group_by: tuple[Expr, ...], columns: _Columns) -> Expr:
-    """`e` over the stored columns. Without aggregates: a group-by attribute, or the latest value by event time."""
+    """`e` over the stored columns: a group-by attribute, an aggregate, or else the latest value by event time.
+
+    An aggregator that stands inside of a larger expression is not decomposed: as in Siddhi
+    (`AggregationParser.processAggregationSelectors`) it runs over all events of the stream, and the bucket keeps the
+    expression's latest value.
+    """
     if e in group_by:
         at = group_by.index(e)
         return Ref(e.type, 0, at, columns.groups[at].name, span=e.span)
     if isinstance(e, Agg):
         return _aggregate(e, columns)
-    if not any(isinstance(x, Agg) for x in walk(e)):
-        if isinstance(e, Const):
-            return e
-        return columns.need(BaseColumn(name, "last", e, e.type))
-    changed: dict[str, Expr | tuple[Expr, ...]] = {}
-    for f in fields(e):
-        v = getattr(e, f.name)
-        if isinstance(v, Expr):
-            changed[f.name] = _stored(v, f"{name}_{f.name}", group_by, columns)
-        elif isinstance(v, tuple) and v and isinstance(v[0], Expr):
-            changed[f.name] = tuple(_stored(x, f"{name}_{i}", group_by, columns) for i, x in enumerate(v))
-    return replace(e, **changed)  # type: ignore[arg-type]
+    if isinstance(e, Const):
+        return e
+    return columns.need(BaseColumn(name, "last", e, e.type))
 
 
 def _aggregate(e: Agg, columns: _Columns) -> Expr:
@@ -174,7 +169,8 @@ def _aggregate(e: Agg, columns: _Columns) -> Expr:
             total = Type.LONG if arg.type in (Type.INT, Type.LONG) else Type.DOUBLE
             sum_ = columns.need(BaseColumn(f"AGG_SUM_{name}", "sum", arg, total))
             number = columns.need(BaseColumn(f"AGG_COUNT_{name}", "count", arg, Type.LONG))
-            return Arith(Type.DOUBLE, "/", sum_, number, span=e.span)
+            # Siddhi divides what it stored: two longs for int and long, whose average is a whole number.
+            return Arith(total, "/", sum_, number, span=e.span)
         case "distinctCount":
             set_ = columns.need(BaseColumn(f"AGG_SET_{name}", "set", arg, Type.OBJECT))
             size = Call(Type.INT, "sizeOfSet", (set_,), span=e.span)
