@@ -11,6 +11,9 @@ PYTEST := $(BIN)/python -m pytest
 # Tests marked so share one Spark session or a kernel, and run one after the other in one process.
 SERIAL := spark or notebook or browser
 
+# Jupyter asks to be told that root is meant, as it is in containers.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
 .PHONY: help setup lab check test clean
 
 help: ## List these commands
@@ -34,7 +37,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 lab: setup ## Start JupyterLab on the first notebook, on this machine only
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m jupyterlab --ip=127.0.0.1 notebooks/01_first_query.ipynb
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m jupyterlab --ip=127.0.0.1 $(AS_ROOT) notebooks/01_first_query.ipynb
 
 check: setup ## Lint, types and direction of imports
 	$(BIN)/ruff check .
