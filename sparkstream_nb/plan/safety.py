@@ -32,6 +32,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ..lang import tree
+from ..types import Type
 from . import nodes as n
 from .signatures.streams import STATEFUL
 
@@ -100,7 +102,7 @@ class _Propagation:
             else:
                 own[e.name] = _own(e, self.plan)
         start = n.Safety("stateless", _STATELESS.reason)
-        found = {name: start for name in own}
+        found = dict.fromkeys(own, start)
         for _ in range(2 * len(own) + 2):
             before = dict(found)
             for q in self.plan.queries:
@@ -332,7 +334,7 @@ def _window_of(i: n.StreamInput, plan: n.Plan) -> n.WindowStep | None:
 def by_clock(w: n.WindowStep) -> bool:
     """Rule 2: whether an event's stay in the window depends on the clock alone."""
     if w.function == "timeBatch":
-        return any(a.type is not n.Type.BOOL for a in w.args[1:])
+        return any(a.type is not Type.BOOL for a in w.args[1:])
     return w.function in BY_CLOCK
 
 
@@ -506,9 +508,8 @@ def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] 
                         and c.op == "=="
                         and isinstance(c.left, n.Ref)
                         and isinstance(c.right, n.Ref)
-                    ):
-                        if c.left.slot != c.right.slot and slot in (c.left.slot, c.right.slot):
-                            pairs.append((c.left, c.right))
+                    ) and c.left.slot != c.right.slot and slot in (c.left.slot, c.right.slot):
+                        pairs.append((c.left, c.right))
     for _ in pairs:
         for left, right in pairs:
             for a, b in ((left, right), (right, left)):
@@ -562,7 +563,7 @@ def _tables(q: n.Query) -> tuple[str, ...]:
 def _own_table(q: n.Query, table: str, plan: n.Plan) -> _Own:
     """Rule 8: a table in memory is kept apart by a column if every query that touches it says which value it means."""
     definition = plan.tables[table]
-    if n.tree.find_annotation(definition.annotations, "store") is not None:
+    if tree.find_annotation(definition.annotations, "store") is not None:
         if isinstance(q.output, n.Insert) and _tables(q) == (table,):
             return _STATELESS
         return _dependent(f"what it finds in the stored table '{table}' is what other nodes have written by then")

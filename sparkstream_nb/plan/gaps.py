@@ -1,0 +1,337 @@
+"""The declared gaps: valid SiddhiQL that is bound and explained, and that the engine cannot run yet.
+
+One list, one gap a line: name, then what it is. Whoever closes a gap strikes its line; a deployment that needs a gap is
+refused by its name and place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..errors import NOWHERE, NotInThisBuild, Span
+from ..lang import tree
+from . import nodes as n
+from .safety import expressions, inputs
+
+_LIST = """
+aggregate-in-filter               an aggregator in a filter
+aggregation-join                  a join with an incremental aggregation
+fault-stream                      @OnError(action='STREAM') and the stream !S
+join                              joins of streams, windows and tables
+limit                             limit and offset
+named-window                      define window
+on-demand:change                  on-demand queries that change a table
+on-demand:table                   on-demand queries over a table
+on-demand:window                  on-demand queries over a named window
+on-error-store                    @OnError(action='STORE')
+order-by                          order by in a query
+partition                         partitions and inner streams
+pattern:absent                    not A for t, not A and B
+pattern:count                     A<2:5> in a pattern
+pattern:every-group               every (A -> B)
+pattern:logical                   A and B, A or B in a pattern
+pattern:stream-function           a stream function in a pattern's state
+playback-idle                     @app:playback(idle.time, increment)
+rate:all                          output all every ...
+rate:first                        output first every ...
+rate:last                         output last every ...
+rate:snapshot                     output snapshot every ...
+restart                           snapshot and restore in a case's feed
+script                            functions in a script language
+sequence                          sequences A, B
+sink                              sinks other than inMemory and log
+source                            sources other than inMemory
+store                             tables under @store
+table                             tables in memory
+trigger                           define trigger
+window:timeLength                 time and length together
+window:externalTime               time by an attribute
+window:externalTimeBatch          batches by a time attribute
+window:session                    sessions by a gap
+window:batch                      what arrives together
+window:delay                      events held back
+window:cron                       batches by a calendar text
+window:sort                       the least or greatest events
+window:expression                 as long as an expression holds
+window:expressionBatch            batches ended by an expression
+window:frequent                   the most frequent keys (Misra-Gries)
+window:lossyFrequent              frequent keys by lossy counting
+aggregator:distinctCount          aggregator distinctCount
+aggregator:minForever             aggregator minForever
+aggregator:maxForever             aggregator maxForever
+aggregator:stdDev                 aggregator stdDev
+aggregator:and                    aggregator and
+aggregator:or                     aggregator or
+aggregator:unionSet               aggregator unionSet
+aggregator:str:groupConcat        aggregator str:groupConcat
+aggregator:math:percentile        aggregator math:percentile
+aggregator:list:collect           aggregator list:collect
+aggregator:list:merge             aggregator list:merge
+aggregator:map:collect            aggregator map:collect
+aggregator:map:merge              aggregator map:merge
+aggregator:json:group             aggregator json:group
+aggregator:json:groupAsObject     aggregator json:groupAsObject
+stream-function:log               stream function log
+stream-function:pol2Cart          stream function pol2Cart
+stream-function:str:tokenize      stream function str:tokenize
+stream-function:json:tokenize     stream function json:tokenize
+stream-function:json:tokenizeAsObjectstream function json:tokenizeAsObject
+stream-function:map:tokenize      stream function map:tokenize
+stream-function:list:tokenize     stream function list:tokenize
+stream-function:reorder:kslack    stream function reorder:kslack
+stream-function:reorder:akslack   stream function reorder:akslack
+function:time:currentDate         function time:currentDate
+function:time:currentTime         function time:currentTime
+function:time:currentTimestamp    function time:currentTimestamp
+function:time:date                function time:date
+function:time:dateAdd             function time:dateAdd
+function:time:dateDiff            function time:dateDiff
+function:time:dateFormat          function time:dateFormat
+function:time:dateSub             function time:dateSub
+function:time:dayOfWeek           function time:dayOfWeek
+function:time:extract             function time:extract
+function:time:timestampInMillisecondsfunction time:timestampInMilliseconds
+function:time:utcTimestamp        function time:utcTimestamp
+function:map:clear                function map:clear
+function:map:clone                function map:clone
+function:map:combineByKey         function map:combineByKey
+function:map:containsKey          function map:containsKey
+function:map:containsValue        function map:containsValue
+function:map:create               function map:create
+function:map:createFromJSON       function map:createFromJSON
+function:map:createFromXML        function map:createFromXML
+function:map:get                  function map:get
+function:map:isEmpty              function map:isEmpty
+function:map:isMap                function map:isMap
+function:map:keys                 function map:keys
+function:map:put                  function map:put
+function:map:putAll               function map:putAll
+function:map:putIfAbsent          function map:putIfAbsent
+function:map:remove               function map:remove
+function:map:replace              function map:replace
+function:map:replaceAll           function map:replaceAll
+function:map:size                 function map:size
+function:map:toJSON               function map:toJSON
+function:map:toXML                function map:toXML
+function:map:values               function map:values
+function:list:add                 function list:add
+function:list:addAll              function list:addAll
+function:list:clear               function list:clear
+function:list:clone               function list:clone
+function:list:contains            function list:contains
+function:list:containsAll         function list:containsAll
+function:list:containsAny         function list:containsAny
+function:list:create              function list:create
+function:list:get                 function list:get
+function:list:indexOf             function list:indexOf
+function:list:isEmpty             function list:isEmpty
+function:list:isList              function list:isList
+function:list:lastIndexOf         function list:lastIndexOf
+function:list:remove              function list:remove
+function:list:removeAll           function list:removeAll
+function:list:removeByIndex       function list:removeByIndex
+function:list:retainAll           function list:retainAll
+function:list:setValue            function list:setValue
+function:list:size                function list:size
+function:list:sort                function list:sort
+function:json:getBool             function json:getBool
+function:json:getDouble           function json:getDouble
+function:json:getFloat            function json:getFloat
+function:json:getInt              function json:getInt
+function:json:getLong             function json:getLong
+function:json:getObject           function json:getObject
+function:json:getString           function json:getString
+function:json:isExists            function json:isExists
+function:json:setElement          function json:setElement
+function:json:toObject            function json:toObject
+function:json:toString            function json:toString
+"""
+
+GAPS: Mapping[str, str] = {
+    name: what.strip() for name, _, what in (line.partition(" ") for line in _LIST.strip().splitlines())
+}
+
+
+@dataclass(frozen=True)
+class GapUse:
+    """A place of an app that needs the gap `name`; `what` says what stands there."""
+
+    name: str
+    what: str
+    span: Span
+
+
+def needed(plan: n.Plan) -> tuple[GapUse, ...]:
+    """The gaps that `plan` needs, in the order of the text, each place once."""
+    found = {(u.name, u.span): u for u in _uses(plan) if u.name in GAPS}
+    return tuple(sorted(found.values(), key=lambda u: (u.span.start, u.name)))
+
+
+def refuse(plan: n.Plan) -> None:
+    """Raises NotInThisBuild for the first gap that `plan` needs; does nothing where it needs none."""
+    _refuse(needed(plan), plan.text)
+
+
+def needed_by_retrieval(retrieval: n.Retrieval) -> tuple[GapUse, ...]:
+    """The gaps that an on-demand query needs."""
+    return tuple(u for u in _uses_of_retrieval(retrieval) if u.name in GAPS)
+
+
+def refuse_retrieval(retrieval: n.Retrieval) -> None:
+    """Raises NotInThisBuild for the first gap that an on-demand query needs."""
+    _refuse(needed_by_retrieval(retrieval), retrieval.text)
+
+
+def _refuse(uses: tuple[GapUse, ...], text: str) -> None:
+    if uses:
+        first = uses[0]
+        error = NotInThisBuild(first.name, f"this build cannot run {first.what} yet", first.span)
+        raise error.with_source(text) if text else error
+
+
+# ------------------------------------------------------------------------------------------------------------ finding
+
+
+def _uses(plan: n.Plan) -> Iterator[GapUse]:
+    yield from _definitions(plan)
+    for e in plan.elements:
+        if isinstance(e, n.Partition):
+            yield GapUse("partition", "a partition", e.span)
+    for q in plan.queries:
+        yield from _query(q)
+
+
+def _definitions(plan: n.Plan) -> Iterator[GapUse]:
+    for a in plan.annotations:
+        if a.name.lower() == "playback" and a.elements:
+            yield GapUse("playback-idle", "a clock that moves by itself (@app:playback)", a.span)
+    for s in plan.streams.values():
+        yield from _stream(s)
+    for t in plan.tables.values():
+        store = tree.find_annotation(t.annotations, "store")
+        if store is not None:
+            yield GapUse("store", f"table '{t.source.id}' in a store", store.span)
+        yield GapUse("table", f"table '{t.source.id}'", _place(t.annotations))
+    for w in plan.windows.values():
+        yield GapUse("named-window", f"window '{w.source.id}'", w.window.span)
+        yield from _step(w.window)
+    for trigger in plan.triggers.values():
+        yield GapUse("trigger", f"trigger '{trigger.id}'", _place(plan.streams[trigger.id].annotations))
+    for f in plan.functions.values():
+        yield GapUse("script", f"function '{f.id}' in {f.language}", NOWHERE)
+    for aggregation in plan.aggregations.values():
+        for step in aggregation.input.steps:
+            yield from _step(step)
+        for item in aggregation.select.items:
+            for e in n.walk(item.expr):
+                if not isinstance(e, n.Agg):
+                    yield from _node(e)
+
+
+def _place(annotations: tuple[tree.Annotation, ...]) -> Span:
+    return annotations[0].span if annotations else NOWHERE
+
+
+def _stream(s: n.StreamDef) -> Iterator[GapUse]:
+    for a in s.annotations:
+        kind = a.name.lower()
+        if kind in ("source", "sink"):
+            type_ = a.get("type")
+            if type_ is not None and type_.lower() not in ("inmemory", "log"):
+                yield GapUse(kind, f"a {kind} of type '{type_}'", a.span)
+        elif kind == "onerror" and s.on_error in ("STREAM", "STORE"):
+            name = "fault-stream" if s.on_error == "STREAM" else "on-error-store"
+            yield GapUse(name, f"@OnError(action='{s.on_error}')", a.span)
+
+
+def _query(q: n.Query) -> Iterator[GapUse]:
+    yield from _input(q)
+    for i in inputs(q.input):
+        for step in i.steps:
+            yield from _step(step)
+    for top in expressions(q):
+        yield from _expression(top)
+    if q.select.order_by:
+        yield GapUse("order-by", "order by", q.span)
+    if q.select.limit is not None or q.select.offset is not None:
+        yield GapUse("limit", "limit and offset", q.span)
+    if q.rate is not None:
+        yield GapUse(f"rate:{q.rate.kind}", f"'output {q.rate.kind}'", q.span)
+    if q.output.target.kind == "table":
+        yield GapUse("table", f"table '{q.output.target.id}'", q.span)
+
+
+def _input(q: n.Query) -> Iterator[GapUse]:
+    match q.input:
+        case n.JoinInput():
+            yield GapUse("join", "a join", q.span)
+            if "aggregation" in (q.input.left.source.kind, q.input.right.source.kind):
+                yield GapUse("aggregation-join", "a join with an aggregation", q.span)
+        case n.StateInput():
+            if q.input.kind == "sequence":
+                yield GapUse("sequence", "a sequence", q.span)
+            yield from _state(q.input.state, q.span)
+            for i in inputs(q.input):
+                if any(isinstance(step, n.FunctionStep) for step in i.steps):
+                    yield GapUse("pattern:stream-function", "a stream function in a pattern", q.span)
+    for i in inputs(q.input):
+        if i.source.id.startswith("!"):
+            yield GapUse("fault-stream", f"fault stream '{i.source.id}'", q.span)
+
+
+def _state(s: n.State, span: Span) -> Iterator[GapUse]:
+    match s:
+        case n.CountState():
+            yield GapUse("pattern:count", "a counted state", span)
+        case n.AbsentState():
+            yield GapUse("pattern:absent", "an absent state (not ...)", span)
+        case n.LogicalState():
+            yield GapUse("pattern:logical", f"'{s.op}' of two states", span)
+            yield from _state(s.left, span)
+            yield from _state(s.right, span)
+        case n.NextState():
+            yield from _state(s.first, span)
+            yield from _state(s.then, span)
+        case n.EveryState():
+            if isinstance(s.state, n.NextState):
+                yield GapUse("pattern:every-group", "'every' over several states", span)
+            yield from _state(s.state, span)
+
+
+def _step(step: n.Step) -> Iterator[GapUse]:
+    match step:
+        case n.FilterStep():
+            if any(isinstance(e, n.Agg) for e in n.walk(step.condition)):
+                yield GapUse("aggregate-in-filter", "an aggregator in a filter", step.span)
+        case n.WindowStep():
+            yield GapUse(f"window:{step.function}", f"window '{step.function}'", step.span)
+        case n.FunctionStep():
+            yield GapUse(f"stream-function:{step.function}", f"'#{step.function}'", step.span)
+
+
+def _expression(top: n.Expr) -> Iterator[GapUse]:
+    for e in n.walk(top):
+        yield from _node(e)
+
+
+def _node(e: n.Expr) -> Iterator[GapUse]:
+    match e:
+        case n.Agg():
+            yield GapUse(f"aggregator:{e.function}", f"aggregator '{e.function}'", e.span)
+        case n.Call():
+            yield GapUse(f"function:{e.function}", f"function '{e.function}'", e.span)
+        case n.ScriptCall():
+            yield GapUse("script", f"script function '{e.function}'", e.span)
+        case n.InTable():
+            yield GapUse("table", f"'in {e.table}'", e.span)
+
+
+def _uses_of_retrieval(r: n.Retrieval) -> Iterator[GapUse]:
+    if r.output is not None:
+        yield GapUse("on-demand:change", "on-demand changes of a table", NOWHERE)
+    if r.source is not None and r.source.kind in ("table", "window"):
+        yield GapUse(f"on-demand:{r.source.kind}", f"on-demand queries over a {r.source.kind}", NOWHERE)
+    tops = [i.expr for i in r.select.items] + [e for e in (r.on, r.select.having) if e is not None]
+    for top in tops:
+        yield from _expression(top)
