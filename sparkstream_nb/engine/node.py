@@ -21,8 +21,9 @@ from .batch import Answer, Emitted, InputBatch, Outputs
 from .columns import Array, Column, Strings
 from .expressions import Context
 from .graph import OpNode, build
+from .joins import Lookup
 from .query import QueryOp, split_kinds
-from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows
+from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, one_by_one
 from .services import Services
 from .snapshot import pack, unpack
 
@@ -48,7 +49,7 @@ class NodeEngine:
         self.queries: list[QueryOp] = []
         phase = 0
         for q in plan.queries:
-            op = QueryOp(q, self.services, phase)
+            op = QueryOp(q, self.services, phase, self._lookups)
             phase += op.schedulers
             self.queries.append(op)
         self._readers: dict[str, list[AggregationOp]] = {}
@@ -57,6 +58,10 @@ class NodeEngine:
         self.graph = build([OpNode(q.inputs, q.target.id) for q in self.queries])
         self._by_operator = self.graph.order is not None and not by_chunk
         self._empty = {s: self._rows(s, np.empty(0, np.int64), np.empty(0, np.int64), None) for s in self._schemas}
+
+    def _lookups(self, join: nodes.JoinInput) -> dict[int, Lookup]:
+        """The sides of a join that are not streams."""
+        return {}
 
     # ------------------------------------------------------------------------------------------------------ running
 
@@ -111,7 +116,10 @@ class NodeEngine:
             op = self.queries[i]
             if not op.timed and not any(s in inputs for s in op.inputs):
                 continue
-            selected = op.run({s: inputs.get(s, self._empty[s]) for s in op.inputs}, clock)
+            given = {s: inputs.get(s, self._empty[s]) for s in op.inputs}
+            if op.event_by_event:
+                given = {s: one_by_one(r) for s, r in given.items()}
+            selected = op.run(given, clock)
             out.query(op, selected.rows)
             rows = op.emitted(selected)
             if op.target.kind != "stream":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from ..plan import nodes
 from ..plan.nodes import Expr
 from .columns import Column
 from .frame import Frame, frame_of
+from .joins import JoinOp, Lookup
 from .rows import CURRENT, Clock, Rows
 from .selector import Selected, Selector
 from .services import Services
@@ -29,7 +30,14 @@ class QueryOp:
     `schedulers` is how many timer phases it has, starting with `scheduler`.
     """
 
-    def __init__(self, query: nodes.Query, services: Services, scheduler: int, partitioned: bool = False) -> None:
+    def __init__(
+        self,
+        query: nodes.Query,
+        services: Services,
+        scheduler: int,
+        lookups: Callable[[nodes.JoinInput], Mapping[int, Lookup]],
+        partitioned: bool = False,
+    ) -> None:
         self.query = query
         self.name = query.name
         self.services = services
@@ -40,6 +48,7 @@ class QueryOp:
         sliding = True
         self._steps: Steps | None = None
         self._pattern: Any = None
+        self._join: JoinOp | None = None
         self.schedulers = 0
         source = query.input
         if isinstance(source, nodes.StreamInput):
@@ -59,11 +68,21 @@ class QueryOp:
             self.schedulers = self._pattern.schedulers
             sliding = False
         else:
-            raise NotImplementedError("joins are declared gaps and are refused before they get here")
+            self._join = JoinOp(
+                source, select_exprs(query.select), services, query=self.name, scheduler=scheduler,
+                wants_expired=expired, lookups=lookups(source), partitioned=partitioned,
+            )  # fmt: skip
+            self.inputs = self._join.inputs
+            self.schedulers = self._join.schedulers
         self.selector = Selector(
             query.select, services, name=self.name, current=current, expired=expired, sliding=sliding,
             partitioned=partitioned,
         )  # fmt: skip
+
+    @property
+    def event_by_event(self) -> bool:
+        """Whether the events of one chunk must come one at a time: a stream joined with itself."""
+        return self._join is not None and self._join.self_join
 
     @property
     def timed(self) -> bool:
@@ -76,6 +95,8 @@ class QueryOp:
         if self._steps is not None:
             rows = self._steps.run(inputs[self.inputs[0]], clock)
             frame = frame_of(rows, self._steps.places)
+        elif self._join is not None:
+            frame = self._join.run(inputs, clock)
         else:
             frame = self._pattern.run([(s, inputs[s]) for s in self.inputs], clock).frame()
         return self.selector.run(frame, clock)
@@ -94,6 +115,7 @@ class QueryOp:
         return {
             "steps": None if self._steps is None else self._steps.state(),
             "pattern": None if self._pattern is None else self._pattern.state(),
+            "join": None if self._join is None else self._join.state(),
             "selector": self.selector.state(),
         }
 
@@ -102,6 +124,8 @@ class QueryOp:
             self._steps.load(state["steps"])
         if self._pattern is not None:
             self._pattern.load(state["pattern"])
+        if self._join is not None:
+            self._join.load(state["join"])
         self.selector.load(state["selector"])
 
     @property
@@ -109,6 +133,8 @@ class QueryOp:
         """Bytes that the query's window or pattern holds."""
         if self._steps is not None and self._steps.window is not None:
             return self._steps.window.bytes
+        if self._join is not None:
+            return self._join.bytes
         return 0 if self._pattern is None else int(self._pattern.bytes)
 
 

@@ -104,6 +104,11 @@ def concat_rows(parts: Sequence[Rows]) -> Rows:
     )
 
 
+def one_by_one(rows: Rows) -> Rows:
+    """The same rows, each a chunk of its own."""
+    return Rows(rows.columns, rows.ts, rows.root, np.arange(len(rows), dtype=np.int64), rows.kind, rows.part)
+
+
 @dataclass(slots=True)
 class Clock:
     """The app's clock over the steps of one `step` call.

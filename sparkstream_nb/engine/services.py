@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from .batch import EventError
-from .columns import Column, Strings
+from ..plan.nodes import Expr
+from .columns import Column, Mask, Strings
 from .expressions import Context, Env
 from .rows import Clock, Rows
 
@@ -21,6 +23,7 @@ class Services:
     errors: list[EventError] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     parts: int = 1
+    in_table: Callable[[str, Expr, Env], Mask] | None = None
 
     def failed(self, query: str, stream: str, env: Env, columns: list[Column]) -> None:
         """Keeps the rows of `env` that failed, with the values in `columns`."""

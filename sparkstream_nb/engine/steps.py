@@ -9,12 +9,17 @@ from typing import Any
 import numpy as np
 
 from ..plan.nodes import Expr, FilterStep, FunctionStep, Ref, Step, StreamInput, WindowStep, walk
+from ..types import Type
 from .columns import Column, Mask
 from .expressions import Env, Evaluator, compile_expr
 from .frame import frame_of
 from .rows import Clock, Rows
 from .services import Services
 from .windows import WINDOWS, Window, WindowSetup
+
+
+_SERIAL = 1 << 30
+"""Stands for the column of serial numbers among attribute numbers."""
 
 
 def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:
@@ -61,7 +66,9 @@ class Steps:
         scheduler: int = 0,
         wants_expired: bool = False,
         findable: bool = False,
+        serial: bool = False,
     ) -> None:
+        """With `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the window."""
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.window: Window | None = None
         self._steps: list[_Filter | _Function | _Window] = []
@@ -91,14 +98,19 @@ class Steps:
                 self._steps.append(_Function(step.function, [compile_expr(a, context) for a in step.args]))
             else:
                 types = tuple(schema[a] for a in self._keep[i])
+                if serial:
+                    types = (*types, Type.LONG)
                 self.window = make_window(step, types, scheduler, wants_expired, findable, self._keep[i], slot)
                 self._steps.append(_Window(self.window))
         self._widths, self._types = widths, schema
         self.places = {a: i for i, a in enumerate(self._keep[-1])}
 
-    def run(self, rows: Rows, clock: Clock) -> Rows:
-        """Rows after the last step; columns are those of `places`."""
+    def run(self, rows: Rows, clock: Clock, serial: Column | None = None) -> Rows:
+        """Rows after the last step; columns are those of `places`, and `serial` last where it is given."""
         held = list(range(len(rows.columns)))  # attribute number of each column
+        if serial is not None:
+            rows = rows.with_columns([*rows.columns, serial])
+            held.append(_SERIAL)
         for i, step in enumerate(self._steps):
             keep = self._keep[i]
             if isinstance(step, _Window):
@@ -146,8 +158,14 @@ class Steps:
             rows = rows.take(index)
         return rows.with_columns([*rows.columns, *appended]), [*held, *range(width, width + len(appended))]
 
+    def named(self, rows: Rows) -> Rows:
+        """Rows of a named window, whose last column is the serial number, with the columns of `places` and that."""
+        return self._thin(rows, [*range(len(rows.columns) - 1), _SERIAL], self._keep[-1])[0]
+
     @staticmethod
     def _thin(rows: Rows, held: list[int], keep: list[int]) -> tuple[Rows, list[int]]:
+        if held and held[-1] == _SERIAL:
+            keep = [*keep, _SERIAL]
         if held == keep:
             return rows, held
         place = {a: p for p, a in enumerate(held)}

@@ -1,0 +1,42 @@
+"""From SiddhiQL text to a typed plan that has been checked, rewritten, and can be explained.
+
+plan = compile_app(text)
+print(explain(plan))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import SiddhiError
+from ..lang.parser import parse, parse_on_demand
+from .bind import bind, bind_retrieval
+from .explain import explain
+from .nodes import Plan, Retrieval
+from .placement import Placement, place
+from .rewrites import rewrite
+
+__all__ = ["Placement", "bind", "bind_retrieval", "compile_app", "compile_retrieval", "explain", "place", "rewrite"]
+
+
+def compile_app(
+    text: str, properties: Mapping[str, str] | None = None, variables: Mapping[str, str] | None = None
+) -> Plan:
+    """The plan of the app `text`: parsed, bound and rewritten.
+
+    `properties` are the node's (`shardId`, `partitionById`, `aggTimeZone`); `variables` are the values of `${NAME}`.
+    Raises SiddhiSyntaxError or SiddhiBindError, which show the place in `text`. Gaps of the build are not looked at:
+    `gaps.refuse` does that before a plan is run.
+    """
+    try:
+        return rewrite(bind(parse(text, variables), text, properties or {}))
+    except SiddhiError as e:
+        raise e.with_source(text) from None
+
+
+def compile_retrieval(text: str, plan: Plan) -> Retrieval:
+    """The on-demand query `text`, bound against `plan`. Raises as `compile_app` does."""
+    try:
+        return bind_retrieval(parse_on_demand(text), plan, text)
+    except SiddhiError as e:
+        raise e.with_source(text) from None

@@ -166,6 +166,8 @@ def _length_batch(
 class LengthBatchWindow:
     """Batches of n events. With `stream.current.event` events pass on at once and the batch only expires together."""
 
+    stamps_unprobed = True
+
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
         self.streaming = bool(setup.constant(1, False))

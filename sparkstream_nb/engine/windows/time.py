@@ -256,6 +256,8 @@ def _time_batch(
 class TimeBatchWindow:
     """Batches of t ms, from the first event or aligned to `start.time`; a batch leaves when the clock reaches its end."""
 
+    stamps_unprobed = True
+
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
         second = setup.constant(1)
