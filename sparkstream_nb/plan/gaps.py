@@ -29,7 +29,6 @@ order-by                          order by in a query
 partition                         partitions and inner streams
 pattern:absent                    not A for t, not A and B
 pattern:count                     A<2:5> in a pattern
-pattern:every-group               every (A -> B)
 pattern:logical                   A and B, A or B in a pattern
 pattern:stream-function           a stream function in a pattern's state
 playback-idle                     @app:playback(idle.time, increment)
@@ -294,8 +293,6 @@ def _state(s: n.State, span: Span) -> Iterator[GapUse]:
             yield from _state(s.first, span)
             yield from _state(s.then, span)
         case n.EveryState():
-            if isinstance(s.state, n.NextState):
-                yield GapUse("pattern:every-group", "'every' over several states", span)
             yield from _state(s.state, span)
 
 

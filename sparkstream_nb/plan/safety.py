@@ -504,11 +504,15 @@ def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] 
             if isinstance(step, n.FilterStep):
                 for c in conjuncts(step.condition):
                     if (
-                        isinstance(c, n.Compare)
-                        and c.op == "=="
-                        and isinstance(c.left, n.Ref)
-                        and isinstance(c.right, n.Ref)
-                    ) and c.left.slot != c.right.slot and slot in (c.left.slot, c.right.slot):
+                        (
+                            isinstance(c, n.Compare)
+                            and c.op == "=="
+                            and isinstance(c.left, n.Ref)
+                            and isinstance(c.right, n.Ref)
+                        )
+                        and c.left.slot != c.right.slot
+                        and slot in (c.left.slot, c.right.slot)
+                    ):
                         pairs.append((c.left, c.right))
     for _ in pairs:
         for left, right in pairs:

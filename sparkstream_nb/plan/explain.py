@@ -1,0 +1,239 @@
+"""A plan as indented text: what it defines, what each query does, where it runs, and how it takes routing over shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..lang import tree
+from ..types import Schema
+from . import nodes as n
+from .cycles import cycles, shared_tables
+from .gaps import needed
+from .placement import Placement, place
+from .safety import aggregation_safety
+from .show import show
+
+
+def explain(plan: n.Plan) -> str:
+    """The text, ending in a newline."""
+    lines: list[str] = [f"app {plan.name}"]
+    placement = place(plan)
+    for part in (_definitions(plan, placement), _elements(plan, placement), _cycles(plan), _gaps(plan)):
+        lines.extend(f"  {line}" for line in part)
+    return "\n".join(lines) + "\n"
+
+
+# ------------------------------------------------------------------------------------------------------- definitions
+
+
+def _definitions(plan: n.Plan, placement: Placement) -> Iterator[str]:
+    for id_, s in plan.streams.items():
+        note = "" if s.kind == "defined" else f"  -- {s.kind}"
+        yield f"stream {id_} {s.source.schema}{note}"
+        if s.kind == "defined":
+            yield from (f"  {line}" for line in _needs(id_, s.source.schema, placement))
+    for id_, t in plan.tables.items():
+        key = ", ".join(t.source.schema[i].name for i in t.primary_key)
+        yield f"table {id_} {t.source.schema}{f'  -- key {key}' if key else ''}"
+    for id_, w in plan.windows.items():
+        yield f"window {id_} {w.source.schema} {_window(w.window)}, sends {w.output} events"
+    for id_, trigger in plan.triggers.items():
+        when = f"every {trigger.every} ms" if trigger.every is not None else trigger.cron or "start"
+        yield f"trigger {id_} at {when}"
+    for id_, f in plan.functions.items():
+        yield f"function {id_} in {f.language} returns {f.returns}"
+    for a in plan.aggregations.values():
+        yield from _aggregation(a, plan, placement)
+
+
+def _needs(id_: str, schema: Schema, placement: Placement) -> Iterator[str]:
+    columns = placement.columns[id_]
+    if len(columns) == len(schema) and placement.rows[id_] is None:
+        return
+    if not columns:
+        yield "the node needs: nothing but the clock"
+        return
+    condition = placement.rows[id_]
+    where = f" where {show(condition)}" if condition is not None else ""
+    yield f"the node needs: {', '.join(columns)}{where}"
+
+
+def _aggregation(a: n.AggregationDef, plan: n.Plan, placement: Placement) -> Iterator[str]:
+    yield f"aggregation {a.id} {a.source.schema}"
+    yield from (f"  {line}" for line in _input(a.input))
+    by = f"{show(a.by)}, an attribute" if a.by is not None else "the clock"
+    yield f"  per {', '.join(a.durations)} by {by}"
+    if a.select.group_by:
+        yield f"  group by {', '.join(show(g) for g in a.select.group_by)}"
+    yield "  stores"
+    for c in a.base:
+        arg = f" of {show(c.arg)}" if c.arg is not None else ""
+        yield f"    {c.name} {c.type} = {c.kind}{arg}"
+    yield "  answers"
+    for item in a.output:
+        yield f"    {item.name} {item.expr.type} = {show(item.expr)}"
+    yield f"  shards: {'rows carry SHARD_ID' if a.partitioned else 'rows carry no SHARD_ID'}"
+    yield f"  runs in: {'Catalyst or the node engine' if a.id in placement.aggregations else 'the node engine'}"
+    yield f"  routing: {_safety(aggregation_safety(plan, a))}"
+
+
+# ----------------------------------------------------------------------------------------------------------- queries
+
+
+def _elements(plan: n.Plan, placement: Placement) -> Iterator[str]:
+    for e in plan.elements:
+        if isinstance(e, n.Query):
+            yield from _query(e, plan, placement)
+            continue
+        yield f"{e.id}"
+        for key in e.keys:
+            if isinstance(key, n.ValueKey):
+                yield f"  key of {key.stream}: {show(key.expr)} {key.expr.type}"
+            else:
+                ranges = ", ".join(f"'{name}' if {show(c)}" for c, name in key.ranges)
+                yield f"  key of {key.stream}: {ranges}"
+        if e.purge is not None:
+            yield f"  purge every {e.purge.interval} ms what was idle for {e.purge.idle} ms"
+        yield f"  routing: {_safety(e.safety)}"
+        for q in e.queries:
+            yield from (f"  {line}" for line in _query(q, plan, placement))
+
+
+def _query(q: n.Query, plan: n.Plan, placement: Placement) -> Iterator[str]:
+    yield f"query '{q.name}'" + (f"  -- line {q.span.line}" if q.span.end else "")
+    for line in _body(q):
+        yield f"  {line}"
+    yield f"  runs in: {'Catalyst or the node engine' if q.name in placement.queries else 'the node engine'}"
+    yield f"  routing: {_safety(q.safety)}"
+
+
+def _body(q: n.Query) -> Iterator[str]:
+    names = _slot_names(q.input)
+    yield from _input(q.input)
+    if q.select.items:
+        yield "select"
+        for item in q.select.items:
+            yield f"  {item.name} {item.expr.type} = {show(item.expr, names)}"
+    if q.select.group_by:
+        yield f"group by {', '.join(show(g, names) for g in q.select.group_by)}"
+    if q.select.having is not None:
+        yield f"having {show(q.select.having, names)}"
+    if q.select.order_by:
+        order = (f"{q.select.items[o.attr].name}{' desc' if o.descending else ''}" for o in q.select.order_by)
+        yield f"order by {', '.join(order)}"
+    for what, value in (("limit", q.select.limit), ("offset", q.select.offset)):
+        if value is not None:
+            yield f"{what} {value}"
+    if q.rate is not None:
+        yield f"output {q.rate.kind} every {q.rate.every} {'events' if q.rate.unit == 'events' else 'ms'}"
+    yield from _output(q.output)
+
+
+def _slot_names(i: n.Input) -> dict[int, str]:
+    match i:
+        case n.JoinInput():
+            left, right = i.left.source.id, i.right.source.id
+            return {0: left, 1: right} if left != right else {0: f"{left}:left", 1: f"{right}:right"}
+        case n.StateInput():
+            return {k: s.ref or s.source.id for k, s in enumerate(i.slots)}
+    return {}
+
+
+def _input(i: n.Input) -> Iterator[str]:
+    match i:
+        case n.StreamInput():
+            yield f"from {i.source.id}"
+            yield from (f"  {line}" for line in _steps(i, {}))
+        case n.JoinInput():
+            names = _slot_names(i)
+            yield f"{i.kind} join"
+            for slot, side in enumerate((i.left, i.right)):
+                yield f"  {names[slot]} ({side.source.kind}){', triggers' if i.triggers[slot] else ''}"
+                yield from (f"    {line}" for line in _steps(side, {}))
+            if i.on is not None:
+                yield f"  on {show(i.on, names)}"
+            if i.per is not None:
+                yield f"  within {', '.join(show(w, names) for w in i.within)} per {show(i.per, names)}"
+        case n.StateInput():
+            within = f", within {i.within} ms" if i.within is not None else ""
+            yield f"{i.kind}{within}"
+            yield from (f"  {line}" for line in _state(i.state, _slot_names(i)))
+
+
+def _steps(i: n.StreamInput, names: Mapping[int, str]) -> Iterator[str]:
+    for step in i.steps:
+        match step:
+            case n.FilterStep():
+                yield f"filter {show(step.condition, names)}"
+            case n.WindowStep():
+                yield _window(step)
+            case n.FunctionStep():
+                adds = f" adds {step.appends}" if len(step.appends) else ""
+                yield f"{step.function}({', '.join(show(a, names) for a in step.args)}){adds}"
+
+
+def _window(w: n.WindowStep) -> str:
+    return f"window {w.function}({', '.join(show(a) for a in w.args)})"
+
+
+def _state(s: n.State, names: Mapping[int, str]) -> Iterator[str]:
+    match s:
+        case n.StreamState():
+            name = names[s.slot]
+            yield s.input.source.id if name == s.input.source.id else f"{name} = {s.input.source.id}"
+            yield from (f"  {line}" for line in _steps(s.input, names))
+        case n.CountState():
+            most = s.most if s.most != tree.UNBOUNDED else ""
+            yield f"<{s.least}:{most}> times"
+            yield from (f"  {line}" for line in _state(s.state, names))
+        case n.AbsentState():
+            yield "not" + (f", for {s.wait} ms" if s.wait is not None else "")
+            yield from (f"  {line}" for line in _state(s.state, names))
+        case n.LogicalState():
+            yield s.op
+            for side in (s.left, s.right):
+                yield from (f"  {line}" for line in _state(side, names))
+        case n.NextState():
+            yield from _state(s.first, names)
+            yield "then"
+            yield from _state(s.then, names)
+        case n.EveryState():
+            yield "every"
+            yield from (f"  {line}" for line in _state(s.state, names))
+
+
+def _output(o: n.Output) -> Iterator[str]:
+    names = {n.TABLE: o.target.id}
+    match o:
+        case n.Insert():
+            yield f"insert {o.event_type} events into {o.target.id}"
+        case n.Delete():
+            yield f"delete from {o.target.id} on {show(o.on, names) if o.on is not None else 'true'}, {o.event_type} events"
+        case n.Update() | n.Upsert():
+            verb = "update" if isinstance(o, n.Update) else "update or insert into"
+            yield f"{verb} {o.target.id} on {show(o.on, names)}, {o.event_type} events"
+            for s in o.set or ():
+                yield f"  set {o.target.schema[s.attr].name} = {show(s.value, names)}"
+
+
+def _safety(s: n.Safety) -> str:
+    keys = ", ".join(f"{stream} by {attribute}" for stream, attribute in s.keys)
+    return f"{s.level}{f' ({keys})' if keys else ''}: {s.reason}"
+
+
+# --------------------------------------------------------------------------------------------------- cycles and gaps
+
+
+def _cycles(plan: n.Plan) -> Iterator[str]:
+    for way in cycles(plan):
+        way_round = " -> ".join(f"'{name}'" for name in (*way, way[0]))
+        yield f"cycle: {way_round}, runs in slices down to one event"
+    for table, readers, writers in shared_tables(plan):
+        quoted = [", ".join(f"'{name}'" for name in names) for names in (readers, writers)]
+        yield f"cycle: table {table} is read by {quoted[0]} and written by {quoted[1]}, which run in slices down to one event"
+
+
+def _gaps(plan: n.Plan) -> Iterator[str]:
+    for use in needed(plan):
+        place_ = f", line {use.span.line}" if use.span.end else ""
+        yield f"gap {use.name}: {use.what} cannot run in this build{place_}"

@@ -1,0 +1,21 @@
+"""A filter that is always true passes every event, so it goes."""
+
+from __future__ import annotations
+
+from ..nodes import Const, FilterStep, Plan, StreamInput
+from .rebuild import rebuild
+
+
+def drop_true_filters(plan: Plan) -> Plan:
+    """`plan` without filters whose condition is the constant true."""
+    return rebuild(plan, _drop)
+
+
+def _drop(part: object) -> object:
+    if not isinstance(part, StreamInput) or not any(_always(s) for s in part.steps):
+        return part
+    return StreamInput(part.source, tuple(s for s in part.steps if not _always(s)), part.schema)
+
+
+def _always(step: object) -> bool:
+    return isinstance(step, FilterStep) and isinstance(step.condition, Const) and step.condition.value is True

@@ -1,0 +1,34 @@
+"""Changing a plan below its top: the parts of a plan are frozen, so what holds a changed part is made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from .. import nodes
+
+T = TypeVar("T")
+
+
+def rebuild(part: T, change: Callable[[Any], Any]) -> T:
+    """`part` with `change` applied to every node of the plan in it, inner ones first. What does not change stays itself."""
+    return _part(part, change)  # type: ignore[no-any-return]
+
+
+def _part(part: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(part, tuple):
+        new = tuple(_part(p, change) for p in part)
+        return new if any(a is not b for a, b in zip(new, part, strict=True)) else part
+    if isinstance(part, Mapping):
+        changed = {k: _part(v, change) for k, v in part.items()}
+        return changed if any(changed[k] is not v for k, v in part.items()) else part
+    if not is_dataclass(part) or type(part).__module__ != nodes.__name__:
+        return part
+    updates = {}
+    for f in fields(part):
+        old = getattr(part, f.name)
+        new = _part(old, change)
+        if new is not old:
+            updates[f.name] = new
+    return change(replace(part, **updates) if updates else part)  # type: ignore[type-var]
