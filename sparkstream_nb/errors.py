@@ -96,6 +96,10 @@ class SiddhiRuntimeError(SparkStreamError):
     """A retrieval or an event failed while running; the app goes on."""
 
 
+class StoreError(SparkStreamError):
+    """A store cannot be used as it is: its tables, its shards, or its database. The message names the ways out."""
+
+
 class SparkUnavailable(SparkStreamError):
     """There is no usable Java, or Spark did not start, or not where it was asked to."""
 

@@ -1,0 +1,394 @@
+"""The default store: one DuckDB file per app. One process may write to it at a time."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from ..errors import StoreError
+from ..plan.nodes import AggDuration, AggregationDef
+from ..types import Type
+from .layout import (
+    LAST_TIMESTAMP,
+    SHARD,
+    TIMESTAMP,
+    Layout,
+    StoredColumn,
+    layout_of,
+    rows_from_store,
+    rows_to_store,
+)
+from .protocol import ErrorRow, ShardRows
+
+LEDGER = "SPARKSTREAM_LEDGER"
+ERRORS = "SPARKSTREAM_ERRORS"
+
+_SQL: dict[Type, str] = {
+    Type.STRING: "VARCHAR", Type.INT: "INTEGER", Type.LONG: "BIGINT",
+    Type.FLOAT: "FLOAT", Type.DOUBLE: "DOUBLE", Type.BOOL: "BOOLEAN",
+}  # fmt: skip
+
+
+def quoted(name: str) -> str:
+    """`name` as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+class DuckDBStore:
+    """A `Store` in a DuckDB file (`:memory:` for one that lasts as long as the object). Safe between threads.
+
+    Raises StoreError where the file cannot be opened, such as while another process has it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self._lock = threading.RLock()
+        self._layouts: dict[str, Layout] = {}
+        if self.path != ":memory:":
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._db = duckdb.connect(self.path)
+        except duckdb.Error as e:
+            raise StoreError(
+                f"The store {self.path} cannot be opened. If another process has it, end that first; "
+                f"a DuckDB file has one writer. DuckDB says: {e}"
+            ) from e
+        with self._transaction():
+            self._db.execute(
+                f"CREATE TABLE IF NOT EXISTS {LEDGER} "
+                "(app VARCHAR, run VARCHAR, batch BIGINT, PRIMARY KEY (app, run, batch))"
+            )
+            self._db.execute(
+                f"CREATE TABLE IF NOT EXISTS {ERRORS} "
+                '(app VARCHAR NOT NULL, stream VARCHAR NOT NULL, ts BIGINT NOT NULL, "values" VARCHAR NOT NULL, '
+                "reason VARCHAR NOT NULL)"
+            )
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing, one at a time."""
+        with self._lock:
+            self._db.begin()
+            try:
+                yield
+            except BaseException:
+                self._db.rollback()
+                raise
+            self._db.commit()
+
+    # ------------------------------------------------------------------------------------------------------- tables
+
+    def prepare(self, definitions: Iterable[AggregationDef]) -> None:
+        layouts = [layout_of(d) for d in definitions]
+        names: dict[str, str] = {}
+        for layout in layouts:
+            other = names.setdefault(layout.aggregation.upper(), layout.aggregation)
+            if other != layout.aggregation:
+                raise StoreError(
+                    f"Aggregations '{other}' and '{layout.aggregation}' would share tables, because the database does "
+                    "not tell upper from lower case; rename one of them."
+                )
+        self._layouts.update((x.aggregation, x) for x in layouts)
+        with self._transaction():
+            for layout in layouts:
+                for duration in layout.durations:
+                    table = layout.table(duration)
+                    found = self._columns(table)
+                    if not found:
+                        self._db.execute(_create(layout, table))
+                    else:
+                        _check(layout, table, found, self._key(table))
+
+    def _columns(self, table: str) -> dict[str, str]:
+        """Name → SQL type of the columns of `table`; empty where there is no such table."""
+        found = self._db.execute(
+            "SELECT column_name, data_type FROM duckdb_columns() WHERE lower(table_name) = lower(?) AND NOT internal "
+            "AND database_name = current_database() AND schema_name = current_schema() ORDER BY column_index",
+            [table],
+        ).fetchall()
+        return {str(n): str(t) for n, t in found}
+
+    def _key(self, table: str) -> tuple[str, ...]:
+        found = self._db.execute(
+            "SELECT constraint_column_names FROM duckdb_constraints() WHERE lower(table_name) = lower(?) "
+            "AND constraint_type = 'PRIMARY KEY' AND database_name = current_database() "
+            "AND schema_name = current_schema()",
+            [table],
+        ).fetchall()
+        return tuple(found[0][0]) if found else ()
+
+    def drop(self, aggregation: str) -> None:
+        layout = self._layout(aggregation)
+        with self._transaction():
+            for duration in layout.durations:
+                self._db.execute(f"DROP TABLE IF EXISTS {quoted(layout.table(duration))}")
+
+    def add_shard_id(self, aggregation: str, shard: str, *, dry_run: bool = False) -> list[str]:
+        layout = self._layout(aggregation)
+        statements: list[tuple[str, list[str]]] = []
+        with self._lock:
+            for duration in layout.durations:
+                table = layout.table(duration)
+                found = self._columns(table)
+                if not found or SHARD in found:
+                    continue
+                names = [c.name for c in layout.columns]
+                values = ["?" if n == SHARD else quoted(n) for n in names]
+                old = quoted(f"{table}_WITHOUT_SHARD_ID")
+                statements += [
+                    (f"ALTER TABLE {quoted(table)} RENAME TO {old}", []),
+                    (_create(layout, table), []),
+                    (
+                        f"INSERT INTO {quoted(table)} ({', '.join(map(quoted, names))}) "
+                        f"SELECT {', '.join(values)} FROM {old}",
+                        [shard],
+                    ),
+                    (f"DROP TABLE {old}", []),
+                ]
+            if not dry_run:
+                with self._transaction():
+                    for sql, values in statements:
+                        self._db.execute(sql, values)
+        return [sql for sql, _ in statements]
+
+    def _layout(self, aggregation: str) -> Layout:
+        layout = self._layouts.get(aggregation)
+        if layout is None:
+            raise StoreError(f"The store {self.path} was not prepared for aggregation '{aggregation}'.")
+        return layout
+
+    # ------------------------------------------------------------------------------------------------------- writing
+
+    def commit(
+        self,
+        app: str,
+        run: str,
+        batch: int,
+        partials: Mapping[tuple[str, str], pa.Table],
+        errors: Sequence[ErrorRow] = (),
+    ) -> bool:
+        with self._transaction():
+            fresh = self._db.execute(
+                f"INSERT INTO {LEDGER} VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING batch", [app, run, batch]
+            ).fetchall()
+            if not fresh:
+                return False
+            for aggregation in dict.fromkeys(a for a, _ in partials):
+                layout = self._layout(aggregation)
+                tables = [(shard, t) for (a, shard), t in partials.items() if a == aggregation]
+                for duration in layout.durations:
+                    rows = [rows_to_store(layout, t, duration, shard) for shard, t in tables]
+                    # Shards have keys of their own; without SHARD_ID they may share some, and go one by one.
+                    for r in [pa.concat_tables(rows)] if layout.partitioned else rows:
+                        self._merge(layout, duration, r)
+            self._keep_errors(app, errors)
+        return True
+
+    def _merge(self, layout: Layout, duration: AggDuration, rows: pa.Table) -> None:
+        """Merges `rows`, one for each key, into a table."""
+        if rows.num_rows == 0:
+            return
+        self._db.register("fresh_rows", rows)
+        try:
+            self._db.execute(_upsert(layout, layout.table(duration)))
+        finally:
+            self._db.unregister("fresh_rows")
+
+    def _keep_errors(self, app: str, errors: Sequence[ErrorRow]) -> None:
+        if not errors:
+            return
+        rows = pa.table(
+            {
+                "app": pa.array([app] * len(errors), pa.string()),
+                "stream": pa.array([e.stream for e in errors], pa.string()),
+                "ts": pa.array([e.ts for e in errors], pa.int64()),
+                "values": pa.array([json.dumps(e.values, default=str) for e in errors], pa.string()),
+                "reason": pa.array([e.reason for e in errors], pa.string()),
+            }
+        )
+        self._db.register("fresh_errors", rows)
+        try:
+            self._db.execute(f"INSERT INTO {ERRORS} SELECT * FROM fresh_errors")
+        finally:
+            self._db.unregister("fresh_errors")
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def read(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
+        return self._read(self._layout(aggregation), per, start, end, by_shard=False)
+
+    def read_by_shard(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
+        layout = self._layout(aggregation)
+        if not layout.partitioned:
+            raise StoreError(f"Aggregation '{aggregation}' is not partitioned by id; its rows belong to no shard.")
+        return self._read(layout, per, start, end, by_shard=True)
+
+    def _read(self, layout: Layout, per: AggDuration, start: int, end: int, *, by_shard: bool) -> pa.Table:
+        # Rows are grouped even for one shard: other systems write several rows for a bucket, by AGG_TIMESTAMP.
+        time = quoted(layout.time)
+        same = [c for c in layout.columns if c.role in ("group", "nulls") or (by_shard and c.role == "shard")]
+        out: list[str] = []
+        for c in layout.columns:
+            if c.role == "time":
+                out.append(f"{time} AS {quoted(c.name)}")
+            elif c.role == "shard":
+                out += [quoted(SHARD)] if by_shard else []
+            elif c.in_key:
+                out.append(quoted(c.name))
+            else:
+                out.append(f"{_merged(c, layout)} AS {quoted(c.name)}")
+        keys = ", ".join([time, *(quoted(c.name) for c in same)])
+        sql = (
+            f"SELECT {', '.join(out)} FROM {quoted(layout.table(per))} "
+            f"WHERE {time} >= ? AND {time} < ? GROUP BY {keys} ORDER BY {keys}"
+        )
+        with self._lock:
+            rows = self._db.sql(sql, params=[start, end]).to_arrow_table()
+        wanted = [c for c in layout.columns if c.name in rows.column_names]
+        typed = pa.table(
+            [rows.column(c.name).cast(c.arrow) for c in wanted], schema=pa.schema([(c.name, c.arrow) for c in wanted])
+        )
+        return rows_from_store(layout, typed)
+
+    def errors(self, app: str) -> pa.Table:
+        with self._lock:
+            sql = f'SELECT stream, ts, "values", reason FROM {ERRORS} WHERE app = ? ORDER BY rowid'
+            return self._db.sql(sql, params=[app]).to_arrow_table()
+
+    # -------------------------------------------------------------------------------------------------------- shards
+
+    def shards(self, aggregation: str) -> list[ShardRows]:
+        layout = self._layout(aggregation)
+        if not layout.partitioned:
+            return []
+        every = " UNION ALL ".join(f"SELECT {SHARD} FROM {quoted(layout.table(d))}" for d in layout.durations)
+        with self._lock:
+            found = self._db.execute(f"SELECT {SHARD}, count(*) FROM ({every}) GROUP BY 1 ORDER BY 1").fetchall()
+        return [ShardRows(str(s), int(n)) for s, n in found]
+
+    def move_shard(self, aggregation: str, old: str, new: str) -> None:
+        layout = self._partitioned(aggregation)
+        if old == new:
+            return
+        with self._transaction():
+            for duration in layout.durations:
+                table = quoted(layout.table(duration))
+                rows = self._db.sql(f"SELECT * FROM {table} WHERE {SHARD} = ?", params=[old]).to_arrow_table()
+                self._db.execute(f"DELETE FROM {table} WHERE {SHARD} = ?", [old])
+                at = rows.column_names.index(SHARD)
+                rows = rows.set_column(at, SHARD, pa.array([new] * rows.num_rows, pa.string()))
+                self._merge(layout, duration, rows)
+
+    def delete_shard(self, aggregation: str, shard: str) -> None:
+        layout = self._partitioned(aggregation)
+        with self._transaction():
+            for duration in layout.durations:
+                self._db.execute(f"DELETE FROM {quoted(layout.table(duration))} WHERE {SHARD} = ?", [shard])
+
+    def _partitioned(self, aggregation: str) -> Layout:
+        layout = self._layout(aggregation)
+        if not layout.partitioned:
+            raise StoreError(f"Aggregation '{aggregation}' is not partitioned by id; it has no shards.")
+        return layout
+
+
+# ------------------------------------------------------------------------------------------------------- statements
+
+
+def _type(c: StoredColumn) -> str:
+    return _SQL[c.type] + ("[]" if c.role == "set" else "")
+
+
+def _create(layout: Layout, table: str) -> str:
+    columns = [f"{quoted(c.name)} {_type(c)}{' NOT NULL' if c.in_key else ''}" for c in layout.columns]
+    key = ", ".join(quoted(c.name) for c in layout.key)
+    return f"CREATE TABLE {quoted(table)} ({', '.join(columns)}, PRIMARY KEY ({key}))"
+
+
+def _upsert(layout: Layout, table: str) -> str:
+    """Merges the view `fresh_rows` into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP."""
+    names = ", ".join(quoted(c.name) for c in layout.columns)
+    key = ", ".join(quoted(c.name) for c in layout.key)
+    sets = []
+    for c in layout.values:
+        was, now = f"kept.{quoted(c.name)}", f"excluded.{quoted(c.name)}"
+        if c.role in ("sum", "count"):
+            both = _wrapped(f"{was}::HUGEINT + {now}") if c.type is Type.LONG else f"{was} + {now}"
+            merged = f"coalesce({both}, {was}, {now})"
+        elif c.role in ("min", "max"):
+            merged = f"{'least' if c.role == 'min' else 'greatest'}({was}, {now})"
+        elif c.role == "set":
+            merged = _distinct(f"list_concat({was}, {now})")
+        elif c.role == "last":
+            latest = quoted(LAST_TIMESTAMP)
+            merged = f"CASE WHEN excluded.{latest} >= kept.{latest} THEN {now} ELSE {was} END"
+        else:
+            merged = f"greatest({was}, {now})"
+        sets.append(f"{quoted(c.name)} = {merged}")
+    update = f"DO UPDATE SET {', '.join(sets)}" if sets else "DO NOTHING"
+    return f"INSERT INTO {quoted(table)} AS kept ({names}) SELECT {names} FROM fresh_rows ON CONFLICT ({key}) {update}"
+
+
+def _merged(c: StoredColumn, layout: Layout) -> str:
+    """The aggregate that merges a column over the rows of a bucket and group."""
+    name = quoted(c.name)
+    if c.role in ("sum", "count"):
+        return _wrapped(f"sum({name})") if c.type is Type.LONG else f"sum({name})"
+    if c.role in ("min", "max"):
+        return f"{c.role}({name})"
+    if c.role == "set":
+        return _distinct(f"flatten(list({name}))")
+    if c.role == "last":
+        order = [LAST_TIMESTAMP, TIMESTAMP, *([SHARD] if layout.partitioned else [])]
+        return f"last({name} ORDER BY {', '.join(order)})"
+    return f"max({name})"
+
+
+def _wrapped(huge: str) -> str:
+    """A HUGEINT as BIGINT, wrapping as Java's long does."""
+    return f"((((({huge}) + 9223372036854775808) % 18446744073709551616) + 18446744073709551616) % 18446744073709551616 - 9223372036854775808)::BIGINT"  # noqa: E501
+
+
+def _distinct(values: str) -> str:
+    """The distinct elements of a list, null being one too; DuckDB's `list_distinct` leaves nulls out."""
+    return f"list_distinct({values}) || CASE WHEN len({values}) > list_count({values}) THEN [NULL] ELSE [] END"
+
+
+def _check(layout: Layout, table: str, found: dict[str, str], key: tuple[str, ...]) -> None:
+    """Raises StoreError where `table` was made for something else."""
+    wanted = {c.name: _type(c) for c in layout.columns}
+    name = layout.aggregation
+    if found == wanted and key == tuple(c.name for c in layout.key):
+        return
+    without = {n: t for n, t in wanted.items() if n != SHARD}
+    if layout.partitioned and found == without:
+        raise StoreError(
+            f"Table '{table}' was made before aggregation '{name}' was partitioned by id: it has no column {SHARD}. "
+            f"Drop its tables: store.drop('{name}'), or add the column to them and to their keys: "
+            f"store.add_shard_id('{name}', SHARD) (with dry_run=True it only shows how)."
+        )
+    if not layout.partitioned and {n: t for n, t in found.items() if n != SHARD} == wanted:
+        raise StoreError(
+            f"Table '{table}' has the column {SHARD}, and aggregation '{name}' is not partitioned by id. "
+            f"Partition it again (@PartitionById, or the property partitionById), or drop its tables: "
+            f"store.drop('{name}')."
+        )
+    said = [f"no column '{n}'" for n in wanted if n not in found]
+    said += [f"a column '{n}' more" for n in found if n not in wanted]
+    said += [f"'{n}' is {found[n]}, not {t}" for n, t in wanted.items() if found.get(n, t) != t]
+    if not said:
+        said = ["its columns or its key stand in another order"]
+    raise StoreError(
+        f"Table '{table}' does not fit aggregation '{name}': {'; '.join(said)}. It was made by another definition. "
+        f"Give the aggregation another name, use another store, or drop its tables: store.drop('{name}')."
+    )

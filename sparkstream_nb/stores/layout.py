@@ -1,0 +1,165 @@
+"""How an aggregation lies in tables, whatever the database (Siddhi's `AggregationParser.initDefaultTables`).
+
+One table per duration, `<Agg>_SECONDS` to `<Agg>_YEARS`, keyed by AGG_TIMESTAMP, SHARD_ID, AGG_EVENT_TIMESTAMP and the
+group-by attributes, each where it applies. A key takes no nulls: a group-by attribute that is null is stored as its
+type's zero, and AGG_NULL_KEYS, last in the key, has the bit of its position set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import StoreError
+from ..plan.nodes import AggDuration, AggregationDef, Ref
+from ..types import Type
+
+TIMESTAMP = "AGG_TIMESTAMP"
+SHARD = "SHARD_ID"
+EVENT_TIMESTAMP = "AGG_EVENT_TIMESTAMP"
+LAST_TIMESTAMP = "AGG_LAST_EVENT_TIMESTAMP"
+NULL_KEYS = "AGG_NULL_KEYS"
+
+SUFFIX: dict[AggDuration, str] = {
+    "sec": "SECONDS", "min": "MINUTES", "hour": "HOURS", "day": "DAYS", "month": "MONTHS", "year": "YEARS",
+}  # fmt: skip
+
+Role = Literal["time", "shard", "group", "nulls", "sum", "count", "min", "max", "set", "last", "latest"]
+"""What a column is for. `last` is the value of a plain attribute, `latest` the time of the event that it is from."""
+
+_ZERO: dict[Type, Any] = {
+    Type.STRING: "", Type.INT: 0, Type.LONG: 0, Type.FLOAT: 0.0, Type.DOUBLE: 0.0, Type.BOOL: False,
+}  # fmt: skip
+_ARROW: dict[Type, pa.DataType] = {
+    Type.STRING: pa.string(), Type.INT: pa.int32(), Type.LONG: pa.int64(),
+    Type.FLOAT: pa.float32(), Type.DOUBLE: pa.float64(), Type.BOOL: pa.bool_(),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column of a table. `type` is that of the elements where `role` is set."""
+
+    name: str
+    role: Role
+    type: Type
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return pa.list_(_ARROW[self.type]) if self.role == "set" else _ARROW[self.type]
+
+    @property
+    def in_key(self) -> bool:
+        return self.role in ("time", "shard", "group", "nulls")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The tables of one aggregation: columns in order, the key's first."""
+
+    aggregation: str
+    durations: tuple[AggDuration, ...]
+    columns: tuple[StoredColumn, ...]
+    partitioned: bool
+    external: bool
+
+    def table(self, duration: AggDuration) -> str:
+        """The name of a table, not quoted."""
+        return f"{self.aggregation}_{SUFFIX[duration]}"
+
+    @property
+    def key(self) -> tuple[StoredColumn, ...]:
+        return tuple(c for c in self.columns if c.in_key)
+
+    @property
+    def groups(self) -> tuple[StoredColumn, ...]:
+        return tuple(c for c in self.columns if c.role == "group")
+
+    @property
+    def values(self) -> tuple[StoredColumn, ...]:
+        return tuple(c for c in self.columns if not c.in_key)
+
+    @property
+    def time(self) -> str:
+        """The column that readers go by: an event's own bucket, also where another system put it into a later one."""
+        return EVENT_TIMESTAMP if self.external else TIMESTAMP
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(c.name, c.arrow) for c in self.columns])
+
+
+def layout_of(definition: AggregationDef) -> Layout:
+    """The layout of an aggregation. Raises StoreError for what no table can hold."""
+    columns = [StoredColumn(TIMESTAMP, "time", Type.LONG)]
+    if definition.partitioned:
+        columns.append(StoredColumn(SHARD, "shard", Type.STRING))
+    if definition.by is not None:
+        columns.append(StoredColumn(EVENT_TIMESTAMP, "time", Type.LONG))
+    groups = [StoredColumn(g.name, "group", g.type) for g in definition.select.group_by if isinstance(g, Ref)]
+    columns += groups
+    if groups:
+        columns.append(StoredColumn(NULL_KEYS, "nulls", Type.LONG))
+    for b in definition.base:
+        if b.kind == "set":
+            assert b.arg is not None
+            columns.append(StoredColumn(b.name, "set", b.arg.type))
+        else:
+            columns.append(StoredColumn(b.name, b.kind, b.type))
+    if any(b.kind == "last" for b in definition.base):
+        columns.append(StoredColumn(LAST_TIMESTAMP, "latest", Type.LONG))
+    seen: dict[str, str] = {}
+    for c in columns:
+        if c.type is Type.OBJECT:
+            raise StoreError(f"Aggregation '{definition.id}' keeps '{c.name}', an object; no table can hold it.")
+        if c.name.upper() in seen:
+            raise StoreError(
+                f"Aggregation '{definition.id}' has columns '{seen[c.name.upper()]}' and '{c.name}', "
+                "which a database takes for one; rename one of them."
+            )
+        seen[c.name.upper()] = c.name
+    return Layout(
+        definition.id, definition.durations, tuple(columns), definition.partitioned, definition.by is not None
+    )
+
+
+def rows_to_store(layout: Layout, partials: pa.Table, duration: AggDuration, shard: str) -> pa.Table:
+    """The rows of `duration` among `partials`, as they are stored (columns of `layout.schema`)."""
+    rows = partials.filter(pc.equal(partials.column("duration"), duration))
+    n = rows.num_rows
+    nulls = np.zeros(n, np.int64)
+    arrays: list[Any] = []
+    position = 0
+    for c in layout.columns:
+        if c.role == "shard":
+            arrays.append(pa.array([shard] * n, pa.string()))
+        elif c.role == "nulls":
+            arrays.append(pa.array(nulls))
+        elif c.role == "group":
+            array = rows.column(c.name)
+            if array.null_count:
+                nulls |= array.is_null().to_numpy().astype(np.int64) << position
+                array = array.fill_null(_ZERO[c.type])
+            position += 1
+            arrays.append(array)
+        else:
+            arrays.append(rows.column(c.name))
+    return pa.table([a.cast(c.arrow) for a, c in zip(arrays, layout.columns, strict=True)], schema=layout.schema)
+
+
+def rows_from_store(layout: Layout, rows: pa.Table) -> pa.Table:
+    """Stored rows with the nulls of their group-by attributes put back, and without AGG_NULL_KEYS."""
+    if NULL_KEYS not in rows.column_names:
+        return rows
+    nulls = np.asarray(rows.column(NULL_KEYS).to_numpy(), np.int64)
+    if nulls.any():
+        for i, c in enumerate(layout.groups):
+            mask = (nulls >> i & 1).astype(np.bool_)
+            if mask.any():
+                array = pc.if_else(pa.array(mask), pa.scalar(None, c.arrow), rows.column(c.name))
+                rows = rows.set_column(rows.column_names.index(c.name), c.name, array)
+    return rows.drop_columns([NULL_KEYS])

@@ -1,0 +1,101 @@
+"""What a store must do. The database, its dialect and its driver are the store's own business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ..plan.nodes import AggDuration, AggregationDef
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """An event that an app could not take: its stream, timestamp (ms), values in schema order, and why."""
+
+    stream: str
+    ts: int
+    values: list[Any]
+    reason: str
+
+
+@dataclass(frozen=True)
+class ShardRows:
+    """How many rows of an aggregation one shard holds, over all durations."""
+
+    shard: str
+    rows: int
+
+
+class Store(Protocol):
+    """A database that the nodes of a deployment share: tables of aggregations, ledger, errors.
+
+    Aggregations are named by their ids; `prepare` must have been called with their definitions. Tables of partials are
+    those of `engine.batch.Outputs.partials`: per duration at most one row for a bucket and group.
+    """
+
+    def prepare(self, definitions: Iterable[AggregationDef]) -> None:
+        """Makes the tables that are missing and checks those that are there. Raises StoreError naming the ways out."""
+        ...
+
+    def commit(
+        self,
+        app: str,
+        run: str,
+        batch: int,
+        partials: Mapping[tuple[str, str], pa.Table],
+        errors: Sequence[ErrorRow] = (),
+    ) -> bool:
+        """Merges the partials of (aggregation id, shard id) into the tables and keeps `errors`, all or nothing.
+
+        A batch that the ledger has under (app, run, batch) changes nothing, and False is returned.
+        """
+        ...
+
+    def read(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
+        """Rows with start ≤ bucket < end (ms), merged over shards, by time.
+
+        Columns: AGG_TIMESTAMP, [AGG_EVENT_TIMESTAMP,] group-by attributes, base columns, [AGG_LAST_EVENT_TIMESTAMP].
+        Sets are lists.
+        """
+        ...
+
+    def read_by_shard(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
+        """As `read`, every shard by itself, with SHARD_ID after AGG_TIMESTAMP.
+
+        Raises StoreError where the aggregation is not partitioned.
+        """
+        ...
+
+    def shards(self, aggregation: str) -> list[ShardRows]:
+        """The shards that hold rows, by id; empty where the aggregation is not partitioned."""
+        ...
+
+    def move_shard(self, aggregation: str, old: str, new: str) -> None:
+        """Gives the rows of shard `old` to shard `new`, merged with those that it has."""
+        ...
+
+    def delete_shard(self, aggregation: str, shard: str) -> None:
+        """Deletes the rows of one shard."""
+        ...
+
+    def add_shard_id(self, aggregation: str, shard: str, *, dry_run: bool = False) -> list[str]:
+        """Adds SHARD_ID to tables made without it, and to their keys; their rows become those of `shard`.
+
+        Returns the statements, which `dry_run` does not execute.
+        """
+        ...
+
+    def drop(self, aggregation: str) -> None:
+        """Drops the tables of an aggregation; `prepare` makes them anew."""
+        ...
+
+    def errors(self, app: str) -> pa.Table:
+        """The errors kept for `app`, oldest first: stream, ts, values (JSON text), reason."""
+        ...
+
+    def close(self) -> None:
+        """Gives the database back. The store is of no use afterwards."""
+        ...

@@ -1,0 +1,35 @@
+"""Shard ids that came or went between two starts of a deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from .protocol import Store
+
+
+def shard_warnings(store: Store, aggregation: str, ids: Collection[str]) -> list[str]:
+    """Sentences about shard ids that do not fit the rows of `aggregation`, with the ways out; empty if all is well.
+
+    `ids` are those that the deployment starts with. An id that the store does not know while others hold rows is
+    told, and rows of an id that no node has.
+    """
+    held = store.shards(aggregation)
+    known = {s.shard for s in held}
+    out = []
+    if known:
+        others = ", ".join(f"'{s}'" for s in sorted(known))
+        for new in sorted(set(ids) - known):
+            out.append(
+                f"Shard '{new}' is new to aggregation '{aggregation}', whose rows are of {others}. If it is one of "
+                f"these under another name, give it back that shardId, or rename the rows: "
+                f"store.move_shard('{aggregation}', OLD, '{new}'). If it is one node more, nothing is to be done."
+            )
+    for s in held:
+        if s.shard not in ids:
+            out.append(
+                f"No node has the shardId '{s.shard}', which holds {s.rows} rows of aggregation '{aggregation}'; they "
+                f"still count in every answer. Start a node with that shardId, let another shard adopt them: "
+                f"store.move_shard('{aggregation}', '{s.shard}', OTHER), or delete them: "
+                f"store.delete_shard('{aggregation}', '{s.shard}')."
+            )
+    return out
