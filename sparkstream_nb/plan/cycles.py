@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import nodes as n
-from .safety import expressions, inputs, sources
+from .query_parts import expressions, inputs, sources
 
 
 def cycles(plan: n.Plan) -> tuple[tuple[str, ...], ...]:

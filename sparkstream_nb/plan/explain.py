@@ -1,4 +1,4 @@
-"""A plan as indented text: what it defines, what each query does, where it runs, and how it takes routing over shards."""
+"""A plan as indented text: what it defines, what each query does, where it runs, how it takes routing over shards."""
 
 from __future__ import annotations
 
@@ -208,7 +208,8 @@ def _output(o: n.Output) -> Iterator[str]:
         case n.Insert():
             yield f"insert {o.event_type} events into {o.target.id}"
         case n.Delete():
-            yield f"delete from {o.target.id} on {show(o.on, names) if o.on is not None else 'true'}, {o.event_type} events"
+            on = show(o.on, names) if o.on is not None else "true"
+            yield f"delete from {o.target.id} on {on}, {o.event_type} events"
         case n.Update() | n.Upsert():
             verb = "update" if isinstance(o, n.Update) else "update or insert into"
             yield f"{verb} {o.target.id} on {show(o.on, names)}, {o.event_type} events"
@@ -227,10 +228,10 @@ def _safety(s: n.Safety) -> str:
 def _cycles(plan: n.Plan) -> Iterator[str]:
     for way in cycles(plan):
         way_round = " -> ".join(f"'{name}'" for name in (*way, way[0]))
-        yield f"cycle: {way_round}, runs in slices down to one event"
+        yield f"cycle: {way_round}, run in slices"
     for table, readers, writers in shared_tables(plan):
         quoted = [", ".join(f"'{name}'" for name in names) for names in (readers, writers)]
-        yield f"cycle: table {table} is read by {quoted[0]} and written by {quoted[1]}, which run in slices down to one event"
+        yield f"cycle: table {table} is read by {quoted[0]} and written by {quoted[1]}, run in slices"
 
 
 def _gaps(plan: n.Plan) -> Iterator[str]:

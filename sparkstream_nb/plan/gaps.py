@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..errors import NOWHERE, NotInThisBuild, Span
 from ..lang import tree
 from . import nodes as n
-from .safety import expressions, inputs
+from .query_parts import expressions, inputs
 
 _LIST = """
 aggregate-in-filter               an aggregator in a filter

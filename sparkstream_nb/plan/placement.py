@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..types import Type
 from . import nodes as n
 from .cycles import cycles
-from .safety import expressions, inputs, sources
+from .query_parts import expressions, inputs, sources
 
 # Functions without state or failure, with the same meaning in Catalyst.
 _CALLS = frozenset({"coalesce", "ifThenElse"})
@@ -41,7 +41,7 @@ def place(plan: n.Plan) -> Placement:
     aggregations = tuple(
         a.id
         for a in plan.aggregations.values()
-        if a.id not in read and a.input.source.id not in written and _plain_steps(a.input)
+        if a.id not in read and a.input.source.id not in written and _plain_aggregation(a)
     )
     rows: dict[str, n.Expr | None] = {}
     columns: dict[str, tuple[str, ...]] = {}
@@ -97,6 +97,11 @@ def _plain_query(q: n.Query) -> bool:
 
 def _plain_steps(i: n.StreamInput) -> bool:
     return all(isinstance(s, n.FilterStep) and plain(s.condition) for s in i.steps)
+
+
+def _plain_aggregation(a: n.AggregationDef) -> bool:
+    stored = [c.arg for c in a.base if c.arg is not None]
+    return _plain_steps(a.input) and all(plain(e) for e in (*stored, *a.select.group_by))
 
 
 def plain(e: n.Expr) -> bool:

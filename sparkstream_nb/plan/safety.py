@@ -10,22 +10,25 @@ The truth is one node that sees every event. A query is
 Rules, one a function below (`_own_*`):
 
 1. Filters, projections, and stream functions that look at one event: stateless.
-2. All nodes share one clock. So windows in which an event's stay depends on the clock alone (`time`, `delay`, `cron`, and
-   `timeBatch` with a start time) are stateless without aggregates, and keyed by any group-by attribute with them.
-   `timeBatch` without a start time begins with the first event that the node sees: node-dependent.
-3. Windows in which other events decide who stays (`length`, `sort`, `externalTime`, ...) count every event, whatever its
-   group: node-dependent, also with `group by`. `session` with a key is keyed by that.
-4. Aggregates without `group by` add up everything: node-dependent. `limit`, `offset`, `order by` choose among what comes
-   together, and so do rates in events: node-dependent. `output first|last every <time>` needs `group by`.
+2. All nodes share one clock. So windows in which an event's stay depends on the clock alone (`time`, `delay`,
+   `cron`, and `timeBatch` with a start time) are stateless without aggregates, and keyed by any group-by
+   attribute with them. `timeBatch` without a start time begins with the first event that the node sees:
+   node-dependent.
+3. Windows in which other events decide who stays (`length`, `sort`, `externalTime`, ...) count every event,
+   whatever its group: node-dependent, also with `group by`. `session` with a key is keyed by that.
+4. Aggregates without `group by` add up everything: node-dependent. `limit`, `offset`, `order by` choose among
+   what comes together, and so do rates in events: node-dependent. `output first|last every <time>` needs `group
+   by`.
 5. Joins: keyed if `on` equates an attribute of each side and both windows go by the clock.
-6. Patterns: keyed if `every` stands on the first state alone (every event starts a match of its own) and equalities in the
-   filters tie each later state to it. Without `every` a pattern matches once in all, with a group under `every` it starts
-   anew only when it is done, and a sequence is broken by any event: node-dependent.
-7. Partitions: keyed by their keys, whatever the queries in them do, if every stream they read has a plain attribute as key.
+6. Patterns: keyed if `every` stands on the first state alone (every event starts a match of its own) and
+   equalities in the filters tie each later state to it. Without `every` a pattern matches once in all, with a
+   group under `every` it starts anew only when it is done, and a sequence is broken by any event: node-dependent.
+7. Partitions: keyed by their keys, whatever the queries in them do, if every stream they read has a plain
+   attribute as key.
 8. Tables in memory: keyed if all queries of the app reach it by equality of one column with an attribute.
    Triggers fire on every node. Joins with aggregations read what was stored by then. All else: node-dependent.
-9. A query inherits from the queries whose output it reads; attributes are traced back to the streams that are routed.
-"""
+9. A query inherits from the queries whose output it reads; attributes are traced back to the streams that are
+   routed."""
 
 from __future__ import annotations
 
@@ -35,6 +38,7 @@ from dataclasses import dataclass, replace
 from ..lang import tree
 from ..types import Type
 from . import nodes as n
+from .query_parts import conjuncts, expressions, inputs, sources, stream_states
 from .signatures.streams import STATEFUL
 
 Keys = Mapping[str, str]
@@ -75,6 +79,9 @@ def with_safety(plan: n.Plan) -> n.Plan:
 def aggregation_safety(plan: n.Plan, aggregation: n.AggregationDef) -> n.Safety:
     """Incremental aggregations merge, unless what they read depends on the node already."""
     safety = {q.name: q.safety for q in plan.queries}
+    for column in aggregation.base:
+        if column.arg is not None and any(isinstance(e, n.Agg) for e in n.walk(column.arg)):
+            return n.Safety("node-dependent", f"'{column.name}' holds an aggregate over all events that the node saw")
     read = aggregation.input.source.id
     for q in plan.queries:
         if _inserts_into(q, read) and safety[q.name].level == "node-dependent":
@@ -206,41 +213,6 @@ def _inserts_into(q: n.Query, id_: str) -> bool:
     return isinstance(q.output, n.Insert) and q.output.target.id == id_ and q.output.target.kind in ("stream", "window")
 
 
-def inputs(i: n.Input) -> tuple[n.StreamInput, ...]:
-    """The stream inputs of `i`, by slot."""
-    match i:
-        case n.StreamInput():
-            return (i,)
-        case n.JoinInput():
-            return (i.left, i.right)
-        case n.StateInput():
-            found = {s.slot: s.input for s in stream_states(i.state)}
-            return tuple(found[k] for k in sorted(found))
-    raise TypeError(type(i))
-
-
-def stream_states(s: n.State) -> Iterator[n.StreamState]:
-    """The stream states below `s`, in the order of the text."""
-    match s:
-        case n.StreamState():
-            yield s
-        case n.CountState() | n.AbsentState():
-            yield s.state
-        case n.LogicalState():
-            yield from stream_states(s.left)
-            yield from stream_states(s.right)
-        case n.NextState():
-            yield from stream_states(s.first)
-            yield from stream_states(s.then)
-        case n.EveryState():
-            yield from stream_states(s.state)
-
-
-def sources(q: n.Query) -> tuple[n.Source, ...]:
-    """What the query reads, by slot."""
-    return tuple(i.source for i in inputs(q.input))
-
-
 def _attribute(e: n.Expr | None, i: n.Input) -> tuple[str, str] | None:
     """(source id, attribute) where `e` is an attribute of a source as it came in, else None."""
     if not isinstance(e, n.Ref) or e.slot < 0:
@@ -320,8 +292,9 @@ def _own_in_partition(p: n.Partition, q: n.Query, plan: n.Plan) -> _Own:
             mine[s.id] = keys[s.id]
         elif s.id not in {i.id for i in p.inner}:
             return _dependent(f"'{s.id}' has no key in '{p.id}', so its events go to every instance, on every node")
-    named = ", ".join(f"{s}.{a}" for s, a in (mine or keys).items())
-    return _Own("keyed", f"an instance of the partition per {named}", (mine,)) if mine else _STATELESS
+    named = ", ".join(f"{s}.{a}" for s, a in mine.items())
+    own = _Own("keyed", f"an instance of the partition per {named}", (mine,)) if mine else _STATELESS
+    return own if shared is None else _both(own, shared)
 
 
 def _window_of(i: n.StreamInput, plan: n.Plan) -> n.WindowStep | None:
@@ -411,15 +384,6 @@ def _own_rate(q: n.Query) -> _Own | None:
 
 
 # ------------------------------------------------------------------------------------------------ joins and patterns
-
-
-def conjuncts(e: n.Expr | None) -> Iterator[n.Expr]:
-    """The conditions that `and` joins in `e`."""
-    if isinstance(e, n.Logic) and e.op == "and":
-        yield from conjuncts(e.left)
-        yield from conjuncts(e.right)
-    elif e is not None:
-        yield e
 
 
 def _equalities(i: n.Input) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
@@ -530,29 +494,6 @@ def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] 
 
 
 # ----------------------------------------------------------------------------------------------------------- tables
-
-
-def expressions(q: n.Query) -> Iterator[n.Expr]:
-    """Every expression of the query, at its top."""
-    for i in inputs(q.input):
-        for step in i.steps:
-            match step:
-                case n.FilterStep():
-                    yield step.condition
-                case n.FunctionStep() | n.WindowStep():
-                    yield from step.args
-    if isinstance(q.input, n.JoinInput):
-        yield from (e for e in (q.input.on, *q.input.within, q.input.per) if e is not None)
-    yield from (i.expr for i in q.select.items)
-    yield from q.select.group_by
-    if q.select.having is not None:
-        yield q.select.having
-    match q.output:
-        case n.Delete() if q.output.on is not None:
-            yield q.output.on
-        case n.Update() | n.Upsert():
-            yield q.output.on
-            yield from (s.value for s in q.output.set or ())
 
 
 def _tables(q: n.Query) -> tuple[str, ...]:

@@ -66,8 +66,11 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
     """One aggregation. Raises SiddhiBindError where a rule of incremental aggregation is broken."""
     found = symbols.find(d.id)
     if found is not None:
-        raise SiddhiBindError(f"aggregation '{d.id}' cannot be defined: there is a {found.kind} '{d.id}'", d.span,
-                              kind="DuplicateDefinitionException")  # fmt: skip
+        raise SiddhiBindError(
+            f"aggregation '{d.id}' cannot be defined: there is a {found.kind} '{d.id}'",
+            d.span,
+            kind="DuplicateDefinitionException",
+        )
     _check_annotations(d)
     place = Place(symbols)
     source = symbols.source(d.input.source, None, d.input.source.span)
@@ -84,9 +87,17 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
     partitioned = _partitioned(d, symbols)
     schema = Schema.of((TIMESTAMP, Type.LONG), *((i.name, i.expr.type) for i in items))
     return AggregationDef(
-        Source("aggregation", d.id, schema), input_, Select(items, group_by), tuple(columns.base), output, by,
-        _durations(d), partitioned, d.annotations, span=d.span,
-    )  # fmt: skip
+        Source("aggregation", d.id, schema),
+        input_,
+        Select(items, group_by),
+        tuple(columns.base),
+        output,
+        by,
+        _durations(d),
+        partitioned,
+        d.annotations,
+        span=d.span,
+    )
 
 
 def _select(
@@ -123,9 +134,10 @@ def _check_calls(e: tree.Expression) -> None:
             for a in e.args:
                 if not isinstance(a, tree.Variable):
                     raise SiddhiBindError(
-                        f"'{key}' in an aggregation takes an attribute, not an expression", a.span,
+                        f"'{key}' in an aggregation takes an attribute, not an expression",
+                        a.span,
                         hint="Compute it in a query before, and aggregate that query's output.",
-                    )  # fmt: skip
+                    )
         elif key in AGGREGATORS:
             hint = f"It can keep {', '.join(INCREMENTAL)}."
             raise SiddhiBindError(f"an aggregation cannot keep '{key}'", e.span, hint=hint)
@@ -185,14 +197,21 @@ def _aggregate(e: Agg, columns: _Columns) -> Expr:
 def _durations(d: tree.AggregationDefinition) -> tuple[AggDuration, ...]:
     for name in d.durations:
         if name == "week":
-            raise SiddhiBindError("an aggregation cannot be kept per week", d.span,
-                                  hint="Use sec, min, hour, day, month or year.", kind="SiddhiParserException")  # fmt: skip
+            raise SiddhiBindError(
+                "an aggregation cannot be kept per week",
+                d.span,
+                hint="Use sec, min, hour, day, month or year.",
+                kind="SiddhiParserException",
+            )
     places = [DURATIONS.index(x) for x in d.durations if x != "week"]
     if d.is_range:
         low, high = places
         if low >= high:
-            raise SiddhiBindError(f"the range {d.durations[0]} ... {d.durations[1]} must go up", d.span,
-                                  hint=f"Write {d.durations[1]} ... {d.durations[0]}.")  # fmt: skip
+            raise SiddhiBindError(
+                f"the range {d.durations[0]} ... {d.durations[1]} must go up",
+                d.span,
+                hint=f"Write {d.durations[1]} ... {d.durations[0]}.",
+            )
         return DURATIONS[low : high + 1]
     return tuple(DURATIONS[i] for i in sorted(set(places)))
 
@@ -206,15 +225,17 @@ def _partitioned(d: tree.AggregationDefinition, symbols: Symbols) -> bool:
         on = symbols.properties.get("partitionById", "false").lower() == "true"
     if on and not symbols.properties.get("shardId"):
         raise SiddhiBindError(
-            f"aggregation '{d.id}' is partitioned by id, and the node has no 'shardId'", a.span if a is not None else d.span,
+            f"aggregation '{d.id}' is partitioned by id, and the node has no 'shardId'",
+            a.span if a is not None else d.span,
             hint="Give the node a property shardId, unique among the nodes.",
-        )  # fmt: skip
+        )
     return on
 
 
 # Least retention per duration that Siddhi accepts, in ms (`IncrementalDataPurger`).
 _LEAST = {
-    "sec": 120_000, "min": 7_200_000, "hours": 90_000_000, "days": 32 * 86_400_000, "months": 13 * 2_592_000_000, "years": 0,
+    "sec": 120_000, "min": 7_200_000, "hours": 90_000_000, "days": 32 * 86_400_000,
+    "months": 13 * 2_592_000_000, "years": 0,
 }  # fmt: skip
 
 

@@ -16,16 +16,18 @@ from .times import parse_time
 
 # Extension types by their kind: what runs here or is known to WSO2. Others are misspelt.
 SOURCES = frozenset(
-    {"inMemory", "http", "http-request", "http-response", "http-call-response", "http-service", "http-service-request",
-     "sse", "kafka", "kafkaMultiDC", "tcp", "file", "fileeventlistener", "email", "jms", "mqtt", "rabbitmq", "nats", "websocket",
-     "cdc", "prometheus", "grpc", "grpc-call-response", "grpc-service", "grpc-service-request", "s3", "gcs", "googlepubsub",
-     "azureservicebus", "twitter", "sqs", "hl7", "wso2event", "activemq"}
+    {"inMemory", "http", "http-request", "http-response", "http-call-response", "http-service",
+     "http-service-request", "sse", "kafka", "kafkaMultiDC", "tcp", "file", "fileeventlistener", "email", "jms",
+     "mqtt", "rabbitmq", "nats", "websocket", "cdc", "prometheus", "grpc", "grpc-call-response", "grpc-service",
+     "grpc-service-request", "s3", "gcs", "googlepubsub", "azureservicebus", "twitter", "sqs", "hl7",
+     "wso2event", "activemq"}
 )  # fmt: skip
 SINKS = frozenset(
-    {"inMemory", "log", "http", "http-request", "http-response", "http-call", "http-service-response", "sse", "kafka",
-     "kafkaMultiDC", "kafka-replay-request", "tcp", "file", "email", "jms", "mqtt", "rabbitmq", "nats", "websocket",
-     "prometheus", "grpc", "grpc-call", "grpc-service-response", "s3", "gcs", "google-cloud-storage", "googlepubsub", "rdbms",
-     "slack", "sqs", "sns", "hl7", "wso2event", "opensearch", "elasticsearch", "activemq"}
+    {"inMemory", "log", "http", "http-request", "http-response", "http-call", "http-service-response", "sse",
+     "kafka", "kafkaMultiDC", "kafka-replay-request", "tcp", "file", "email", "jms", "mqtt", "rabbitmq", "nats",
+     "websocket", "prometheus", "grpc", "grpc-call", "grpc-service-response", "s3", "gcs",
+     "google-cloud-storage", "googlepubsub", "rdbms", "slack", "sqs", "sns", "hl7", "wso2event", "opensearch",
+     "elasticsearch", "activemq"}
 )  # fmt: skip
 STORES = frozenset(
     {"rdbms", "inMemory", "mongodb", "hbase", "cassandra", "solr", "elasticsearch", "opensearch", "redis"}
@@ -43,8 +45,9 @@ def bind_app_annotations(annotations: tuple[tree.Annotation, ...]) -> str | None
         if key == "name":
             name = a.get(None) or a.get("name")
         elif key == "async":
-            raise SiddhiBindError("@async belongs to streams, not to the app", a.span,
-                                  hint="Write @async(...) before 'define stream'.")  # fmt: skip
+            raise SiddhiBindError(
+                "@async belongs to streams, not to the app", a.span, hint="Write @async(...) before 'define stream'."
+            )
         elif key == "playback":
             _playback(a)
     return name
@@ -54,13 +57,21 @@ def _playback(a: tree.Annotation) -> None:
     keys = {e.key.lower(): e for e in a.elements if e.key is not None}
     for key, element in keys.items():
         if key not in ("idle.time", "increment"):
-            raise SiddhiBindError(f"@app:playback knows no '{element.key}'", element.span,
-                                  hint="It takes idle.time and increment.", kind="SiddhiAppValidationException")  # fmt: skip
+            raise SiddhiBindError(
+                f"@app:playback knows no '{element.key}'",
+                element.span,
+                hint="It takes idle.time and increment.",
+                kind="SiddhiAppValidationException",
+            )
         parse_time(element.value, element.span, key)
     if len(keys) == 1:
         missing = "increment" if "idle.time" in keys else "idle.time"
-        raise SiddhiBindError(f"@app:playback lacks '{missing}'", a.span, hint="Give both idle.time and increment, or neither.",
-                              kind="SiddhiAppValidationException")  # fmt: skip
+        raise SiddhiBindError(
+            f"@app:playback lacks '{missing}'",
+            a.span,
+            hint="Give both idle.time and increment, or neither.",
+            kind="SiddhiAppValidationException",
+        )
 
 
 def bind_definition(d: tree.Definition, symbols: Symbols) -> None:
@@ -93,9 +104,11 @@ def _claim(id_: str, what: str, symbols: Symbols, span: Span) -> None:
     if found is not None:
         kind = "trigger" if id_ in symbols.triggers else found.kind
         raise SiddhiBindError(
-            f"{what} '{id_}' cannot be defined: there is a {kind} '{id_}'", span, hint="Rename one of them.",
+            f"{what} '{id_}' cannot be defined: there is a {kind} '{id_}'",
+            span,
+            hint="Rename one of them.",
             kind="DuplicateDefinitionException",
-        )  # fmt: skip
+        )
 
 
 def _stream(d: tree.StreamDefinition, symbols: Symbols) -> None:
@@ -143,9 +156,11 @@ def _known_type(what: str, type_: str, kinds: frozenset[str], a: tree.Annotation
     if type_.lower() not in {k.lower() for k in kinds}:
         element = next((e for e in a.elements if e.key is not None and e.key.lower() == "type"), None)
         raise SiddhiBindError(
-            f"unknown {what} type '{type_}'", element.span if element is not None else a.span,
-            hint=did_you_mean(type_, kinds), kind="ExtensionNotFoundException",
-        )  # fmt: skip
+            f"unknown {what} type '{type_}'",
+            element.span if element is not None else a.span,
+            hint=did_you_mean(type_, kinds),
+            kind="ExtensionNotFoundException",
+        )
 
 
 def check_store(annotations: tuple[tree.Annotation, ...]) -> None:
@@ -166,17 +181,20 @@ def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
             case "primarykey":
                 if keys is not None:
                     raise SiddhiBindError(
-                        f"table '{d.id.id}' has two @PrimaryKey", a.span,
+                        f"table '{d.id.id}' has two @PrimaryKey",
+                        a.span,
                         hint="A key of several attributes is one annotation: @PrimaryKey('a', 'b').",
                         kind="DuplicateAnnotationException",
-                    )  # fmt: skip
+                    )
                 keys = _attributes(a, schema, d.id.id)
             case "index":
                 if len(a.elements) > 1:
                     raise SiddhiBindError(
-                        "@Index takes one attribute", a.span, hint="Write one @Index for each attribute.",
+                        "@Index takes one attribute",
+                        a.span,
+                        hint="Write one @Index for each attribute.",
                         kind="SiddhiAppValidationException",
-                    )  # fmt: skip
+                    )
                 indexes.extend(_attributes(a, schema, d.id.id))
             case "indexby":
                 raise SiddhiBindError("@IndexBy is not supported any more", a.span, hint="Write @PrimaryKey or @Index.")
@@ -190,8 +208,9 @@ def _attributes(a: tree.Annotation, schema: Schema, table: str) -> tuple[int, ..
         at = schema.find(e.value.strip())
         if at is None:
             hint = did_you_mean(e.value, schema.names) or f"It has {', '.join(schema.names)}."
-            raise SiddhiBindError(f"table '{table}' has no attribute '{e.value}'", e.span, hint=hint,
-                                  kind="AttributeNotExistException")  # fmt: skip
+            raise SiddhiBindError(
+                f"table '{table}' has no attribute '{e.value}'", e.span, hint=hint, kind="AttributeNotExistException"
+            )
         out.append(at)
     if not out:
         raise SiddhiBindError(f"@{a.name} names no attribute", a.span, kind="SiddhiAppValidationException")
@@ -228,7 +247,9 @@ def _function(d: tree.FunctionDefinition, symbols: Symbols) -> None:
         raise SiddhiBindError(f"function '{d.id}' is defined twice", d.span, kind="DuplicateDefinitionException")
     if d.language.lower() not in SCRIPTS:
         raise SiddhiBindError(
-            f"unknown script language '{d.language}'", d.span, hint=did_you_mean(d.language, SCRIPTS) or "Known: javascript, r.",
+            f"unknown script language '{d.language}'",
+            d.span,
+            hint=did_you_mean(d.language, SCRIPTS) or "Known: javascript, r.",
             kind="ExtensionNotFoundException",
-        )  # fmt: skip
+        )
     symbols.functions[d.id] = FunctionDef(d.id, d.language, d.returns, d.body)

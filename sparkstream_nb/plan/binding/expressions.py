@@ -115,9 +115,10 @@ def _comparison(e: tree.Comparison, scope: Scope) -> Expr:
             raise SiddhiBindError(f"cannot compare {left.type} with {right.type}", e.span, hint=hint)
     elif not both_numbers:
         raise SiddhiBindError(
-            f"'{e.op}' compares numbers only, found {left.type} and {right.type}", e.span,
+            f"'{e.op}' compares numbers only, found {left.type} and {right.type}",
+            e.span,
             hint="Texts can be compared with str:strcmp(a, b)." if left.type is right.type is Type.STRING else None,
-        )  # fmt: skip
+        )
     return Compare(Type.BOOL, e.op, left, right, span=e.span)
 
 
@@ -134,9 +135,10 @@ def _in(e: tree.In, scope: Scope) -> Expr:
         raise SiddhiBindError(what, e.span)
     if not scope.tables:
         raise SiddhiBindError(
-            "a table cannot be looked up in a pattern's filter", e.span,
+            "a table cannot be looked up in a pattern's filter",
+            e.span,
             hint="Look it up in a query before the pattern, and let the pattern read that query's output.",
-        )  # fmt: skip
+        )
     condition = bind_condition(e.operand, scope.with_table(e.table, table.source.schema), "'in'")
     return InTable(Type.BOOL, condition, e.table, span=e.span)
 
@@ -153,8 +155,11 @@ def _call(e: tree.FunctionCall, scope: Scope) -> Expr:
         return Call(result, key, args, span=e.span)
     if key in AGGREGATORS:
         if not scope.aggregators:
-            raise SiddhiBindError(f"aggregator '{key}' cannot stand in {scope.place}", e.span,
-                                  hint="Aggregate in the select, and filter on it with having.")  # fmt: skip
+            raise SiddhiBindError(
+                f"aggregator '{key}' cannot stand in {scope.place}",
+                e.span,
+                hint="Aggregate in the select, and filter on it with having.",
+            )
         args = bind_arguments(e, scope)
         result = resolve(AGGREGATORS[key], args, e.span, "aggregator")
         assert result is not None

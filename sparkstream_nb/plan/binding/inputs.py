@@ -1,4 +1,7 @@
-"""What a query reads: one source with its handlers, or a join (Siddhi's `SingleInputStreamParser`, `JoinInputStreamParser`)."""
+"""What a query reads: one source with its handlers, or a join.
+
+Rules of Siddhi's `SingleInputStreamParser` and `JoinInputStreamParser`.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,10 @@ def bind_stream(stream: tree.StandardStream, place: Place, reader: Reader = "que
     source = place.symbols.source(stream.source, place.partition, stream.source.span)
     if source.kind in ("table", "aggregation"):
         raise SiddhiBindError(
-            f"'{source.id}' is a {source.kind}: it does not send events", stream.source.span,
+            f"'{source.id}' is a {source.kind}: it does not send events",
+            stream.source.span,
             hint="Join a stream with it, or ask it by an on-demand query.",
-        )  # fmt: skip
+        )
     scope = Scope(
         place.symbols, (Entry(0, str(stream.source), source.schema, what=source.kind),), "a filter", bare="first"
     )
@@ -68,9 +72,10 @@ def bind_handlers(
             case tree.Window():
                 if source.kind == "window":
                     raise SiddhiBindError(
-                        f"'{source.id}' is a window already, it cannot have another one", h.span,
+                        f"'{source.id}' is a window already, it cannot have another one",
+                        h.span,
                         hint="Read it without a window.",
-                    )  # fmt: skip
+                    )
                 if windowed:
                     raise SiddhiBindError("a stream can have one window only", h.span)
                 if reader == "pattern":
@@ -105,9 +110,10 @@ def bind_stream_function(h: tree.StreamFunction, scope: Scope, schema: Schema) -
     for a in appends:
         if schema.find(a.name) is not None:
             raise SiddhiBindError(
-                f"'{key}' appends an attribute '{a.name}' that the stream has already", h.span,
+                f"'{key}' appends an attribute '{a.name}' that the stream has already",
+                h.span,
                 hint="Rename the stream's own in a query before.",
-            )  # fmt: skip
+            )
     return FunctionStep(key, args, appends, span=h.span)
 
 
@@ -140,18 +146,21 @@ def bind_join(join: tree.JoinStream, place: Place) -> tuple[JoinInput, tuple[Ent
     static = [s.kind in ("table", "aggregation") for s in sources]
     if all(static):
         raise SiddhiBindError(
-            f"both '{left.id}' and '{right.id}' are static: nothing would trigger the join", join.left.source.span.to(
-                join.right.source.span
-            ), hint="One side of a join must be a stream or a named window.",
-        )  # fmt: skip
+            f"both '{left.id}' and '{right.id}' are static: nothing would trigger the join",
+            join.left.source.span.to(join.right.source.span),
+            hint="One side of a join must be a stream or a named window.",
+        )
     sides = []
     entries = []
     for slot, (side, source) in enumerate(((join.left, left), (join.right, right))):
         name = side.alias or str(side.source)
         entry = Entry(slot, name, source.schema, what=source.kind)
         if static[slot] and side.handlers:
-            raise SiddhiBindError(f"a {source.kind} in a join takes no handlers", side.handlers[0].span,
-                                  hint="Put the condition after 'on'.")  # fmt: skip
+            raise SiddhiBindError(
+                f"a {source.kind} in a join takes no handlers",
+                side.handlers[0].span,
+                hint="Put the condition after 'on'.",
+            )
         scope = Scope(
             place.symbols, (Entry(slot, str(side.source), source.schema, what=source.kind),), "a filter", bare="first"
         )
@@ -171,8 +180,11 @@ def _triggers(join: tree.JoinStream, static: list[bool]) -> tuple[bool, bool]:
     right = not static[1] and side != "left"
     if not left and not right:
         which = join.left if side == "left" else join.right
-        raise SiddhiBindError(f"'{which.source}' cannot trigger a join", which.span,
-                              hint="Put 'unidirectional' on the side of the stream.")  # fmt: skip
+        raise SiddhiBindError(
+            f"'{which.source}' cannot trigger a join",
+            which.span,
+            hint="Put 'unidirectional' on the side of the stream.",
+        )
     return left, right
 
 
@@ -187,9 +199,10 @@ def _granularity(
         return (), None
     if join.per is None or not join.within:
         raise SiddhiBindError(
-            f"a join with aggregation '{aggregation.id}' needs 'within ... per ...'", join.span,
+            f"a join with aggregation '{aggregation.id}' needs 'within ... per ...'",
+            join.span,
             hint="Write within '2024-**-** **:**:**' per 'days'.",
-        )  # fmt: skip
+        )
     return bind_range(join.within, join.per, aggregation, scope)
 
 
@@ -212,8 +225,11 @@ def bind_range(
     bounds = tuple(bind_expression(w, scope) for w in within)
     for b in bounds:
         if b.type not in (Type.STRING, Type.LONG) or (len(bounds) == 1 and b.type is not Type.STRING):
-            raise SiddhiBindError(f"a bound of 'within' is a text or a long, found {b.type}", b.span,
-                                  hint="One bound alone is a text such as '2024-**-** **:**:**'.")  # fmt: skip
+            raise SiddhiBindError(
+                f"a bound of 'within' is a text or a long, found {b.type}",
+                b.span,
+                hint="One bound alone is a text such as '2024-**-** **:**:**'.",
+            )
     bound = bind_expression(per, scope)
     if bound.type is not Type.STRING:
         raise SiddhiBindError(f"'per' needs a text such as 'days', found {bound.type}", bound.span)
@@ -221,14 +237,19 @@ def bind_range(
         duration = _PER.get(str(bound.value).strip().lower())
         names = "'seconds', 'minutes', 'hours', 'days', 'months' or 'years'"
         if duration is None:
-            raise SiddhiBindError(f"'{bound.value}' is no duration", bound.span, hint=f"Expected {names}.",
-                                  kind="SiddhiAppValidationException")  # fmt: skip
+            raise SiddhiBindError(
+                f"'{bound.value}' is no duration",
+                bound.span,
+                hint=f"Expected {names}.",
+                kind="SiddhiAppValidationException",
+            )
         held = scope.symbols.aggregations[aggregation.id].durations
         if duration not in held:
             raise SiddhiBindError(
-                f"aggregation '{aggregation.id}' is not kept per {duration}", bound.span,
+                f"aggregation '{aggregation.id}' is not kept per {duration}",
+                bound.span,
                 hint=f"It is kept per {', '.join(held)}.",
-            )  # fmt: skip
+            )
     return bounds, bound
 
 

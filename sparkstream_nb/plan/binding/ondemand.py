@@ -73,9 +73,10 @@ def _read(
     if source.kind == "aggregation":
         if not input_.within or input_.per is None:
             raise SiddhiBindError(
-                f"reading aggregation '{source.id}' needs 'within ... per ...'", input_.span,
+                f"reading aggregation '{source.id}' needs 'within ... per ...'",
+                input_.span,
                 hint="Write within '2024-**-** **:**:**' per 'days'.",
-            )  # fmt: skip
+            )
         within, per = bind_range(input_.within, input_.per, source, scope)
     elif input_.within or input_.per is not None:
         raise SiddhiBindError("'within ... per' belongs to aggregations", input_.span)
@@ -88,6 +89,7 @@ def _changed_table(output: tree.QueryOutput, symbols: Symbols) -> Source:
     assert not isinstance(output, tree.Return)
     table = symbols.tables.get(str(output.target))
     if table is None:
-        raise SiddhiBindError(f"'{output.target}' is no table", output.target.span,
-                              hint=did_you_mean(str(output.target), symbols.tables))  # fmt: skip
+        raise SiddhiBindError(
+            f"'{output.target}' is no table", output.target.span, hint=did_you_mean(str(output.target), symbols.tables)
+        )
     return table.source

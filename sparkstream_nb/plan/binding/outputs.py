@@ -107,8 +107,11 @@ def _insert_target(output: tree.InsertInto, id_: str, schema: Schema, place: Pla
         symbols.streams[id_] = StreamDef(source, "inferred")
         return source
     if found.kind == "aggregation":
-        raise SiddhiBindError(f"'{id_}' is an aggregation, events cannot be inserted into it", output.target.span,
-                              kind="DuplicateDefinitionException")  # fmt: skip
+        raise SiddhiBindError(
+            f"'{id_}' is an aggregation, events cannot be inserted into it",
+            output.target.span,
+            kind="DuplicateDefinitionException",
+        )
     _check_same(schema, found, output.target.span, "DuplicateDefinitionException")
     return found
 
@@ -135,6 +138,8 @@ def _check_same(row: Schema, target: Source, span: Span, kind: str) -> None:
         i = next(i for i, (a, b) in enumerate(zip(row, target.schema, strict=True)) if a != b)
         what = f"attribute {i + 1} is '{target.schema[i]}', the query gives '{row[i]}'"
     raise SiddhiBindError(
-        f"the query does not fit {target.kind} '{target.id}': {what}", span,
-        hint=f"{target.id} {target.schema}\nquery {row}", kind=kind,
-    )  # fmt: skip
+        f"the query does not fit {target.kind} '{target.id}': {what}",
+        span,
+        hint=f"{target.id} {target.schema}\nquery {row}",
+        kind=kind,
+    )

@@ -53,9 +53,11 @@ class Names:
                 continue
             if name in names.taken:
                 raise SiddhiBindError(
-                    f"two queries are called '{name}'", annotation.span, hint="Give each a name of its own.",
+                    f"two queries are called '{name}'",
+                    annotation.span,
+                    hint="Give each a name of its own.",
                     kind="SiddhiAppValidationException",
-                )  # fmt: skip
+                )
             names.taken[name] = element
         return names
 
@@ -87,9 +89,10 @@ def bind_query(q: tree.Query, place: Place, names: Names) -> Query:
     default: tree.EventType = "all" if rate is not None and rate.kind == "snapshot" else "current"
     if rate is not None and rate.kind == "snapshot" and (q.output.event_type or default) != "all":
         raise SiddhiBindError(
-            f"'output snapshot' sends all events, '{q.output.event_type} events' cannot be chosen", q.output.span,
+            f"'output snapshot' sends all events, '{q.output.event_type} events' cannot be chosen",
+            q.output.span,
             hint="Write 'insert into' or 'insert all events into'.",
-        )  # fmt: skip
+        )
     input_, entries = _input(q.input, place)
     several = not isinstance(input_, StreamInput)
     scope = Scope(place.symbols, entries, "a query", bare="all" if several else "first")

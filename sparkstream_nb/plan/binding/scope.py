@@ -88,9 +88,11 @@ class Scope:
             for i, a in enumerate(entry.schema):
                 if a.name in seen:
                     raise SiddhiBindError(
-                        f"'*' would give two attributes '{a.name}', of '{seen[a.name].name}' and '{entry.name}'", span,
-                        hint="Name the attributes, each with 'as'.", kind="DuplicateAttributeException",
-                    )  # fmt: skip
+                        f"'*' would give two attributes '{a.name}', of '{seen[a.name].name}' and '{entry.name}'",
+                        span,
+                        hint="Name the attributes, each with 'as'.",
+                        kind="DuplicateAttributeException",
+                    )
                 seen[a.name] = entry
                 ref = self._ref(entry, i, None, span, qualified=False)
                 assert isinstance(ref, Ref)
@@ -124,9 +126,11 @@ class Scope:
         if len(hits) > 1:
             (one, _), (two, _) = hits[:2]
             raise SiddhiBindError(
-                f"attribute '{v.name}' is in both '{one.name}' and '{two.name}'", v.span,
-                hint=f"Write '{one.name}.{v.name}' or '{two.name}.{v.name}'.", kind="SiddhiAppValidationException",
-            )  # fmt: skip
+                f"attribute '{v.name}' is in both '{one.name}' and '{two.name}'",
+                v.span,
+                hint=f"Write '{one.name}.{v.name}' or '{two.name}.{v.name}'.",
+                kind="SiddhiAppValidationException",
+            )
         if hits:
             entry, at = hits[0]
             return self._ref(entry, at, v.index, v.span, qualified=False)
@@ -138,9 +142,11 @@ class Scope:
             raise self._missing(v.name, visible[0], v.span)
         names = [a.name for e in visible for a in e.schema]
         raise SiddhiBindError(
-            f"no input of the query has an attribute '{v.name}'", v.span, hint=did_you_mean(v.name, names) or _known(names),
+            f"no input of the query has an attribute '{v.name}'",
+            v.span,
+            hint=did_you_mean(v.name, names) or _known(names),
             kind="SiddhiAppValidationException",
-        )  # fmt: skip
+        )
 
     def _named(self, source: tree.SourceName, span: Span, what_for: str) -> Entry:
         entry = self._find(str(source))
@@ -149,15 +155,17 @@ class Scope:
         names = [e.name for e in self.entries if e.name]
         if source.id in self.later:
             raise SiddhiBindError(
-                f"'{source}' comes later in the pattern, so its event is not known here", span,
+                f"'{source}' comes later in the pattern, so its event is not known here",
+                span,
                 hint=f"Compare them in the filter of '{source}'.",
-            )  # fmt: skip
+            )
         several = len(self.entries) > 1
         raise SiddhiBindError(
-            f"'{source}' is not an input of this query{what_for}", span,
+            f"'{source}' is not an input of this query{what_for}",
+            span,
             hint=did_you_mean(str(source), names) or (f"Known here: {', '.join(names)}." if names else None),
             kind="SiddhiAppValidationException" if several else "SiddhiAppCreationException",
-        )  # fmt: skip
+        )
 
     def _missing(self, name: str, entry: Entry, span: Span) -> SiddhiBindError:
         where = "the query's output" if entry.slot == OUTPUT else f"{entry.what} '{entry.name}'"

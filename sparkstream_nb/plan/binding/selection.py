@@ -53,9 +53,11 @@ def _items(selection: tree.Selection, scope: Scope, span: Span) -> tuple[OutputI
             raise SiddhiBindError("an expression in a select needs a name", a.span, hint="Add 'as name'.")
         if any(i.name == name for i in items):
             raise SiddhiBindError(
-                f"the select has two attributes '{name}'", a.span, hint="Name one of them otherwise with 'as'.",
+                f"the select has two attributes '{name}'",
+                a.span,
+                hint="Name one of them otherwise with 'as'.",
                 kind="DuplicateAttributeException",
-            )  # fmt: skip
+            )
         expr = bind_expression(a.expression, seeing)
         _no_nested_aggregates(expr)
         items.append(OutputItem(name, expr))
@@ -100,9 +102,11 @@ def _order(o: tree.OrderBy, items: tuple[OutputItem, ...], schema: Schema, selec
     if at is None:
         hint = did_you_mean(v.name, schema.names) or f"Selected here: {', '.join(schema.names)}."
         raise SiddhiBindError(
-            f"the query's output has no attribute '{v.name}'", v.span, hint=f"Order by sees what was selected. {hint}",
+            f"the query's output has no attribute '{v.name}'",
+            v.span,
+            hint=f"Order by sees what was selected. {hint}",
             kind="AttributeNotExistException",
-        )  # fmt: skip
+        )
     return OrderItem(at, o.descending)
 
 

@@ -23,6 +23,7 @@ def parse_time(text: str, span: Span, what: str) -> int:
     """Milliseconds of a time written as in a query, `1 min 5 sec`. Raises SiddhiBindError where it is none."""
     match = _TIME.fullmatch(text)
     if match is None or not any(match.groups()):
-        raise SiddhiBindError(f"'{text}' is no time for '{what}'", span, hint="Write it as '1 min 30 sec'.",
-                              kind="SiddhiParserException")  # fmt: skip
+        raise SiddhiBindError(
+            f"'{text}' is no time for '{what}'", span, hint="Write it as '1 min 30 sec'.", kind="SiddhiParserException"
+        )
     return sum(int(n) * ms for n, (_, ms) in zip(match.groups(), _UNITS, strict=True) if n)

@@ -4,11 +4,11 @@ A signature is a row of a text table in `plan/signatures/` and reads like a decl
 
     str:substr(input.string string, begin.index int, length int) -> string
 
-Several rows of one name are overloads, tried in order. After a type, `!` means that only a constant will do; `...` at
-the end repeats the last parameter any number of times, none included (Siddhi's `InputParameterValidator`). Types may be
-joined by `|`; `num` is int|long|float|double, `prim` everything but object, `any` every type, `dur` int|long. The result
-is a type, `$1` for the type of the first argument, or `?` where a small function in `signatures/rules.py` decides.
-"""
+Several rows of one name are overloads, tried in order. After a type, `!` means that only a constant will do;
+`...` at the end repeats the last parameter any number of times, none included (Siddhi's
+`InputParameterValidator`). Types may be joined by `|`; `num` is int|long|float|double, `prim` everything but
+object, `any` every type, `dur` int|long. The result is a type, `$1` for the type of the first argument, or `?`
+where a small function in `signatures/rules.py` decides."""
 
 from __future__ import annotations
 
@@ -182,8 +182,9 @@ def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str 
 
 # Namespaces of extensions that WSO2 ships and this build does not.
 ELSEWHERE = frozenset(
-    {"approximate", "extrema", "geo", "graph", "kf", "ml", "nlp", "pmml", "priority", "rdbms", "sentiment", "streamingml",
-     "tensorflow", "timeseries", "unique", "unitconversion", "env", "cache", "store", "script", "grpc"}
+    {"approximate", "extrema", "geo", "graph", "kf", "ml", "nlp", "pmml", "priority", "rdbms", "sentiment",
+     "streamingml", "tensorflow", "timeseries", "unique", "unitconversion", "env", "cache", "store", "script",
+     "grpc"}
 )  # fmt: skip
 
 

@@ -19,9 +19,10 @@ def _same(name: str) -> Rule:
         for i, a in enumerate(args):
             if a.type is not args[0].type:
                 raise RuleError(
-                    f"'{name}' needs arguments of one type, found {args[0].type} and {a.type}", i,
+                    f"'{name}' needs arguments of one type, found {args[0].type} and {a.type}",
+                    i,
                     f"Write convert(..., '{args[0].type}').",
-                )  # fmt: skip
+                )
         return args[0].type
 
     return rule
@@ -31,9 +32,10 @@ def _if_then_else(args: Sequence[Expr]) -> Type:
     """`IfThenElseFunctionExecutor`: both branches of one type."""
     if args[1].type is not args[2].type:
         raise RuleError(
-            f"the branches of 'ifThenElse' must have one type, found {args[1].type} and {args[2].type}", 2,
+            f"the branches of 'ifThenElse' must have one type, found {args[1].type} and {args[2].type}",
+            2,
             f"Write convert(..., '{args[1].type}')." if args[1].type in _CONVERTIBLE.values() else None,
-        )  # fmt: skip
+        )
     return args[1].type
 
 

@@ -1,0 +1,74 @@
+"""Questions about the parts of a query that several looks at a plan ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import nodes as n
+
+
+def inputs(i: n.Input) -> tuple[n.StreamInput, ...]:
+    """The stream inputs of `i`, by slot."""
+    match i:
+        case n.StreamInput():
+            return (i,)
+        case n.JoinInput():
+            return (i.left, i.right)
+        case n.StateInput():
+            found = {s.slot: s.input for s in stream_states(i.state)}
+            return tuple(found[k] for k in sorted(found))
+    raise TypeError(type(i))
+
+
+def sources(q: n.Query) -> tuple[n.Source, ...]:
+    """What the query reads, by slot."""
+    return tuple(i.source for i in inputs(q.input))
+
+
+def stream_states(s: n.State) -> Iterator[n.StreamState]:
+    """The stream states below `s`, in the order of the text."""
+    match s:
+        case n.StreamState():
+            yield s
+        case n.CountState() | n.AbsentState():
+            yield s.state
+        case n.LogicalState():
+            yield from stream_states(s.left)
+            yield from stream_states(s.right)
+        case n.NextState():
+            yield from stream_states(s.first)
+            yield from stream_states(s.then)
+        case n.EveryState():
+            yield from stream_states(s.state)
+
+
+def conjuncts(e: n.Expr | None) -> Iterator[n.Expr]:
+    """The conditions that `and` joins in `e`."""
+    if isinstance(e, n.Logic) and e.op == "and":
+        yield from conjuncts(e.left)
+        yield from conjuncts(e.right)
+    elif e is not None:
+        yield e
+
+
+def expressions(q: n.Query) -> Iterator[n.Expr]:
+    """Every expression of the query, at its top."""
+    for i in inputs(q.input):
+        for step in i.steps:
+            match step:
+                case n.FilterStep():
+                    yield step.condition
+                case n.FunctionStep() | n.WindowStep():
+                    yield from step.args
+    if isinstance(q.input, n.JoinInput):
+        yield from (e for e in (q.input.on, *q.input.within, q.input.per) if e is not None)
+    yield from (i.expr for i in q.select.items)
+    yield from q.select.group_by
+    if q.select.having is not None:
+        yield q.select.having
+    match q.output:
+        case n.Delete() if q.output.on is not None:
+            yield q.output.on
+        case n.Update() | n.Upsert():
+            yield q.output.on
+            yield from (s.value for s in q.output.set or ())
