@@ -30,7 +30,7 @@ partition                         partitions and inner streams
 pattern:absent                    not A for t, not A and B
 pattern:count                     A<2:5> in a pattern
 pattern:logical                   A and B, A or B in a pattern
-pattern:stream-function           a stream function in a pattern's state
+pattern:stream- function           a stream function in a pattern's state
 playback-idle                     @app:playback(idle.time, increment)
 rate:all                          output all every ...
 rate:first                        output first every ...
@@ -75,7 +75,7 @@ stream-function:log               stream function log
 stream-function:pol2Cart          stream function pol2Cart
 stream-function:str:tokenize      stream function str:tokenize
 stream-function:json:tokenize     stream function json:tokenize
-stream-function:json:tokenizeAsObjectstream function json:tokenizeAsObject
+stream-function:json:tokenizeAsObject stream function json:tokenizeAsObject
 stream-function:map:tokenize      stream function map:tokenize
 stream-function:list:tokenize     stream function list:tokenize
 stream-function:reorder:kslack    stream function reorder:kslack
@@ -90,7 +90,7 @@ function:time:dateFormat          function time:dateFormat
 function:time:dateSub             function time:dateSub
 function:time:dayOfWeek           function time:dayOfWeek
 function:time:extract             function time:extract
-function:time:timestampInMillisecondsfunction time:timestampInMilliseconds
+function:time:timestampInMilliseconds function time:timestampInMilliseconds
 function:time:utcTimestamp        function time:utcTimestamp
 function:map:clear                function map:clear
 function:map:clone                function map:clone

@@ -124,12 +124,12 @@ class _Propagation:
         for writer in self._writers(q):
             s = found[writer.name]
             if s.level == "node-dependent":
-                return n.Safety("node-dependent", f"it reads what query '{writer.name}' sends: {s.reason}")
+                return n.Safety("node-dependent", _inherited(writer, s))
             if s.level == "keyed":
                 merged = _merge(inherited, dict(s.keys))
                 if merged is None:
                     return n.Safety("node-dependent", "its inputs need routing by different attributes")
-                inherited, reason = merged, f"it reads what query '{writer.name}' sends: {s.reason}"
+                inherited, reason = merged, _inherited(writer, s)
         if own.level == "node-dependent":
             return n.Safety("node-dependent", own.reason)
         if own.level == "stateless":
@@ -190,6 +190,14 @@ class _Propagation:
                 return None
             out |= further
         return out
+
+
+_READS = "it reads what query "
+
+
+def _inherited(writer: n.Query, s: n.Safety) -> str:
+    """Why a reader of `writer` is what it is: the reason of the first query on the way."""
+    return s.reason if s.reason.startswith(_READS) else f"{_READS}'{writer.name}' sends: {s.reason}"
 
 
 def _merge(one: Mapping[str, str], two: Mapping[str, str]) -> dict[str, str] | None:

@@ -1,0 +1,65 @@
+"""What a person is shown: the place of the real culprit, the cause, and a way out."""
+
+# ruff: noqa: E501  (an app reads best on one line)
+
+from __future__ import annotations
+
+import pytest
+
+from sparkstream_nb.errors import SiddhiBindError
+from sparkstream_nb.plan import compile_app, compile_retrieval
+
+S = "define stream S (symbol string, price double, volume int);\n"
+T = "define table T (symbol string, volume int);\n"
+R = "define stream R (symbol string, rate float);\n"
+
+
+@pytest.mark.parametrize(
+    ("app", "culprit", "message", "hint"),
+    [
+        (S + "from S[prise > 5] select symbol insert into O;", "prise", "no attribute 'prise'", "Did you mean 'price'?"),
+        (S + "from T1 select a insert into O;", "T1", "is defined", None),
+        (S + "from S select price as p having volume > 3 insert into O;", "volume", "output has no attribute", "sees what was"),
+        (S + R + "from S#window.time(1 sec) join R#window.time(1 sec) select symbol insert into O;", "symbol", "in both", "S.symbol"),
+        (S + "from every a=S[price > b.price] -> b=S select a.symbol insert into O;", "b.price", "comes later", "filter of 'b'"),
+        (S + "from every a=S -> b=S select c.symbol as s insert into O;", "c.symbol", "not an input", "Known here: a, b"),
+        (S + "from S select sume(price) as s insert into O;", "sume(price)", "unknown function", "Did you mean 'sum'?"),
+        (S + "from S select toLower(symbol) as s insert into O;", "toLower(symbol)", "unknown function", None),
+        (S + "from S select lower(symbol) as s insert into O;", "lower(symbol)", "unknown function", "str:lower"),
+        (S + "from S#window.unique:length(symbol, 3) select symbol insert into O;", None, "unknown window", "'length'"),
+        (S + "from S select geo:distance(price, price, price, price) as s insert into O;", None, "unknown", "not in this build"),
+        (S + "from S[symbol == 5] select symbol insert into O;", "symbol == 5", "cannot compare string with int", "quotes"),
+        (S + "from S select symbol + 'x' as s insert into O;", "symbol + 'x'", "needs numbers", "str:concat"),
+        (S + T + "from S select symbol, price insert into T;", "T", "does not fit table 'T'", "query ("),
+        (S + T + "from S update T set T.volume = price on T.symbol == symbol;", "price", "is int, the value is double", "convert"),
+        (S + "from S select str:upper(volume) as s insert into O;", "volume", "does not take (int)", "input.string string"),
+        (S + "@info(name='q') from S select symbol insert into O; @info(name='q') from S select symbol insert into O;",
+         None, "two queries are called 'q'", "name of its own"),
+    ],
+)  # fmt: skip
+def test_error_shows_culprit_and_way_out(app: str, culprit: str | None, message: str, hint: str | None) -> None:
+    with pytest.raises(SiddhiBindError) as caught:
+        compile_app(app)
+    error = caught.value
+    assert message in error.message
+    if culprit is not None:
+        assert app[error.span.start : error.span.end] == culprit
+    if hint is not None:
+        assert hint in (error.hint or "")
+    assert "^" in str(error)
+
+
+def test_retrieval_errors_name_their_kind() -> None:
+    plan = compile_app(T + S + "from S select symbol, volume insert into T;")
+    with pytest.raises(SiddhiBindError, match="no attribute 'volum'") as caught:
+        compile_retrieval("from T select volum", plan)
+    assert caught.value.kind == "OnDemandQueryCreationException"
+    assert caught.value.hint == "Did you mean 'volume'?"
+
+
+def test_partition_by_id_follows_the_manual() -> None:
+    """`enable='false'` overrides the node's property, which Siddhi 5.1.33 does not do."""
+    text = S + "@PartitionById(enable='false') define aggregation A from S select sum(volume) as v aggregate every sec;"
+    properties = {"partitionById": "true", "shardId": "n1"}
+    assert not compile_app(text, properties).aggregations["A"].partitioned
+    assert compile_app(text.replace("(enable='false')", ""), properties).aggregations["A"].partitioned

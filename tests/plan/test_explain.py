@@ -1,0 +1,35 @@
+"""`explain` as text: `explain/NAME.siddhi` is the app, `explain/NAME.txt` what is said about it.
+
+Regenerate with `python -m tests.plan.test_explain`, and read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparkstream_nb.plan import compile_app, explain
+
+FOLDER = Path(__file__).parent / "explain"
+APPS = sorted(FOLDER.glob("*.siddhi"))
+
+
+def _explained(app: Path) -> str:
+    """Without the lines about gaps, which come and go with the build."""
+    text = explain(compile_app(app.read_text("utf-8")))
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("  gap "))
+
+
+@pytest.mark.parametrize("app", APPS, ids=lambda p: p.stem)
+def test_explain(app: Path) -> None:
+    assert _explained(app) == app.with_suffix(".txt").read_text("utf-8")
+
+
+def test_there_are_apps() -> None:
+    assert APPS
+
+
+if __name__ == "__main__":
+    for each in APPS:
+        each.with_suffix(".txt").write_text(_explained(each), "utf-8")
