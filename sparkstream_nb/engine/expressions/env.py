@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,7 +68,8 @@ Evaluator = Callable[[Env], Column]
 
 @dataclass(frozen=True)
 class Context:
-    """What compiling needs: the app's own functions by name, and where random numbers come from."""
+    """What compiling needs: the app's own functions by name, a source of random numbers, the wall clock (ms)."""
 
     scripts: Mapping[str, Script] = field(default_factory=dict)
     random: np.random.Generator = field(default_factory=np.random.default_rng)
+    wall: Callable[[], int] = lambda: time.time_ns() // 1_000_000

@@ -5,6 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..rowwise import Builder
-from . import core, maths, regexes, strings
+from . import core, maths, regexes, strings, times
 
-FUNCTIONS: Mapping[str, Builder] = {**core.TABLE, **strings.TABLE, **maths.TABLE, **regexes.TABLE}
+FUNCTIONS: Mapping[str, Builder] = {**core.TABLE, **strings.TABLE, **maths.TABLE, **regexes.TABLE, **times.TABLE}

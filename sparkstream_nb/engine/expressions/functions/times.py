@@ -1,0 +1,152 @@
+"""`time:*` (siddhi-execution-time). Dates without a zone are UTC; "now" is the wall clock, in playback too."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....errors import SiddhiBindError
+from ....plan.nodes import Call, Const
+from ....types import Type
+from ...columns import Column
+from ..calendar import DAY, add, field, instant_at, weeks_of, zone
+from ..dateformat import DEFAULT, format_instant, parse_instant, parse_local
+from ..env import Context, Env, Evaluator
+from ..rowwise import Builder, Plain, apply, rowwise, typed
+from ..values import Failure, wrap_int
+from .regexes import required
+
+DATE, TIME, TIMESTAMP = "yyyy-MM-dd", "HH:mm:ss", "yyyy-MM-dd HH:mm:ss"
+
+
+def _strict(key: str, function: Callable[..., Any]) -> Builder:
+    def checked(*args: Any) -> Any:
+        required(key, *args)
+        return function(*args)
+
+    return rowwise(checked)
+
+
+def _by_first(key: str, texts: Callable[..., Any], instants: Callable[..., Any]) -> Builder:
+    """One function for a date as text and one for milliseconds, by the type of the first argument."""
+
+    def make(call: Call) -> Plain:
+        function = instants if call.args[0].type is Type.LONG else texts
+
+        def checked(*args: Any) -> Any:
+            required(key, *args)
+            return function(*args)
+
+        return checked
+
+    return typed(make)
+
+
+def _now(pattern: str) -> Builder:
+    def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+        def run(env: Env) -> Column:
+            instant = context.wall()
+            if args:
+                return apply(
+                    lambda name: format_instant(instant, pattern, zone(name)), [args[0](env)], Type.STRING, env
+                )
+            code = env.strings.code(format_instant(instant, pattern))
+            return Column(Type.STRING, np.broadcast_to(np.int32(code), env.n))
+
+        return run
+
+    return build
+
+
+def _in_millis(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+    """Without a date, or with a single null one, the wall clock (`TimestampInMillisecondsFunctionExtension`)."""
+    if not args:
+        return lambda env: Column(Type.LONG, np.full(env.n, context.wall(), np.int64))
+
+    def parse(text: str | None, *pattern: str | None) -> int:
+        if pattern:
+            required("time:timestampInMilliseconds", text, *pattern)
+        elif text is None:
+            return context.wall()
+        assert text is not None
+        return parse_instant(text, (pattern[0] if pattern else None) or DEFAULT)
+
+    return lambda env: apply(parse, [a(env) for a in args], Type.LONG, env)
+
+
+def _shift(sign: int) -> Builder:
+    """`dateAdd`, `dateSub`. Over milliseconds they give a text, and `dateAdd` knows units in capitals only."""
+
+    def shift_text(date: str, amount: int, unit: str, pattern: str = DEFAULT) -> str:
+        moved = add(parse_instant(date, pattern), unit.upper(), wrap_int(sign * amount))
+        return format_instant(moved, pattern)
+
+    def shift_instant(instant: int, amount: int, unit: str) -> str:
+        return str(add(instant, unit if sign > 0 else unit.upper(), wrap_int(sign * amount)))
+
+    return _by_first("time:dateAdd" if sign > 0 else "time:dateSub", shift_text, shift_instant)
+
+
+def _whole_days(a: int, b: int) -> int:
+    distance = a - b
+    return distance // DAY if distance >= 0 else -(-distance // DAY)
+
+
+def _diff_text(a: str, b: str, format_a: str = DEFAULT, format_b: str = DEFAULT) -> int:
+    return _whole_days(parse_instant(a, format_a), parse_instant(b, format_b))
+
+
+def _format_text(date: str, target: str, source: str = DEFAULT) -> str:
+    return format_instant(parse_instant(date, source), target)
+
+
+def _day_of_week(date: str, *pattern: str) -> str:
+    """Without a format only the part before the first blank counts, as `yyyy-MM-dd`."""
+    instant = parse_instant(date, pattern[0]) if pattern else parse_instant(date.split(" ")[0], DATE)
+    return format_instant(instant, "EEEE")
+
+
+def _extract(call: Call) -> Plain:
+    """`extract(unit, date[, format[, locale]])` or `extract(ms, unit[, locale])`; by the locale's weeks."""
+    of_instant = call.args[0].type is Type.LONG
+    place = call.args[2 if of_instant else 3] if len(call.args) > (2 if of_instant else 3) else None
+    try:
+        weeks = weeks_of(str(place.value) if isinstance(place, Const) else None)
+    except Failure as e:
+        assert place is not None
+        raise SiddhiBindError(str(e), place.span) from None
+
+    def extract(*args: Any) -> int:
+        required("time:extract", *args)
+        if of_instant:
+            return field(args[0], args[1].upper(), weeks)
+        return field(parse_instant(args[1], args[2] if len(args) > 2 else DEFAULT), args[0].upper(), weeks)
+
+    return extract
+
+
+def _convert_zone(date: str | None, pattern: str | None, target: str | None, *source: str | None) -> str | None:
+    if date is None or pattern is None or target is None or (source and source[0] is None):
+        return None
+    here: datetime.tzinfo = zone(source[0]) if source and source[0] is not None else datetime.UTC
+    return format_instant(instant_at(parse_local(date, pattern), here), pattern, zone(target))
+
+
+TABLE: Mapping[str, Builder] = {
+    "time:currentDate": _now(DATE),
+    "time:currentTime": _now(TIME),
+    "time:currentTimestamp": _now(TIMESTAMP),
+    "time:date": _strict("time:date", lambda d, f=DEFAULT: format_instant(parse_instant(d, f), DATE)),
+    "time:dateAdd": _shift(1),
+    "time:dateDiff": _by_first("time:dateDiff", _diff_text, _whole_days),
+    "time:dateFormat": _by_first("time:dateFormat", _format_text, format_instant),
+    "time:dateSub": _shift(-1),
+    "time:dayOfWeek": _strict("time:dayOfWeek", _day_of_week),
+    "time:extract": typed(_extract),
+    "time:timestampInMilliseconds": _in_millis,
+    "time:timezoneConvert": rowwise(_convert_zone),
+    "time:utcTimestamp": _now(TIMESTAMP),
+}
