@@ -450,8 +450,9 @@ class QueryBuilder(Builder):
         if b is None:
             return None
         out = cast(Expression, self.build(sub(b, 0)))
-        if not isinstance(out, Constant | TimeConstant):
-            self.fail(sub(b, 0), f"'{clause}' takes a number, not an expression")
+        whole = isinstance(out, Constant) and out.type in (Type.INT, Type.LONG)
+        if not (whole or isinstance(out, TimeConstant)):
+            self.fail(sub(b, 0), f"'{clause}' takes a whole number, and nothing that is computed")
         return out
 
     def output_attribute(self, b: Branch) -> OutputAttribute:

@@ -93,9 +93,18 @@ def _doubled_comma(f: Failure) -> Advice | None:
 
 
 def _truncated_annotation(f: Failure) -> Advice | None:
-    if not f.inside_annotation() or (f.token() is not None and f.word() not in ("define", "from", "partition", ";")):
+    ends = {"define", "from", "partition", ";", ""}
+    before = f.token(-1)
+    swallowed = before is not None and before.type == "KWNAME" and f.word(-1) in ends
+    if not f.inside_annotation() or not (f.word() in ends or swallowed):
         return None
     return Advice("an annotation above is not closed", "Every '(' needs a ')': the text may have been cut off.")
+
+
+def _empty_annotation(f: Failure) -> Advice | None:
+    if f.word() != ")" or f.word(-1) != "(" or not f.inside_annotation():
+        return None
+    return Advice("an annotation with empty parentheses", "Leave them out, or put a value in quotes between them.", -1)
 
 
 def _comma_between_annotations(f: Failure) -> Advice | None:
@@ -118,9 +127,20 @@ def _semicolon_in_on_demand(f: Failure) -> Advice | None:
 
 
 def _slashes(f: Failure) -> Advice | None:
-    if f.word() == "/" and f.word(1) == "/":
-        return Advice("'//' begins no comment in SiddhiQL", "Write -- for the rest of a line, or /* ... */.")
+    if f.word() == "/" and "/" in (f.word(-1), f.word(1)):
+        offset = -1 if f.word(-1) == "/" else 0
+        return Advice("'//' begins no comment in SiddhiQL", "Write -- for the rest of a line, or /* ... */.", offset)
     return None
+
+
+def _time_without_space(f: Failure) -> Advice | None:
+    before, found = f.token(-1), f.token()
+    if before is None or found is None or before.end_pos != found.start_pos or before.type not in ("DOUBLE", "FLOAT"):
+        return None
+    unit = (before[-1] + found).lower()
+    if unit not in UNIT_SPELLINGS:
+        return None
+    return Advice(f"'{before}' is read as a number of its own here", f"Write '{before[:-1]} {unit}'.", -1)
 
 
 def _foreign_operator(f: Failure) -> Advice | None:
@@ -133,8 +153,10 @@ def _foreign_operator(f: Failure) -> Advice | None:
         return Advice(f"'{f.word()}' is not SiddhiQL", f"Write '{word}'.")
     if f.word() == "!" and "_NOT" in f.expected:
         return Advice("'!' does not negate", "Write 'not'.")
-    if f.word(-1) in ("!",) and "_NOT" in f.expected:
+    if f.word() == "(" and f.word(-1) == "!":
         return Advice("'!' does not negate", "Write 'not'.", -1)
+    if f.word() == "where":
+        return Advice("'where' is not SiddhiQL", "Write the condition in brackets, S[...], or 'on ...' for a table.")
     return None
 
 
@@ -159,6 +181,12 @@ def _unclosed_string(f: Failure) -> Advice | None:
     )
 
 
+def _open_body(f: Failure) -> Advice | None:
+    if f.word() != "{" or "SCRIPT" not in f.expected:
+        return None
+    return Advice("this body is not closed", "End it with '}', one for each '{'.")
+
+
 def _blank(f: Failure) -> Advice | None:
     found = f.token()
     if found is None or found.type != STRAY or found[0] not in "\u00a0\u2007\u202f\u200b\ufeff\f":
@@ -166,9 +194,13 @@ def _blank(f: Failure) -> Advice | None:
     return Advice(f"an invisible character (U+{ord(found[0]):04X}) stands here", "Type a plain space.")
 
 
-def _comma_before_clause(f: Failure) -> Advice | None:
+def _keyword_after_comma(f: Failure) -> Advice | None:
     before, comma = f.token(-1), f.token(-2)
-    if before is None or comma is None or before.type != "KWNAME" or comma.type != "COMMA":
+    if before is None or comma is None or before.type != "KWNAME":
+        return None
+    if comma.type == "_AS":
+        return Advice(f"'{before}' is read as the name after 'as'", "Put a name between the two.", -1)
+    if comma.type != "COMMA":
         return None
     return Advice(f"'{before}' is read as a name here, because of the ',' before it", "Leave the ',' out.", -2)
 
@@ -180,14 +212,17 @@ FIXITS: tuple[tuple[str, Callable[[Failure], Advice | None]], ...] = (
     ("semicolon in an on-demand query", _semicolon_in_on_demand),
     ("truncated annotation", _truncated_annotation),
     ("doubled comma", _doubled_comma),
+    ("empty annotation", _empty_annotation),
     ("comma between annotations", _comma_between_annotations),
     ("missing semicolon", _missing_semicolon),
     ("slashes", _slashes),
     ("foreign operator", _foreign_operator),
+    ("time without a space", _time_without_space),
     ("unary minus", _unary_minus),
     ("unclosed text", _unclosed_string),
+    ("open body", _open_body),
     ("invisible character", _blank),
-    ("comma before a clause", _comma_before_clause),
+    ("keyword after a comma", _keyword_after_comma),
 )
 """Name → what tells the mistake; the first that gives advice wins."""
 

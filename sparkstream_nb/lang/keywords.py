@@ -66,7 +66,6 @@ FOREIGN_WORDS: Final[dict[str, str]] = {
     "text": "string",
     "str": "string",
     "any": "object",
-    "where": "having",
     "ms": "milliseconds",
     "millis": "milliseconds",
 }

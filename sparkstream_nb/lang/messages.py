@@ -26,29 +26,29 @@ _JOINS = _kinds("_JOIN _LEFT _RIGHT _FULL _INNER _OUTER UNIDIRECTIONAL")
 _OUTPUTS = _kinds("_INSERT _UPDATE _DELETE _RETURN")
 
 # What to say for a set of terminals that fit together; the first entries are said first.
-_PHRASES: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
-    (_kinds("_DEFINE _FROM"), _kinds("_DEFINE _FROM _PARTITION AT"), "a definition or a query"),
-    (_kinds("_DEFINE"), _kinds("_DEFINE AT"), "a definition"),
-    (_kinds("_FROM _SELECT _DELETE"), _OUTPUTS | {"_FROM", "_SELECT"}, "'from', 'select', 'delete' or 'update'"),
-    (_kinds("_FROM AT"), _kinds("_FROM _PARTITION AT"), "a query"),
-    (_kinds("TYPE"), _kinds("TYPE"), f"a type ({', '.join(TYPES)})"),
-    (_kinds("INT DOUBLE ID"), _EXPRESSION | {"STAR"}, "an expression"),
-    (_kinds("_NOT _EVERY ID"), _EXPRESSION | {"_EVERY", "_FROM"}, "a stream, or a pattern"),
-    (_kinds("_NOT BANG ID"), _STREAM | {"_NOT"}, "a stream"),
-    (_kinds("BANG ID"), _STREAM, "a stream or table"),
-    (_kinds("INT DOUBLE"), _kinds("INT LONG FLOAT DOUBLE"), "a number"),
-    (_kinds("ID"), _kinds("ID KWNAME"), "a name"),
-    (_kinds("STRING"), _kinds("STRING"), "a text in quotes"),
-    (_kinds("SCRIPT"), _kinds("SCRIPT"), "a body in braces"),
-    (_kinds("INT"), _kinds("INT"), "a whole number"),
+_PHRASES: tuple[tuple[frozenset[str], frozenset[str], tuple[str, ...]], ...] = (
+    (_kinds("_DEFINE _FROM"), _kinds("_DEFINE _FROM _PARTITION AT"), ("a definition", "a query")),
+    (_kinds("_DEFINE"), _kinds("_DEFINE AT"), ("a definition",)),
+    (_kinds("_FROM _SELECT _DELETE"), _OUTPUTS | {"_FROM", "_SELECT"}, ("'from'", "'select'", "'delete'", "'update'")),
+    (_kinds("_FROM AT"), _kinds("_FROM _PARTITION AT"), ("a query",)),
+    (_kinds("TYPE"), _kinds("TYPE"), (f"a type ({', '.join(TYPES)})",)),
+    (_kinds("INT DOUBLE ID"), _EXPRESSION | {"STAR"}, ("an expression",)),
+    (_kinds("_NOT _EVERY ID"), _EXPRESSION | {"_EVERY", "_FROM"}, ("a stream", "a pattern")),
+    (_kinds("_NOT BANG ID"), _STREAM | {"_NOT"}, ("a stream",)),
+    (_kinds("BANG ID"), _STREAM, ("a stream or table",)),
+    (_kinds("INT DOUBLE"), _kinds("INT LONG FLOAT DOUBLE"), ("a number",)),
+    (_kinds("ID"), _kinds("ID KWNAME"), ("a name",)),
+    (_kinds("STRING"), _kinds("STRING"), ("a text in quotes",)),
+    (_kinds("SCRIPT"), _kinds("SCRIPT"), ("a body in braces",)),
+    (_kinds("INT"), _kinds("INT"), ("a whole number",)),
 )  # fmt: skip
-_SAID_LATE: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
-    (_kinds("PLUS SLASH"), _OPERATORS, "an operator"),
-    (_kinds("_INSERT _SELECT"), _OUTPUTS, "'insert into'"),
-    (_kinds("_INSERT _DELETE"), _OUTPUTS, "'insert into', 'update' or 'delete'"),
-    (_kinds("_JOIN _LEFT"), _JOINS, "'join'"),
-    (_kinds("ARROW COMMA"), _PATTERN_SIGNS, "'->'"),
-    (_kinds("ARROW"), _PATTERN_SIGNS - {"COMMA"}, "'->'"),
+_SAID_LATE: tuple[tuple[frozenset[str], frozenset[str], tuple[str, ...]], ...] = (
+    (_kinds("PLUS SLASH"), _OPERATORS, ("an operator",)),
+    (_kinds("_INSERT _SELECT"), _OUTPUTS, ("'insert into'",)),
+    (_kinds("_INSERT _DELETE"), _OUTPUTS, ("'insert into'", "'update'", "'delete'")),
+    (_kinds("_JOIN _LEFT"), _JOINS, ("'join'",)),
+    (_kinds("ARROW COMMA"), _PATTERN_SIGNS, ("'->'",)),
+    (_kinds("ARROW"), _PATTERN_SIGNS - {"COMMA"}, ("'->'",)),
 )
 # What may go on after a name or number whatever the clause: said only where nothing else can come.
 _CONTINUATIONS = _kinds("LPAR LSQB DOT COLON UNIT AT HASH")
@@ -62,7 +62,9 @@ def syntax_error(source: SourceText, failure: Failure) -> SiddhiSyntaxError:
         return SiddhiSyntaxError(known.message, _span(source, failure, known.offset), hint=known.hint)
     expected = expected_words(failure.expected)
     return SiddhiSyntaxError(
-        f"found {_found(source, failure)}, expected {expected}", _span(source, failure, 0), hint=_spelling(failure)
+        f"found {_found(source, failure)}, expected {expected}",
+        _span(source, failure, 0),
+        hint=_spelling(failure) or _keyword_as_name(failure),
     )
 
 
@@ -72,22 +74,22 @@ def expected_words(expected: frozenset[str]) -> str:
     said: list[str] = []
     late: list[str] = []
     for phrases, out in ((_PHRASES, said), (_SAID_LATE, late)):
-        for needed, covered, phrase in phrases:
+        for needed, covered, words in phrases:
             if needed <= rest:
                 rest -= covered
-                out.append(phrase)
+                out += words
     if "SEMICOLON" in rest:
         rest.discard(END)
     if len(rest) > len(rest & _CONTINUATIONS):
         rest -= _CONTINUATIONS
     said += [f"'{sign}'" for kind, sign in _PUNCTUATION.items() if kind in rest]
-    words = sorted(f"'{WORDS_OF[kind][0]}'" for kind in rest if kind in WORDS_OF)
-    said += ["a time unit such as 'sec'"] if "UNIT" in rest else words if len(words) <= _MOST_WORDS else []
+    keywords = sorted(f"'{WORDS_OF[kind][0]}'" for kind in rest if kind in WORDS_OF)
+    said += ["a time unit such as 'sec'"] if "UNIT" in rest else keywords if len(keywords) <= _MOST_WORDS else []
     said += late
     if END in rest:
         said.append("the end of the text")
     if not said:
-        said = words or sorted(f"'{_PUNCTUATION[k]}'" for k in rest if k in _PUNCTUATION)
+        said = keywords or sorted(f"'{_PUNCTUATION[k]}'" for k in rest if k in _PUNCTUATION)
     return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} or {said[-1]}"
 
 
@@ -118,3 +120,10 @@ def _spelling(failure: Failure) -> str | None:
     if foreign in fitting:
         return f"Did you mean '{foreign}'?"
     return did_you_mean(str(token), (w for w in fitting if w != token.lower()))
+
+
+def _keyword_as_name(failure: Failure) -> str | None:
+    before = failure.token(-1)
+    if before is None or before.type != "KWNAME":
+        return None
+    return f"'{before}' is read as a name here."
