@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class OpNode:
-    """An operator as the graph sees it: the streams it reads and the stream it writes (None: none)."""
+    """An operator as the graph sees it: the streams it reads, the stream it writes (None: none), and the tables and
+    aggregations that it looks into (`reads`) or changes (`writes`). `alone` says why it must see one chunk at a time."""
 
     inputs: tuple[str, ...]
     target: str | None
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    alone: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,14 @@ def build(ops: Sequence[OpNode]) -> Graph:
     for op in ops:
         if len(op.inputs) > 1 and any(s in derived for s in op.inputs):
             reason = "a query merges derived streams: " + ", ".join(op.inputs)
+    written = {w for op in ops for w in op.writes}
+    for op in ops:
+        shared = written & set(op.reads)
+        if shared:
+            reason = "read and changed by queries: " + ", ".join(sorted(shared))
+        if len(op.writes) and sum(w in other.writes for other in ops for w in op.writes) > 1:
+            reason = "changed by several queries: " + ", ".join(op.writes)
+        reason = op.alone or reason
     order = None if reason else _topological(ops, receivers)
     if order is None and not reason:
         reason = "a stream reaches itself"

@@ -258,6 +258,9 @@ class JoinOp:
         self.inputs = tuple(dict.fromkeys(x.source.id for s, x in enumerate(self.sides) if s not in self.lookups))
         self.self_join = len(self.inputs) == 1 and not self.lookups
         self.triggers = np.array(join.triggers, np.bool_)
+        if self.self_join and join.left.source.kind == "window":
+            # Only the first side of a named window joined with itself receives (`MultiProcessStreamReceiver` of one).
+            self.triggers[1] = False
         context = services.context
         self._left_keys: list[Evaluator] = [compile_expr(a, context) for a, _, _ in equal]
         self._right_keys: list[Evaluator] = [compile_expr(b, context) for _, b, _ in equal]
@@ -349,6 +352,9 @@ class JoinOp:
         root = np.concatenate([left.root, right.root])
         n0 = len(left)
         order = np.argsort(root, kind="stable")
+        if self.self_join and self.sides[0].source.kind == "window":
+            # Both sides look into the same window, which holds the event before anybody is told of it.
+            order = np.lexsort((order < n0, root))
         side = (order >= n0).astype(np.int8)
         keys = np.concatenate([self._key_ids(0, left, clock), self._key_ids(1, right, clock)])
         held = self._contents

@@ -16,14 +16,15 @@ import numpy as np
 
 from ..plan import nodes
 from ..plan.gaps import refuse
-from .aggregation import AggregationOp
+from .assembly import Assembly
 from .batch import Answer, Emitted, InputBatch, Outputs
 from .columns import Array, Column, Strings
 from .expressions import Context
-from .graph import OpNode, build
-from .joins import Lookup
-from .query import QueryOp, split_kinds
-from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, one_by_one
+from .graph import build
+from .ondemand import answer
+from .operators import EntryOperator, Operator, QueryOperator, entry
+from .query import split_kinds
+from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows
 from .services import Services
 from .snapshot import pack, unpack
 
@@ -45,23 +46,27 @@ class NodeEngine:
         self.now = 0
         self.steps = 0
         self._schemas = {s: d.source.schema for s, d in plan.streams.items()}
-        self.aggregations = {a.id: AggregationOp(a, self.services) for a in plan.aggregations.values()}
-        self.queries: list[QueryOp] = []
-        phase = 0
-        for q in plan.queries:
-            op = QueryOp(q, self.services, phase, self._lookups)
-            phase += op.schedulers
-            self.queries.append(op)
-        self._readers: dict[str, list[AggregationOp]] = {}
-        for agg in self.aggregations.values():
-            self._readers.setdefault(agg.input, []).append(agg)
-        self.graph = build([OpNode(q.inputs, q.target.id) for q in self.queries])
+        self.parts = Assembly(plan, self.services)
+        self.operators = self.parts.operators
+        self.graph = build([op.node for op in self.operators])
         self._by_operator = self.graph.order is not None and not by_chunk
-        self._empty = {s: self._rows(s, np.empty(0, np.int64), np.empty(0, np.int64), None) for s in self._schemas}
+        self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
+        self._empty = self._empties()
 
-    def _lookups(self, join: nodes.JoinInput) -> dict[int, Lookup]:
-        """The sides of a join that are not streams."""
-        return {}
+    def _empties(self) -> dict[str, Rows]:
+        """No rows, for every stream key of the graph."""
+        none = np.empty(0, np.int64)
+        out = {s: self._rows(s, none, none, None) for s in self._schemas}
+        for w in self.parts.windows.values():
+            columns = [Column.empty(t) for t in w.types]
+            out[entry(w.id)] = Rows(columns, none, none, none)
+            out[w.id] = Rows([*columns, Column.empty(nodes.Type.LONG)], none, none, none)
+        for op in self.operators:
+            if isinstance(op, EntryOperator):
+                rows = out[op.entry.stream]
+                assert op.node.target is not None
+                out[op.node.target] = Rows(rows.columns, none, none, none, None, np.empty(0, np.int32))
+        return out
 
     # ------------------------------------------------------------------------------------------------------ running
 
@@ -108,78 +113,64 @@ class NodeEngine:
 
     def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
         assert self.graph.order is not None
-        for stream, readers in self._readers.items():
-            if stream not in self.graph.derived:
-                for agg in readers:
-                    agg.run(inputs.get(stream, self._empty[stream]), clock)
         for i in self.graph.order:
-            op = self.queries[i]
-            if not op.timed and not any(s in inputs for s in op.inputs):
+            op = self.operators[i]
+            if not op.timed and not any(s in inputs for s in op.node.inputs):
                 continue
-            given = {s: inputs.get(s, self._empty[s]) for s in op.inputs}
-            if op.event_by_event:
-                given = {s: one_by_one(r) for s, r in given.items()}
-            selected = op.run(given, clock)
-            out.query(op, selected.rows)
-            rows = op.emitted(selected)
-            if op.target.kind != "stream":
+            rows = op.run({s: inputs.get(s, self._empty[s]) for s in op.node.inputs}, clock)
+            if rows is None or len(rows) == 0:
                 continue
-            if len(rows):
-                inputs[op.target.id] = rows
-                out.stream(op.target.id, rows)
-            for agg in self._readers.get(op.target.id, []):
-                agg.run(rows, clock)
+            op.apply(rows, clock)
+            out.query(op, rows)
+            if op.node.target is not None:
+                inputs[op.node.target] = out.stream(op, rows)
 
     def _run_by_chunk(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
         chunks: dict[int, list[tuple[str, Rows]]] = {}
         for stream, rows in inputs.items():
             for chunk in rows.by_chunk():
                 chunks.setdefault(int(chunk.chunk[0]), []).append((stream, chunk))
-        timed = [op for op in self.queries if op.timed]
+        timed = [op for op in self.operators if op.timed]
         quiet = Clock(clock.base, clock.now, clock.moved, 0, 0)
         for i in range(len(clock.now)):
             if clock.moved[i]:
                 at = Clock(clock.base, clock.now, clock.moved, i, i + 1)
                 for op in timed:
-                    self._emit(op, op.run({s: self._empty[s] for s in op.inputs}, at), quiet, out)
-                for agg in self.aggregations.values():
-                    agg.run(self._empty[agg.input], at)
+                    self._emit(op, op.run({s: self._empty[s] for s in op.node.inputs}, at), quiet, out)
             for stream, chunk in chunks.get(clock.base + i, []):
                 self._push(stream, chunk, quiet, out)
 
     def _push(self, stream: str, rows: Rows, clock: Clock, out: _Collected) -> None:
-        for agg in self._readers.get(stream, []):
-            agg.run(rows, clock)
         for i in self.graph.receivers.get(stream, []):
-            op = self.queries[i]
-            inputs = {s: rows if s == stream else self._empty[s] for s in op.inputs}
+            op = self.operators[i]
+            inputs = {s: rows if s == stream else self._empty[s] for s in op.node.inputs}
             self._emit(op, op.run(inputs, clock), clock, out)
 
-    def _emit(self, op: QueryOp, selected: Any, clock: Clock, out: _Collected) -> None:
-        if not len(selected.rows):
+    def _emit(self, op: Operator, rows: Rows | None, clock: Clock, out: _Collected) -> None:
+        if rows is None or len(rows) == 0:
             return
-        for part in selected.rows.by_chunk():
-            out.query(op, part)
-            rows = Rows(part.columns, part.ts, part.root, part.chunk, None, part.part)
-            out.stream(op.target.id, rows)
-            self._push(op.target.id, rows, clock, out)
+        for chunk in rows.by_chunk():
+            op.apply(chunk, clock)
+            out.query(op, chunk)
+            if op.node.target is not None:
+                self._push(op.node.target, out.stream(op, chunk), clock, out)
 
     # ------------------------------------------------------------------------------------------------------ results
 
     def _outputs(self, collected: _Collected) -> Outputs:
-        outputs = Outputs(errors=self.services.errors, logs=self.services.logs)
-        self.services.errors, self.services.logs = [], []
+        outputs = Outputs(errors=list(self.services.errors), logs=list(self.services.logs))
+        self.services.errors.clear()
+        self.services.logs.clear()
         for stream, parts in collected.streams.items():
             outputs.streams[stream] = self._emitted(concat_rows(parts), self._schemas[stream].names)
-        for op in self.queries if self.trace else []:
-            parts = collected.queries.get(op.name)
+        for name, op in self._queries.items() if self.trace else ():
             if op.query.named:
-                empty = Rows([Column.empty(t) for t in op.query.select.schema.types], *[np.empty(0, np.int64)] * 3)
+                schema, parts = op.query.select.schema, collected.queries.get(name)
+                empty = Rows([Column.empty(t) for t in schema.types], *[np.empty(0, np.int64)] * 3)
                 current, expired = split_kinds(concat_rows(parts) if parts else empty)
-                names = op.query.select.schema.names
-                outputs.queries[op.name] = (self._emitted(current, names), self._emitted(expired, names))
-        for id, agg in self.aggregations.items():
-            table = agg.partials()
+                outputs.queries[name] = (self._emitted(current, schema.names), self._emitted(expired, schema.names))
+        for id, aggregation in self.parts.aggregations.items():
+            table = aggregation.partials()
             if table is not None:
                 outputs.partials[id] = table
         return outputs
@@ -192,11 +183,11 @@ class NodeEngine:
         return Emitted(names, (rows.root >> ROOT_BITS) - self.steps, rows.ts, columns)
 
     def answer(self, retrieval: nodes.Retrieval) -> Answer:
-        """The answer to an on-demand query over this node's own state."""
-        source = retrieval.source
-        if source is None or source.kind != "aggregation":
-            raise NotImplementedError("only aggregations are read; the binder's gaps refuse the rest")
-        return self.aggregations[source.id].answer(retrieval, self.now)
+        """The answer to an on-demand query over this node's own state; it may change a table.
+
+        Raises `SiddhiRuntimeError` where the query is bound and cannot be answered.
+        """
+        return answer(retrieval, self.parts, self.services, self.now)
 
     # -------------------------------------------------------------------------------------------------------- state
 
@@ -205,8 +196,9 @@ class NodeEngine:
         state = {
             "now": self.now,
             "steps": self.steps,
-            "queries": [q.state() for q in self.queries],
-            "aggregations": {i: a.state() for i, a in self.aggregations.items()},
+            "operators": [op.state() for op in self.operators],
+            "tables": {i: t.state() for i, t in self.parts.tables.items()},
+            "instances": {i: p.state() for i, p in self.parts.instances.items()},
         }
         return pack(state, self.services.strings)
 
@@ -214,18 +206,21 @@ class NodeEngine:
         """Takes over a snapshot of the same plan. Raises ValueError for bytes that are no snapshot."""
         state = unpack(blob, self.services.strings)
         self.now, self.steps = state["now"], state["steps"]
-        for q, s in zip(self.queries, state["queries"], strict=True):
-            q.load(s)
-        for i, s in state["aggregations"].items():
-            self.aggregations[i].load(s)
+        for i, s in state["instances"].items():
+            self.parts.instances[i].load(s)
+        for i, s in state["tables"].items():
+            self.parts.tables[i].load(s)
+        for op, s in zip(self.operators, state["operators"], strict=True):
+            op.load(s)
 
     def stats(self) -> dict[str, Any]:
-        """Clock, steps taken, how the app runs, and the bytes that every query and aggregation holds."""
+        """Clock, steps taken, how the app runs, and the bytes that every query, window and table holds."""
+        held = {op.name: op.bytes for op in self.operators} | {i: t.bytes for i, t in self.parts.tables.items()}
         return {
             "clock": self.now,
             "steps": self.steps,
             "runs": "by operator" if self._by_operator else f"by chunk: {self.graph.reason or 'asked for'}",
-            "state_bytes": {q.name: q.bytes for q in self.queries} | {i: a.bytes for i, a in self.aggregations.items()},
+            "state_bytes": held,
         }
 
 
@@ -237,10 +232,20 @@ class _Collected:
         self.streams: dict[str, list[Rows]] = {}
         self.queries: dict[str, list[Rows]] = {}
 
-    def stream(self, id: str, rows: Rows) -> None:
-        if len(rows):
-            self.streams.setdefault(id, []).append(rows)
+    def stream(self, op: Operator, rows: Rows) -> Rows:
+        """Notes what goes into a stream, and returns it as the stream's readers get it: all CURRENT.
 
-    def query(self, op: QueryOp, rows: Rows) -> None:
-        if self.trace and len(rows):
+        What comes out of a named window keeps its kinds; what leaves a partition for an outer stream its instance no more.
+        """
+        if not isinstance(op, QueryOperator):
+            return rows
+        target = op.query.target
+        inner = target.id.partition("#")[1] == "#"
+        rows = Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part if inner else None)
+        if target.kind == "stream" and not inner:
+            self.streams.setdefault(target.id, []).append(rows)
+        return rows
+
+    def query(self, op: Operator, rows: Rows) -> None:
+        if self.trace and isinstance(op, QueryOperator):
             self.queries.setdefault(op.name, []).append(rows)

@@ -3,25 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from ..plan import nodes
 from ..plan.nodes import Expr
-from .columns import Column
 from .frame import Frame, frame_of
 from .joins import JoinOp, Lookup
 from .rows import CURRENT, Clock, Rows
 from .selector import Selected, Selector
 from .services import Services
-from .steps import Steps, slot_attrs
+from .steps import Steps, slot_attrs, step_exprs
 
 
 def select_exprs(select: nodes.Select) -> list[Expr]:
     """All expressions of a select."""
     out = [i.expr for i in select.items] + list(select.group_by)
     return out if select.having is None else [*out, select.having]
+
+
+def query_exprs(query: nodes.Query) -> list[Expr]:
+    """All expressions of a query: of its input's steps or states, its select, and its output."""
+    out = select_exprs(query.select)
+
+    def of_stream(source: nodes.StreamInput) -> None:
+        for step in source.steps:
+            out.extend(step_exprs(step))
+
+    def of_state(state: nodes.State) -> None:
+        if isinstance(state, nodes.StreamState):
+            of_stream(state.input)
+        for f in fields(state):
+            inner = getattr(state, f.name)
+            if isinstance(inner, nodes.State):
+                of_state(inner)
+
+    if isinstance(query.input, nodes.StreamInput):
+        of_stream(query.input)
+    elif isinstance(query.input, nodes.JoinInput):
+        of_stream(query.input.left)
+        of_stream(query.input.right)
+        if query.input.on is not None:
+            out.append(query.input.on)
+    else:
+        of_state(query.input.state)
+    if not isinstance(query.output, nodes.Insert) and query.output.on is not None:
+        out.append(query.output.on)
+    if isinstance(query.output, nodes.Update | nodes.Upsert):
+        out.extend(i.value for i in query.output.set or ())
+    return out
 
 
 class QueryOp:
@@ -48,6 +80,7 @@ class QueryOp:
         sliding = True
         self._steps: Steps | None = None
         self._pattern: Any = None
+        self._from_window = False
         self._join: JoinOp | None = None
         self.schedulers = 0
         source = query.input
@@ -58,7 +91,8 @@ class QueryOp:
             )  # fmt: skip
             self.inputs: tuple[str, ...] = (source.source.id,)
             windows = [s for s in source.steps if isinstance(s, nodes.WindowStep)]
-            sliding = expired or any(not w.function.endswith("atch") for w in windows)
+            self._from_window = source.source.kind == "window"
+            sliding = expired or self._from_window or any(not w.function.endswith("atch") for w in windows)
             self.schedulers = len(windows)
         elif isinstance(source, nodes.StateInput):
             from .patterns.op import StateOp
@@ -78,6 +112,10 @@ class QueryOp:
             query.select, services, name=self.name, current=current, expired=expired, sliding=sliding,
             partitioned=partitioned,
         )  # fmt: skip
+
+    @property
+    def joins(self) -> bool:
+        return self._join is not None
 
     @property
     def event_by_event(self) -> bool:
@@ -100,16 +138,6 @@ class QueryOp:
         else:
             frame = self._pattern.run([(s, inputs[s]) for s in self.inputs], clock).frame()
         return self.selector.run(frame, clock)
-
-    def emitted(self, selected: Selected) -> Rows:
-        """The rows as they arrive in the target stream: all CURRENT (`InsertIntoStreamCallback`)."""
-        r = selected.rows
-        return Rows(r.columns, r.ts, r.root, r.chunk, None, r.part)
-
-    def empty_input(self, schema_of: Mapping[str, list[Column]]) -> dict[str, Rows]:
-        """No rows on any input."""
-        none = np.empty(0, np.int64)
-        return {s: Rows(schema_of[s], none, none, none) for s in self.inputs}
 
     def state(self) -> dict[str, Any]:
         return {

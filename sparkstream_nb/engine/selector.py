@@ -139,7 +139,10 @@ class Selector:
         return Selected(Rows([Column.empty(i.expr.type) for i in self.select.items], none, none, none), None)
 
     def _env(self, frame: Frame, clock: Clock) -> Env:
-        return Env(len(frame), self.services.strings, frame.ts, clock.at(frame.root), frame.resolve)
+        services = self.services
+        return Env(
+            len(frame), services.strings, frame.ts, clock.at(frame.root), frame.resolve, tables=services.in_table
+        )
 
     def _group_ids(self, frame: Frame, keys: list[Column]) -> tuple[Array, int]:
         if self._keys is None:
@@ -181,7 +184,7 @@ class Selector:
                 return columns[ref.attr]
             return env.resolve(ref)
 
-        having = Env(n, env.strings, env.ts, env.now, output, env.aggs)
+        having = Env(n, env.strings, env.ts, env.now, output, env.aggs, env.tables)
         assert self._having is not None
         result = self._having(having)
         mask = result.values if result.null is None else result.values & ~result.null
@@ -211,9 +214,9 @@ class Selector:
 
     def _ordered(self, rows: Rows, group: Array | None) -> Selected:
         s = self.select
-        if not s.order_by and s.limit is None and s.offset is None:
+        if len(rows) == 0 or (not s.order_by and s.limit is None and s.offset is None):
             return Selected(rows, group)
-        starts = np.flatnonzero(np.append(True, rows.chunk[1:] != rows.chunk[:-1])).tolist() if len(rows) else []
+        starts = np.flatnonzero(np.append(True, rows.chunk[1:] != rows.chunk[:-1])).tolist()
         parts = []
         for a, b in zip(starts, [*starts[1:], len(rows)], strict=True):
             index = np.arange(a, b)

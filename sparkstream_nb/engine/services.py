@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from .batch import EventError
 from ..plan.nodes import Expr
-from .columns import Column, Mask, Strings
+from .columns import Array, Column, Mask, Strings
 from .expressions import Context, Env
 from .rows import Clock, Rows
 
 
 @dataclass(slots=True)
 class Services:
-    """The node's dictionary, the compiler's context, and what is collected during one `step` call."""
+    """The node's dictionary, the compiler's context, and what is collected during one `step` call.
+
+    `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their order in
+    Siddhi's map.
+    """
 
     strings: Strings
     context: Context
     errors: list[EventError] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     parts: int = 1
+    rank: Callable[[], Array | None] = lambda: None
     in_table: Callable[[str, Expr, Env], Mask] | None = None
+
+    def inside(self) -> Services:
+        """The services of a partition: all is shared but the count of instances."""
+        return replace(self, parts=0)
 
     def failed(self, query: str, stream: str, env: Env, columns: list[Column]) -> None:
         """Keeps the rows of `env` that failed, with the values in `columns`."""

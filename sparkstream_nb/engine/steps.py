@@ -115,7 +115,7 @@ class Steps:
             keep = self._keep[i]
             if isinstance(step, _Window):
                 rows, held = self._thin(rows, held, keep)
-                rows = step.window.run(rows, clock, self.services.parts, None)
+                rows = step.window.run(rows, clock, self.services.parts, self.services.rank())
                 continue
             if len(rows) == 0:
                 if isinstance(step, _Function):
@@ -125,7 +125,7 @@ class Steps:
                 continue
             env = Env(
                 len(rows), self.services.strings, rows.ts, clock.at(rows.root),
-                frame_of(rows, {a: p for p, a in enumerate(held)}).resolve,
+                frame_of(rows, {a: p for p, a in enumerate(held)}).resolve, tables=self.services.in_table,
             )  # fmt: skip
             if isinstance(step, _Filter):
                 rows, held = self._filter(step, rows, held, env, self._keep[i + 1])

@@ -63,6 +63,15 @@ class EventLog:
         null = None if m is None else m[index]
         return Column(self.types[i], self._values[i][index], null if null is not None and null.any() else None)
 
+    def assign(self, i: int, positions: Array, column: Column) -> None:
+        """New values of attribute `i` at positions."""
+        self._values[i][positions] = column.values
+        mask = self._null[i]
+        if column.null is not None and mask is None:
+            mask = self._null[i] = np.zeros(len(self.ts), np.bool_)
+        if mask is not None:
+            mask[positions] = column.nulls()
+
     def compact(self, keep: Array) -> None:
         """Keeps only positions `keep` (increasing); they become 0, 1, 2 ..."""
         n = len(keep)

@@ -1,0 +1,116 @@
+"""Builds a node's operators from a plan, in the order in which an event reaches them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..plan import nodes
+from .aggregation import AggregationOp
+from .columns import Mask
+from .expressions import Env
+from .graph import OpNode
+from .joins import Lookup
+from .lookups import AggregationLookup
+from .named_windows import NamedWindow
+from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, WindowOperator, entry, tables_read
+from .partitions import Instances, PartitionEntry
+from .query import QueryOp
+from .services import Services
+from .tables import Condition, TableLookup, TableStore, TableWriter
+
+
+class Assembly:
+    """The parts of a node: `operators` in the order of the text, and what they share, by id."""
+
+    def __init__(self, plan: nodes.Plan, services: Services) -> None:
+        self.plan, self.services = plan, services
+        self.tables = {t: TableStore(d, services) for t, d in plan.tables.items()}
+        self.windows: dict[str, NamedWindow] = {}
+        self.aggregations: dict[str, AggregationOp] = {}
+        self.instances: dict[str, Instances] = {}
+        self.operators: list[Operator] = []
+        self._phase = 0
+        self._conditions: dict[tuple[str, nodes.Expr], Condition] = {}
+        services.in_table = self._in_table
+        for d in plan.windows.values():
+            window = NamedWindow(d, services, self._phase)
+            self._phase += 1
+            self.windows[d.source.id] = window
+            self.operators.append(WindowOperator(window, OpNode((entry(d.source.id),), d.source.id)))
+        for a in plan.aggregations.values():
+            op = AggregationOperator(a, services)
+            self.aggregations[a.id] = op.aggregation
+            self.operators.append(op)
+        for element in plan.elements:
+            if isinstance(element, nodes.Partition):
+                self._partition(element)
+            else:
+                self._query(element, services, {})
+
+    def _in_table(self, table: str, condition: nodes.Expr, env: Env) -> Mask:
+        known = self._conditions.get((table, condition))
+        if known is None:
+            known = self._conditions[table, condition] = Condition(condition, self.tables[table])
+        return known.any(env)
+
+    def _query(self, query: nodes.Query, services: Services, keys: Mapping[str, str], partitioned: bool = False) -> None:
+        def lookups(join: nodes.JoinInput) -> dict[int, Lookup]:
+            return self._lookups(join, services)
+
+        op = QueryOp(query, services, self._phase, lookups, partitioned)
+        self._phase += op.schedulers
+        target = query.output.target
+        writer = None
+        if target.kind == "table":
+            writer = TableWriter(query.output, query.select.schema, self.tables[target.id], services, query.name)
+        to = {"stream": target.id, "window": entry(target.id)}.get(target.kind)
+        sources = {s: keys.get(s, s) for s in op.inputs}
+        node = OpNode(
+            tuple(sources.values()),
+            to,
+            tables_read(query),
+            () if writer is None else (target.id,),
+            "" if writer is None or isinstance(query.output, nodes.Insert) else f"{target.id} is changed row by row",
+        )
+        self.operators.append(QueryOperator(op, sources, node, writer, self.windows))
+
+    def _lookups(self, join: nodes.JoinInput, services: Services) -> dict[int, Lookup]:
+        """The sides of a join that are not streams."""
+        out: dict[int, Lookup] = {}
+        for s, side in enumerate((join.left, join.right)):
+            if side.source.kind == "table":
+                out[s] = TableLookup(self.tables[side.source.id], join.on, s)
+            elif side.source.kind == "aggregation":
+                out[s] = AggregationLookup(self.aggregations[side.source.id], join, s, services)
+        return out
+
+    def _partition(self, partition: nodes.Partition) -> None:
+        services = self.services.inside()
+        instances = Instances(services)
+        services.rank = instances.rank
+        self.instances[partition.id] = instances
+        keyed = {k.stream: k for k in partition.keys}
+        inner = {s.id for s in partition.inner}
+        used: dict[str, str] = {}
+        for q in partition.queries:
+            for s in sources_of(q):
+                if s not in inner:
+                    used[s] = f"{partition.id}/{s}"
+        for s, key in used.items():
+            way = PartitionEntry(s, keyed.get(s), instances, services, partition.id)
+            alone = "" if way.keyed else f"{s} goes to every instance of a partition"
+            self.operators.append(EntryOperator(way, OpNode((s,), key, alone=alone)))
+        for q in partition.queries:
+            self._query(q, services, used, partitioned=True)
+
+
+def sources_of(query: nodes.Query) -> tuple[str, ...]:
+    """Ids of the streams and windows that a query reads."""
+    source = query.input
+    if isinstance(source, nodes.StreamInput):
+        found = [source.source]
+    elif isinstance(source, nodes.JoinInput):
+        found = [source.left.source, source.right.source]
+    else:
+        found = [slot.source for slot in source.slots]
+    return tuple(dict.fromkeys(s.id for s in found if s.kind in ("stream", "window")))

@@ -1,0 +1,32 @@
+"""The order in which Java's `HashMap` walks through string keys: where Siddhi's output depends on it, so does ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def string_hash(text: str) -> int:
+    """`String.hashCode`: over UTF-16 code units, wrapped to 32 bits, signed."""
+    h = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for i in range(0, len(units), 2):
+        h = (31 * h + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
+    return h - (1 << 32) if h & 0x80000000 else h
+
+
+def capacity(size: int) -> int:
+    """The number of buckets of a `HashMap` that has held up to `size` entries (load factor 0.75, from 16)."""
+    n = 16
+    while size > n * 3 // 4:
+        n *= 2
+    return n
+
+
+def walk_order(hashes: Sequence[int], most: int) -> list[int]:
+    """Indices of the keys, given in the order of their insertion, in the order of a map that held `most` at most.
+
+    Keys of one bucket keep the order of their insertion (as long as the bucket is no tree, up to 8 keys).
+    """
+    mask = capacity(most) - 1
+    spread = [((h & 0xFFFFFFFF) ^ ((h & 0xFFFFFFFF) >> 16)) & mask for h in hashes]
+    return sorted(range(len(hashes)), key=lambda i: spread[i])

@@ -1,0 +1,202 @@
+"""What a node runs: queries, named windows, aggregations and the ways into partitions, all of one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..plan import nodes
+from ..plan.nodes import InTable
+from .aggregation import AggregationOp
+from .graph import OpNode
+from .named_windows import NamedWindow
+from .partitions import PartitionEntry
+from .query import QueryOp, query_exprs
+from .rows import Clock, Rows, one_by_one
+from .services import Services
+from .steps import Steps
+from .tables import TableWriter
+
+
+class Operator(Protocol):
+    """One operator of a node. `node` is how the graph sees it; stream keys are those of the graph."""
+
+    node: OpNode
+    name: str
+
+    @property
+    def timed(self) -> bool:
+        """Whether it may put something out when only the clock moves."""
+        ...
+
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
+        """What it puts out for these rows and for the timers that `clock` lets fire; None for an operator without output."""
+        ...
+
+    def apply(self, rows: Rows, clock: Clock) -> None:
+        """Does what must be done with a chunk of output at its turn, before anybody downstream sees it."""
+        ...
+
+    def state(self) -> Any: ...
+
+    def load(self, state: Any) -> None: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+
+@dataclass(slots=True)
+class QueryOperator:
+    """A query: where its inputs come from, and where its output goes."""
+
+    query: QueryOp
+    keys: dict[str, str]
+    node: OpNode
+    writer: TableWriter | None
+    windows: Mapping[str, NamedWindow]
+
+    @property
+    def name(self) -> str:
+        return self.query.name
+
+    @property
+    def timed(self) -> bool:
+        return self.query.timed
+
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
+        given = {}
+        for source, key in self.keys.items():
+            rows = inputs[key]
+            if source in self.windows and not self.query.joins:
+                rows = self.windows[source].readable(rows)
+            given[source] = one_by_one(rows) if self.query.event_by_event else rows
+        return self.query.run(given, clock).rows
+
+    def apply(self, rows: Rows, clock: Clock) -> None:
+        if self.writer is not None:
+            self.writer.write(rows, clock.at(rows.root))
+
+    def state(self) -> Any:
+        return self.query.state()
+
+    def load(self, state: Any) -> None:
+        self.query.load(state)
+
+    @property
+    def bytes(self) -> int:
+        return self.query.bytes
+
+
+@dataclass(slots=True)
+class WindowOperator:
+    """A named window between the queries that insert into it (`entry`) and those that read it."""
+
+    window: NamedWindow
+    node: OpNode
+
+    @property
+    def name(self) -> str:
+        return self.window.id
+
+    @property
+    def timed(self) -> bool:
+        return True
+
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
+        return self.window.run(inputs[entry(self.window.id)], clock)
+
+    def apply(self, rows: Rows, clock: Clock) -> None:
+        pass
+
+    def state(self) -> Any:
+        return self.window.state()
+
+    def load(self, state: Any) -> None:
+        self.window.load(state)
+
+    @property
+    def bytes(self) -> int:
+        return self.window.bytes
+
+
+def entry(window: str) -> str:
+    """The stream key under which rows enter a named window."""
+    return f"{window}>"
+
+
+@dataclass(slots=True)
+class EntryOperator:
+    """A stream's way into a partition."""
+
+    entry: PartitionEntry
+    node: OpNode
+
+    @property
+    def name(self) -> str:
+        return f"{self.entry.name}/{self.entry.stream}"
+
+    @property
+    def timed(self) -> bool:
+        return False
+
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
+        return self.entry.run(inputs[self.node.inputs[0]], clock)
+
+    def apply(self, rows: Rows, clock: Clock) -> None:
+        pass
+
+    def state(self) -> Any:
+        return None
+
+    def load(self, state: Any) -> None:
+        pass
+
+    @property
+    def bytes(self) -> int:
+        return 0
+
+
+class AggregationOperator:
+    """An incremental aggregation and the steps before it."""
+
+    def __init__(self, definition: nodes.AggregationDef, services: Services) -> None:
+        self.aggregation = AggregationOp(definition, services)
+        everything = set(range(len(definition.input.schema)))
+        self.steps = Steps(definition.input, everything, services, query=definition.id)
+        self.name = definition.id
+        self.node = OpNode((definition.input.source.id,), None, writes=(definition.id,))
+
+    @property
+    def timed(self) -> bool:
+        return False
+
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
+        rows = inputs[self.node.inputs[0]]
+        if len(rows):
+            self.aggregation.run(self.steps.run(rows, clock), clock)
+        return None
+
+    def apply(self, rows: Rows, clock: Clock) -> None:
+        pass
+
+    def state(self) -> Any:
+        return {"steps": self.steps.state(), "aggregation": self.aggregation.state()}
+
+    def load(self, state: Any) -> None:
+        self.steps.load(state["steps"])
+        self.aggregation.load(state["aggregation"])
+
+    @property
+    def bytes(self) -> int:
+        return 0
+
+
+def tables_read(query: nodes.Query) -> tuple[str, ...]:
+    """Tables and aggregations that a query looks into: by join, or by `in`."""
+    found = [e.table for x in query_exprs(query) for e in nodes.walk(x) if isinstance(e, InTable)]
+    if isinstance(query.input, nodes.JoinInput):
+        for side in (query.input.left, query.input.right):
+            if side.source.kind in ("table", "aggregation"):
+                found.append(side.source.id)
+    return tuple(dict.fromkeys(found))

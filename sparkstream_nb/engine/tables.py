@@ -1,0 +1,380 @@
+"""Tables in memory: columns with hash indexes, read and changed by queries and on-demand queries.
+
+Rules of Siddhi's `InMemoryTable` and its event holders. Conditions see the table's row (slot TABLE) beside the row that
+asks; equalities on the primary key or an index are looked up, the candidates are checked as columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..plan import nodes
+from ..plan.nodes import TABLE, EventRef, Expr, Ref
+from ..types import Type
+from .arrays import grown
+from .columns import DTYPES, Array, Column
+from .expressions import Env, Evaluator, compile_expr
+from .groups import Keys
+from .javamap import string_hash, walk_order
+from .rows import Rows
+from .services import Services
+from .windows.log import EventLog
+
+_BLOCK = 1 << 20
+"""Candidate pairs evaluated at a time."""
+
+
+class _HashIndex:
+    """Positions by the values of some attributes. `sorted_map`: Siddhi keeps it as a `TreeMap`."""
+
+    def __init__(self, attrs: tuple[int, ...], types: Sequence[Type], services: Services, sorted_map: bool) -> None:
+        self.attrs = attrs
+        self.keys = Keys([types[a] for a in attrs], services.strings)
+        self.at: dict[int, list[int]] = {}
+        self.sorted = sorted_map
+
+    def add(self, columns: Sequence[Column], positions: Array) -> None:
+        for key, p in zip(self.keys.ids([columns[a] for a in self.attrs]).tolist(), positions.tolist(), strict=True):
+            self.at.setdefault(key, []).append(p)
+
+    def remove(self, columns: Sequence[Column], positions: Array) -> None:
+        for key, p in zip(self.keys.ids([columns[a] for a in self.attrs]).tolist(), positions.tolist(), strict=True):
+            held = self.at[key]
+            held.remove(p)
+            if not held:
+                del self.at[key]
+
+    def find(self, values: Sequence[Column]) -> list[list[int]]:
+        """Positions for each row of key values."""
+        return [self.at.get(key, []) for key in self.keys.ids(values).tolist()]
+
+
+class Condition:
+    """An `on` condition against one table: which index answers it, and the check of the candidates."""
+
+    def __init__(self, on: Expr | None, table: TableStore, slot: int = TABLE) -> None:
+        self.table, self.slot = table, slot
+        context = table.services.context
+        self.on = None if on is None else compile_expr(on, context)
+        equal = dict(_equal_attrs(on, slot))
+        self.index = next((i for i in table.indexes if all(a in equal for a in i.attrs)), None)
+        self.values: list[Evaluator] = (
+            [] if self.index is None else [compile_expr(equal[a], context) for a in self.index.attrs]
+        )
+
+    def find(self, env: Env, n: int) -> tuple[Array, Array]:
+        """(row of `env`, position) of all matches: by row, then in the table's order."""
+        at, place = self._candidates(env, n)
+        if self.on is None or len(at) == 0:
+            return at, place
+        keep = []
+        for a in range(0, len(at), _BLOCK):
+            keep.append(a + self._holds(env, at[a : a + _BLOCK], place[a : a + _BLOCK]))
+        index = np.concatenate(keep)
+        return at[index], place[index]
+
+    def any(self, env: Env) -> Array:
+        """bool[n]: whether any row of the table matches."""
+        out = np.zeros(env.n, np.bool_)
+        out[self.find(env, env.n)[0]] = True
+        return out
+
+    def _candidates(self, env: Env, n: int) -> tuple[Array, Array]:
+        if self.index is None:
+            order = self.table.order()
+            return np.repeat(np.arange(n), len(order)), np.tile(order, n)
+        columns, dead = [], np.zeros(n, np.bool_)
+        for e, a in zip(self.values, self.index.attrs, strict=True):
+            column, exact = _fit(e(env), self.table.types[a])
+            columns.append(column)
+            dead |= ~exact
+            if self.index.sorted and column.null is not None:
+                # A sorted map of Siddhi's cannot be asked for null.
+                env.fail(column.null, f"null cannot be looked up in an index of table {self.table.id}")
+        found = self.index.find(columns)
+        at = [i for i, held in enumerate(found) if not dead[i] for _ in held]
+        place = [p for i, held in enumerate(found) if not dead[i] for p in held]
+        return np.array(at, np.int64), np.array(place, np.int64)
+
+    def _holds(self, env: Env, at: Array, place: Array) -> Array:
+        table, slot = self.table, self.slot
+
+        def resolve(ref: Ref | EventRef) -> Column:
+            if ref.slot == slot:
+                if isinstance(ref, EventRef):
+                    return Column(Type.BOOL, np.ones(len(at), np.bool_))
+                return table.log.column(ref.attr, place)
+            return env.resolve(ref).take(at)
+
+        sub = Env(len(at), env.strings, env.ts[at], env.now[at], resolve, tables=env.tables)
+        assert self.on is not None
+        result = self.on(sub)
+        mask = result.values if result.null is None else result.values & ~result.null
+        if sub.failed is not None:
+            bad = np.zeros(env.n, np.bool_)
+            bad[at[sub.failed]] = True
+            env.fail(bad, sub.reason(int(np.flatnonzero(sub.failed)[0])) or "the condition failed")
+            mask = mask & ~sub.failed
+        return np.flatnonzero(mask)
+
+
+def _equal_attrs(on: Expr | None, slot: int) -> list[tuple[int, Expr]]:
+    """(attribute, value) of the equalities between an attribute of `slot` and what does not depend on it."""
+    if isinstance(on, nodes.Logic) and on.op == "and":
+        return _equal_attrs(on.left, slot) + _equal_attrs(on.right, slot)
+    if isinstance(on, nodes.Compare) and on.op == "==":
+        for mine, other in ((on.left, on.right), (on.right, on.left)):
+            free = not any(isinstance(e, Ref | EventRef) and e.slot == slot for e in nodes.walk(other))
+            if isinstance(mine, Ref) and mine.slot == slot and free and Type.OBJECT not in (mine.type, other.type):
+                return [(mine.attr, other)]
+    return []
+
+
+def _fit(column: Column, type: Type) -> tuple[Column, Array]:
+    """A probe in the type of the attribute it is compared with, and which rows can match at all (numbers by value)."""
+    ok = ~column.nulls()
+    if column.type is type:
+        return column, ok
+    with np.errstate(all="ignore"):
+        values = column.values.astype(DTYPES[type])
+        ok &= values.astype(np.float64) == column.values.astype(np.float64)
+    return Column(type, values, column.null), ok
+
+
+class TableStore:
+    """One table of one node."""
+
+    def __init__(self, definition: nodes.TableDef, services: Services) -> None:
+        self.definition, self.services = definition, services
+        self.id = definition.source.id
+        self.types = definition.source.schema.types
+        self.names = definition.source.schema.names
+        self._clear()
+
+    def _clear(self) -> None:
+        self.log = EventLog(self.types)
+        self.alive = np.zeros(0, np.bool_)
+        self.size = 0
+        self.most = 0
+        d = self.definition
+        numeric = len(d.primary_key) == 1 and self.types[d.primary_key[0]].numeric
+        self.primary = _HashIndex(d.primary_key, self.types, self.services, numeric) if d.primary_key else None
+        self.indexes = ([self.primary] if self.primary else []) + [
+            _HashIndex((a,), self.types, self.services, True) for a in d.indexes
+        ]
+
+    # ------------------------------------------------------------------------------------------------------ reading
+
+    def order(self) -> Array:
+        """Positions of all rows in the order in which Siddhi walks through them.
+
+        Without a primary key that is the order of insertion; a numeric key is a sorted map, any other a hash map
+        of the key's text (`IndexEventHolder`).
+        """
+        live = np.flatnonzero(self.alive[: self.log.end])
+        if self.primary is None or len(live) < 2:
+            return live
+        columns = [self.log.column(a, live) for a in self.primary.attrs]
+        if len(columns) == 1 and columns[0].type.numeric:
+            out: Array = live[np.argsort(columns[0].values, kind="stable")]
+            return out
+        lists = [c.to_list(self.services.strings) for c in columns]
+        if len(lists) == 1:
+            texts = ["null" if v is None else str(v) for v in lists[0]]
+        else:
+            texts = ["".join(f"{'null' if v is None else v}:-:" for v in key) for key in zip(*lists, strict=True)]
+        return live[walk_order([string_hash(t) for t in texts], self.most)]
+
+    def columns(self, positions: Array) -> list[Column]:
+        return self.log.columns(positions)
+
+    # ----------------------------------------------------------------------------------------------------- changing
+
+    def insert(self, columns: Sequence[Column], ts: Array) -> None:
+        """Adds rows; one whose primary key is there already is dropped, and said so in the log."""
+        n = len(ts)
+        if self.primary is not None and n:
+            keys = self.primary.keys.ids([columns[a] for a in self.primary.attrs]).tolist()
+            seen: set[int] = set()
+            keep = []
+            for i, k in enumerate(keys):
+                if k in self.primary.at or k in seen:
+                    self.services.logs.append(f"table {self.id}: a row with this primary key is there; the new one is dropped")
+                else:
+                    seen.add(k)
+                    keep.append(i)
+            if len(keep) < n:
+                index = np.array(keep, np.int64)
+                columns, ts, n = [c.take(index) for c in columns], ts[index], len(keep)
+        if n == 0:
+            return
+        zeros = np.zeros(n, np.int64)
+        at = self.log.append(Rows(columns, ts, zeros, zeros))
+        self.alive = grown(self.alive, len(self.log.ts), False)
+        self.alive[at : at + n] = True
+        self.size += n
+        self.most = max(self.most, self.size)
+        positions = np.arange(at, at + n)
+        for index_ in self.indexes:
+            index_.add(columns, positions)
+
+    def delete(self, positions: Array) -> None:
+        """Removes rows."""
+        positions = np.unique(positions)
+        positions = positions[self.alive[positions]]
+        if len(positions) == 0:
+            return
+        columns = self.log.columns(positions)
+        for index in self.indexes:
+            index.remove(columns, positions)
+        self.alive[positions] = False
+        self.size -= len(positions)
+        if self.log.end > 2048 and self.size * 2 < self.log.end:
+            self._compact()
+
+    def _compact(self) -> None:
+        keep = np.flatnonzero(self.alive[: self.log.end])
+        self.log.compact(keep)
+        self.alive = np.ones(len(keep), np.bool_)
+        columns, positions = self.log.columns(np.arange(len(keep))), np.arange(len(keep))
+        for index in self.indexes:
+            index.at.clear()
+            index.add(columns, positions)
+
+    def replace(self, positions: Array, changes: Mapping[int, Column]) -> None:
+        """New values (one per position) for some attributes; a change onto another row's primary key is left out."""
+        if len(positions) == 0:
+            return
+        moved = [i for i in self.indexes if any(a in changes for a in i.attrs)]
+        old = self.log.columns(positions)
+        new = [changes.get(a, c) for a, c in enumerate(old)]
+        if self.primary in moved and self.primary is not None:
+            before = self.primary.keys.ids([old[a] for a in self.primary.attrs])
+            after = self.primary.keys.ids([new[a] for a in self.primary.attrs])
+            free = np.array([a == b or b not in self.primary.at for a, b in zip(before, after.tolist(), strict=True)])
+            if not free.all():
+                self.services.logs.append(f"table {self.id}: an update onto an existing primary key is left out")
+                keep = np.flatnonzero(free)
+                self.replace(positions[keep], {a: c.take(keep) for a, c in changes.items()})
+                return
+        for index in moved:
+            index.remove(old, positions)
+        for a, c in changes.items():
+            self.log.assign(a, positions, c)
+        for index in moved:
+            index.add(new, positions)
+
+    # -------------------------------------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, Any]:
+        return {"rows": self.log.state(np.flatnonzero(self.alive[: self.log.end])), "most": self.most}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._clear()
+        self.insert(state["rows"]["columns"], state["rows"]["ts"])
+        self.most = state["most"]
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes
+
+
+class TableLookup:
+    """A table as a side of a join."""
+
+    def __init__(self, table: TableStore, on: Expr | None, slot: int) -> None:
+        self.table = table
+        self.condition = Condition(on, table, slot)
+
+    def find(self, env: Env, n: int) -> tuple[Array, Array]:
+        return self.condition.find(env, n)
+
+    def column(self, attr: int, positions: Array) -> Column:
+        return self.table.log.column(attr, positions)
+
+
+class TableWriter:
+    """What a query does to a table with its output rows."""
+
+    def __init__(self, output: nodes.Output, schema: Any, table: TableStore, services: Services, query: str) -> None:
+        self.output, self.table, self.services, self.query = output, table, services, query
+        self.names: tuple[str, ...] = schema.names
+        on = None if isinstance(output, nodes.Insert) else output.on
+        self.condition = Condition(on, table)
+        self.set: list[tuple[int, Evaluator]] = []
+        if isinstance(output, nodes.Update | nodes.Upsert):
+            items = output.set
+            if items is None:
+                items = tuple(
+                    nodes.SetItem(a, Ref(t, nodes.OUTPUT, self.names.index(n), n))
+                    for a, (n, t) in enumerate(zip(table.names, table.types, strict=True))
+                    if n in self.names
+                )
+            self.set = [(i.attr, compile_expr(i.value, services.context)) for i in items]
+
+    def write(self, rows: Rows, now: Array) -> None:
+        """Applies the output rows, one after the other where one may see what another did."""
+        if isinstance(self.output, nodes.Insert):
+            self.table.insert(rows.columns, rows.ts)
+            return
+        for i in range(len(rows)):
+            self._one(rows.slice(i, i + 1), now[i : i + 1])
+
+    def _one(self, row: Rows, now: Array) -> None:
+        env = Env(1, self.services.strings, row.ts, now, self._of(row), tables=self.services.in_table)
+        _, positions = self.condition.find(env, 1)
+        if env.failed is not None:
+            self.services.failed(self.query, self.table.id, env, list(row.columns))
+            return
+        if isinstance(self.output, nodes.Delete):
+            self.table.delete(positions)
+            return
+        if len(positions):
+            self._update(row, positions, now)
+        elif isinstance(self.output, nodes.Upsert):
+            self.table.insert(self._inserted(row), row.ts)
+
+    def _inserted(self, row: Rows) -> list[Column]:
+        """The output row as a row of the table: by name, else by place."""
+        if set(self.table.names) <= set(self.names):
+            return [row.columns[self.names.index(n)] for n in self.table.names]
+        return list(row.columns)
+
+    def _of(self, row: Rows, times: int = 1) -> Any:
+        at = np.zeros(times, np.int64)
+
+        def resolve(ref: Ref | EventRef) -> Column:
+            assert isinstance(ref, Ref)
+            return row.columns[ref.attr].take(at)
+
+        return resolve
+
+    def _update(self, row: Rows, positions: Array, now: Array) -> None:
+        n = len(positions)
+        of_row, table = self._of(row, n), self.table
+
+        def resolve(ref: Ref | EventRef) -> Column:
+            if ref.slot == TABLE:
+                assert isinstance(ref, Ref)
+                return table.log.column(ref.attr, positions)
+            return of_row(ref)
+
+        env = Env(n, self.services.strings, np.repeat(row.ts, n), np.repeat(now, n), resolve, tables=self.services.in_table)
+        changes = {a: _cast(e(env), table.types[a]) for a, e in self.set}
+        if env.failed is not None:
+            self.services.failed(self.query, self.table.id, env, [c.take(np.zeros(n, np.int64)) for c in row.columns])
+            keep = np.flatnonzero(~env.failed)
+            positions, changes = positions[keep], {a: c.take(keep) for a, c in changes.items()}
+        table.replace(positions, changes)
+
+
+def _cast(column: Column, type: Type) -> Column:
+    if column.type is type or not (column.type.numeric and type.numeric):
+        return column
+    return Column(type, column.values.astype(DTYPES[type]), column.null)
+
+
+__all__ = ["Condition", "TableLookup", "TableStore", "TableWriter"]
