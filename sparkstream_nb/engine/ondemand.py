@@ -7,6 +7,7 @@ import numpy as np
 from ..errors import SiddhiRuntimeError
 from ..plan import nodes
 from .aggregation import answer_rows, bounds_of
+from .aggregation.retrieval import select_rows
 from .assembly import Assembly
 from .batch import Answer
 from .columns import Column
@@ -49,9 +50,7 @@ def _change(
     zeros = np.zeros(n, np.int64)
     selected: list[Column] = []
     if retrieval.select.items:
-        from .aggregation.retrieval import select_rows
-
-        selected = select_rows(retrieval, columns, n, services, now)
+        selected = list(select_rows(retrieval, columns, n, services, now))
         at = np.full(len(selected[0]), now, np.int64)
         zeros = np.zeros(len(at), np.int64)
     kept = len(services.errors)
@@ -62,4 +61,4 @@ def _change(
         message = services.errors[kept].message
         del services.errors[kept:]
         raise SiddhiRuntimeError(f"The change failed: {message}.")
-    return Answer([], [])
+    return Answer([(a.name, str(a.type)) for a in retrieval.columns], [])

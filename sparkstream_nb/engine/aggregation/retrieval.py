@@ -46,14 +46,23 @@ def _value(expr: Expr, services: Services, now: int) -> int | str:
 
 def answer_rows(retrieval: Retrieval, columns: Sequence[Column], services: Services, now: int) -> Answer:
     """Finishes a retrieval over `columns`, those of its source's schema: `on`, then the select."""
-    n = len(columns[0])
+    selected = select_rows(retrieval, columns, len(columns[0]), services, now)
+    names = [(a.name, str(a.type)) for a in retrieval.columns]
+    lists = [c.to_list(services.strings) for c in selected]
+    return Answer(names, [list(v) for v in zip(*lists, strict=True)])
+
+
+def select_rows(
+    retrieval: Retrieval, columns: Sequence[Column], n: int, services: Services, now: int
+) -> Sequence[Column]:
+    """The columns that a retrieval's select gives over `n` rows (one row without columns where it has no source)."""
     at = np.full(n, now, np.int64)
     zeros = np.zeros(n, np.int64)
     rows = Rows(columns, at, zeros, zeros)
     clock = Clock(0, np.array([now], np.int64), np.ones(1, np.bool_), 0, 0)
     kept = len(services.errors)
     if retrieval.on is not None and n:
-        env = Env(n, services.strings, at, at, frame_of(rows).resolve)
+        env = Env(n, services.strings, at, at, frame_of(rows).resolve, tables=services.in_table)
         passes = compile_expr(retrieval.on, services.context)(env)
         if env.failed is not None:
             raise SiddhiRuntimeError(f"'on' failed: {env.reason(int(np.flatnonzero(env.failed)[0]))}.")
@@ -65,6 +74,4 @@ def answer_rows(retrieval: Retrieval, columns: Sequence[Column], services: Servi
         message = services.errors[kept].message
         del services.errors[kept:]
         raise SiddhiRuntimeError(f"The select failed: {message}.")
-    names = [(a.name, str(a.type)) for a in retrieval.select.schema]
-    lists = [c.to_list(services.strings) for c in selected.columns]
-    return Answer(names, [list(v) for v in zip(*lists, strict=True)])
+    return selected.columns

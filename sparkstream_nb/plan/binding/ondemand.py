@@ -64,7 +64,7 @@ def _read(
         raise SiddhiBindError(f"'{input_.id}' is no table, aggregation or window", input_.span, hint=hint)
     scope = Scope(
         symbols,
-        (Entry(0, input_.id, source.schema, what=source.kind, alias=input_.alias),),
+        (Entry(0, input_.id, source.schema, what=source.kind),),
         "an on-demand query",
         bare="first",
     )
