@@ -354,7 +354,7 @@ class JoinOp:
         order = np.argsort(root, kind="stable")
         if self.self_join and self.sides[0].source.kind == "window":
             # Both sides look into the same window, which holds the event before anybody is told of it.
-            order = np.lexsort((order < n0, root))
+            order = np.lexsort((np.arange(len(root)) < n0, root))
         side = (order >= n0).astype(np.int8)
         keys = np.concatenate([self._key_ids(0, left, clock), self._key_ids(1, right, clock)])
         held = self._contents
