@@ -358,6 +358,8 @@ class JoinOp:
         side = (order >= n0).astype(np.int8)
         keys = np.concatenate([self._key_ids(0, left, clock), self._key_ids(1, right, clock)])
         held = self._contents
+        for s in (0, 1):  # not at the end of a call: its frame reads the contents when the select asks
+            held.compact(s)
         places = []
         for s, rows in enumerate(sides):
             kind = rows.kinds()
@@ -394,8 +396,6 @@ class JoinOp:
         place = np.concatenate(found) if found else np.empty(0, np.int64)
         frame = self._frame(sides, order, side, n0, kinds, op, place)
         self._keep_times(frame, side, pos, probed)
-        for s in (0, 1):
-            held.compact(s)
         return frame
 
     def _keep_times(self, frame: Frame, side: Array, pos: Array, probed: Array) -> None:
