@@ -42,6 +42,12 @@ class Part:
         )
 
 
+def part_bytes(part: Part) -> int:
+    """Bytes of the arrays of `part`."""
+    size = int(part.bucket.nbytes + part.group.nbytes + (0 if part.last is None else part.last.nbytes))
+    return size + sum(int(c.values.nbytes + (0 if c.null is None else c.null.nbytes)) for c in part.columns)
+
+
 def empty_part(base: Sequence[BaseColumn], lasts: bool) -> Part:
     """No rows."""
     none = np.empty(0, np.int64)
