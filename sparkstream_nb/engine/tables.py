@@ -28,28 +28,83 @@ _BLOCK = 1 << 20
 
 
 class _HashIndex:
-    """Positions by the values of some attributes. `sorted_map`: Siddhi keeps it as a `TreeMap`."""
+    """Positions by the values of some attributes. `sorted`: Siddhi keeps it as a `TreeMap`."""
 
     def __init__(self, attrs: tuple[int, ...], types: Sequence[Type], services: Services, sorted_map: bool) -> None:
         self.attrs = attrs
         self.keys = Keys([types[a] for a in attrs], services.strings)
-        self.at: dict[int, list[int]] = {}
         self.sorted = sorted_map
 
+    def ids(self, columns: Sequence[Column]) -> Array:
+        """Key ids of rows of the table."""
+        return self.keys.ids([columns[a] for a in self.attrs])
+
     def add(self, columns: Sequence[Column], positions: Array) -> None:
-        for key, p in zip(self.keys.ids([columns[a] for a in self.attrs]).tolist(), positions.tolist(), strict=True):
+        raise NotImplementedError
+
+    def remove(self, columns: Sequence[Column], positions: Array) -> None:
+        raise NotImplementedError
+
+    def clear(self) -> None:
+        raise NotImplementedError
+
+    def find(self, keys: Array) -> tuple[Array, Array]:
+        """(row of `keys`, position) of all matches, by row."""
+        raise NotImplementedError
+
+
+class _Primary(_HashIndex):
+    """At most one position a key, in an array by key id."""
+
+    at = np.full(0, -1, np.int64)
+
+    def room(self) -> Array:
+        """Positions by key id, with room for every id there is."""
+        self.at = grown(self.at, self.keys.size, -1)
+        return self.at
+
+    def add(self, columns: Sequence[Column], positions: Array) -> None:
+        keys = self.ids(columns)
+        self.room()[keys] = positions
+
+    def remove(self, columns: Sequence[Column], positions: Array) -> None:
+        keys = self.ids(columns)
+        self.room()[keys] = -1
+
+    def clear(self) -> None:
+        self.at[:] = -1
+
+    def find(self, keys: Array) -> tuple[Array, Array]:
+        held = self.room()[keys]
+        rows = np.flatnonzero(held >= 0)
+        return rows, held[rows]
+
+
+class _Secondary(_HashIndex):
+    """Any number of positions a key."""
+
+    def __init__(self, attrs: tuple[int, ...], types: Sequence[Type], services: Services, sorted_map: bool) -> None:
+        super().__init__(attrs, types, services, sorted_map)
+        self.at: dict[int, list[int]] = {}
+
+    def add(self, columns: Sequence[Column], positions: Array) -> None:
+        for key, p in zip(self.ids(columns).tolist(), positions.tolist(), strict=True):
             self.at.setdefault(key, []).append(p)
 
     def remove(self, columns: Sequence[Column], positions: Array) -> None:
-        for key, p in zip(self.keys.ids([columns[a] for a in self.attrs]).tolist(), positions.tolist(), strict=True):
+        for key, p in zip(self.ids(columns).tolist(), positions.tolist(), strict=True):
             held = self.at[key]
             held.remove(p)
             if not held:
                 del self.at[key]
 
-    def find(self, values: Sequence[Column]) -> list[list[int]]:
-        """Positions for each row of key values."""
-        return [self.at.get(key, []) for key in self.keys.ids(values).tolist()]
+    def clear(self) -> None:
+        self.at.clear()
+
+    def find(self, keys: Array) -> tuple[Array, Array]:
+        found = [self.at.get(k, ()) for k in keys.tolist()]
+        rows = np.repeat(np.arange(len(found)), [len(f) for f in found])
+        return rows, np.array([p for f in found for p in f], np.int64)
 
 
 class Condition:
@@ -86,6 +141,14 @@ class Condition:
         if self.index is None:
             order = self.table.order()
             return np.repeat(np.arange(n), len(order)), np.tile(order, n)
+        keys, dead = self._keys(env, n)
+        at, place = self.index.find(keys)
+        keep = ~dead[at]
+        return at[keep], place[keep]
+
+    def _keys(self, env: Env, n: int) -> tuple[Array, Array]:
+        """Key ids that the rows of `env` look up, and which rows can match nothing."""
+        assert self.index is not None
         columns, dead = [], np.zeros(n, np.bool_)
         for e, a in zip(self.values, self.index.attrs, strict=True):
             column, exact = _fit(e(env), self.table.types[a])
@@ -94,10 +157,7 @@ class Condition:
             if self.index.sorted and column.null is not None:
                 # A sorted map of Siddhi's cannot be asked for null.
                 env.fail(column.null, f"null cannot be looked up in an index of table {self.table.id}")
-        found = self.index.find(columns)
-        at = [i for i, held in enumerate(found) if not dead[i] for _ in held]
-        place = [p for i, held in enumerate(found) if not dead[i] for p in held]
-        return np.array(at, np.int64), np.array(place, np.int64)
+        return self.index.keys.ids(columns), dead
 
     def _holds(self, env: Env, at: Array, place: Array) -> Array:
         table, slot = self.table, self.slot
@@ -161,10 +221,9 @@ class TableStore:
         self.most = 0
         d = self.definition
         numeric = len(d.primary_key) == 1 and self.types[d.primary_key[0]].numeric
-        self.primary = _HashIndex(d.primary_key, self.types, self.services, numeric) if d.primary_key else None
-        self.indexes = ([self.primary] if self.primary else []) + [
-            _HashIndex((a,), self.types, self.services, True) for a in d.indexes
-        ]
+        self.primary = _Primary(d.primary_key, self.types, self.services, numeric) if d.primary_key else None
+        self.indexes: list[_HashIndex] = [self.primary] if self.primary else []
+        self.indexes += [_Secondary((a,), self.types, self.services, True) for a in d.indexes]
 
     # ------------------------------------------------------------------------------------------------------ reading
 
@@ -197,18 +256,13 @@ class TableStore:
         """Adds rows; one whose primary key is there already is dropped, and said so in the log."""
         n = len(ts)
         if self.primary is not None and n:
-            keys = self.primary.keys.ids([columns[a] for a in self.primary.attrs]).tolist()
-            seen: set[int] = set()
-            keep = []
-            for i, k in enumerate(keys):
-                if k in self.primary.at or k in seen:
-                    self.services.logs.append(f"table {self.id}: a row with this primary key is there; the new one is dropped")
-                else:
-                    seen.add(k)
-                    keep.append(i)
-            if len(keep) < n:
-                index = np.array(keep, np.int64)
-                columns, ts, n = [c.take(index) for c in columns], ts[index], len(keep)
+            keys = self.primary.ids(columns)
+            first = np.zeros(n, np.bool_)
+            first[np.unique(keys, return_index=True)[1]] = True
+            index = np.flatnonzero(first & (self.primary.room()[keys] < 0))
+            if len(index) < n:
+                self._dropped(n - len(index))
+                columns, ts, n = [c.take(index) for c in columns], ts[index], len(index)
         if n == 0:
             return
         zeros = np.zeros(n, np.int64)
@@ -220,6 +274,9 @@ class TableStore:
         positions = np.arange(at, at + n)
         for index_ in self.indexes:
             index_.add(columns, positions)
+
+    def _dropped(self, n: int) -> None:
+        self.services.logs.append(f"table {self.id}: {n} row(s) dropped, as their primary key is there already")
 
     def delete(self, positions: Array) -> None:
         """Removes rows."""
@@ -241,7 +298,7 @@ class TableStore:
         self.alive = np.ones(len(keep), np.bool_)
         columns, positions = self.log.columns(np.arange(len(keep))), np.arange(len(keep))
         for index in self.indexes:
-            index.at.clear()
+            index.clear()
             index.add(columns, positions)
 
     def replace(self, positions: Array, changes: Mapping[int, Column]) -> None:
@@ -252,9 +309,8 @@ class TableStore:
         old = self.log.columns(positions)
         new = [changes.get(a, c) for a, c in enumerate(old)]
         if self.primary in moved and self.primary is not None:
-            before = self.primary.keys.ids([old[a] for a in self.primary.attrs])
-            after = self.primary.keys.ids([new[a] for a in self.primary.attrs])
-            free = np.array([a == b or b not in self.primary.at for a, b in zip(before, after.tolist(), strict=True)])
+            before, after = self.primary.ids(old), self.primary.ids(new)
+            free = (before == after) | (self.primary.room()[after] < 0)
             if not free.all():
                 self.services.logs.append(f"table {self.id}: an update onto an existing primary key is left out")
                 keep = np.flatnonzero(free)
