@@ -16,6 +16,7 @@ from .operators import AggregationOperator, EntryOperator, Operator, QueryOperat
 from .partitions import Instances, PartitionEntry
 from .query import QueryOp
 from .services import Services
+from .table_log import loggable_read, loggable_write
 from .tables import Condition, TableLookup, TableStore, TableWriter
 
 
@@ -30,6 +31,7 @@ class Assembly:
         self.instances: dict[str, Instances] = {}
         self.operators: list[Operator] = []
         self._phase = 0
+        self.logged = logged_tables(plan)
         self._conditions: dict[tuple[str, nodes.Expr], Condition] = {}
         services.in_table = self._in_table
         for d in plan.windows.values():
@@ -54,25 +56,36 @@ class Assembly:
         return known.any(env)
 
     def _query(self, query: nodes.Query, services: Services, keys: Mapping[str, str], partitioned: bool = False) -> None:
+        found: list[TableLookup] = []
+
         def lookups(join: nodes.JoinInput) -> dict[int, Lookup]:
-            return self._lookups(join, services)
+            sides = self._lookups(join, services)
+            found.extend(x for x in sides.values() if isinstance(x, TableLookup))
+            return sides
 
         op = QueryOp(query, services, self._phase, lookups, partitioned)
         self._phase += op.schedulers
         target = query.output.target
         writer = None
         if target.kind == "table":
-            writer = TableWriter(query.output, query.select.schema, self.tables[target.id], services, query.name)
+            writer = TableWriter(query.output, query.select, self.tables[target.id], services, query.name)
         to = {"stream": target.id, "window": entry(target.id)}.get(target.kind)
         sources = {s: keys.get(s, s) for s in op.inputs}
+        read = tables_read(query)
+        written = () if writer is None else (target.id,)
+        alone = ""
+        if writer is not None and target.id not in self.logged and not isinstance(query.output, nodes.Insert):
+            alone = f"{target.id} is changed row by row"
         node = OpNode(
             tuple(sources.values()),
             to,
-            tables_read(query),
-            () if writer is None else (target.id,),
-            "" if writer is None or isinstance(query.output, nodes.Insert) else f"{target.id} is changed row by row",
+            tuple(t for t in read if t not in self.logged),
+            tuple(t for t in written if t not in self.logged),
+            alone,
+            tuple(t for t in read if t in self.logged),
+            tuple(t for t in written if t in self.logged),
         )
-        self.operators.append(QueryOperator(op, sources, node, writer, self.windows))
+        self.operators.append(QueryOperator(op, sources, node, writer, self.windows, found))
 
     def _lookups(self, join: nodes.JoinInput, services: Services) -> dict[int, Lookup]:
         """The sides of a join that are not streams."""
@@ -114,3 +127,20 @@ def sources_of(query: nodes.Query) -> tuple[str, ...]:
     else:
         found = [slot.source for slot in source.slots]
     return tuple(dict.fromkeys(s.id for s in found if s.kind in ("stream", "window")))
+
+
+def logged_tables(plan: nodes.Plan) -> frozenset[str]:
+    """Tables that queries use by their whole primary key alone, so that a batch's accesses can be put in order afterwards."""
+    no: set[str] = set()
+    for q in plan.queries:
+        target = q.output.target
+        if target.kind == "table" and loggable_write(q.output, q.select, plan.tables[target.id]) is None:
+            no.add(target.id)
+        sides = (q.input.left, q.input.right) if isinstance(q.input, nodes.JoinInput) else ()
+        joined = {side.source.id for side in sides if side.source.kind == "table"}
+        no.update(t for t in tables_read(q) if t not in joined)
+        for s, side in enumerate(sides):
+            if side.source.kind == "table" and isinstance(q.input, nodes.JoinInput):
+                if not loggable_read(q.input, s, plan.tables[side.source.id]):
+                    no.add(side.source.id)
+    return frozenset(plan.tables) - no

@@ -34,8 +34,8 @@ _BLOCK = 1 << 20
 class Lookup(Protocol):
     """A side that is not a stream: a table or an aggregation."""
 
-    def find(self, env: Env, n: int) -> tuple[Array, Array]:
-        """(row of `env`, position) of every match, in the order of the rows and then of the contents."""
+    def find(self, env: Env, roots: Array) -> tuple[Array, Array]:
+        """(row of `env`, position) of every match, in the order of the rows and then of the contents. `roots` are the rows'."""
         ...
 
     def column(self, attr: int, positions: Array) -> Column:
@@ -498,7 +498,7 @@ class JoinOp:
         probing = np.flatnonzero(kinds <= EXPIRED) if self.triggers[s] else np.empty(0, np.int64)
         probes = rows.take(probing)
         env = self._env(len(probes), probes.ts, probes.root, clock, self._of_rows(s, probes))
-        at, place = lookup.find(env, len(probes))
+        at, place = lookup.find(env, probes.root)
         if env.failed is not None:
             self.services.failed(self.query, self.sides[s].source.id, env, list(probes.columns[:-1]))
         op = probing[at]

@@ -30,7 +30,8 @@ class AggregationLookup:
         self._on = None if join.on is None else compile_expr(join.on, context)
         self._columns: list[Column] = []
 
-    def find(self, env: Env, n: int) -> tuple[Array, Array]:
+    def find(self, env: Env, roots: Array) -> tuple[Array, Array]:
+        n = len(roots)
         bounds = [e(env).to_list(env.strings) for e in self._range]
         pers = self._per(env).to_list(env.strings)
         read: dict[tuple[object, ...], tuple[int, int]] = {}

@@ -27,6 +27,7 @@ from .query import split_kinds
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows
 from .services import Services
 from .snapshot import pack, unpack
+from .table_log import TableLog
 
 
 class NodeEngine:
@@ -49,6 +50,9 @@ class NodeEngine:
         self.parts = Assembly(plan, self.services)
         self.operators = self.parts.operators
         self.graph = build([op.node for op in self.operators])
+        for op, rank in zip(self.operators, self.graph.ranks, strict=False):
+            if isinstance(op, QueryOperator):
+                op.place(rank)
         self._by_operator = self.graph.order is not None and not by_chunk
         self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
         self._empty = self._empties()
@@ -113,6 +117,9 @@ class NodeEngine:
 
     def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
         assert self.graph.order is not None
+        logged = [self.parts.tables[t] for t in self.parts.logged]
+        for table in logged:
+            table.noted = TableLog()
         for i in self.graph.order:
             op = self.operators[i]
             if not op.timed and not any(s in inputs for s in op.node.inputs):
@@ -124,6 +131,8 @@ class NodeEngine:
             out.query(op, rows)
             if op.node.target is not None:
                 inputs[op.node.target] = out.stream(op, rows)
+        for table in logged:
+            table.settle()
 
     def _run_by_chunk(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
         chunks: dict[int, list[tuple[str, Rows]]] = {}

@@ -54,7 +54,7 @@ def _change(
         at = np.full(len(selected[0]), now, np.int64)
         zeros = np.zeros(len(at), np.int64)
     kept = len(services.errors)
-    TableWriter(output, retrieval.select.schema, table, services, "on-demand query").write(
+    TableWriter(output, retrieval.select, table, services, "on-demand query").write(
         Rows(selected, at, zeros, zeros), at
     )
     if len(services.errors) > kept:

@@ -16,7 +16,7 @@ from .query import QueryOp, query_exprs
 from .rows import Clock, Rows, one_by_one
 from .services import Services
 from .steps import Steps
-from .tables import TableWriter
+from .tables import TableLookup, TableWriter
 
 
 class Operator(Protocol):
@@ -55,6 +55,12 @@ class QueryOperator:
     node: OpNode
     writer: TableWriter | None
     windows: Mapping[str, NamedWindow]
+    lookups: list[TableLookup]
+
+    def place(self, rank: int) -> None:
+        """Tells the accesses to tables where the query stands among the operators."""
+        for x in (*self.lookups, *(() if self.writer is None else (self.writer,))):
+            x.rank = rank
 
     @property
     def name(self) -> str:

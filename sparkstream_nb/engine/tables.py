@@ -21,6 +21,7 @@ from .groups import Keys
 from .javamap import string_hash, walk_order
 from .rows import Rows
 from .services import Services
+from .table_log import DELETE, TableLog, loggable_write
 from .windows.log import EventLog
 
 _BLOCK = 1 << 20
@@ -131,6 +132,20 @@ class Condition:
         index = np.concatenate(keep)
         return at[index], place[index]
 
+    def find_as_of(self, env: Env, n: int, roots: Array, rank: int) -> tuple[Array, Array]:
+        """As `find`, in the middle of a batch whose writes are noted: each row sees the table as of its own moment."""
+        table = self.table
+        assert isinstance(self.index, _Primary) and table.noted is not None
+        keys, dead = self._keys(env, n)
+        place = table.noted.as_of(roots, rank, keys, self.index.room())
+        place[dead] = -1
+        at = np.flatnonzero(place >= 0)
+        place = place[at]
+        if self.on is None or len(at) == 0:
+            return at, place
+        keep = self._holds(env, at, place)
+        return at[keep], place[keep]
+
     def any(self, env: Env) -> Array:
         """bool[n]: whether any row of the table matches."""
         out = np.zeros(env.n, np.bool_)
@@ -214,6 +229,9 @@ class TableStore:
         self.names = definition.source.schema.names
         self._clear()
 
+    noted: TableLog | None = None
+    """The writes of the batch that is going through operator by operator; None at all other times."""
+
     def _clear(self) -> None:
         self.log = EventLog(self.types)
         self.alive = np.zeros(0, np.bool_)
@@ -251,6 +269,37 @@ class TableStore:
         return self.log.columns(positions)
 
     # ----------------------------------------------------------------------------------------------------- changing
+
+    def note(self, kind: int, rank: int, columns: Sequence[Column], ts: Array, root: Array, keys: Array) -> None:
+        """Notes whole rows to be written (`table_log`); their values lie in the log from now on."""
+        assert self.noted is not None
+        n = len(ts)
+        pos = np.full(n, -1, np.int64)
+        if kind != DELETE:
+            zeros = np.zeros(n, np.int64)
+            at = self.log.append(Rows(columns, ts, zeros, zeros))
+            self.alive = grown(self.alive, len(self.log.ts), False)
+            self.alive[at : at + n] = False
+            pos = np.arange(at, at + n)
+        self.noted.note(kind, rank, root, keys, pos)
+
+    def settle(self) -> None:
+        """Carries out the noted writes."""
+        noted, self.noted = self.noted, None
+        assert noted is not None and isinstance(self.primary, _Primary)
+        before = self.primary.room()
+        after, refused = noted.settle(before)
+        if refused:
+            self._dropped(refused)
+        changed = np.flatnonzero(before != after)
+        gone, come = before[changed], after[changed]
+        self.alive[gone[gone >= 0]] = False
+        self.alive[come[come >= 0]] = True
+        self.size += int(np.count_nonzero(come >= 0) - np.count_nonzero(gone >= 0))
+        self.most = max(self.most, self.size)
+        before[:] = after
+        if self.log.end > 2048 and self.size * 2 < self.log.end:
+            self._compact()
 
     def insert(self, columns: Sequence[Column], ts: Array) -> None:
         """Adds rows; one whose primary key is there already is dropped, and said so in the log."""
@@ -339,14 +388,17 @@ class TableStore:
 
 
 class TableLookup:
-    """A table as a side of a join."""
+    """A table as a side of a join. `rank` is the reader's place among the operators that use the table."""
 
     def __init__(self, table: TableStore, on: Expr | None, slot: int) -> None:
         self.table = table
         self.condition = Condition(on, table, slot)
+        self.rank = 0
 
-    def find(self, env: Env, n: int) -> tuple[Array, Array]:
-        return self.condition.find(env, n)
+    def find(self, env: Env, roots: Array) -> tuple[Array, Array]:
+        if self.table.noted is not None:
+            return self.condition.find_as_of(env, len(roots), roots, self.rank)
+        return self.condition.find(env, len(roots))
 
     def column(self, attr: int, positions: Array) -> Column:
         return self.table.log.column(attr, positions)
@@ -355,9 +407,11 @@ class TableLookup:
 class TableWriter:
     """What a query does to a table with its output rows."""
 
-    def __init__(self, output: nodes.Output, schema: Any, table: TableStore, services: Services, query: str) -> None:
+    def __init__(
+        self, output: nodes.Output, select: nodes.Select, table: TableStore, services: Services, query: str
+    ) -> None:
         self.output, self.table, self.services, self.query = output, table, services, query
-        self.names: tuple[str, ...] = schema.names
+        self.names: tuple[str, ...] = select.schema.names
         on = None if isinstance(output, nodes.Insert) else output.on
         self.condition = Condition(on, table)
         self.set: list[tuple[int, Evaluator]] = []
@@ -371,8 +425,23 @@ class TableWriter:
                 )
             self.set = [(i.attr, compile_expr(i.value, services.context)) for i in items]
 
+        self.kind = loggable_write(output, select, table.definition)
+        self.rank = 0
+
     def write(self, rows: Rows, now: Array) -> None:
-        """Applies the output rows, one after the other where one may see what another did."""
+        """Applies the output rows, one after the other where one may see what another did.
+
+        While the table notes its writes (`TableStore.noted`), they are only noted.
+        """
+        if self.table.noted is not None:
+            assert self.kind is not None and self.table.primary is not None
+            columns = self._inserted(rows)
+            if self.kind == DELETE:
+                keys = self.table.primary.keys.ids(self._key_values(rows, now))
+            else:
+                keys = self.table.primary.ids(columns)
+            self.table.note(self.kind, self.rank, columns, rows.ts, rows.root, keys)
+            return
         if isinstance(self.output, nodes.Insert):
             self.table.insert(rows.columns, rows.ts)
             return
@@ -392,6 +461,12 @@ class TableWriter:
             self._update(row, positions, now)
         elif isinstance(self.output, nodes.Upsert):
             self.table.insert(self._inserted(row), row.ts)
+
+    def _key_values(self, rows: Rows, now: Array) -> list[Column]:
+        """What a delete looks for, per attribute of the key."""
+        n = len(rows)
+        env = Env(n, self.services.strings, rows.ts, now, lambda ref: rows.columns[ref.attr])  # type: ignore[union-attr]
+        return [e(env) for e in self.condition.values]
 
     def _inserted(self, row: Rows) -> list[Column]:
         """The output row as a row of the table: by name, else by place."""
