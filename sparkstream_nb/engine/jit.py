@@ -7,7 +7,7 @@ machine, not once per process.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from numba import njit
 
@@ -16,5 +16,4 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def kernel(function: F) -> F:
     """Compiles a loop over arrays. To a type checker the function stays what it is."""
-    compiled: F = njit(cache=True)(function)
-    return compiled
+    return cast(F, njit(cache=True)(function))
