@@ -1,0 +1,118 @@
+"""An app's folder, and whether the state in it fits an app that is deployed again.
+
+`app.json` (what it was deployed as), `inbox/`, `checkpoint/`, `outputs/`, `store.duckdb`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..plan.nodes import Plan
+
+STATE_FORMAT = 1
+_IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properties", "shard"})
+
+
+@dataclass(frozen=True)
+class Life:
+    """A span of an app's state: `run` names it, the rest is what the state depends on."""
+
+    run: str
+    plan: str
+    nodes: int
+    shards: tuple[str, ...]
+    mode: str
+    format: int = STATE_FORMAT
+
+
+def default_home(name: str) -> Path:
+    """`$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the app's name."""
+    base = os.environ.get("SPARKSTREAM_HOME")
+    if base is None:
+        cache = os.environ.get("XDG_CACHE_HOME")
+        base = str((Path(cache) if cache else Path.home() / ".cache") / "sparkstream_nb")
+    return Path(base) / "apps" / _file_name(name)
+
+
+def _file_name(name: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".")
+    if plain == name:
+        return plain
+    return f"{plain or 'app'}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def fingerprint(plan: Plan) -> str:
+    """A hash of what the state of a node depends on: not of comments, layout, annotations or ids of shards."""
+    return hashlib.sha256(repr(_relevant(plan)).encode()).hexdigest()[:24]
+
+
+def _relevant(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kept = [f for f in dataclasses.fields(value) if f.compare and f.name not in _IGNORED]
+        return type(value).__name__, [(f.name, _relevant(getattr(value, f.name))) for f in kept]
+    if isinstance(value, Mapping):
+        return [(k, _relevant(v)) for k, v in sorted(value.items())]
+    if isinstance(value, tuple | list):
+        return [_relevant(v) for v in value]
+    return value
+
+
+def open_folder(home: Path, plan: Plan, *, shards: Sequence[str], mode: str, fresh: bool) -> tuple[Life, str | None]:
+    """Prepares the folder of an app: keeps the state in it where it fits, else empties it.
+
+    Returns the life to go on with, and a sentence about what became of an earlier state (None where there was none).
+    """
+    wanted = Life(uuid.uuid4().hex[:12], fingerprint(plan), len(shards), tuple(shards), mode)
+    former = _former(home)
+    said = None
+    if former is not None:
+        reason = "fresh was asked for" if fresh else _difference(former, wanted)
+        if reason is None:
+            return former, "The state was kept: the app means what it meant before."
+        said = f"The state was dropped: {reason}."
+    empty(home)
+    (home / "app.json").write_text(json.dumps(dataclasses.asdict(wanted), indent=2) + "\n", encoding="utf-8")
+    return wanted, said
+
+
+def empty(home: Path) -> None:
+    """Removes what an app has left in its folder, and makes the folder."""
+    for part in ("inbox", "checkpoint", "outputs"):
+        shutil.rmtree(home / part, ignore_errors=True)
+    for file in home.glob("store.duckdb*"):
+        file.unlink()
+    (home / "app.json").unlink(missing_ok=True)
+    home.mkdir(parents=True, exist_ok=True)
+
+
+def _former(home: Path) -> Life | None:
+    try:
+        found = json.loads((home / "app.json").read_text(encoding="utf-8"))
+        return Life(**{**found, "shards": tuple(found["shards"])})
+    except (FileNotFoundError, json.JSONDecodeError, TypeError, KeyError):
+        return None
+
+
+def _difference(former: Life, wanted: Life) -> str | None:
+    """Why the former state does not fit, in words."""
+    if former.format != wanted.format:
+        return "it was written by another version of this package"
+    if former.plan != wanted.plan:
+        return "the definitions or queries of the app changed"
+    if former.nodes != wanted.nodes:
+        return f"there are {wanted.nodes} nodes now, and there were {former.nodes}"
+    if former.mode != wanted.mode:
+        return f"the mode is {wanted.mode} now, and was {former.mode}"
+    if former.shards != wanted.shards:
+        return f"the shard ids are {', '.join(wanted.shards)} now, and were {', '.join(former.shards)}"
+    return None

@@ -1,0 +1,312 @@
+"""Feeds: a data frame or a file becomes typed chunks on disk, in order of event time, ready for the inbox.
+
+What Spark reads (CSV, parquet, Spark frames) is typed and written by its workers, a chunk at a time; a pandas or Arrow
+frame is in this process already and is typed here. Most feeds are in order and their chunks enter as they are. One
+that is not is ordered here by its times alone (16 bytes an event), and its chunks are rewritten.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from ..engine.columns import ARROW, Array
+from ..errors import SparkStreamError
+from ..types import Schema
+from . import results
+from .inbox import Entry, Inbox
+from .ingest import type_rows
+
+CHUNK_ROWS = 1_000_000
+REJECTS_KEPT = 10_000
+"""Rejected rows of a feed (of one Spark task) that are kept in the error table with their values; all are counted."""
+
+_MALFORMED = "_sparkstream_malformed"
+_INFO = "part int, number int, file string, rows long, rejected long"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a feed is read as: `columns` maps attributes to source columns, `time` names the column of event times."""
+
+    stream: str
+    schema: Schema
+    time: str | None
+    columns: Mapping[str, str]
+
+    @property
+    def names(self) -> list[str]:
+        """The source columns that matter."""
+        wanted = [self.columns.get(a.name, a.name) for a in self.schema]
+        return list(dict.fromkeys([*wanted, *([self.time] if self.time else [])]))
+
+
+@dataclass
+class Chunk:
+    """A file of typed rows: `ts`, then a column per attribute."""
+
+    file: str
+    rows: int
+
+
+@dataclass
+class Typed:
+    """A feed on disk: chunks in the feed's order, files of rejected rows, how many those are."""
+
+    chunks: list[Chunk] = field(default_factory=list)
+    rejects: list[str] = field(default_factory=list)
+    rejected: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(c.rows for c in self.chunks)
+
+
+# ----------------------------------------------------------------------------------------------------------- reading
+
+
+def read_feed(source: Any, shape: Shape, inbox: Path, session: SparkSession | None, limit: int | None) -> Typed:
+    """Types a feed into chunks in the folder `inbox`.
+
+    `source` is a pandas or Arrow frame, a Spark frame, or the path of a `.csv` or `.parquet` file; the last two kinds need
+    `session`. `limit`: only the first so many rows. Raises SparkStreamError for any other source and for a missing file.
+    """
+    feed = f"feed-{uuid.uuid4().hex[:12]}"
+    if isinstance(source, pd.DataFrame):
+        keep = [c for c in shape.names if c in source.columns]
+        source = pa.Table.from_pandas(source[keep], preserve_index=False)
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.Table):
+        return _read_arrow(source if limit is None else source.slice(0, limit), shape, inbox, feed)
+    malformed = None
+    if isinstance(source, str | Path):
+        if session is None:
+            raise SparkStreamError("A file is read by Spark, and there is no session.")
+        source, malformed = _read_file(Path(source), session)
+    if not hasattr(source, "mapInArrow"):
+        raise SparkStreamError(
+            f"A {type(source).__name__} is no feed. Feeds are pandas, Arrow and Spark frames and paths of .csv and .parquet files."
+        )
+    return _read_spark(source if limit is None else source.limit(limit), shape, inbox, feed, malformed)
+
+
+def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> Typed:
+    writer = _Writer(inbox, feed, 0, shape)
+    for at in range(0, table.num_rows, CHUNK_ROWS):
+        writer.take(table.slice(at, CHUNK_ROWS), None)
+    return _gather(writer.close())
+
+
+def _read_file(path: Path, session: SparkSession) -> tuple[DataFrame, str | None]:
+    if not path.exists():
+        raise SparkStreamError(f"There is no file {path}.")
+    uri = path.absolute().as_uri()
+    if path.suffix == ".parquet":
+        return session.read.parquet(uri), None
+    if path.suffix != ".csv":
+        raise SparkStreamError(f"{path.name}: feeds are read from .csv and .parquet files.")
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        header = next(csv.reader(file), [])
+    fields = [StructField(name, StringType()) for name in [*header, _MALFORMED]]
+    reader = session.read.options(header=True, mode="PERMISSIVE", columnNameOfCorruptRecord=_MALFORMED)
+    return reader.schema(StructType(fields)).csv(uri), _MALFORMED
+
+
+def _read_spark(frame: DataFrame, shape: Shape, inbox: Path, feed: str, malformed: str | None) -> Typed:
+    columns = [n for n in [*shape.names, *([malformed] if malformed else [])] if n in frame.columns]
+    folder = str(inbox)
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        part = context.partitionId() if context else 0
+        writer = _Writer(Path(folder), f"{feed}-{context.taskAttemptId() if context else 0}", part, shape)
+        for batch in batches:
+            writer.take(pa.Table.from_batches([batch]), malformed)
+        info = writer.close()
+        if info:
+            columns = [pa.array(c, t) for c, t in zip(zip(*info, strict=True), _INFO_TYPES, strict=True)]
+            yield pa.record_batch(columns, names=_INFO_NAMES)
+
+    selected = frame.select(*(F.col(f"`{c}`") for c in columns)) if columns else frame
+    found = selected.mapInArrow(write, _INFO).toArrow()
+    rows = list(zip(*(found[c].to_pylist() for c in _INFO_NAMES), strict=True))
+    return _gather(sorted(rows, key=lambda r: (r[0], r[1])))
+
+
+_INFO_TYPES = (pa.int32(), pa.int32(), pa.string(), pa.int64(), pa.int64())
+_INFO_NAMES = ["part", "number", "file", "rows", "rejected"]
+
+
+def _gather(info: Sequence[tuple[int, int, str, int, int]]) -> Typed:
+    out = Typed()
+    for _, _, file, rows, rejected in info:
+        if rows:
+            out.chunks.append(Chunk(file, rows))
+        elif rejected:
+            out.rejects.append(file)
+            out.rejected += rejected
+    return out
+
+
+class _Writer:
+    """Writes the chunks and rejected rows of one part of a feed. Spark's batches are small and are put together."""
+
+    def __init__(self, folder: Path, feed: str, part: int, shape: Shape) -> None:
+        self.folder, self.feed, self.part, self.shape = folder, feed, part, shape
+        self.waiting: list[pa.RecordBatch] = []
+        self.rows = 0
+        self.errors: list[list[Any]] = []
+        self.rejected = 0
+        self.info: list[tuple[int, int, str, int, int]] = []
+
+    def take(self, table: pa.Table, malformed: str | None) -> None:
+        if table.num_rows == 0:
+            return
+        keep = max(0, REJECTS_KEPT - len(self.errors))
+        typed = type_rows(
+            table, self.shape.schema, time=self.shape.time, columns=self.shape.columns, malformed=malformed, keep=keep
+        )
+        self.rejected += len(typed.rejected)
+        for ts, values, reason in typed.rejected[:keep]:
+            self.errors.append([self.shape.stream, ts or 0, values, reason])
+        n = len(typed)
+        if n == 0:
+            return
+        # Without event times the clock advances by 1 ms an event from where the inbox then stands.
+        ts = np.zeros(n, np.int64) if typed.ts is None else typed.ts
+        self.waiting.append(
+            pa.record_batch([pa.array(ts), *typed.columns], schema=chunk_schema(self.shape.schema, typed.columns))
+        )
+        self.rows += n
+        if self.rows >= CHUNK_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self.rows:
+            return
+        name = f"{self.feed}-{self.part:05d}-{len(self.info):05d}"
+        write_chunk(self.folder / name, pa.Table.from_batches(self.waiting))
+        self.info.append((self.part, len(self.info), name, self.rows, 0))
+        self.waiting, self.rows = [], 0
+
+    def close(self) -> list[tuple[int, int, str, int, int]]:
+        self._flush()
+        if self.rejected:
+            name = f"{self.feed}-{self.part:05d}-rejected"
+            (self.folder / name).write_bytes(results.error_lines(self.errors))
+            self.info.append((self.part, len(self.info), name, 0, self.rejected))
+        return self.info
+
+
+def chunk_schema(schema: Schema, columns: Sequence[pa.Array]) -> pa.Schema:
+    """The Arrow schema of a chunk: `ts`, then `a0`, `a1`, ... An object keeps the type that it was read with."""
+    types = [ARROW.get(a.type, c.type) for a, c in zip(schema, columns, strict=True)]
+    return pa.schema([("ts", pa.int64()), *((f"a{i}", t) for i, t in enumerate(types))])
+
+
+def write_chunk(path: Path, table: pa.Table) -> None:
+    """Writes rows as an Arrow IPC file with one record batch, so that it can be mapped."""
+    table = table.combine_chunks()
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+# ---------------------------------------------------------------------------------------------------------- ordering
+
+
+def in_order(feed: Typed, inbox: Path) -> tuple[Typed, Array]:
+    """The feed with its chunks in order of event time (stable), and the highest time (ms) of each chunk."""
+    times = []
+    for chunk in feed.chunks:
+        with pa.memory_map(str(inbox / chunk.file)) as source:
+            times.append(np.array(pa.ipc.open_file(source).read_all()["ts"].to_numpy()))
+    if not times:
+        return feed, np.empty(0, np.int64)
+    whole = np.concatenate(times)
+    if (whole[1:] >= whole[:-1]).all():
+        return feed, np.array([t.max() for t in times])
+    order = np.argsort(whole, kind="stable")
+    starts = np.cumsum([0, *(c.rows for c in feed.chunks)])
+    maps = [pa.memory_map(str(inbox / c.file)) for c in feed.chunks]
+    tables = [pa.ipc.open_file(m).read_all() for m in maps]
+    out = Typed([], feed.rejects, feed.rejected)
+    highest = []
+    stem = f"feed-{uuid.uuid4().hex[:12]}-ordered"
+    for at in range(0, len(order), CHUNK_ROWS):
+        index = order[at : at + CHUNK_ROWS]
+        name = f"{stem}-{len(out.chunks):05d}"
+        write_chunk(inbox / name, _pick(tables, starts, index))
+        out.chunks.append(Chunk(name, len(index)))
+        highest.append(int(whole[index[-1]]))
+    for m, chunk in zip(maps, feed.chunks, strict=True):
+        m.close()
+        (inbox / chunk.file).unlink()
+    return out, np.array(highest)
+
+
+def _pick(tables: Sequence[pa.Table], starts: Array, index: Array) -> pa.Table:
+    """Rows `index` of the tables taken as one, in the order of `index`."""
+    owner = np.searchsorted(starts, index, side="right") - 1
+    parts, places = [], []
+    for k in np.unique(owner).tolist():
+        own = np.flatnonzero(owner == k)
+        parts.append(tables[k].take(pa.array(index[own] - starts[k])))
+        places.append(own)
+    joined = pa.concat_tables(parts, promote_options="permissive")
+    back = np.empty(len(index), np.int64)
+    back[np.concatenate(places)] = np.arange(len(index))
+    return joined.take(pa.array(back))
+
+
+# ---------------------------------------------------------------------------------------------------------- entering
+
+
+def entries(feed: Typed, shape: Shape, inbox: Inbox, route: str, highest: Array, now: int) -> list[Entry]:
+    """The journal entries of a feed. Without event times its events are 1 ms apart, from after the clock or `now` (ms)."""
+    out: list[Entry] = []
+    start = now if inbox.position.clock is None else max(now, inbox.position.clock + 1)
+    for k, chunk in enumerate(feed.chunks):
+        entry: Entry = {
+            "kind": "rows",
+            "app": 0,
+            "steps": chunk.rows,
+            "requests": chunk.rows,
+            "route": route,
+            "file": chunk.file,
+            "stream": shape.stream,
+            "from": 0,
+        }
+        if shape.time is None:
+            entry |= {"start": start, "clock": start + chunk.rows - 1}
+            start += chunk.rows
+        else:
+            entry["clock"] = int(highest[k])
+        out.append(entry)
+    for file in feed.rejects:
+        out.append({"kind": "reject", "app": 0, "steps": 0, "requests": 0, "clock": None, "file": file})
+    return out
+
+
+def reasons(feed: Typed, inbox: Path, most: int = 5) -> list[str]:
+    """Reasons of the first rejected rows, each once."""
+    found: dict[str, None] = {}
+    for file in feed.rejects:
+        for line in (inbox / file).read_bytes().splitlines():
+            found.setdefault(str(json.loads(line)[3]))
+            if len(found) >= most:
+                return list(found)
+    return list(found)

@@ -1,0 +1,156 @@
+"""The inbox of an app: everything that enters it, in one order, on disk before it is worked on.
+
+`journal` is a file of JSON lines, each a list of entries that enter together: a line is there whole or not at all.
+An entry is a run of steps (events sent, a slice of a feed's chunk), an on-demand question, or rows that were rejected.
+Entries are numbered (`seq`); so are steps and requests, which makes an entry's meaning independent of how entries
+are later cut into micro-batches. One process writes; Spark's reader follows the file by its size.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..engine.batch import InputBatch
+from .segments import requests_of
+
+INLINE_BYTES = 16_384
+"""Batches up to this size stand in the journal itself; larger ones in a file of their own."""
+
+Entry = dict[str, Any]
+
+
+@dataclass
+class Position:
+    """How far the inbox is filled: numbers of the next entry, step and request, and the highest clock so far (ms)."""
+
+    seq: int = 0
+    step: int = 0
+    request: int = 0
+    clock: int | None = None
+
+
+@dataclass
+class Inbox:
+    """The writing end. `folder` is made if need be; a line that a crash cut short is dropped."""
+
+    folder: Path
+    position: Position = field(default_factory=Position)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        end = 0
+        for at, line in lines(self.folder, 0):
+            end = at + len(line)
+            for entry in json.loads(line):
+                self._pass(entry)
+        self._file = self.journal.open("ab")
+        self._file.truncate(end)
+
+    @property
+    def journal(self) -> Path:
+        return self.folder / "journal"
+
+    def close(self) -> None:
+        self._file.close()
+
+    def append(self, entries: Sequence[Entry]) -> int:
+        """Numbers the entries and writes them as one line; returns the number of the last."""
+        numbered = []
+        for entry in entries:
+            p = self.position
+            numbered.append({"seq": p.seq, "step": p.step, "request": p.request, **entry})
+            self._pass(numbered[-1])
+        self._file.write(json.dumps(numbered, separators=(",", ":")).encode() + b"\n")
+        self._file.flush()
+        return self.position.seq - 1
+
+    def batch(self, batch: InputBatch, route: str, app: int = 0) -> Entry:
+        """An entry that holds `batch`."""
+        blob = batch.to_bytes()
+        entry: Entry = {
+            "kind": "steps",
+            "app": app,
+            "steps": len(batch.clock),
+            "requests": requests_of(batch),
+            "clock": int(batch.clock.max()),
+            "route": route,
+        }
+        if len(blob) <= INLINE_BYTES:
+            entry["data"] = base64.b64encode(blob).decode()
+        else:
+            entry["file"] = self.write(f"batch-{os.urandom(8).hex()}", blob)
+        return entry
+
+    def write(self, name: str, blob: bytes) -> str:
+        """Writes a file of the inbox; returns its name."""
+        (self.folder / name).write_bytes(blob)
+        return name
+
+    def truncate(self, seq: int) -> int:
+        """Takes back the entries from number `seq` on, which nobody may have read; returns how many steps they had."""
+        kept: list[bytes] = []
+        withdrawn = 0
+        self.position = Position()
+        for _, line in lines(self.folder, 0):
+            entries = json.loads(line)
+            keep = [e for e in entries if e["seq"] < seq]
+            withdrawn += sum(e["steps"] for e in entries if e["seq"] >= seq)
+            for e in keep:
+                self._pass(e)
+            if keep:
+                kept.append(json.dumps(keep, separators=(",", ":")).encode() + b"\n")
+        self._file.close()
+        new = self.journal.with_suffix(".new")
+        new.write_bytes(b"".join(kept))
+        new.replace(self.journal)
+        self._file = self.journal.open("ab")
+        return withdrawn
+
+    def _pass(self, entry: Entry) -> None:
+        p = self.position
+        p.seq = entry["seq"] + 1
+        p.step = entry["step"] + entry["steps"]
+        p.request = entry["request"] + entry["requests"]
+        if entry["clock"] is not None:
+            p.clock = entry["clock"] if p.clock is None else max(p.clock, entry["clock"])
+
+
+def lines(folder: Path, at: int) -> Iterator[tuple[int, bytes]]:
+    """(offset in bytes, line) for every whole line of the journal from offset `at` on."""
+    try:
+        file = (folder / "journal").open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        file.seek(at)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            yield at, line
+            at += len(line)
+
+
+def entries_from(folder: Path, offset: dict[str, int]) -> Iterator[tuple[Entry, dict[str, int]]]:
+    """(entry, offset after it) from `offset` on.
+
+    An offset is `{"seq": number of the next entry, "at": byte of its line, "skip": entries of that line before it}`.
+    """
+    for at, line in lines(folder, offset["at"]):
+        entries = json.loads(line)
+        skip = offset["skip"] if at == offset["at"] else 0
+        for i, entry in enumerate(entries[skip:], skip + 1):
+            last = i == len(entries)
+            yield (
+                entry,
+                {
+                    "seq": entry["seq"] + 1,
+                    "at": at + len(line) if last else at,
+                    "skip": 0 if last else i,
+                },
+            )

@@ -1,0 +1,315 @@
+"""From the columns of a feed to the attributes of a stream: typed whole columns at a time, bad rows told apart.
+
+The same code runs in Spark's workers over what Spark read and in the driver over frames that are there already.
+What a value may become: a number any number that holds it exactly (floats: nearly), a text a number, a time or a
+`true`/`false` where it reads as one, anything a text. A null stays a null.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..engine.columns import ARROW, Array
+from ..errors import SparkStreamError, did_you_mean
+from ..types import Schema, Type
+
+_SHOWN = 60
+
+
+@dataclass
+class Typed:
+    """The rows that fit: `ts` int64[n] ms (None without a time column) and one Arrow array per attribute; and the rows
+    that do not: their values as Python data, in schema order, with the reason."""
+
+    ts: Array | None
+    columns: list[pa.Array]
+    rejected: list[tuple[int | None, list[Any], str]]
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+
+def type_rows(
+    table: pa.Table | pa.RecordBatch,
+    schema: Schema,
+    *,
+    time: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    malformed: str | None = None,
+    keep: int = 10_000,
+) -> Typed:
+    """Types the rows of `table` for a stream of `schema`.
+
+    `columns` names the source column of an attribute where it has another name, `time` that of the event time.
+    `malformed` names a text column that is not null where a whole row could not be read. Of the rejected rows at most
+    `keep` are kept with their values, the others as empty rows with their reason.
+    """
+    n = table.num_rows
+    bad = np.zeros(n, np.bool_)
+    reasons: dict[int, str] = {}
+
+    def reject(mask: Array, reason: Callable[[int], str]) -> None:
+        for i in np.flatnonzero(mask & ~bad).tolist():
+            reasons[i] = reason(i)
+        bad[mask] = True
+
+    if malformed is not None and malformed in table.schema.names:
+        texts = table.column(malformed)
+        reject(_mask(pc.is_valid(texts)), lambda i: f"not a whole row: {str(texts[i].as_py())[:_SHOWN]!r}")
+    names = table.schema.names
+    arrays: list[pa.Array] = []
+    sources: list[pa.Array] = []
+    for attribute in schema:
+        name = (columns or {}).get(attribute.name, attribute.name)
+        if name not in names:
+            hint = did_you_mean(name, names)
+            missing = f"no column '{name}'" + (f". {hint}" if hint else "")
+            reject(np.ones(n, np.bool_), lambda _, missing=missing: missing)  # type: ignore[misc]
+            sources.append(pa.nulls(n))
+            arrays.append(pa.nulls(n, ARROW.get(attribute.type, pa.null())))
+            continue
+        source = _one(table.column(name))
+        typed, failed = convert(source, attribute.type)
+        if failed is not None:
+            reject(failed, _says(attribute.name, source, attribute.type))
+        sources.append(source)
+        arrays.append(typed)
+    ts: Array | None = None
+    if time is not None:
+        if time not in names:
+            hint = did_you_mean(time, names)
+            raise SparkStreamError(f"The feed has no column '{time}' to take event times from. {hint or ''}".strip())
+        source = _one(table.column(time))
+        ts, failed = times(source)
+        if failed is not None:
+            reject(failed, lambda i: f"{time}: {_shown(source[i].as_py())} is no time")
+    if not bad.any():
+        return Typed(ts, arrays, [])
+    rejected = []
+    for k, (i, reason) in enumerate(sorted(reasons.items())):
+        values = [plain(s[i].as_py()) for s in sources] if k < keep else []
+        rejected.append((None, values, reason))
+    good = pa.array(np.flatnonzero(~bad))
+    return Typed(None if ts is None else ts[~bad], [a.take(good) for a in arrays], rejected)
+
+
+def _says(name: str, source: pa.Array, type: Type) -> Callable[[int], str]:
+    article = "an" if type is Type.INT else "a"
+    return lambda i: f"{name}: {_shown(source[i].as_py())} is not {article} {type}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if isinstance(value, str) else "null" if value is None else str(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
+
+
+def _one(column: Any) -> pa.Array:
+    """One array of a column, without a dictionary."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _mask(values: Any) -> Array:
+    array = _one(values)
+    out: Array = array.fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
+    return out
+
+
+def _textual(type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type))
+
+
+# ------------------------------------------------------------------------------------------------------------ values
+
+
+def convert(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
+    """`source` as a column of `type`, and a mask of the values that are none (null there); None where all are."""
+    n = len(source)
+    if type is Type.OBJECT or pa.types.is_null(source.type):
+        return (source if type is Type.OBJECT else pa.nulls(n, ARROW[type])), None
+    target = ARROW[type]
+    if source.type == target:
+        return source, None
+    if type is Type.STRING:
+        return _as_text(source), None
+    if _textual(source.type):
+        return _from_text(source.cast(pa.string()), type)
+    if type is Type.BOOL or pa.types.is_boolean(source.type):
+        return pa.nulls(n, target), _mask(pc.is_valid(source))
+    try:
+        if type in (Type.FLOAT, Type.DOUBLE):
+            return source.cast(target, safe=False), None
+        return source.cast(target), None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return _each(source, type, _number)
+
+
+def _as_text(source: pa.Array) -> pa.Array:
+    try:
+        return source.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.array([None if v is None else str(plain(v)) for v in source.to_pylist()], pa.string())
+
+
+def _from_text(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
+    try:
+        if type is not Type.BOOL:
+            return pc.utf8_trim_whitespace(source).cast(ARROW[type]), None
+    except pa.ArrowInvalid:
+        pass
+    return _each(source, type, _parse)
+
+
+def _each(source: pa.Array, type: Type, one: Callable[[Any, Type], Any]) -> tuple[pa.Array, Array | None]:
+    """Distinct values one by one: only the way for columns that hold something bad or odd."""
+    encoded = source.dictionary_encode()
+    values, failed = [], []
+    for value in encoded.dictionary.to_pylist():
+        try:
+            values.append(one(value, type))
+            failed.append(False)
+        except (ValueError, OverflowError, TypeError, ArithmeticError):
+            values.append(None)
+            failed.append(True)
+    index = encoded.indices
+    typed = pa.array(values, ARROW[type]).take(index)
+    bad = _mask(pa.array(failed, pa.bool_()).take(index))
+    return typed, bad if bad.any() else None
+
+
+_RANGES = {Type.INT: 2**31, Type.LONG: 2**63}
+
+
+def _number(value: Any, type: Type) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("a truth value is no number")
+    if type in (Type.FLOAT, Type.DOUBLE):
+        return float(value)
+    whole = int(value)
+    if whole != value:
+        raise ValueError("a fraction")
+    if not -_RANGES[type] <= whole < _RANGES[type]:
+        raise OverflowError("out of range")
+    return whole
+
+
+def _parse(text: Any, type: Type) -> Any:
+    text = str(text).strip()
+    if type is Type.BOOL:
+        if text.lower() not in ("true", "false"):
+            raise ValueError("neither true nor false")
+        return text.lower() == "true"
+    if "_" in text:
+        raise ValueError("no number")
+    return _number(float(text), type) if type in (Type.FLOAT, Type.DOUBLE) else _number(int(text), type)
+
+
+# ------------------------------------------------------------------------------------------------------------- times
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def times(source: pa.Array) -> tuple[Array, Array | None]:
+    """Event times as int64 ms since the epoch, and a mask of values that are none; nulls are none.
+
+    Takes whole numbers (ms), dates and times of day with date (UTC where they have no zone), and texts that are either
+    a number or ISO 8601, such as `2013-01-01 05:17:00` or `2013-01-01T05:17:00+01:00`.
+    """
+    null = _mask(pc.is_null(source))
+    kind = source.type
+    failed: Array | None = None
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        found = pc.cast(source, pa.timestamp("ms", getattr(kind, "tz", None)), safe=False).cast(pa.int64())
+    elif pa.types.is_integer(kind):
+        found, failed = convert(source, Type.LONG)
+    elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        found, failed = _each(source, Type.LONG, _number)
+    elif _textual(kind):
+        text = source.cast(pa.string())
+        try:
+            found = text.cast(pa.int64())
+        except pa.ArrowInvalid:
+            try:
+                found = text.cast(pa.timestamp("ms")).cast(pa.int64())
+            except pa.ArrowInvalid:
+                found, failed = _each(text, Type.LONG, _moment)
+    else:
+        found, failed = pa.nulls(len(source), pa.int64()), np.ones(len(source), np.bool_)
+    bad = null if failed is None else null | failed
+    values = np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    return values, bad if bad.any() else None
+
+
+def _moment(text: Any, type: Type) -> int:
+    text = str(text).strip()
+    if text.lstrip("+-").isdecimal():
+        return int(text)
+    moment = dt.datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=dt.UTC)
+    return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
+
+
+def time_of(value: Any) -> int:
+    """One event time as ms. Raises SparkStreamError for what is none."""
+    found, failed = times(pa.array([value]))
+    if failed is not None:
+        raise SparkStreamError(f"{_shown(value)} is no time: give ms since the epoch, a datetime or an ISO 8601 text.")
+    return int(found[0])
+
+
+# -------------------------------------------------------------------------------------------------------- single rows
+
+
+def columns_of(schema: Schema, rows: Sequence[Sequence[Any]], stream: str) -> list[Any]:
+    """Rows of Python values as input columns. Raises SparkStreamError for the first value that does not fit."""
+    out: list[Any] = []
+    for row in rows:
+        if len(row) != len(schema):
+            raise SparkStreamError(f"{stream} takes {len(schema)} values {schema}, and {len(row)} were given.")
+    for k, attribute in enumerate(schema):
+        values = [row[k] for row in rows]
+        if attribute.type is Type.OBJECT:
+            out.append(values)
+            continue
+        typed = []
+        for value in values:
+            try:
+                typed.append(_value(value, attribute.type))
+            except (ValueError, OverflowError, TypeError):
+                article = "an" if attribute.type is Type.INT else "a"
+                raise SparkStreamError(
+                    f"{stream}.{attribute.name}: {_shown(value)} is not {article} {attribute.type}."
+                ) from None
+        out.append(pa.array(typed, ARROW[attribute.type]))
+    return out
+
+
+def _value(value: Any, type: Type) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None:
+        return None
+    if type is Type.STRING or type is Type.BOOL:
+        if not isinstance(value, str if type is Type.STRING else bool):
+            raise TypeError
+        return value
+    if isinstance(value, str):
+        raise TypeError
+    return _number(value, type)

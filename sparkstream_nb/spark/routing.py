@@ -1,0 +1,160 @@
+"""Which node gets an event, and which Spark partition a node lives in.
+
+Routes, as a person writes them:
+
+- `round_robin`: request number i goes to node i % n. An event is a request; several events sent at once are one, as a
+  load balancer does not look inside a request.
+- `hash:ATTR`: abs(Java's `String.hashCode` of the attribute's value as text) % n, event by event, as Siddhi's
+  `PartitionedDistributionStrategy`. Streams without the attribute go round robin.
+- `node:K`: to node K, from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..engine.batch import InputBatch, StreamRows
+from ..engine.columns import Array
+from ..engine.expressions.values import text
+from ..errors import SparkStreamError, did_you_mean
+from ..types import Schema, Type
+
+
+@dataclass(frozen=True)
+class Route:
+    """A parsed route. `attribute` is set for a hash; `node` (from 0) for a fixed node; neither means round robin."""
+
+    attribute: str | None = None
+    node: int | None = None
+
+    @staticmethod
+    def parse(text: str, nodes: int, schemas: Mapping[str, Schema] | None = None) -> Route:
+        """Reads `round_robin`, `hash:ATTR` or `node:K`.
+
+        Raises SparkStreamError for anything else, for a node that is not among `nodes`, and, where the input streams'
+        `schemas` are given, for an attribute that none of them has.
+        """
+        kind, _, argument = text.partition(":")
+        if kind == "round_robin" and not argument:
+            return Route()
+        if kind == "hash" and argument:
+            names = {a for s in (schemas or {}).values() for a in s.names}
+            if schemas is not None and argument not in names:
+                hint = did_you_mean(argument, names)
+                raise SparkStreamError(
+                    f"No input stream has an attribute '{argument}' to route by. {hint or ''}".strip()
+                )
+            return Route(attribute=argument)
+        if kind == "node" and argument.isdecimal():
+            if not 1 <= int(argument) <= nodes:
+                raise SparkStreamError(f"There is no node {argument}: the deployment has nodes 1 to {nodes}.")
+            return Route(node=int(argument) - 1)
+        raise SparkStreamError(f"'{text}' is no route. Routes are round_robin, hash:ATTRIBUTE and node:NUMBER.")
+
+
+def java_hash(texts: Sequence[str]) -> Array:
+    """Java's `String.hashCode` of each text, as int64 holding 32-bit signed values."""
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    width = int(lengths.max(initial=0))
+    if width == 0:
+        return np.zeros(len(texts), np.int64)
+    points = np.array(list(texts), dtype=f"U{width}").view(np.uint32).reshape(len(texts), width)
+    out = np.zeros(len(texts), np.uint32)
+    for i in range(width):
+        inside = lengths > i
+        out[inside] = out[inside] * np.uint32(31) + points[inside, i]
+    # Beyond the basic plane Java counts two units per character.
+    for i in np.flatnonzero((points > 0xFFFF).any(axis=1)).tolist():
+        units = np.frombuffer(texts[i].encode("utf-16-le"), np.uint16).tolist()
+        value = 0
+        for unit in units:
+            value = (31 * value + unit) & 0xFFFFFFFF
+        out[i] = value
+    return out.view(np.int32).astype(np.int64)
+
+
+def by_hash(column: pa.Array | list[object], type: Type, nodes: int) -> Array:
+    """int64[n]: the node (from 0) of every value of a column."""
+    array = column if isinstance(column, pa.Array) else pa.array(column)
+    encoded = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
+    texts = [text(type, v) for v in encoded.dictionary.to_pylist()] + ["null"]
+    node = np.abs(java_hash(texts)) % nodes
+    index = encoded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
+    return np.asarray(node[index], np.int64)
+
+
+def assign(batch: InputBatch, route: Route, schemas: Mapping[str, Schema], nodes: int, first: int) -> dict[str, Array]:
+    """The node (from 0) of every row, per stream. `first` is the number of the batch's first request."""
+    if route.node is not None:
+        return {s: np.full(len(r.ts), route.node, np.int64) for s, r in batch.rows.items()}
+    request = np.zeros(len(batch.clock), np.int64)
+    for rows in batch.rows.values():
+        request[rows.step] = 1
+    request = first + np.cumsum(request) - 1
+    out = {}
+    for stream, rows in batch.rows.items():
+        place = schemas[stream].find(route.attribute) if route.attribute is not None else None
+        if place is None:
+            out[stream] = request[rows.step] % nodes
+        else:
+            out[stream] = by_hash(rows.columns[place], schemas[stream][place].type, nodes)
+    return out
+
+
+def split(batch: InputBatch, nodes: Mapping[str, Array], count: int) -> list[InputBatch]:
+    """One batch per node: the full clock for each, and the rows that are its own."""
+    out = []
+    for k in range(count):
+        rows = {}
+        for stream, r in batch.rows.items():
+            index = np.flatnonzero(nodes[stream] == k)
+            if len(index) == 0:
+                continue
+            if len(index) == len(r.ts):
+                rows[stream] = r
+                continue
+            taken = pa.array(index)
+            columns = [[c[i] for i in index.tolist()] if isinstance(c, list) else c.take(taken) for c in r.columns]
+            rows[stream] = StreamRows(r.step[index], r.ts[index], columns)
+        out.append(InputBatch(batch.clock, rows))
+    return out
+
+
+# ------------------------------------------------------------------------------------------------- Spark partitions
+
+
+def _rotate(x: int, by: int) -> int:
+    return ((x << by) | (x >> (32 - by))) & 0xFFFFFFFF
+
+
+def spark_hash(value: int) -> int:
+    """Spark's `hash()` of an INT (Murmur3, 32 bits, seed 42), as a signed number."""
+    k = _rotate(value * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
+    h = (_rotate(42 ^ k, 13) * 5 + 0xE6546B64) & 0xFFFFFFFF
+    h ^= 4
+    h = (h ^ (h >> 16)) * 0x85EBCA6B & 0xFFFFFFFF
+    h = (h ^ (h >> 13)) * 0xC2B2AE35 & 0xFFFFFFFF
+    h ^= h >> 16
+    return h - (1 << 32) if h >> 31 else h
+
+
+def keys_apart(count: int, partitions: int) -> list[int]:
+    """`count` distinct INT keys, of which number i lies in partition i % `partitions` after Spark's hash partitioning.
+
+    Plain node numbers do not do: of four, three may share a partition.
+    """
+    out: list[int] = []
+    candidate = 0
+    found: dict[int, list[int]] = {p: [] for p in range(partitions)}
+    for i in range(count):
+        wanted = found[i % partitions]
+        while not wanted:
+            found[spark_hash(candidate) % partitions].append(candidate)
+            candidate += 1
+        out.append(wanted.pop(0))
+    return out

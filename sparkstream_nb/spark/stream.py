@@ -1,0 +1,195 @@
+"""An app's streaming query: inbox → nodes → commit."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from ..errors import SparkStreamError
+from ..types import Schema
+from . import results
+from .commit import Commit, Progress
+from .processor import NodeProcessor, NodeSpec
+from .routing import keys_apart
+from .session import defaults
+from .source import ROWS_PER_TRIGGER, InboxSource, options_of
+
+STOP_SECONDS = 2.0
+MOST_PARTITIONS = 32
+_POLLING_MS = 25
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where nodes live: the key of each, and the number of Spark partitions they are spread over."""
+
+    keys: tuple[int, ...]
+    partitions: int
+
+    @staticmethod
+    def of(nodes: int) -> Layout:
+        partitions = min(nodes, MOST_PARTITIONS)
+        return Layout(tuple(keys_apart(nodes, partitions)), partitions)
+
+
+class Stream:
+    """Starts, stops and waits for the streaming query of one app."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        name: str,
+        home: Path,
+        run: str,
+        specs: Sequence[NodeSpec],
+        schemas: Mapping[str, Schema],
+        commit: Commit,
+        *,
+        rows_per_trigger: int = ROWS_PER_TRIGGER,
+    ) -> None:
+        self.name, self.home, self.run = name, home, run
+        self.layout = Layout.of(len(specs))
+        self.specs, self.schemas, self.commit = list(specs), dict(schemas), commit
+        self.rows_per_trigger = rows_per_trigger
+        self.session = session_for(session, self.layout.partitions)
+        self.query: StreamingQuery | None = None
+        self._stopping = threading.Lock()
+
+    @property
+    def progress(self) -> Progress:
+        return self.commit.progress
+
+    def start(self) -> None:
+        """Starts the query, or starts it again where it left off."""
+        options = options_of(self.home / "inbox", [(self.layout.keys, self.schemas)], self.rows_per_trigger)
+        processor = NodeProcessor(self.run, dict(zip(self.layout.keys, self.specs, strict=True)))
+        frame = carried(self.session, options, processor)
+        self.query = (
+            frame.writeStream.queryName(f"{self.name}-{self.run}")
+            .option("checkpointLocation", (self.home / "checkpoint").absolute().as_uri())
+            .outputMode("append")
+            .foreachBatch(self.commit)
+            .start()
+        )
+
+    @property
+    def active(self) -> bool:
+        return self.query is not None and self.query.isActive
+
+    def failure(self) -> str | None:
+        """Why the query ended by itself; None where it did not."""
+        if self.query is None or self.query.isActive:
+            return None
+        error = self.query.exception()
+        return None if error is None else _cause(str(error))
+
+    def wait(self, seq: int, timeout: float | None = None) -> bool:
+        """Waits until entry `seq` is committed. False after `timeout` seconds.
+
+        Raises SparkStreamError where the query ended before that.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        progress = self.progress
+        while True:
+            with progress.changed:
+                if progress.last >= seq:
+                    return True
+                # A query that fails wakes nobody, hence the short wait.
+                progress.changed.wait(0.2)
+                if progress.last >= seq:
+                    return True
+            if not self.active:
+                failure = self.failure()
+                if progress.last >= seq:
+                    return True
+                raise SparkStreamError(f"{self.name} stopped: {failure or 'its Spark query was cancelled'}")
+            if end is not None and time.monotonic() > end:
+                return False
+
+    def stop(self, timeout: float = STOP_SECONDS) -> bool:
+        """Cancels the query. Returns within `timeout` seconds: False where Spark is still busy ending it."""
+        query = self.query
+        if query is None or not query.isActive:
+            return True
+        done = threading.Event()
+
+        def end() -> None:
+            with self._stopping, contextlib.suppress(PySparkException, OSError):
+                query.stop()
+            done.set()
+
+        threading.Thread(target=end, name=f"stop-{self.name}", daemon=True).start()
+        return done.wait(timeout)
+
+    def ended(self, timeout: float = 60.0) -> bool:
+        """Waits until a query that was stopped has let go of its files."""
+        end = time.monotonic() + timeout
+        while self.active and time.monotonic() < end:
+            time.sleep(0.05)
+        return not self.active
+
+    def planned(self) -> int:
+        """The number of the first entry that no micro-batch has been planned for."""
+        offsets = self.home / "checkpoint" / "offsets"
+        batch = _newest(offsets)
+        return 0 if batch < 0 else _reached(offsets, batch)
+
+    def committed(self) -> tuple[int, int]:
+        """(id of the last micro-batch that Spark knows to be committed, its last entry); -1 where there is none."""
+        batch = _newest(self.home / "checkpoint" / "commits")
+        return (-1, -1) if batch < 0 else (batch, _reached(self.home / "checkpoint" / "offsets", batch) - 1)
+
+
+def _newest(folder: Path) -> int:
+    """The highest micro-batch id among the files of a log of Spark's; -1 for none."""
+    return max((int(f.name) for f in folder.glob("[0-9]*") if f.name.isdecimal()), default=-1)
+
+
+def _reached(offsets: Path, batch: int) -> int:
+    """The entry at which a micro-batch ends, from Spark's log: a version, metadata, then one offset per source."""
+    return int(json.loads((offsets / str(batch)).read_text().splitlines()[-1])["seq"])
+
+
+def session_for(session: SparkSession, partitions: int) -> SparkSession:
+    """A session of its own on the same Spark, with as many shuffle partitions as nodes have places."""
+    own = session.newSession()
+    for name, value in defaults().items():
+        if name.startswith("spark.sql.") and own.conf.isModifiable(name):
+            own.conf.set(name, value)
+    own.conf.set("spark.sql.shuffle.partitions", partitions)
+    own.conf.set("spark.sql.streaming.pollingDelay", _POLLING_MS)
+    own.conf.set("spark.sql.adaptive.enabled", "false")
+    own.dataSource.register(InboxSource)
+    return own
+
+
+def carried(session: SparkSession, options: Mapping[str, str], processor: NodeProcessor) -> Any:
+    """The streaming frame of `results.SCHEMA`: the inbox's blobs through the node processor."""
+    return (
+        session.readStream.format(InboxSource.name())
+        .options(**options)
+        .load()
+        .groupBy("key")
+        .transformWithStateInPandas(processor, results.SCHEMA, "append", "none")
+    )
+
+
+def _cause(text: str) -> str:
+    """The line of Spark's error that tells the cause: the last Python exception in it, else its first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    python = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
+    if python:
+        for line in lines[python[-1] + 1 :]:
+            if not line.startswith(("File ", "^", "~")) and ": " in line and " " not in line.split(":", 1)[0]:
+                return line
+    return lines[0] if lines else "no reason given"
