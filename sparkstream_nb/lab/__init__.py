@@ -1,0 +1,21 @@
+"""What a person sees in a notebook: magics, result objects, charts and widgets. Thin over `sparkstream_nb.cluster`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Registers `%siddhi` and `%%siddhi` in `shell`. Raises `Misuse` where there is no shell of IPython's."""
+    from .magics import SiddhiMagic
+
+    magic = SiddhiMagic(shell)
+    shell.register_magics(magic)
+    magic.offer_completions()
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Stops the apps of this process."""
+    from ..cluster import stop_all
+
+    stop_all()

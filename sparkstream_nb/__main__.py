@@ -1,0 +1,10 @@
+"""`python -m sparkstream_nb` is the command `sparkstream`."""
+
+from __future__ import annotations
+
+import sys
+
+from .cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

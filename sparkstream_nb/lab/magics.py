@@ -1,0 +1,269 @@
+"""`%siddhi` and `%%siddhi`: words of a line → a call of `lab.app` → what it shows."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+import traceback
+from argparse import Namespace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+from traitlets import Bool, Int, observe
+
+from . import app as lab
+from . import results
+from .app import App
+from .arguments import HelpAsked, Misuse, Options, deploy_options, line_options, nearest, overview, split, split_query
+from .results import FrameShown, Shown
+
+
+@magics_class
+class SiddhiMagic(Magics):
+    """Settings of the `%siddhi` magics; change one by `%config SiddhiMagic.displaylimit = 50`."""
+
+    displaylimit = Int(
+        results.DISPLAY_LIMIT, min=1, help="Rows shown of a query's answer, a stream's output or the errors."
+    ).tag(config=True)
+    progress = Bool(True, help="Whether a feed that takes a while shows how far it is.").tag(config=True)
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self._deploy_options = deploy_options()
+        self._line_options = line_options()
+        # What `%siddhi?` and `%%siddhi?` show.
+        type(self).siddhi.__doc__ = help_text(self._line_options, self._deploy_options)
+
+    @observe("displaylimit")
+    def _limit_changed(self, change: Any) -> None:
+        results.DISPLAY_LIMIT = change["new"]
+
+    @line_cell_magic
+    def siddhi(self, line: str, cell: str | None = None) -> Any:
+        try:
+            return self._line(line) if cell is None else self._cell(line, cell)
+        except HelpAsked as asked:
+            print(str(asked).rstrip())
+            return None
+
+    # ---------------------------------------------------------------------------------------------------- the cell
+
+    def _cell(self, line: str, cell: str) -> Any:
+        o = self._deploy_options.parse(split(line))
+        variables = dict(o.param)
+        if o.query:
+            if not o.name:
+                raise Misuse("%%siddhi --query NAME: the name of the running app is missing")
+            return self._query(lab.get(o.name), cell, o)
+        if o.check:
+            checked = lab.check(cell, variables=variables)
+            if checked.error is not None:
+                raise checked.error
+            return checked
+        if o.explain:
+            return lab.explain(cell, variables=variables)
+        app = self._interruptible(
+            None,
+            lambda: lab.deploy(
+                cell,
+                name=o.name,
+                nodes=o.nodes,
+                mode=o.mode,
+                routing=o.routing,
+                shard_ids=o.shard_ids.split(",") if o.shard_ids else None,
+                master=o.master,
+                store=o.store,
+                fresh=o.fresh,
+                variables=variables,
+            ),
+        )
+        self._keep(o, app)
+        return app
+
+    # ---------------------------------------------------------------------------------------------------- the line
+
+    def _line(self, line: str) -> Any:
+        words = split(line.split(maxsplit=1)[0]) if line.strip() else []
+        if not words or words[0] in ("--help", "-h", "help"):
+            print(overview(self._line_options))
+            return None
+        name = words[0]
+        if name not in self._line_options:
+            if name.startswith("-"):
+                raise Misuse(f"%siddhi takes a command first: {', '.join(self._line_options)}")
+            raise Misuse(nearest(f"%siddhi has no command '{name}'", name, self._line_options))
+        rest = line.split(maxsplit=1)[1] if len(line.split(maxsplit=1)) > 1 else ""
+        return getattr(self, f"_do_{name}")(self._line_options[name], rest)
+
+    def _do_feed(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app, stream = self._part_of(o.stream, "a stream")
+        source = self._source(o.source)
+        report = self._interruptible(app, lambda: app.feed(stream, source, time=o.time, route=o.route, limit=o.limit))
+        self._keep(o, report)
+        return report
+
+    def _do_send(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app, stream = self._part_of(o.stream, "a stream")
+        values = literal(o.values)
+        at = None if o.at is None else milliseconds(o.at)
+        self._interruptible(app, lambda: app.send(stream, values, at=at, node=o.node))
+
+    def _do_query(self, options: Options, rest: str) -> Any:
+        words, text = split_query(rest)
+        o = options.parse(words)
+        if not text:
+            raise Misuse(f'%siddhi query {o.app} "from … select …": the query is missing')
+        return self._query(lab.get(o.app), text, o)
+
+    def _do_view(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        name, _, aggregation = o.aggregation.partition(".")
+        return lab.get(name).view(aggregation or None, per=o.per, measure=o.measure)
+
+    def _do_output(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app, stream = self._part_of(o.stream, "a stream")
+        return self._frame(o, app.output(stream, last=o.last))
+
+    def _do_explain(self, options: Options, rest: str) -> Any:
+        return lab.get(options.parse(split(rest)).app).explain()
+
+    def _do_check(self, options: Options, rest: str) -> Any:
+        source = options.parse(split(rest)).source
+        held = self.shell.user_ns.get(source)
+        if isinstance(held, str):
+            text = held
+        elif Path(source).is_file():
+            text = Path(source).read_text(encoding="utf-8")
+        else:
+            raise Misuse(f"'{source}' is neither a variable that holds a text nor a file")
+        checked = lab.check(text)
+        if checked.error is not None:
+            raise checked.error
+        return checked
+
+    def _do_list(self, options: Options, rest: str) -> Any:
+        options.parse(split(rest))
+        return lab.apps()
+
+    def _do_stop(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        if bool(o.app) == o.all:
+            raise Misuse("%siddhi stop NAME, or %siddhi stop --all")
+        names = sorted(lab.apps().apps) if o.all else [o.app]
+        for name in names:
+            lab.get(name).stop()
+        print(f"stopped: {', '.join(names)}" if names else "no app was running")
+
+    def _do_errors(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        return self._frame(o, lab.get(o.app).errors)
+
+    def _do_stats(self, options: Options, rest: str) -> Any:
+        return lab.get(options.parse(split(rest)).app).stats()
+
+    def _do_tb(self, options: Options, rest: str) -> Any:
+        options.parse(split(rest))
+        last = getattr(sys, "last_value", None)
+        if last is None:
+            print("There was no error yet.")
+        else:
+            print("".join(traceback.format_exception(last)).rstrip())
+
+    # ----------------------------------------------------------------------------------------------------- helpers
+
+    def _query(self, app: App, text: str, o: Namespace) -> Any:
+        answer = self._interruptible(app, lambda: app.query(text.strip(), limit=o.limit))
+        if o.out:
+            self.shell.user_ns[o.out] = answer.frame
+        return answer
+
+    def _keep(self, o: Namespace, value: Any) -> None:
+        if o.out:
+            self.shell.user_ns[o.out] = value
+
+    def _frame(self, o: Namespace, shown: FrameShown) -> Shown:
+        if o.out:
+            self.shell.user_ns[o.out] = shown.frame
+        return shown
+
+    def _part_of(self, dotted: str, what: str) -> tuple[App, str]:
+        """`App.Stream` as the app and the stream's name."""
+        name, dot, part = dotted.partition(".")
+        if not dot or not part:
+            known = lab.apps().apps
+            owner = name if name in known else "NAME"
+            raise Misuse(
+                f"'{dotted}' does not name {what} of an app: write {owner}.{'Stream' if name in known else dotted}"
+            )
+        return lab.get(name), part
+
+    def _source(self, source: str) -> Any:
+        """The variable called `source`, or the path."""
+        if source in self.shell.user_ns:
+            return self.shell.user_ns[source]
+        if Path(source).exists():
+            return Path(source)
+        if source.isidentifier():
+            frames = [n for n, v in self.shell.user_ns.items() if not n.startswith("_") and hasattr(v, "columns")]
+            raise Misuse(nearest(f"there is no variable and no file called '{source}'", source, frames))
+        raise Misuse(f"there is no file '{source}' here ({Path.cwd()})")
+
+    def _interruptible(self, app: App | None, call: Any) -> Any:
+        """`call()`; the Stop button cancels what Spark does for it, and is one line in the cell."""
+        try:
+            return call()
+        except KeyboardInterrupt:
+            if app is not None:
+                app.interrupt()
+            raise Interrupted("stopped; what was committed before stays, and the app goes on") from None
+
+    def offer_completions(self) -> None:
+        """Registers the completion of commands, apps, streams and SiddhiQL in cells of these magics."""
+        from .complete import Completer
+
+        matcher = Completer(self.shell.user_ns, self._line_options, self._deploy_options).matches
+        self.shell.Completer.custom_matchers.append(matcher)
+
+
+class Interrupted(Misuse):
+    """The Stop button was pressed while Spark worked."""
+
+
+def help_text(commands: dict[str, Options], cell: Options) -> str:
+    """The magics' docstring: commands, and options of the cell."""
+    return f"SiddhiQL in a notebook.\n\n{overview(commands)}\n\n{cell.format_help()}"
+
+
+def literal(text: str) -> Any:
+    """An event's values from JSON, or from Python's way of writing them. Raises `Misuse`."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as e:
+        try:
+            values = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            raise Misuse(f"the values are neither JSON nor Python: {e.msg} at column {e.colno}: {text}") from None
+    if isinstance(values, tuple):
+        return list(values)
+    if isinstance(values, (list, dict)):
+        return values
+    raise Misuse(f"the values must be a list or a dict: {text}")
+
+
+def milliseconds(text: str) -> int:
+    """A time as ms since 1970: the number, or an ISO date and time, UTC where it has no offset. Raises `Misuse`."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        t = datetime.fromisoformat(text)
+    except ValueError:
+        raise Misuse(f"--at {text} is neither ms since 1970 nor a time such as 2013-01-01T06:00:00") from None
+    return round((t if t.tzinfo else t.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,142 @@
+"""Tables as plain text and as HTML: the same rows, cut at the same limit, with how many there are.
+
+Both are a function of the values alone: no width of a terminal, no setting of pandas's, so that a saved notebook
+compares equal with a new run.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+# Columns that hold milliseconds and read better as a time.
+TIME_COLUMNS = frozenset({"AGG_TIMESTAMP", "AGG_EVENT_TIMESTAMP", "AGG_LAST_EVENT_TIMESTAMP", "timestamp"})
+# A value longer than this is cut; the whole of it is in the data frame.
+CELL_WIDTH = 60
+_EARLIEST, _LATEST = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
+
+
+def when(ms: int) -> str:
+    """Milliseconds since 1970 as a UTC time, without parts of a second where there are none."""
+    if not _EARLIEST <= ms <= _LATEST:
+        return str(ms)
+    seconds, rest = divmod(ms, 1000)
+    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{text}.{rest:03d}" if rest else text
+
+
+def text_of(value: Any, column: str = "") -> str:
+    """One value as a cell: null for a missing one, at most four decimals, a time for the columns of `TIME_COLUMNS`."""
+    if value is None or value != value or type(value).__name__ == "NAType":
+        return "null"
+    if isinstance(value, bool) or type(value).__name__ == "bool_":
+        return "true" if value else "false"
+    if hasattr(value, "item"):  # a numpy scalar
+        value = value.item()
+    if isinstance(value, int):
+        return when(value) if column in TIME_COLUMNS else str(value)
+    if isinstance(value, float):
+        return number(value)
+    text = str(value).replace("\r", "\\r").replace("\n", "\\n")
+    return text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 1] + "…"
+
+
+def number(value: float) -> str:
+    """A float with at most four decimals, or with six digits where that would say nothing."""
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if value and not 1e-3 <= abs(value) < 1e15:
+        return f"{value:.6g}"
+    text = f"{value:.4f}".rstrip("0")
+    return text + "0" if text.endswith(".") else text
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) or hasattr(value, "item")
+
+
+class Grid:
+    """Rows under named columns, cut at `limit`; `total` is how many there are. `notes` stand over a column's name."""
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        *,
+        total: int | None = None,
+        limit: int | None = None,
+        notes: Sequence[str] = (),
+        what: str = "row",
+    ) -> None:
+        listed = list(rows)
+        self.columns = [str(c) for c in columns]
+        self.total = len(listed) if total is None else total
+        shown = listed if limit is None else listed[:limit]
+        self.values = [list(r) for r in shown]
+        self.cells = [[text_of(v, c) for v, c in zip(r, self.columns, strict=True)] for r in shown]
+        self.notes = list(notes) or [""] * len(self.columns)
+        self.what = what
+
+    @classmethod
+    def of_frame(cls, frame: Any, *, limit: int | None = None, notes: Sequence[str] = (), what: str = "row") -> Grid:
+        """The rows of a pandas frame."""
+        head = frame if limit is None else frame.head(limit)
+        rows = list(zip(*(head[c].tolist() for c in head.columns), strict=True)) if len(head.columns) else []
+        return cls(list(frame.columns), rows, total=len(frame), notes=notes, what=what)
+
+    @property
+    def right(self) -> list[bool]:
+        """Which columns hold numbers, and stand at the right."""
+        out = []
+        for i, name in enumerate(self.columns):
+            known = [r[i] for r in self.values if r[i] is not None and r[i] == r[i]]
+            out.append(name not in TIME_COLUMNS and bool(known) and all(is_number(v) for v in known))
+        return out
+
+    @property
+    def footer(self) -> str:
+        """How many rows there are, and how many of them are shown."""
+        many = f"{self.total:,} {self.what}{'' if self.total == 1 else 's'}"
+        return many if len(self.cells) == self.total else f"showing {len(self.cells):,} of {many}"
+
+    def text(self, *, footer: bool = True) -> str:
+        """Aligned plain text."""
+        head = [f"{c} {n}".rstrip() for c, n in zip(self.columns, self.notes, strict=True)]
+        widths = [max([len(h), *(len(r[i]) for r in self.cells)]) for i, h in enumerate(head)]
+        right = self.right
+
+        def line(cells: Sequence[str]) -> str:
+            parts = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True)]
+            return "  ".join(parts).rstrip()
+
+        lines = [line(head), line(["─" * w for w in widths]), *(line(r) for r in self.cells)]
+        return "\n".join([*lines, self.footer] if footer else lines)
+
+    def html(self, *, footer: bool = True) -> str:
+        """An HTML table; every value is escaped."""
+        aligns = ["right" if r else "left" for r in self.right]
+        head = "".join(
+            f'<th style="text-align:{a}">{html.escape(c)}{_small(n)}</th>'
+            for c, n, a in zip(self.columns, self.notes, aligns, strict=True)
+        )
+        body = "".join(
+            "<tr>"
+            + "".join(
+                f'<td style="text-align:{a};white-space:nowrap">{html.escape(c)}</td>'
+                for c, a in zip(r, aligns, strict=True)
+            )
+            + "</tr>"
+            for r in self.cells
+        )
+        out = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f'{out}<div style="{MUTED}">{self.footer}</div>' if footer else out
+
+
+MUTED = "color:var(--jp-ui-font-color2,#666);font-size:90%"
+
+
+def _small(note: str) -> str:
+    return f' <span style="{MUTED};font-weight:normal">{html.escape(note)}</span>' if note else ""
