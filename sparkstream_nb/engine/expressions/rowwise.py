@@ -16,7 +16,7 @@ from ...types import Type
 from ..columns import Array, Column
 from .arithmetic import is_constant
 from .env import Context, Env, Evaluator
-from .values import Failure
+from .values import Failure, box
 
 Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
 """Makes the evaluator of a call from the call (types and constants) and the evaluators of its arguments."""
@@ -41,6 +41,25 @@ def typed(make: Callable[[Call], Plain]) -> Builder:
         return lambda env: apply(function, [a(env) for a in args], type, env)
 
     return build
+
+
+def boxed(function: Plain) -> Builder:
+    """As `rowwise`, for a function over objects: longs and floats arrive boxed (`Long`, `Float`)."""
+
+    def make(call: Call) -> Plain:
+        special = [(i, a.type) for i, a in enumerate(call.args) if a.type in (Type.LONG, Type.FLOAT)]
+        if not special:
+            return function
+
+        def unboxed(*args: Any) -> Any:
+            values = list(args)
+            for i, kind in special:
+                values[i] = box(kind, values[i])
+            return function(*values)
+
+        return unboxed
+
+    return typed(make)
 
 
 def eager(kernel: Callable[[list[Column], Env, Call], Column]) -> Builder:

@@ -150,12 +150,14 @@ def text(type: Type, value: Any) -> str:
 
 def object_text(value: Any) -> str:
     """`toString` of a boxed value: `[a, b]` for lists and sets, `{k=v}` for maps."""
+    from .objects import walk
+
     if value is None:
         return "null"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{object_text(k)}={object_text(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{object_text(k)}={object_text(value[k])}" for k in walk(value)) + "}"
     if isinstance(value, list | tuple | set | frozenset):
-        return "[" + ", ".join(map(object_text, value)) + "]"
+        return "[" + ", ".join(map(object_text, walk(value))) + "]"
     kind = type_of(value)
     return str(value) if kind is Type.OBJECT else _TEXTS[kind](value)
 

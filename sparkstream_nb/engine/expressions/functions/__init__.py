@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..rowwise import Builder
-from . import core, maths, regexes, strings, times
+from . import core, jsons, lists, maps, maths, regexes, strings, times
 
-FUNCTIONS: Mapping[str, Builder] = {**core.TABLE, **strings.TABLE, **maths.TABLE, **regexes.TABLE, **times.TABLE}
+FUNCTIONS: Mapping[str, Builder] = {
+    key: builder
+    for table in (core, strings, maths, times, regexes, maps, lists, jsons)
+    for key, builder in table.TABLE.items()
+}

@@ -16,8 +16,6 @@ from ..env import Context, Env, Evaluator
 from ..rowwise import Builder, apply, eager, rowwise, typed
 from ..values import (
     Failure,
-    Float,
-    Long,
     box,
     object_text,
     parse_bool,
@@ -26,6 +24,7 @@ from ..values import (
     parse_int,
     parse_long,
     text,
+    type_of,
 )
 
 SMALLEST, LARGEST = 5e-324, 1.7976931348623157e308
@@ -69,12 +68,11 @@ def _to_number(column: Column, target: Type) -> Array:
 
 
 def _cast_object(target: Type) -> Callable[[Any], Any]:
-    accepts = _IS[target]
 
     def cast(value: Any) -> Any:
-        if value is None or accepts(value):
-            return value
-        if target is Type.LONG and _is_int(value):  # the one widening that CastFunctionExecutor knows
+        kind = type_of(value)
+        # An int to a long is the one widening that CastFunctionExecutor knows.
+        if value is None or kind is target or (kind, target) == (Type.INT, Type.LONG):
             return value
         raise Failure(f"cannot cast {object_text(value)} to {target}")
 
@@ -108,27 +106,12 @@ def _cast(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
 # ------------------------------------------------------------------------------------------------------- instanceOf
 
 
-def _is_int(v: Any) -> bool:
-    return isinstance(v, int) and not isinstance(v, bool | Long)
-
-
-_IS: Mapping[Type, Callable[[Any], bool]] = {
-    Type.INT: _is_int,
-    Type.LONG: lambda v: isinstance(v, Long),
-    Type.FLOAT: lambda v: isinstance(v, Float),
-    Type.DOUBLE: lambda v: isinstance(v, float) and not isinstance(v, Float),
-    Type.BOOL: lambda v: isinstance(v, bool),
-    Type.STRING: lambda v: isinstance(v, str),
-}
-
-
 def _instance_of(wanted: Type) -> Builder:
-    test = _IS[wanted]
 
     def kernel(columns: list[Column], env: Env, call: Call) -> Column:
         column = columns[0]
         if column.type is Type.OBJECT:
-            return apply(lambda v: v is not None and test(v), [column], Type.BOOL, env)
+            return apply(lambda v: type_of(v) is wanted, [column], Type.BOOL, env)
         if column.type is not wanted:
             return Column(Type.BOOL, np.zeros(env.n, np.bool_))
         return Column(Type.BOOL, ~column.nulls())
