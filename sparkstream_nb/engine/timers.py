@@ -11,16 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
-
 from .arrays import grown
 from .columns import Array
+from .jit import inlined, kernel
 
 FREE, HEAP, SPARE = 0, 1, 2
 """Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list."""
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _sift_up(heap: Array, first: Array, i: int) -> None:
     while i > 0:
         up = (i - 1) >> 1
@@ -30,7 +29,7 @@ def _sift_up(heap: Array, first: Array, i: int) -> None:
         i = up
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _sift_down(heap: Array, first: Array, n: int) -> None:
     i = 0
     while True:
@@ -45,9 +44,12 @@ def _sift_down(heap: Array, first: Array, n: int) -> None:
         i = low
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def notify_at(part: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, meta: Array) -> bool:
-    """Appends `time` to the queue of `part`; True where the queue was empty, so that the caller enters it in the heap."""
+@inlined
+def notify_at(
+    part: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, meta: Array,
+    idle: bool,
+) -> None:  # fmt: skip
+    """Appends `time` to the queue of `part`. `idle`: the part is not just being run, so it is entered in the heap if need be."""
     at = meta[FREE]
     meta[FREE] = qnext[at]
     meta[SPARE] -= 1
@@ -55,25 +57,31 @@ def notify_at(part: int, time: int, qtime: Array, qnext: Array, qhead: Array, qt
     qnext[at] = -1
     if qhead[part] < 0:
         qhead[part] = at
-        qtail[part] = at
-        return True
-    qnext[qtail[part]] = at
+        if idle:
+            first[part] = time
+            size = meta[HEAP]
+            heap[size] = part
+            meta[HEAP] = size + 1
+            if size > 0:
+                _sift_up(heap, first, size)
+    else:
+        qnext[qtail[part]] = at
     qtail[part] = at
-    return False
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@inlined
 def enter(part: int, qtime: Array, qhead: Array, heap: Array, first: Array, meta: Array) -> None:
     """Enters a part whose queue is not empty into the heap."""
     first[part] = qtime[qhead[part]]
-    n = meta[HEAP]
-    heap[n] = part
-    meta[HEAP] = n + 1
-    _sift_up(heap, first, n)
+    size = meta[HEAP]
+    heap[size] = part
+    meta[HEAP] = size + 1
+    if size > 0:
+        _sift_up(heap, first, size)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def pop_time(part: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, meta: Array) -> int:
+@inlined
+def pop_time(part: int, qnext: Array, qhead: Array, qtail: Array, meta: Array) -> None:
     """Takes the first time out of the queue of `part`."""
     at = qhead[part]
     qhead[part] = qnext[at]
@@ -82,10 +90,9 @@ def pop_time(part: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, 
     qnext[at] = meta[FREE]
     meta[FREE] = at
     meta[SPARE] += 1
-    return qtime[at]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def due_parts(now: int, heap: Array, first: Array, rank: Array, meta: Array, out: Array) -> int:
     """Takes the parts that run at `now` out of the heap, into `out`, in order; returns how many.
 
@@ -180,6 +187,7 @@ class Timers:
         at = 0
         for p, n in enumerate(lengths.tolist()):
             for t in times[at : at + n].tolist():
-                if notify_at(p, t, self.time, self.next, self.head, self.tail, self.meta):
-                    enter(p, self.time, self.head, self.heap, self.first, self.meta)
+                notify_at(
+                    p, t, self.time, self.next, self.head, self.tail, self.heap, self.first, self.meta, True
+                )
             at += n

@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
-
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array
+from ..jit import inlined, kernel
 from ..rows import Rows
 from .log import EventLog
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@inlined
 def push(pos: int, part: int, nxt: Array, head: Array, tail: Array) -> None:
     """Appends a position to a chain."""
     nxt[pos] = -1
@@ -30,7 +29,7 @@ def push(pos: int, part: int, nxt: Array, head: Array, tail: Array) -> None:
     tail[part] = pos
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@inlined
 def pop(part: int, nxt: Array, head: Array, tail: Array) -> int:
     """Takes the first position of a chain that is not empty."""
     pos = head[part]
@@ -40,7 +39,7 @@ def pop(part: int, nxt: Array, head: Array, tail: Array) -> int:
     return pos
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _lay_out(head: Array, nxt: Array, parts: int, out: Array, lengths: Array) -> int:
     n = 0
     for p in range(parts):

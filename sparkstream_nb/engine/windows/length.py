@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
-
 from ..arrays import grown
 from ..columns import Array
+from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _length(
     length: int, at: int, now: Array, root: Array, chunk: Array, ts: Array, part: Array, nxt: Array, alive: Array,
     head: Array, tail: Array, count: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
@@ -87,7 +86,7 @@ class LengthWindow:
         return self.log.bytes
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _length_batch(
     length: int, streaming: bool, wants_expired: bool, keeps_expired: bool, at: int, now: Array, root: Array, ts: Array,
     part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, count: Array,

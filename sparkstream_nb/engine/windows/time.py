@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
-
 from ..arrays import grown
 from ..columns import Array
+from ..jit import inlined, kernel
 from ..rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
 from ..timers import Timers, due_parts, enter, notify_at, pop_time
 from .base import Emission, WindowSetup
@@ -18,7 +17,7 @@ from .length import load_reset, reset_state
 _BITS = np.int64(ROOT_BITS)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@inlined
 def _expire(
     p: int, now: int, span: int, root: int, ts: Array, nxt: Array, alive: Array, head: Array, tail: Array, n: int,
     chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
@@ -35,7 +34,7 @@ def _expire(
     return n
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _time(
     span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array,
     first: int, last: int, ts: Array, part: Array, nxt: Array, alive: Array, head: Array, tail: Array, newest: Array,
@@ -53,10 +52,11 @@ def _time(
                 break
             t = now[tick]
             if moved[tick] and meta[1] > 0 and qfirst[heap[0]] <= t:
-                for d in range(due_parts(t, heap, qfirst, rank, meta, due)):
+                ready = due_parts(t, heap, qfirst, rank, meta, due)
+                for d in range(ready):
                     p = due[d]
                     while qhead[p] >= 0 and qtime[qhead[p]] <= t:
-                        pop_time(p, qtime, qnext, qhead, qtail, meta)
+                        pop_time(p, qnext, qhead, qtail, meta)
                         chunk += 1
                         n = _expire(
                             p, t, span, root, ts, nxt, alive, head, tail, n, chunk,
@@ -79,8 +79,7 @@ def _time(
         alive[pos] = True
         if newest[p] < ts[pos]:
             newest[p] = ts[pos]
-            if notify_at(p, ts[pos] + span, qtime, qnext, qhead, qtail, meta):
-                enter(p, qtime, qhead, heap, qfirst, meta)
+            notify_at(p, ts[pos] + span, qtime, qnext, qhead, qtail, heap, qfirst, meta, True)
         pos_out[n] = pos
         kind_out[n] = CURRENT
         ts_out[n] = ts[pos]
@@ -129,7 +128,7 @@ class TimeWindow:
         return self.log.bytes
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _next_emit(now: int, span: int, start: int, aligned: bool) -> int:
     if not aligned:
         return now + span
@@ -138,7 +137,7 @@ def _next_emit(now: int, span: int, start: int, aligned: bool) -> int:
     return now + (span - gone)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _time_batch(
     span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, keeps_expired: bool, scheduler: int,
     at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int,
@@ -175,7 +174,7 @@ def _time_batch(
             while d < ready:
                 q = due[d]
                 if qhead[q] >= 0 and qtime[qhead[q]] <= t:
-                    pop_time(q, qtime, qnext, qhead, qtail, meta)
+                    pop_time(q, qnext, qhead, qtail, meta)
                     p = q
                     break
                 if qhead[q] >= 0:
@@ -197,13 +196,11 @@ def _time_batch(
         begin = n
         if emit[0] == -1:
             emit[0] = _next_emit(t, span, start, aligned)
-            if notify_at(p, emit[0], qtime, qnext, qhead, qtail, meta) and not in_due:
-                enter(p, qtime, qhead, heap, qfirst, meta)
+            notify_at(p, emit[0], qtime, qnext, qhead, qtail, heap, qfirst, meta, not in_due)
         send = t >= emit[0]
         if send:
             emit[0] += span
-            if notify_at(p, emit[0], qtime, qnext, qhead, qtail, meta) and not in_due:
-                enter(p, qtime, qhead, heap, qfirst, meta)
+            notify_at(p, emit[0], qtime, qnext, qhead, qtail, heap, qfirst, meta, not in_due)
         for k in range(a, i):
             pos = at + k
             if reset[p] < 0:
