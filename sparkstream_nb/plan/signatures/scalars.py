@@ -92,6 +92,8 @@ time:extract(timestamp.in.milliseconds long, unit string!, locale string!) -> in
 time:timestampInMilliseconds() -> long
 time:timestampInMilliseconds(date.value string) -> long
 time:timestampInMilliseconds(date.value string, date.format string) -> long
+time:timezoneConvert(date.value string, date.source.format string, target.timezone string) -> string
+time:timezoneConvert(date.value string, date.source.format string, target.timezone string, source.timezone string) -> string
 time:utcTimestamp() -> string
 """
 
@@ -218,6 +220,7 @@ json:setElement(json string|object, path string, json.element any) -> object
 json:setElement(json string|object, path string, json.element any, key string) -> object
 json:toObject(json string) -> object
 json:toString(json object) -> string
+json:toString(json object, allow.escape bool) -> string
 """
 
 TABLE: Mapping[str, Signature] = signatures(

@@ -1,0 +1,167 @@
+"""`json:*` (siddhi-execution-json): JSONPath over texts or objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .. import jsonpath
+from ..jsontext import JsonError, read_smart, write_gson
+from ..rowwise import Builder, boxed
+from ..values import Failure, object_text, parse_double, parse_float, parse_int, parse_long
+
+
+def document(json: Any) -> Any:
+    """What a JSON text, or an object, means. Fails the row where it is no JSON, or null."""
+    text = json if isinstance(json, str) else write_gson(json)
+    try:
+        value = read_smart(text)
+    except JsonError as e:
+        raise Failure(f"'{text}' is not JSON: {e}") from None
+    if value is None or value == "":
+        raise Failure("the JSON is null or empty")
+    return value
+
+
+def find(json: Any, path: str | None) -> Any:
+    """What `path` names in `json`; raises `jsonpath.NotFound`, fails the row for a bad path."""
+    if not path:
+        raise Failure("the path is null or empty")
+    return jsonpath.read(document(json), path)
+
+
+def _found(json: Any, path: str | None) -> Any:
+    try:
+        return find(json, path)
+    except jsonpath.NotFound:
+        return None
+
+
+def _parsed(parse: Callable[[str], Any]) -> Builder:
+    """`getInt` and its like: the only value found, by its text; null where it does not parse."""
+
+    def get(json: Any, path: str | None) -> Any:
+        value = _found(json, path)
+        if isinstance(value, list):
+            value = value[0] if len(value) == 1 else None
+        return None if value is None else parse(object_text(value))
+
+    return boxed(get)
+
+
+def _bool(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text.lower())
+
+
+def _string(json: Any, path: str | None) -> str | None:
+    value = _found(json, path)
+    return value if value is None or isinstance(value, str) else write_gson(value)
+
+
+def _object(json: Any, path: str | None) -> Any:
+    value = _found(json, path)
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _exists(json: Any, path: str | None) -> bool:
+    try:
+        find(json, path)
+    except jsonpath.NotFound:
+        return False
+    return True
+
+
+def _element(value: Any) -> Any:
+    """A text that holds an object or array counts as that; its numbers are doubles (`Gson.fromJson`)."""
+    if value is None:
+        raise Failure("the element is null")
+    text = object_text(value)
+    try:
+        parsed = read_smart(text) if text else None
+    except JsonError as e:
+        raise Failure(f"'{text}' is not JSON: {e}") from None
+    if isinstance(value, str):
+        if isinstance(parsed, str) and " " in text.strip() and text.strip()[0] not in "'\"":
+            raise Failure(f"'{text}' is not JSON")
+        if isinstance(parsed, dict | list):
+            return _doubles(parsed)
+    return value
+
+
+def _doubles(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _doubles(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_doubles(v) for v in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _set_element(json: Any, path: str | None, element: Any, *key: str | None) -> Any:
+    """The document with the element set, added to the list at `path`, or put under `key` of the object there.
+
+    A path that names no such place changes nothing (`SetElementJSONFunctionExtension`).
+    """
+    if not path or (key and key[0] is None):
+        raise Failure("the path or the key is null or empty")
+    root = document(json)
+    parts = jsonpath.compile_path(path)
+    try:
+        found: Any = jsonpath.read(root, path)
+    except jsonpath.NotFound:
+        found = None
+    owners = _owners(root, parts)
+    if isinstance(found, list):
+        value = _element(element)
+        if all(isinstance(o, list) for o, _ in owners):
+            for target, _ in owners:
+                target.append(value)
+    elif key:
+        value = _element(element)
+        for target, _ in owners:
+            if isinstance(target, dict):
+                target[key[0]] = value
+    else:
+        for _, (container, at) in owners:
+            if container is not None:
+                container[at] = element
+    return root
+
+
+def _owners(root: Any, parts: tuple[jsonpath.Part, ...]) -> list[tuple[Any, jsonpath.Place]]:
+    """What stands at each place that a path names, and the place."""
+    try:
+        places = jsonpath.places(root, parts)
+    except jsonpath.NotFound:
+        return []
+    return [(root if c is None else c[k], (c, k)) for c, k in places]
+
+
+def _to_object(text: Any) -> Any:
+    if text is None:
+        raise Failure("argument 1 of json:toObject() is null")
+    try:
+        return read_smart(object_text(text))
+    except JsonError:
+        return None
+
+
+def _to_string(value: Any, *escaped: bool | None) -> str:
+    if escaped and (value is None or escaped[0] is None):
+        raise Failure("an argument of json:toString() is null")
+    text = write_gson(value)
+    return write_gson(text) if escaped and escaped[0] else text
+
+
+TABLE: Mapping[str, Builder] = {
+    "json:getBool": _parsed(_bool),
+    "json:getDouble": _parsed(parse_double),
+    "json:getFloat": _parsed(parse_float),
+    "json:getInt": _parsed(parse_int),
+    "json:getLong": _parsed(parse_long),
+    "json:getObject": boxed(_object),
+    "json:getString": boxed(_string),
+    "json:isExists": boxed(_exists),
+    "json:setElement": boxed(_set_element),
+    "json:toObject": boxed(_to_object),
+    "json:toString": boxed(_to_string),
+}

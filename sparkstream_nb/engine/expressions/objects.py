@@ -1,0 +1,86 @@
+"""Java's collections inside OBJECT columns.
+
+A list is a Python list, a set a Python set, a map with an order of its own (from JSON, from outside) a dict; what
+Siddhi keeps in a `HashMap` is a `HashMap`, which is a dict whose order for readers is Java's (`walk`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+from ...types import Type
+from ..javamap import string_hash, walk_order
+from .values import type_of
+
+
+class HashMap(dict[Any, Any]):
+    """A `java.util.HashMap`: `walk` gives its keys in Java's order."""
+
+    __slots__ = ()
+
+
+class Null:
+    """`JSONObject.NULL` of org.json: a null that a map made from JSON holds as a value."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "null"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Null)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+NULL = Null()
+
+
+def java_hash(value: Any) -> int:
+    """`hashCode` of a boxed value; 0 for null and for what has no hash of its own in Java."""
+    kind = type_of(value)
+    if kind is Type.STRING:
+        return string_hash(value)
+    if kind is Type.BOOL:
+        return 1231 if value else 1237
+    if kind is Type.INT:
+        return int(value)
+    if kind is Type.FLOAT:
+        return int(struct.unpack(">i", struct.pack(">f", value))[0])
+    if kind is Type.LONG or kind is Type.DOUBLE:
+        bits = int(value) if kind is Type.LONG else struct.unpack(">q", struct.pack(">d", value))[0]
+        folded = (bits ^ (bits >> 32)) & 0xFFFFFFFF
+        return folded - (1 << 32) if folded & 0x80000000 else folded
+    if isinstance(value, list | tuple):
+        h = 1
+        for item in value:
+            h = (31 * h + java_hash(item)) & 0xFFFFFFFF
+        return h
+    if isinstance(value, dict):
+        return sum(java_hash(k) ^ java_hash(v) for k, v in value.items()) & 0xFFFFFFFF
+    if isinstance(value, set | frozenset):
+        return sum(map(java_hash, value)) & 0xFFFFFFFF
+    return 0
+
+
+def hash_order(keys: Iterable[Any]) -> list[Any]:
+    """`keys`, in the order of their insertion, as a Java hash table that never held more would walk them."""
+    held = list(keys)
+    return [held[i] for i in walk_order([java_hash(k) for k in held], len(held))]
+
+
+def walk(value: Any) -> list[Any]:
+    """The keys of a map, or the items of a collection, in Java's order."""
+    return hash_order(value) if isinstance(value, HashMap | set | frozenset) else list(value)
+
+
+def same(a: Any, b: Any) -> bool:
+    """`Object.equals` of boxed values: numbers of different types differ."""
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
+    return type_of(a) is type_of(b) and bool(a == b)
