@@ -40,7 +40,7 @@ class Assembly:
             self.windows[d.source.id] = window
             self.operators.append(WindowOperator(window, OpNode((entry(d.source.id),), d.source.id)))
         for a in plan.aggregations.values():
-            op = AggregationOperator(a, services)
+            op = AggregationOperator(a, services, plan.properties.get("aggTimeZone", "GMT"))
             self.aggregations[a.id] = op.aggregation
             self.operators.append(op)
         for element in plan.elements:

@@ -166,8 +166,8 @@ class EntryOperator:
 class AggregationOperator:
     """An incremental aggregation and the steps before it."""
 
-    def __init__(self, definition: nodes.AggregationDef, services: Services) -> None:
-        self.aggregation = AggregationOp(definition, services)
+    def __init__(self, definition: nodes.AggregationDef, services: Services, zone: str) -> None:
+        self.aggregation = AggregationOp(definition, services, zone=zone)
         everything = set(range(len(definition.input.schema)))
         self.steps = Steps(definition.input, everything, services, query=definition.id)
         self.name = definition.id
@@ -195,7 +195,7 @@ class AggregationOperator:
 
     @property
     def bytes(self) -> int:
-        return 0
+        return self.aggregation.bytes
 
 
 def tables_read(query: nodes.Query) -> tuple[str, ...]:

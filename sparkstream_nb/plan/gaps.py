@@ -159,7 +159,7 @@ def _definitions(plan: n.Plan) -> Iterator[GapUse]:
             yield from _step(step)
         for item in aggregation.select.items:
             for e in n.walk(item.expr):
-                if not isinstance(e, n.Agg):
+                if e is not item.expr or not isinstance(e, n.Agg):  # one inside of an expression runs as in a query
                     yield from _node(e)
 
 

@@ -15,16 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import SiddhiRuntimeError
-from ...plan.nodes import Agg, AggDuration, AggregationDef, Expr, Retrieval, walk
+from ...plan.nodes import Agg, AggDuration, AggregationDef, Expr, walk
 from ...types import Type
 from ..aggregators import AGGREGATORS
-from ..batch import Answer
 from ..columns import Array, Column
 from ..expressions import Env, compile_expr
 from ..groups import Keys, key_numbers
 from ..rows import CURRENT, Clock, Rows
 from ..services import Services, rows_env
-from ..steps import Steps
 from .calendar import EARLIEST, LATEST, Calendar, parse_time
 from .partials import (
     Part,
@@ -39,7 +37,6 @@ from .partials import (
     part_bytes,
     summed,
 )
-from .retrieval import answer_rows, bounds_of
 from .stored import Stored, keeps_last, to_table, view
 
 _NO_TIME = np.iinfo(np.int64).min
@@ -57,8 +54,6 @@ class AggregationOp:
         self.services = services
         self.keep = keep
         self.calendar = Calendar(zone)
-        self.input = definition.input.source.id
-        self._steps = Steps(definition.input, set(range(len(definition.input.schema))), services, query=definition.id)
         self._lasts = keeps_last(definition)
         context = services.context
         self._by = None if definition.by is None else compile_expr(definition.by, context)
@@ -82,8 +77,7 @@ class AggregationOp:
     # ------------------------------------------------------------------------------------------------------- events
 
     def run(self, rows: Rows, clock: Clock) -> None:
-        """Adds events of the input stream. One whose time or values cannot be had is kept as an error, and no more."""
-        rows = self._steps.run(rows, clock)
+        """Adds events: the input's rows after its steps. One whose time or values cannot be had is kept as an error."""
         if rows.kind is not None:
             rows = rows.take(np.flatnonzero(rows.kind == CURRENT))
         if len(rows) == 0:
@@ -95,7 +89,7 @@ class AggregationOp:
             env.aggs = self._run_aggregators(env)
         values = {e: arg(env) for e, arg in self._args.items()}
         if env.failed is not None:
-            self.services.failed(self.definition.id, self.input, env, list(rows.columns))
+            self.services.failed(self.definition.id, self.definition.input.source.id, env, list(rows.columns))
             keep = np.flatnonzero(~env.failed)
             if len(keep) == 0:
                 return
@@ -217,11 +211,6 @@ class AggregationOp:
         """As `read`, in the columns of the aggregation's schema: AGG_TIMESTAMP, then the selected names."""
         return view(self.read(per, start, end), self.services)
 
-    def answer(self, retrieval: Retrieval, now: int) -> Answer:
-        """The answer to a retrieval over what the node holds; `now` is the app's clock. Raises SiddhiRuntimeError."""
-        per, start, end = bounds_of(retrieval, self.definition, self.services, now)
-        return answer_rows(retrieval, self.rows(per, start, end), self.services, now)
-
     def _stored(self, part: Part) -> Stored:
         keys = [] if self._keys is None else [c.take(part.group) for c in self._keys.columns()]
         return Stored(self.definition, part.bucket, keys, part.columns, part.last)
@@ -238,7 +227,6 @@ class AggregationOp:
         """Plain data that `load` takes back."""
         return {
             "keys": None if self._keys is None else self._keys.state(),
-            "steps": self._steps.state(),
             "running": [a.state() for _, a, _ in self._running],
             "kept": {d: _plain(k.merged()) for d, k in self._kept.items()} if self.keep else {},
             "fresh": {d: [_plain(p) for p in parts] for d, parts in self._fresh.items()},
@@ -247,7 +235,6 @@ class AggregationOp:
     def load(self, state: dict[str, Any]) -> None:
         if self._keys is not None:
             self._keys.load(state["keys"])
-        self._steps.load(state["steps"])
         for (_, aggregator, _), s in zip(self._running, state["running"], strict=True):
             aggregator.load(s)
         for d, p in state["kept"].items():
