@@ -10,11 +10,15 @@ from .columns import Array, Column
 from .rows import Rows
 
 Resolver = Callable[[Ref | EventRef], Column]
+EventTime = Callable[[EventRef], Column]
 
 
 @dataclass(slots=True)
 class Frame:
-    """Rows without their columns (see `Rows`), and `resolve`, which gives the column that a reference names."""
+    """Rows without their columns (see `Rows`), and `resolve`, which gives the column that a reference names.
+
+    `event_time` gives the timestamps of whole events, where there are several in a row.
+    """
 
     ts: Array
     root: Array
@@ -22,13 +26,14 @@ class Frame:
     kind: Array | None
     part: Array | None
     resolve: Resolver
+    event_time: EventTime | None = None
 
     def __len__(self) -> int:
         return len(self.ts)
 
     def take(self, index: Array) -> Frame:
         """The rows at `index`; columns are taken when they are asked for."""
-        whole = self.resolve
+        whole, time = self.resolve, self.event_time
         return Frame(
             self.ts[index],
             self.root[index],
@@ -36,6 +41,7 @@ class Frame:
             None if self.kind is None else self.kind[index],
             None if self.part is None else self.part[index],
             cached(lambda ref: whole(ref).take(index)),
+            None if time is None else lambda ref: time(ref).take(index),
         )
 
 

@@ -345,7 +345,7 @@ class JoinOp:
         return resolve
 
     def _env(self, n: int, ts: Array, root: Array, clock: Clock, resolve: Any) -> Env:
-        return Env(n, self.services.strings, ts, clock.at(root), resolve, tables=self.services.in_table)
+        return Env(n, self.services.strings, ts, lambda: clock.at(root), resolve, tables=self.services.in_table)
 
     def _with_windows(self, left: Rows, right: Rows, clock: Clock) -> Frame:
         sides = (left, right)

@@ -81,7 +81,7 @@ class AggregationLookup:
                 return columns[ref.attr].take(place)
             return env.resolve(ref).take(at)
 
-        sub = Env(len(at), env.strings, env.ts[at], env.now[at], resolve, tables=env.tables)
+        sub = Env(len(at), env.strings, env.ts[at], env.clock()[at], resolve, tables=env.tables)
         result = self._on(sub)
         mask = result.values if result.null is None else result.values & ~result.null
         keep = np.flatnonzero(mask if sub.failed is None else mask & ~sub.failed)

@@ -7,7 +7,6 @@ Rules of Siddhi's `QuerySelector`: of a chunk, a query with aggregates puts out 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,7 +140,8 @@ class Selector:
     def _env(self, frame: Frame, clock: Clock) -> Env:
         services = self.services
         return Env(
-            len(frame), services.strings, frame.ts, clock.at(frame.root), frame.resolve, tables=services.in_table
+            len(frame), services.strings, frame.ts, lambda: clock.at(frame.root), frame.resolve, tables=services.in_table,
+            event_time=frame.event_time,
         )
 
     def _group_ids(self, frame: Frame, keys: list[Column]) -> tuple[Array, int]:

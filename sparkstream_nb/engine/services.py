@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .batch import EventError
 from ..plan.nodes import Expr
+from .batch import EventError
 from .columns import Array, Column, Mask, Strings
 from .expressions import Context, Env
 from .rows import Clock, Rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from .frame import frame_of
 from .rows import Clock, Rows
 from .services import Services
 from .windows import WINDOWS, Window, WindowSetup
-
 
 _SERIAL = 1 << 30
 """Stands for the column of serial numbers among attribute numbers."""
@@ -124,7 +124,7 @@ class Steps:
                     held = [*held, *range(width, end)]
                 continue
             env = Env(
-                len(rows), self.services.strings, rows.ts, clock.at(rows.root),
+                len(rows), self.services.strings, rows.ts, partial(clock.at, rows.root),
                 frame_of(rows, {a: p for p, a in enumerate(held)}).resolve, tables=self.services.in_table,
             )  # fmt: skip
             if isinstance(step, _Filter):

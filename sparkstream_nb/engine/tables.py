@@ -184,7 +184,7 @@ class Condition:
                 return table.log.column(ref.attr, place)
             return env.resolve(ref).take(at)
 
-        sub = Env(len(at), env.strings, env.ts[at], env.now[at], resolve, tables=env.tables)
+        sub = Env(len(at), env.strings, env.ts[at], env.clock()[at], resolve, tables=env.tables)
         assert self.on is not None
         result = self.on(sub)
         mask = result.values if result.null is None else result.values & ~result.null

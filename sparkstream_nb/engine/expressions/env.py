@@ -34,7 +34,7 @@ class Env:
     n: int
     strings: Strings
     ts: Array
-    now: Array
+    now: Array | Callable[[], Array]
     resolve: Callable[[Ref | EventRef], Column]
     aggs: Mapping[Agg, Column] = field(default_factory=dict)
     tables: Callable[[str, Expr, Env], Mask] | None = None
@@ -42,6 +42,10 @@ class Env:
     failed: Mask | None = None
     reasons: list[tuple[Mask, str]] = field(default_factory=list)
     active: Mask | None = None
+
+    def clock(self) -> Array:
+        """int64[n]: the app's clock at each row, ms. `now` may be a function, as few expressions ask."""
+        return self.now() if callable(self.now) else self.now
 
     def fail(self, mask: Mask, message: str) -> None:
         """Marks the rows of `mask` (bool[n]) as failed with `message`; rows that are not active stay untouched."""

@@ -197,7 +197,7 @@ def _event_timestamp(call: Call, args: Sequence[Evaluator], context: Context) ->
 
 
 def _now(columns: list[Column], env: Env, call: Call) -> Column:
-    return Column(Type.LONG, env.now)
+    return Column(Type.LONG, env.clock())
 
 
 def _uuid(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
