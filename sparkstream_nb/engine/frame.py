@@ -58,7 +58,8 @@ def cached(resolve: Resolver) -> Resolver:
 
 
 def frame_of(rows: Rows, places: dict[int, int] | None = None) -> Frame:
-    """A frame over stream rows (slot 0). `places` maps attribute numbers to column positions; None: they are the same."""
+    """A frame over stream rows (slot 0). `places` maps attribute numbers to column positions; None: they are the same.
+    """
 
     def resolve(ref: Ref | EventRef) -> Column:
         assert isinstance(ref, Ref), "a stream query has no event references"

@@ -1,0 +1,171 @@
+"""Filters that compare several events, as small programs over the words of the event log.
+
+A program is a run of int64 codes. Conditions that are joined by `and` follow one another, each ended by an assertion,
+so that the first that does not hold ends the program. The rules are those of Siddhi's executors: an operator
+computes in the type that the plan gives it, division by zero is null, comparing with null is false (`!=`: true),
+null is false for `and`, `or` and an assertion, `not` of null is true.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from ..jit import kernel
+
+from .machine import find_event
+from .memory import N_VALUE, P_SIZE, PROGRAM, SLOW, WORDS, XK, XN, XP, XQ, XS, XW, XZ, octets, reals, words
+
+END, ASSERT, PUSH, CONST, ARITH, COMPARE, AND, OR, NOT, IS_NULL, ASSERT_COMPARE = range(11)
+EQ, NE, LT, LE, GT, GE = range(6)
+ADD, SUB, MUL, DIV, MOD = range(5)
+T_INT, T_LONG, T_FLOAT, T_DOUBLE, T_CODE = range(5)
+"""The type that an operator works in; `T_CODE` for strings and bools, which only compare equal or not."""
+
+
+@kernel
+def _order(op: int, below: bool, same: bool, above: bool) -> bool:
+    if op == EQ:
+        return same
+    if op == NE:
+        return not same
+    if op == LT:
+        return below
+    if op == LE:
+        return below or same
+    if op == GT:
+        return above
+    return above or same
+
+
+@kernel
+def _compare(op: int, kind: int, a: int, x: float, a_real: int, b: int, y: float, b_real: int) -> bool:
+    if kind == T_FLOAT or kind == T_DOUBLE:
+        x = x if a_real != 0 else np.float64(a)
+        y = y if b_real != 0 else np.float64(b)
+        if kind == T_FLOAT:
+            x = np.float64(np.float32(x))
+            y = np.float64(np.float32(y))
+        return _order(op, x < y, x == y, x > y)
+    return _order(op, a < b, a == b, a > b)
+
+
+@kernel
+def _arith(op: int, kind: int, I: Any, F: Any, Z: Any, s: int, a_real: int, b_real: int) -> None:
+    """Combines the two values on top of the stack; the result goes to `s`."""
+    if Z[s] != 0 or Z[s + 1] != 0:
+        Z[s] = 1
+        return
+    if kind == T_FLOAT or kind == T_DOUBLE:
+        x = F[s] if a_real != 0 else np.float64(I[s])
+        y = F[s + 1] if b_real != 0 else np.float64(I[s + 1])
+        if kind == T_FLOAT:
+            x = np.float64(np.float32(x))
+            y = np.float64(np.float32(y))
+        if op == ADD:
+            x = x + y
+        elif op == SUB:
+            x = x - y
+        elif op == MUL:
+            x = x * y
+        elif y == 0.0:
+            Z[s] = 1
+            x = 0.0
+        elif op == DIV:
+            x = x / y
+        else:
+            x = np.fmod(x, y)
+        F[s] = np.float64(np.float32(x)) if kind == T_FLOAT else x
+        return
+    a, b = I[s], I[s + 1]
+    if op == ADD:
+        a = a + b
+    elif op == SUB:
+        a = a - b
+    elif op == MUL:
+        a = a * b
+    elif b == 0:
+        Z[s] = 1
+        a = 0
+    elif b == -1:  # the one quotient that does not fit
+        a = -a if op == DIV else 0
+    else:  # truncated, where Python's floors
+        q = abs(a) // abs(b) if a != -(1 << 63) and b != -(1 << 63) else a // b
+        q = q if (a < 0) == (b < 0) else -q
+        if a == -(1 << 63) or b == -(1 << 63):
+            q = a // b
+            if q < 0 and q * b != a:
+                q += 1
+        a = q if op == DIV else a - q * b
+    I[s] = ((a + (1 << 31)) & 0xFFFFFFFF) - (1 << 31) if kind == T_INT else a
+
+
+@kernel
+def passes(X: Any, p: int, e: int, g: int, cell: int) -> bool:
+    """Whether event `g` passes the filter of processor `p` together with the earlier events of partial `e`."""
+    P = words(X[XP])
+    if P[p * P_SIZE + SLOW] != 0 and words(X[XN])[cell + N_VALUE] == 0:
+        return False
+    q = P[p * P_SIZE + PROGRAM]
+    if q < 0:
+        return True
+    Q, W, Z = words(X[XQ]), X[WORDS], octets(X[XZ])
+    w, r = words(X[XW]), reals(X[XW])
+    I, F, N = words(X[XS]), reals(X[XS]), octets(X[XS] + 1024)
+    s = 0
+    while True:
+        op = Q[q]
+        if op == ASSERT_COMPARE:
+            a = find_event(X, e, g, Q[q + 3], Q[q + 4], Q[q + 5]) * W + Q[q + 6]
+            b = find_event(X, e, g, Q[q + 8], Q[q + 9], Q[q + 10]) * W + Q[q + 11]
+            if Z[a] != 0 or Z[b] != 0:
+                if Q[q + 1] != NE:
+                    return False
+            elif not _compare(Q[q + 1], Q[q + 2], w[a], r[a], Q[q + 7], w[b], r[b], Q[q + 12]):
+                return False
+            q += 13
+        elif op == END:
+            return True
+        elif op == PUSH:
+            a = find_event(X, e, g, Q[q + 1], Q[q + 2], Q[q + 3]) * W + Q[q + 4]
+            I[s] = w[a]
+            N[s] = Z[a]
+            s += 1
+            q += 5
+        elif op == CONST:
+            I[s] = words(X[XK])[Q[q + 1]]
+            N[s] = 0
+            s += 1
+            q += 2
+        elif op == ARITH:
+            s -= 1
+            _arith(Q[q + 1], Q[q + 2], I, F, N, s - 1, Q[q + 3], Q[q + 4])
+            q += 5
+        elif op == COMPARE:
+            s -= 1
+            if N[s - 1] != 0 or N[s] != 0:
+                I[s - 1] = 1 if Q[q + 1] == NE else 0
+            else:
+                I[s - 1] = _compare(Q[q + 1], Q[q + 2], I[s - 1], F[s - 1], Q[q + 3], I[s], F[s], Q[q + 4])
+            N[s - 1] = 0
+            q += 5
+        elif op == ASSERT:
+            s -= 1
+            if N[s] != 0 or I[s] == 0:
+                return False
+            q += 1
+        elif op == NOT:
+            I[s - 1] = 1 if N[s - 1] != 0 or I[s - 1] == 0 else 0
+            N[s - 1] = 0
+            q += 1
+        elif op == IS_NULL:
+            I[s - 1] = N[s - 1]
+            N[s - 1] = 0
+            q += 1
+        else:
+            s -= 1
+            a = 1 if N[s - 1] == 0 and I[s - 1] != 0 else 0
+            b = 1 if N[s] == 0 and I[s] != 0 else 0
+            I[s - 1] = a & b if op == AND else a | b
+            N[s - 1] = 0
+            q += 1

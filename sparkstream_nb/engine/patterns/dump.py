@@ -1,0 +1,159 @@
+"""State of the machine to plain arrays and back, compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..jit import kernel
+
+from .machine import append_new, notify_at, splice_new
+from .memory import (
+    ACTIVE, BORN, C_COUNT, C_EVENT, C_FREE, C_LEFT, C_NEXT, C_PREV, C_REFS, C_SIZE, C_TAIL, CHAINED, CHANGED, E_EXPIRED,
+    E_FREE, E_LEFT, E_REFS, E_SIZE, E_SLOTS, E_TIME, INITIALIZED, KIND, ABSENT, L_SIZE, N_NEXT, N_PARTIAL, NEW, NP, P_SIZE,
+    PEND, QUEUE, RESET, SCHEDULED, STARTED, SUCCESS, XC, XE, XL, XN, XP, XT, words,
+)  # fmt: skip
+
+
+@kernel
+def measure(address: int, parts: int, out: Any) -> None:
+    """Counts list entries, partials at most, chain cells at most and scheduled times."""
+    X = words(address)
+    L, N, T, E, C, P = words(X[XL]), words(X[XN]), words(X[XT]), words(X[XE]), words(X[XC]), words(X[XP])
+    for i in range(parts * X[NP]):
+        for head in (PEND, NEW):
+            c = L[i * L_SIZE + head]
+            while c != 0:
+                out[0] += 1
+                e = N[c + N_PARTIAL]
+                for p in range(X[NP]):
+                    if P[p * P_SIZE + CHAINED] != 0 and E[e + E_SLOTS + p] != 0:
+                        out[2] += C[E[e + E_SLOTS + p] + C_COUNT]
+                c = N[c + N_NEXT]
+        c = L[i * L_SIZE + QUEUE]
+        while c != 0:
+            out[3] += 1
+            c = T[c + 1]
+    out[1] = out[0]
+
+
+@kernel
+def dump_machine(
+    address: int, parts: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any, seen: Any,
+    seen_chains: Any,
+) -> Any:  # fmt: skip
+    """Writes all lists. `lists[i]`: lengths of the pending and new list and of the queue, then flags; `cells`: the partial
+    of every entry; `partials`: time, expired, unused, slots (chain number + 1 where counted); `chains`: where each
+    chain ends in `events`. Returns the numbers of partials and chains."""
+    X = words(address)
+    L, N, T, E, C, P = words(X[XL]), words(X[XN]), words(X[XT]), words(X[XE]), words(X[XC]), words(X[XP])
+    at = n = k = d = q = 0
+    for i in range(parts * X[NP]):
+        l = i * L_SIZE
+        for j in range(2):
+            c = L[l + (PEND if j == 0 else NEW)]
+            while c != 0:
+                lists[i, j] += 1
+                e = N[c + N_PARTIAL]
+                slot = e // X[E_SIZE]
+                if seen[slot] == 0:
+                    partials[n, E_TIME] = E[e + E_TIME]
+                    partials[n, E_EXPIRED] = E[e + E_EXPIRED]
+                    for p in range(X[NP]):
+                        v = E[e + E_SLOTS + p]
+                        if P[p * P_SIZE + CHAINED] != 0 and v != 0:
+                            if seen_chains[v // C_SIZE] == 0:
+                                w = v
+                                while w != 0:
+                                    events[d] = C[w + C_EVENT]
+                                    d += 1
+                                    w = C[w + C_NEXT]
+                                chains[k] = d
+                                k += 1
+                                seen_chains[v // C_SIZE] = k
+                            v = seen_chains[v // C_SIZE]
+                        partials[n, E_SLOTS + p] = v
+                    n += 1
+                    seen[slot] = n
+                cells[at] = seen[slot] - 1
+                at += 1
+                c = N[c + N_NEXT]
+        c = L[l + QUEUE]
+        while c != 0:
+            lists[i, 2] += 1
+            times[q] = T[c]
+            q += 1
+            c = T[c + 1]
+        lists[i, 3] = L[l + CHANGED]
+        lists[i, 4] = L[l + SUCCESS]
+        lists[i, 5] = L[l + RESET]
+        lists[i, 6] = L[l + INITIALIZED]
+        lists[i, 7] = L[l + BORN]
+        lists[i, 8] = L[l + STARTED]
+        lists[i, 9] = L[l + ACTIVE]
+        lists[i, 10] = L[l + SCHEDULED]
+    return n, k
+
+
+@kernel
+def restore_machine(
+    address: int, parts: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any
+) -> None:
+    """The inverse of `dump_machine`, into an empty machine that has room."""
+    X = words(address)
+    L, E, C, P = words(X[XL]), words(X[XE]), words(X[XC]), words(X[XP])
+    first_partial = X[E_FREE]
+    first_chain = X[C_FREE]
+    d = 0
+    for k in range(len(chains)):
+        head = X[C_FREE]
+        last = 0
+        while d < chains[k]:
+            c = X[C_FREE]
+            X[C_FREE] = C[c + C_NEXT]
+            X[C_LEFT] -= 1
+            C[c + C_EVENT] = events[d]
+            C[c + C_NEXT] = 0
+            C[c + C_PREV] = last
+            if last != 0:
+                C[last + C_NEXT] = c
+            last = c
+            C[head + C_COUNT] = C[head + C_COUNT] + 1 if c != head else 1
+            d += 1
+        C[head + C_TAIL] = last
+        C[head + C_REFS] = 0
+    for i in range(len(partials)):
+        e = X[E_FREE]
+        X[E_FREE] = E[e + E_TIME]
+        X[E_LEFT] -= 1
+        E[e + E_TIME] = partials[i, E_TIME]
+        E[e + E_EXPIRED] = partials[i, E_EXPIRED]
+        E[e + E_REFS] = 0
+        for p in range(X[NP]):
+            v = partials[i, E_SLOTS + p]
+            if P[p * P_SIZE + CHAINED] != 0 and v != 0:
+                # Free records of a fresh machine follow one another, so a chain starts where those before it end.
+                v = first_chain + (chains[v - 2] if v > 1 else 0) * C_SIZE
+                C[v + C_REFS] += 1
+            E[e + E_SLOTS + p] = v
+        for p in range(E_SLOTS + X[NP], X[E_SIZE]):
+            E[e + p] = 0
+    at = q = 0
+    for i in range(parts * X[NP]):
+        l, p = i * L_SIZE, i % X[NP]
+        for j in range(2):
+            for _ in range(lists[i, j]):
+                append_new(X, l, p, first_partial + cells[at] * X[E_SIZE])
+                at += 1
+            if j == 0 and L[l + NEW] != 0:
+                splice_new(X, l, p)
+        for _ in range(lists[i, 2]):
+            notify_at(X, l, p, times[q])
+            q += 1
+        L[l + CHANGED] = lists[i, 3]
+        L[l + SUCCESS] = lists[i, 4]
+        L[l + RESET] = lists[i, 5]
+        L[l + INITIALIZED] = lists[i, 6]
+        L[l + BORN] = lists[i, 7]
+        L[l + STARTED] = lists[i, 8]
+        L[l + ACTIVE] = lists[i, 9]
+        L[l + SCHEDULED] = lists[i, 10]

@@ -1,0 +1,198 @@
+"""The event log: every event that a pattern has taken and may still need, by log number.
+
+Numbers 0 and 1 stand for no event and for an event without values. The log keeps, for an event, its timestamp, the
+words that filters read (`Derived` columns), and the attributes that somebody will ask for later. It is appended to
+with every batch and trimmed to what partials refer to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...types import Type
+from ..arrays import grown
+from ..columns import DTYPES, Array, Column
+from .program import Derived
+
+FIRST = 2
+"""The first number of a real event."""
+
+
+class GrowingColumn:
+    """A column that is appended to. Row 0 is null. Arrays that were handed out stay as they are."""
+
+    __slots__ = ("_null", "_values", "n", "type")
+
+    def __init__(self, type: Type) -> None:
+        self.type = type
+        self.n = 0
+        self._values = np.empty(0, DTYPES[type])
+        self._null = np.empty(0, np.bool_)
+        self.append(Column.all_null(type, 1))
+
+    def append(self, column: Column) -> None:
+        """Adds the rows of `column` at the end."""
+        end = self.n + len(column)
+        self._values, self._null = grown(self._values, end), grown(self._null, end)
+        self._values[self.n : end] = column.values
+        self._null[self.n : end] = False if column.null is None else column.null
+        self.n = end
+
+    def take(self, index: Array) -> Column:
+        """The rows at `index`."""
+        null = self._null[index]
+        return Column(self.type, self._values[index], null if null.any() else None)
+
+    def keep(self, index: Array) -> None:
+        """Leaves row 0 and the rows at `index` alone, in new arrays."""
+        column = self.take(index)
+        self.n = 0
+        self._values, self._null = np.empty(0, DTYPES[self.type]), np.empty(0, np.bool_)
+        self.append(Column.all_null(self.type, 1))
+        self.append(column)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the rows."""
+        return self.n * (self._values.itemsize + 1)
+
+
+Key = tuple[int, int, int]
+"""What a kept column is: stream, processor (-1 for an attribute of the stream itself), attribute."""
+
+
+class EventLog:
+    """`derived`: the columns of words, with their values for the two special events in `special` (one column each of two
+    rows). `kept`: the types of the columns to keep."""
+
+    def __init__(
+        self, streams: int, derived: Sequence[Derived], special: Sequence[Column], kept: Mapping[Key, Type]
+    ) -> None:
+        self.derived = list(derived)
+        self.width = max(1, len(self.derived))
+        self._special = list(special)
+        self._types = dict(kept)
+        self._streams = streams
+        self.clear()
+
+    def clear(self) -> None:
+        """Empties the log."""
+        self.n = FIRST
+        self.times = np.full(16, -1, np.int64)
+        self.row = np.zeros(16, np.int64)
+        self.stream = np.full(16, -1, np.int8)
+        self.words = np.zeros((16, self.width), np.int64)
+        self.null = np.ones((16, self.width), np.uint8)
+        self.stored = [1] * self._streams
+        self.columns = {k: GrowingColumn(t) for k, t in self._types.items()}
+        for i, column in enumerate(self._special):
+            self._write(i, slice(0, FIRST), column)
+
+    def _write(self, i: int, where: slice | Array, column: Column) -> None:
+        if column.type in (Type.FLOAT, Type.DOUBLE):
+            self.words.view(np.float64)[where, i] = column.values
+        else:
+            self.words[where, i] = column.values
+        self.null[where, i] = 0 if column.null is None else column.null
+
+    def append(
+        self,
+        times: Array,
+        stream: Array,
+        places: Sequence[Array | None],
+        counts: Sequence[int],
+        derived: Mapping[int, Column],
+        kept: Mapping[Key, Column],
+    ) -> int:
+        """Adds events in their order; returns the number of the first.
+
+        `times`, `stream`: int64[n], int[n]. `places[s]`: where the rows of stream s stand among them (None: all of
+        them, in order), `counts[s]` how many; `derived` by number of the derived column and `kept` by key, over the
+        rows of their stream.
+        """
+        base, n = self.n, len(times)
+        end = base + n
+        if end > len(self.times):
+            size = max(end, 2 * len(self.times))
+            self.times, self.row = grown(self.times, size), grown(self.row, size)
+            self.stream = grown(self.stream, size)
+            self.words, self.null = _taller(self.words, size), _taller(self.null, size)
+        self.times[base:end] = times
+        self.stream[base:end] = stream
+        for s, count in enumerate(counts):
+            if count:
+                where = slice(base, end) if places[s] is None else base + places[s]
+                self.row[where] = np.arange(self.stored[s], self.stored[s] + count)
+                self.stored[s] += count
+        for i, column in derived.items():
+            place = places[self.derived[i].stream]
+            self._write(i, slice(base, end) if place is None else base + place, column)
+        for key, column in kept.items():
+            self.columns[key].append(column)
+        self.n = end
+        return base
+
+    def column(self, key: Key, events: Array) -> Column:
+        """The values of a kept column for events by number, which are of its stream, or special (null)."""
+        return self.columns[key].take(self.row[events])
+
+    def trim(self, used: Array) -> Array:
+        """Leaves only the events where `used` (bool[n]) is set; returns the new number of each that stays."""
+        keep = np.flatnonzero(used[FIRST:]) + FIRST
+        new = np.zeros(self.n, np.int64)
+        new[:FIRST] = np.arange(FIRST)
+        new[keep] = np.arange(FIRST, FIRST + len(keep))
+        special = np.arange(FIRST)
+        both = np.concatenate([special, keep])
+        row = np.zeros(len(both), np.int64)
+        stream = self.stream[both]
+        for s in range(self._streams):
+            mine = stream == s
+            index = self.row[both[mine]]
+            for key, column in self.columns.items():
+                if key[0] == s:
+                    column.keep(index)
+            self.stored[s] = 1 + len(index)
+            row[mine] = np.arange(1, self.stored[s])
+        self.times, self.row, self.stream = self.times[both], row, stream
+        self.words, self.null = self.words[both], self.null[both]
+        self.n = len(both)
+        return new
+
+    def state(self) -> dict[str, Any]:
+        """All events as plain data; words as columns of their types, since codes of strings are the node's."""
+        live = slice(FIRST, self.n)
+        stream = self.stream[live].astype(np.int64)
+        derived = []
+        for i, d in enumerate(self.derived):
+            mine = np.flatnonzero(stream == d.stream) + FIRST
+            source = self.words.view(np.float64) if d.real else self.words
+            null = self.null[mine, i].astype(np.bool_)
+            derived.append(Column(d.expr.type, source[mine, i].astype(DTYPES[d.expr.type]), null if null.any() else None))
+        kept = [c.take(np.arange(1, c.n)) for _, c in sorted(self.columns.items())]
+        return {"times": self.times[live].copy(), "stream": stream, "derived": derived, "kept": kept}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Takes over what `state` gave."""
+        self.clear()
+        stream = state["stream"]
+        places = [np.flatnonzero(stream == s) for s in range(self._streams)]
+        self.append(
+            state["times"], stream, places, [len(p) for p in places], dict(enumerate(state["derived"])),
+            dict(zip(sorted(self.columns), state["kept"], strict=True)),
+        )  # fmt: skip
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the events held."""
+        per = 8 + 8 + 1 + 9 * self.width
+        return self.n * per + sum(c.bytes for c in self.columns.values())
+
+
+def _taller(array: Array, n: int) -> Array:
+    out = np.empty((n, array.shape[1]), array.dtype)
+    out[: len(array)] = array
+    return out

@@ -1,0 +1,123 @@
+"""What a pattern found: matches in order, with the values of their events on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...plan.nodes import EventRef, Ref
+from ...types import Type
+from ..columns import Array, Column, Strings
+from ..expressions import Float, Long
+from ..frame import Frame, cached
+from .layout import Layout
+from .log import EventLog, Key
+from .memory import EMPTY_EVENT, NO_EVENT
+
+
+@dataclass(slots=True)
+class Partials:
+    """Slots of `n` partials. `first` int64[n, processors]: the event of each state, or where its events start in `events`;
+    `count` int64[n, processors]: how many there are. `row` gives the place of an event in the kept columns."""
+
+    layout: Layout
+    strings: Strings
+    first: Array
+    count: Array
+    events: Array
+    row: Array
+    times: Array
+    columns: dict[Key, Any]
+
+    @staticmethod
+    def over(layout: Layout, strings: Strings, log: EventLog, first: Array, count: Array, events: Array) -> Partials:
+        """Slots that refer to `log` as it lies now."""
+        return Partials(layout, strings, first, count, events, log.row, log.times, dict(log.columns))
+
+    def key(self, slot: int, attr: int) -> Key:
+        """The kept column of an attribute."""
+        return attribute_key(self.layout, self.layout.slots[slot], attr)
+
+    def numbers(self, ref: Ref | EventRef, own: int = -1) -> Array:
+        """Log numbers of the event that a reference names, per partial. `own`: the slot in whose filter it stands."""
+        p = self.layout.slots[ref.slot]
+        first, count, index = self.first[:, p], self.count[:, p], ref.index
+        back = int(own == ref.slot)
+        if not self.layout.processors[p].counted:
+            absent = index is not None and (index.offset > 0 or (index.from_last and back))
+            return np.zeros(len(first), np.int64) if absent else first
+        if index is None:
+            place = count - 1
+        elif index.from_last:
+            place = count - 1 - index.offset - back
+        else:
+            place = np.full(len(first), index.offset, np.int64)
+        there = (place >= 0) & (place < count)
+        if len(self.events) == 0:
+            return np.zeros(len(first), np.int64)
+        return np.where(there, self.events[np.where(there, first + place, 0)], NO_EVENT)
+
+    def resolve(self, ref: Ref | EventRef, own: int = -1) -> Column:
+        """The column that a reference of a select (or, with `own`, of a filter) names."""
+        if isinstance(ref, EventRef):
+            numbers = self.numbers(ref, own)
+            return Column(Type.BOOL, np.zeros(len(numbers), np.bool_), numbers == NO_EVENT)
+        p = self.layout.slots[ref.slot]
+        column = self.columns[self.key(ref.slot, ref.attr)]
+        if own < 0 and ref.index is None and self.layout.processors[p].counted:
+            return self._lists(column, p)
+        numbers = self.numbers(ref, own)
+        out: Column = column.take(self.row[numbers])
+        return out
+
+    def _lists(self, column: Any, p: int) -> Column:
+        """All values of a counted state, as a list per partial (`MultiValueVariableFunctionExecutor`)."""
+        values = column.take(self.row[self.events]).to_list(self.strings)
+        wrap = {Type.LONG: Long, Type.FLOAT: Float}.get(column.type)
+        if wrap is not None:
+            values = [None if v is None else wrap(v) for v in values]
+        out = np.empty(len(self.first), object)
+        for i, (a, n) in enumerate(zip(self.first[:, p].tolist(), self.count[:, p].tolist(), strict=True)):
+            out[i] = values[a : a + n]
+        return Column(Type.OBJECT, out)
+
+    def event_time(self, ref: EventRef, own: int = -1) -> Column:
+        """Timestamps (LONG, ms) of a whole event, null where it is absent."""
+        numbers = self.numbers(ref, own)
+        null = numbers <= EMPTY_EVENT
+        return Column(Type.LONG, np.where(null, 0, self.times[numbers]), null if null.any() else None)
+
+
+@dataclass(slots=True)
+class Matches:
+    """`n` matches in order. `ts`, `root`, `chunk`, `part`: as in `Rows`; every match is a chunk of its own for the select.
+
+    `group` int64[n] numbers what goes on as one chunk after the select: the matches that one event makes in one state of
+    a stream that several states read (`MultiProcessStreamReceiver`); else each match alone.
+    """
+
+    ts: Array
+    root: Array
+    chunk: Array
+    part: Array | None
+    group: Array
+    slots: Partials
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    def column(self, ref: Ref | EventRef) -> Column:
+        """Values of an attribute; of an `EventRef` a BOOL column whose null mask says that the event is absent."""
+        return self.slots.resolve(ref)
+
+    def frame(self) -> Frame:
+        """The matches as a select looks at them."""
+        return Frame(self.ts, self.root, self.chunk, None, self.part, cached(self.column), self.slots.event_time)
+
+
+def attribute_key(layout: Layout, p: int, attr: int) -> Key:
+    """How the log keeps an attribute of the events of processor `p`."""
+    source = layout.processors[p].state.input.source
+    return (layout.stream_of(p), p if attr >= len(source.schema) else -1, attr)

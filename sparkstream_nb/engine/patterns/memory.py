@@ -1,0 +1,132 @@
+"""How a pattern's machine lies in memory, and the raw access that its compiled loops use.
+
+All state of a pattern is in a handful of int64 arrays (pools of fixed-size records, linked by their offsets; offset 0
+means none). One array, the *header*, holds the addresses of the others and the machine's registers, so that a
+compiled function takes one pointer instead of a dozen array descriptors: calls stay cheap and compile fast.
+
+| pool | record |
+| --- | --- |
+| `P` processors | static description of a state, see `Processor fields` |
+| `L` lists | per partition instance and processor: its pending and new lists, flags, last scheduled time |
+| `E` partials | Siddhi's `StateEvent`: timestamp, references held, type, one word per state |
+| `N` cells | an entry of a list: partial, neighbours, neighbours in its index bucket, and a value: what an event must
+  exceed for the entry to be of interest, or the verdict of a filter that was evaluated outside |
+| `C` chain cells | one event of a counted state; the head also holds the last cell and the length |
+| `T` timer cells | a scheduled time |
+| `B` buckets | of the index over pending partials |
+| `R` | partials to be put out |
+| `O`, `D` | matches that were put out, and the events of their counted states |
+| `W`, `Z` | words of the event log, and which of them are null |
+
+The word of a state in a partial is the log number of its event, or the head of a chain for a counted state.
+Log numbers 0 and 1 are no event, and an event without values (`StreamEventFactory.newInstance` of an absent state).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+NO_EVENT, EMPTY_EVENT = 0, 1
+
+# Kinds of processor.
+STREAM, COUNT, LOGICAL, ABSENT, ABSENT_LOGICAL = 0, 1, 2, 3, 4
+
+# Processor fields (`P`).
+(
+    KIND, START, LEAST, MOST, NEXT, EVERY, WITHIN_EVERY, LAST_STATE, RETURNS, CALLBACK, PARTNER, IS_OR, WAIT,
+    PHASE, CHAINED, PROGRAM, SLOW, KEYS, KEY_COUNT, BOUND, BOUND_SIGN, STEADY, INIT_AGAIN, TIMER, STREAM_OF,
+) = range(25)  # fmt: skip
+P_SIZE = 32
+
+# Fields of `L`.
+(
+    PEND, PEND_TAIL, PEND_N, NEW, NEW_TAIL, NEW_N, CHANGED, SUCCESS, RESET, INITIALIZED, STARTED, ACTIVE, SCHEDULED,
+    QUEUE, QUEUE_TAIL, LOW, HIGH, RISING, LAST_START, BORN,
+) = range(20)  # fmt: skip
+L_SIZE = 20
+
+# Fields of `E`; slots follow.
+E_TIME, E_REFS, E_EXPIRED, E_SLOTS = 0, 1, 2, 3
+
+# Fields of `N`.
+N_PARTIAL, N_NEXT, N_PREV, N_UP, N_DOWN, N_OWNER, N_BUCKET, N_VALUE = range(8)
+N_SIZE = 8
+
+# Fields of `C`.
+C_EVENT, C_NEXT, C_PREV, C_REFS, C_TAIL, C_COUNT = range(6)
+C_SIZE = 6
+
+# Fields of `B`.
+B_HEAD, B_TAIL, B_BOUND, B_SPARE = range(4)
+B_SIZE = 4
+
+# Fields of `O`; `O_EVENT` is the log number of the event that made the match, -1 for a timer. Then per state the event (or the offset in `D`), then per state the number of events.
+O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_SLOTS = range(6)
+
+# The header: addresses, then registers.
+(
+    XP, XL, XE, XN, XC, XT, XB, XR, XO, XD, XW, XZ, XET, XV, XQ, XK, XS, XH,
+    I_STREAM, I_PART, I_MASK, I_ROOT, I_NOW, I_MOVED,
+    NP, E_SIZE, WORDS, WITHIN, SEQUENCE, BUCKETS, INDEXED,
+    E_FREE, E_LEFT, N_FREE, N_LEFT, C_FREE, C_LEFT, T_FREE, T_LEFT,
+    R_N, R_CAP, O_N, O_CAP, O_SIZE, D_N, D_CAP,
+    AT, EVENTS, BASE, STAGE, ORDINAL, CELL, EMITTED,
+    STEP, STEP_END, STEP_BASE, TIMER_AT, TIMERS, NOW, DRAINING, HEAP_N,
+    START_N, M_INIT, M_RESET, M_UPDATE, M_STARTUP, M_TIMERS, M_STARTS, M_STREAM, CHAINS, BY_INDEX, JUDGED, XDUE, XRANK, DUE_N,
+    DUE_AT, NEEDED,
+) = range(77)  # fmt: skip
+X_SIZE = 96
+
+
+@intrinsic
+def words(typingctx: Any, address: Any) -> Any:
+    """The int64 array at an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+
+    return types.CPointer(types.int64)(types.int64), codegen
+
+
+@intrinsic
+def reals(typingctx: Any, address: Any) -> Any:
+    """The float64 array at an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], ir.DoubleType().as_pointer())
+
+    return types.CPointer(types.float64)(types.int64), codegen
+
+
+@intrinsic
+def octets(typingctx: Any, address: Any) -> Any:
+    """The uint8 array at an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+
+    return types.CPointer(types.uint8)(types.int64), codegen
+
+
+@intrinsic
+def as_real(typingctx: Any, word: Any) -> Any:
+    """The float64 with the bits of an int64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
+
+
+@intrinsic
+def as_word(typingctx: Any, real: Any) -> Any:
+    """The int64 with the bits of a float64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), codegen

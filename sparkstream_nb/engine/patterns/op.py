@@ -1,0 +1,384 @@
+"""A pattern or sequence, running: rows of its streams in, matches out (`StateStreamRuntime` and its receivers)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import NotInThisBuild
+from ...plan.nodes import (
+    EventRef, Expr, FilterStep, FunctionStep, Ref, Select, StateInput, walk,
+)  # fmt: skip
+from ...types import Type
+from ..columns import Array, Column, Mask
+from ..expressions import Env, Evaluator, compile_condition, compile_expr
+from ..rows import Clock, Rows
+from ..services import Services
+from . import memory as m
+from .layout import lay_out, table
+from .log import EventLog, Key
+from .loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_ROOM, NEED_ROWS, candidates, run
+from .matches import Matches, Partials, attribute_key
+from .pools import Pools
+from .program import Filters
+
+EPOCH_DAY = 86_400_000
+"""A first clock time within a day of 1970 belongs to a clock that starts at 0, as in examples and tests; absent states at
+the start of a pattern then wait since 0, as Siddhi's always do. Any other clock starts at its first time."""
+
+TRIM_FROM = 4096
+"""The log is trimmed when it holds this many events, and twice as many as after the last trim."""
+
+
+class StateOp:
+    """One pattern. `inputs`: the ids of the streams that it reads; `schedulers`: how many timer phases it uses, from
+    `scheduler` on. `select` tells which attributes of matches will be asked for. `query` names it in errors.
+
+    Raises `NotInThisBuild` for a stream function in a pattern that looks at other events.
+    """
+
+    def __init__(
+        self, input: StateInput, services: Services, scheduler: int, select: Select, query: str = ""
+    ) -> None:
+        self.services = services
+        self.query = query
+        self.layout = lay_out(input, scheduler)
+        self.inputs = list(self.layout.streams)
+        self.schedulers = len(self.layout.timers)
+        ps = self.layout.processors
+        filters = Filters(self.layout, table(self.layout), services.strings)
+        for p, processor in enumerate(ps):
+            filters.add(p, [s.condition for s in processor.state.input.steps if isinstance(s, FilterStep)])
+        context = services.context
+        self._current = [[compile_condition(e, context) for e in x] for x in filters.current]
+        self._slow = [[compile_condition(e, context) for e in x] for x in filters.slow]
+        self._functions = [self._stream_functions(p) for p in range(len(ps))]
+        self._derived = [compile_expr(d.expr, context) for d in filters.derived]
+        asked = [i.expr for i in select.items] + list(select.group_by) + ([] if select.having is None else [select.having])
+        asked += [e for x in filters.slow for e in x]
+        kept = self._kept(e for x in asked for e in walk(x))
+        self.log = EventLog(len(self.inputs), filters.derived, self._special(), kept)
+        self.pools = Pools(self.layout, filters, self.log)
+        self._origin: int | None = None
+        self._whole: bool | None = None
+        self._trim_at = TRIM_FROM
+        self._chunks = 0
+        self._multiple = np.array([len(r) > 1 for r in self.layout.receivers])
+
+    # -------------------------------------------------------------------------------------------------------- set-up
+
+    def _stream_functions(self, p: int) -> list[tuple[FunctionStep, int, list[Evaluator]]]:
+        """The stream functions of a processor: each with the number of its first appended attribute."""
+        state = self.layout.processors[p].state
+        width = len(state.input.source.schema)
+        out = []
+        for step in state.input.steps:
+            if isinstance(step, FunctionStep):
+                for e in (x for a in step.args for x in walk(a)):
+                    if isinstance(e, Ref | EventRef) and e.slot != state.slot:
+                        raise NotInThisBuild(
+                            "pattern:stream-function", "a stream function of a pattern that names another event", step.span
+                        )
+                out.append((step, width, [compile_expr(a, self.services.context) for a in step.args]))
+                width += len(step.appends)
+        return out
+
+    def _kept(self, parts: Iterable[Expr]) -> dict[Key, Type]:
+        """The columns of the log that references need."""
+        out: dict[Key, Type] = {}
+        for e in parts:
+            if isinstance(e, Ref) and e.slot in self.layout.slots:
+                p = self.layout.slots[e.slot]
+                schema = self.layout.processors[p].state.input.schema
+                out[attribute_key(self.layout, p, e.attr)] = schema[e.attr].type
+        return out
+
+    def _special(self) -> list[Column]:
+        """The derived columns of no event and of an event without values."""
+        n = 2
+        zeros = np.zeros(n, np.int64)
+
+        def resolve(ref: Ref | EventRef) -> Column:
+            if isinstance(ref, EventRef):
+                return Column(Type.BOOL, np.zeros(n, np.bool_), np.array([True, False]))
+            return Column.all_null(ref.type, n)
+
+        def event_time(ref: EventRef) -> Column:
+            return Column.all_null(Type.LONG, n)
+
+        env = Env(n, self.services.strings, zeros, zeros, resolve, event_time=event_time)
+        return [evaluate(env) for evaluate in self._derived]
+
+    # ------------------------------------------------------------------------------------------------------- running
+
+    def run(
+        self, inputs: Sequence[tuple[str, Rows]], clock: Clock, births: tuple[Array, Array] | None = None
+    ) -> Matches:
+        """Takes the rows of each stream (in any order of streams; a stream without rows may be left out) and the timers
+        of the clock's steps, and returns the matches.
+
+        `births`: partition instances that came to be, and the roots at which they did, where an instance should exist
+        before its first row here; otherwise it begins with that row.
+        """
+        by_stream = {s: r for s, r in inputs if len(r)}
+        rows = [by_stream.get(s) for s in self.inputs]
+        merged = _Merged(rows, births)
+        if self._whole is None:
+            self._whole = not any(r is not None and r.part is not None for r in rows) and births is None and (
+                self.services.parts == 1
+            )
+        pools, x = self.pools, self.pools.header
+        pools.need_parts(max(merged.parts, self.services.parts))
+        if self.schedulers:
+            pools.rank(self.services.rank())
+        if self._origin is None and len(clock.now):
+            at = clock.first if clock.last > clock.first else int((merged.root[0] >> 16) - clock.base) if merged.n else 0
+            first = int(clock.now[min(at, len(clock.now) - 1)])
+            self._origin = 0 if first < EPOCH_DAY else first
+        if merged.n == 0 and (self.schedulers == 0 or clock.last == clock.first):
+            return self._matches(np.empty((0, int(x[m.O_SIZE])), np.int64), np.empty(0, np.int64), merged, rows, 0)
+        masks = self._append(rows, merged, clock)
+        out = np.empty((max(64, merged.n // 16), int(x[m.O_SIZE])), np.int64)
+        events = np.empty(64 if x[m.CHAINS] else 1, np.int64)
+        times = np.ascontiguousarray(clock.now, np.int64)
+        moved = np.ascontiguousarray(clock.moved).astype(np.uint8)
+        for at, array in (
+            (m.I_STREAM, merged.stream), (m.I_PART, merged.part), (m.I_ROOT, merged.root), (m.I_MASK, masks),
+            (m.I_NOW, times), (m.I_MOVED, moved), (m.XO, out), (m.XD, events),
+        ):  # fmt: skip
+            pools.hold(at, array)
+        x[m.O_CAP], x[m.D_CAP], x[m.O_N], x[m.D_N] = len(out), len(events), 0, 0
+        x[m.AT], x[m.EVENTS], x[m.BASE] = 0, merged.n, merged.base
+        x[m.STEP_BASE], x[m.STEP], x[m.STEP_END] = clock.base, clock.base + clock.first, clock.base + clock.last
+        x[m.TIMER_AT] = 0
+        self._loop(rows, merged, clock)
+        out = pools.array(m.XO)[: int(x[m.O_N])]
+        events = pools.array(m.XD)[: int(x[m.D_N])]
+        matches = self._matches(out, events, merged, rows, len(out))
+        if self.log.n > self._trim_at:
+            pools.trim()
+            self._trim_at = max(TRIM_FROM, 2 * self.log.n)
+        pools.fit_index()
+        return matches
+
+    def _loop(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> None:
+        """Runs the compiled loop to its end, giving it what it comes back for."""
+        pools, x = self.pools, self.pools.header
+        address = x.ctypes.data
+        while True:
+            status = run(address, bool(self._whole), self._origin or 0)
+            if status == DONE:
+                return
+            if status == NEED_ROOM:
+                pools.need(8 * len(self.layout.processors) + 16)
+            elif status == NEED_MUCH:
+                pools.need(int(x[m.NEEDED]))
+            elif status == NEED_ROWS:
+                out = pools.array(m.XO)
+                more = np.empty((2 * len(out), out.shape[1]), np.int64)
+                more[: len(out)] = out
+                pools.hold(m.XO, more)
+                x[m.O_CAP] = len(more)
+            elif status == NEED_EVENTS:
+                events = pools.array(m.XD)
+                longer = np.empty(2 * len(events) + int(x[m.NEEDED]), np.int64)
+                longer[: len(events)] = events
+                pools.hold(m.XD, longer)
+                x[m.D_CAP] = len(longer)
+            else:
+                self._judge(merged, clock)
+                x[m.JUDGED] = 1
+
+    def _append(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> Array:
+        """Puts the rows into the log; returns which rows pass the filters that need no other event.
+        uint8[rows, processors]."""
+        derived: dict[int, Column] = {}
+        kept: dict[Key, Column] = {}
+        ps = self.layout.processors
+        masks = np.ones((merged.n, len(ps)), np.uint8)
+        for s, r in enumerate(rows):
+            if r is None:
+                continue
+            now = clock.at(r.root)
+            place = merged.places[s]
+            for p in self.layout.receivers[s]:
+                columns = self._extended(p, r, now)
+                env = self._row_env(r, now, columns)
+                if self._current[p]:
+                    mask = self._passing(self._current[p], env, r, s)
+                    if place is None:
+                        masks[:, p] = mask
+                    else:
+                        masks[place, p] = mask
+                for i, d in enumerate(self.log.derived):
+                    if d.stream == s and (d.processor == p or (d.processor < 0 and i not in derived)):
+                        derived[i] = self._derived[i](self._row_env(r, now, columns))
+                for key in self.log.columns:
+                    if key[0] == s and (key[1] == p or (key[1] < 0 and key not in kept)):
+                        kept[key] = columns[key[2]]
+        merged.base = self.log.append(
+            merged.ts, merged.stream, merged.places, [0 if r is None else len(r) for r in rows], derived, kept
+        )
+        self.pools.bind_log()
+        return masks
+
+    def _extended(self, p: int, rows: Rows, now: Array) -> list[Column]:
+        """The columns of a processor's events: those of the stream, and what its stream functions append."""
+        columns = list(rows.columns)
+        for step, _, args in self._functions[p]:
+            from ..streamfunctions import STREAM_FUNCTIONS
+
+            env = self._row_env(rows, now, columns)
+            index, appended, lines = STREAM_FUNCTIONS[step.function](
+                rows.with_columns(columns), [a(env) for a in args], self.services.strings
+            )
+            if index is not None:
+                raise NotInThisBuild(
+                    "pattern:stream-function", "a stream function that makes several events, in a pattern", step.span
+                )
+            self.services.logs.extend(lines)
+            columns += appended
+        return columns
+
+    def _row_env(self, rows: Rows, now: Array, columns: Sequence[Column]) -> Env:
+        def resolve(ref: Ref | EventRef) -> Column:
+            if isinstance(ref, EventRef):
+                return Column(Type.BOOL, np.zeros(len(rows), np.bool_))
+            return columns[ref.attr]
+
+        def event_time(ref: EventRef) -> Column:
+            return Column(Type.LONG, rows.ts)
+
+        return Env(
+            len(rows), self.services.strings, rows.ts, now, resolve, tables=self.services.in_table, event_time=event_time
+        )
+
+    def _passing(self, conditions: Sequence[Callable[[Env], Mask]], env: Env, rows: Rows, stream: int) -> Mask:
+        mask = conditions[0](env)
+        for condition in conditions[1:]:
+            mask = mask & condition(env)
+        if env.failed is not None:
+            mask = mask & ~env.failed
+            self.services.failed(self.query, self.inputs[stream], env, list(rows.columns))
+        return mask
+
+    def _judge(self, merged: _Merged, clock: Clock) -> None:
+        """Evaluates what only Python can, for one event and all partials that it may meet, and leaves the verdicts in
+        their list entries."""
+        pools, x = self.pools, self.pools.header
+        i = int(x[m.AT])
+        stream = int(merged.stream[i])
+        receivers = self.layout.receivers[stream]
+        p = receivers[len(receivers) - 1 - int(x[m.ORDINAL])]
+        part, n = int(merged.part[i]), len(self.layout.processors)
+        lists = pools.array(m.XL).reshape(-1, m.L_SIZE)
+        cells = np.empty(int(lists[part * n + p, m.PEND_N]), np.int64)
+        cells = cells[: candidates(x.ctypes.data, p, cells)]
+        if len(cells) == 0:
+            return
+        N, E, C = pools.array(m.XN), pools.array(m.XE), pools.array(m.XC)
+        g = merged.base + i
+        partials = N[cells + m.N_PARTIAL]
+        slots = E[partials[:, None] + m.E_SLOTS + np.arange(n)]
+        first, count, events = slots.copy(), (slots != 0).astype(np.int64), np.empty(0, np.int64)
+        first[:, p], count[:, p] = g, 1
+        for q, processor in enumerate(self.layout.processors):
+            if processor.counted:
+                chains: list[int] = []
+                for k, chain in enumerate(slots[:, q].tolist()):
+                    start = len(chains)
+                    while chain:
+                        chains.append(int(C[chain + m.C_EVENT]))
+                        chain = int(C[chain + m.C_NEXT])
+                    if q == p:
+                        chains.append(g)
+                    first[k, q], count[k, q] = len(events) + start, len(chains) - start
+                events = np.concatenate([events, np.array(chains, np.int64)])
+        view = Partials.over(self.layout, self.services.strings, self.log, first, count, events)
+        own = self.layout.processors[p].state.slot
+        env = Env(
+            len(cells), self.services.strings, E[partials + m.E_TIME],
+            np.full(len(cells), clock.at(merged.root[i : i + 1])[0]), lambda ref: view.resolve(ref, own),
+            tables=self.services.in_table, event_time=lambda ref: view.event_time(ref, own),
+        )  # fmt: skip
+        mask = self._slow[p][0](env)
+        for condition in self._slow[p][1:]:
+            mask = mask & condition(env)
+        if env.failed is not None:
+            mask = mask & ~env.failed
+            self.services.failed(self.query, self.inputs[stream], env, [])
+        N[cells + m.N_VALUE] = mask
+
+    def _matches(
+        self, out: Array, events: Array, merged: _Merged, rows: Sequence[Rows | None], count: int
+    ) -> Matches:
+        n = len(self.layout.processors)
+        chunk = np.arange(self._chunks, self._chunks + count)
+        self._chunks += count
+        slots = Partials.over(
+            self.layout, self.services.strings, self.log, out[:, m.O_SLOTS : m.O_SLOTS + n],
+            out[:, m.O_SLOTS + n : m.O_SLOTS + 2 * n], events,
+        )  # fmt: skip
+        state, number = out[:, m.O_STATE], out[:, m.O_EVENT]
+        group = chunk
+        if self._multiple.any() and count:
+            several = self._multiple[self.pools.array(m.XP)[:, m.STREAM_OF]][state] & (number >= 0)
+            fresh = np.ones(count, np.bool_)
+            fresh[1:] = ~(several[1:] & (number[1:] == number[:-1]) & (state[1:] == state[:-1]))
+            group = chunk[0] + np.cumsum(fresh) - 1
+        part = out[:, m.O_PART].astype(np.int32) if not self._whole else None
+        return Matches(out[:, m.O_TIME], out[:, m.O_ROOT], chunk, part, group, slots)
+
+    # --------------------------------------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, Any]:
+        """Plain data from which `load` makes an operator that goes on exactly as this one."""
+        return {"machine": self.pools.state(), "origin": self._origin, "whole": self._whole, "chunks": self._chunks}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Takes over what `state` gave, from an operator of the same pattern."""
+        self.pools.load(state["machine"])
+        self._origin, self._whole, self._chunks = state["origin"], state["whole"], state["chunks"]
+        self._trim_at = max(TRIM_FROM, 2 * self.log.n)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of what waits: partials, their list entries and events."""
+        return self.pools.bytes
+
+
+class _Merged:
+    """The rows of all streams in one order: int64[n] each; `places[s]` where those of stream s stand (None: everywhere).
+
+    Births are rows of stream -1.
+    """
+
+    def __init__(self, rows: Sequence[Rows | None], births: tuple[Array, Array] | None) -> None:
+        self.base = 0
+        present = [(s, r) for s, r in enumerate(rows) if r is not None]
+        self.places: list[Array | None] = [None] * len(rows)
+        none = np.empty(0, np.int64)
+        if len(present) == 1 and births is None:
+            s, r = present[0]
+            self.root, self.ts = np.ascontiguousarray(r.root, np.int64), r.ts
+            self.stream = np.full(len(r), s, np.int64)
+            self.part = np.zeros(len(r), np.int64) if r.part is None else r.part.astype(np.int64)
+        else:
+            born, at = births if births is not None else (none, none)
+            root = np.concatenate([at, *(r.root for _, r in present)])
+            order = np.argsort(root, kind="stable")
+            self.root = root[order]
+            self.ts = np.concatenate([np.zeros(len(at), np.int64), *(r.ts for _, r in present)])[order]
+            self.part = np.concatenate([born.astype(np.int64), *(r.parts().astype(np.int64) for _, r in present)])[order]
+            stream = np.concatenate([np.full(len(at), -1), *(np.full(len(r), s) for s, r in present)])
+            self.stream = stream[order].astype(np.int64)
+            where = np.empty(len(order), np.int64)
+            where[order] = np.arange(len(order))
+            start = len(at)
+            for s, r in present:
+                self.places[s] = where[start : start + len(r)]
+                start += len(r)
+        self.n = len(self.root)
+        self.parts = int(self.part.max()) + 1 if self.n else 0

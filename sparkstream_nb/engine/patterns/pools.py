@@ -1,0 +1,228 @@
+"""The machine's memory as numpy arrays: pools that grow, the header with their addresses, state as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import grown
+from ..columns import Array
+from . import memory as m
+from .dump import dump_machine, measure, restore_machine
+from .layout import Layout, listed, receivers
+from .log import EventLog
+from .loop import mark_events, reindex, renumber_events
+from .machine import FAR
+from .program import Filters
+
+_FREE = (
+    (m.XE, m.E_FREE, m.E_LEFT, m.E_TIME),
+    (m.XN, m.N_FREE, m.N_LEFT, m.N_NEXT),
+    (m.XC, m.C_FREE, m.C_LEFT, m.C_NEXT),
+    (m.XT, m.T_FREE, m.T_LEFT, 1),
+)
+"""Per pool: its address, free list and number of free records in the header, and the word that links free records."""
+
+
+class Pools:
+    """All arrays of one pattern's machine. `header` is what the compiled loop takes."""
+
+    def __init__(self, layout: Layout, filters: Filters, log: EventLog) -> None:
+        self.layout, self.log = layout, log
+        self.n = len(layout.processors)
+        self.header = np.zeros(m.X_SIZE, np.int64)
+        self._table = filters.table
+        self._held: dict[int, Array] = {}
+        self._sizes = {m.XE: m.E_SLOTS + self.n + 1, m.XN: m.N_SIZE, m.XC: m.C_SIZE, m.XT: 2}
+        # Constants of filters are words, as the log's are.
+        self._fixed = {
+            m.XP: filters.table, m.XQ: np.array([*filters.codes, 0], np.int64),
+            m.XK: np.array([*filters.constants, 0], np.int64), m.XS: np.zeros(256, np.int64),
+            m.M_INIT: listed(layout.inits), m.M_RESET: listed(layout.resets), m.M_UPDATE: listed(layout.updates),
+            m.M_STARTUP: listed(layout.startup), m.M_TIMERS: listed(layout.timers), m.M_STARTS: listed(layout.starts),
+            m.M_STREAM: receivers(layout),
+        }  # fmt: skip
+        self.clear()
+
+    def clear(self) -> None:
+        """The state of a pattern that has seen nothing."""
+        x = self.header
+        x[:] = 0
+        for at, array in self._fixed.items():
+            self.hold(at, array)
+        x[m.NP], x[m.E_SIZE], x[m.WORDS] = self.n, self._sizes[m.XE], self.log.width
+        x[m.WITHIN] = -1 if self.layout.input.within is None else self.layout.input.within
+        x[m.SEQUENCE] = self.layout.sequence
+        x[m.START_N], x[m.TIMERS] = len(self.layout.starts), len(self.layout.timers)
+        x[m.CHAINS] = sum(p.counted for p in self.layout.processors)
+        x[m.O_SIZE] = m.O_SLOTS + 2 * self.n
+        self.hold(m.XV, np.zeros(self.n, np.int64))
+        for at, *_ in _FREE:
+            self.hold(at, np.zeros(self._sizes[at], np.int64))
+        self.parts = 0
+        self.hold(m.XL, np.zeros(0, np.int64))
+        self.hold(m.XH, np.zeros(0, np.int64))
+        for at, _, left, _ in _FREE:
+            self.more(at, left, 64)
+        self.hold(m.XR, np.zeros(256, np.int64))
+        x[m.R_CAP] = 256
+        self.index(64)
+        self.need_parts(1)
+
+    def hold(self, at: int, array: Array) -> None:
+        """Makes `array` the pool whose address is at `at` of the header."""
+        self._held[at] = array
+        self.header[at] = array.ctypes.data
+
+    def array(self, at: int) -> Array:
+        """The pool whose address is at `at` of the header."""
+        return self._held[at]
+
+    # -------------------------------------------------------------------------------------------------------- room
+
+    def more(self, at: int, left: int, records: int) -> None:
+        """Adds at least `records` free records to a pool."""
+        free, link = next((f, w) for a, f, _, w in _FREE if a == at)
+        size, old = self._sizes[at], self._held[at]
+        have = len(old) // size
+        total = max(have + records, 2 * have)
+        pool = np.zeros(total * size, np.int64)
+        pool[: len(old)] = old
+        added = np.arange(have, total, dtype=np.int64) * size
+        pool[added[:-1] + link] = added[1:]
+        pool[added[-1] + link] = self.header[free]
+        self.header[free] = added[0]
+        self.header[left] += len(added)
+        self.hold(at, pool)
+
+    def need(self, records: int) -> None:
+        """Makes every pool have more than `records` free records, and `R` as much room."""
+        x = self.header
+        for at, _, left, _ in _FREE:
+            if x[left] <= records:
+                self.more(at, left, records + 1)
+        if x[m.R_CAP] - x[m.R_N] <= 2 * records:
+            self.hold(m.XR, grown(self._held[m.XR], int(x[m.R_N]) + 2 * records + 2))
+            x[m.R_CAP] = len(self._held[m.XR])
+
+    def need_parts(self, parts: int) -> None:
+        """Makes room for `parts` partition instances."""
+        if parts <= self.parts:
+            return
+        have = self.parts
+        parts = max(parts, 2 * have if have > 1 else parts)
+        rows = np.zeros((parts * self.n, m.L_SIZE), np.int64)
+        rows[:, m.ACTIVE] = 1
+        rows[:, m.LOW] = rows[:, m.LAST_START] = -FAR
+        rows[:, m.HIGH] = FAR
+        rows[:, m.RISING] = 1
+        rows.ravel()[: have * self.n * m.L_SIZE] = self._held[m.XL]
+        self.hold(m.XL, rows.ravel())
+        timers = len(self.layout.timers)
+        if timers:
+            heaps = np.zeros((timers, 2 + 2 * parts), np.int64)
+            if have:
+                heaps[:, : 2 + 2 * have] = self._held[m.XH].reshape(timers, -1)
+            self.hold(m.XH, heaps.ravel())
+            self.header[m.HEAP_N] = 2 + 2 * parts
+            self.hold(m.XDUE, np.zeros(2 * parts + 2, np.int64))
+            self.hold(m.XRANK, np.zeros(parts, np.int64))
+        self.parts = parts
+
+    def rank(self, order: Array | None) -> None:
+        """Sets the order of the instances in Siddhi's map."""
+        if order is not None and len(self.layout.timers):
+            self._held[m.XRANK][: len(order)] = order
+
+    def index(self, buckets: int) -> None:
+        """A new index with a power of two of buckets."""
+        table = np.zeros((buckets, m.B_SIZE), np.int64)
+        table[:, m.B_BOUND] = np.float64(np.inf).view(np.int64)
+        self.hold(m.XB, table.ravel())
+        self.header[m.BUCKETS] = buckets
+        if self.parts:
+            reindex(self.header.ctypes.data, self.parts)
+
+    def fit_index(self) -> None:
+        """Keeps about two buckets per indexed partial."""
+        held, buckets = int(self.header[m.INDEXED]), int(self.header[m.BUCKETS])
+        if held > buckets or (buckets > 1024 and held * 16 < buckets):
+            size = 64
+            while size < 2 * held:
+                size *= 2
+            if size != buckets:
+                self.index(size)
+
+    def bind_log(self) -> None:
+        """Tells the machine where the log lies now."""
+        self.hold(m.XW, self.log.words)
+        self.hold(m.XZ, self.log.null)
+        self.hold(m.XET, self.log.times)
+
+    # -------------------------------------------------------------------------------------------------------- state
+
+    def trim(self) -> None:
+        """Lets the log forget the events that no partial refers to."""
+        used = np.zeros(self.log.n, np.uint8)
+        address, capacity = self.header.ctypes.data, len(self._held[m.XE])
+        mark_events(address, capacity, used)
+        new = self.log.trim(used != 0)
+        renumber_events(address, capacity, new)
+        self.bind_log()
+
+    def state(self) -> dict[str, Any]:
+        """Everything, in an order that depends on the lists alone and not on how memory came to lie."""
+        self.trim()
+        sizes = np.zeros(4, np.int64)
+        address = self.header.ctypes.data
+        measure(address, self.parts, sizes)
+        cells, partials, links, times = sizes.tolist()
+        lists = np.zeros((self.parts * self.n, 11), np.int64)
+        out_cells = np.zeros(cells, np.int64)
+        out_partials = np.zeros((partials + 1, m.E_SLOTS + self.n), np.int64)
+        chains = np.zeros(links + 1, np.int64)
+        events = np.zeros(links, np.int64)
+        out_times = np.zeros(times, np.int64)
+        seen = np.zeros(len(self._held[m.XE]) // self._sizes[m.XE] + 1, np.int64)
+        seen_chains = np.zeros(len(self._held[m.XC]) // m.C_SIZE + 1, np.int64)
+        n, k = dump_machine(
+            address, self.parts, lists, out_cells, out_partials, chains, events, out_times, seen, seen_chains
+        )
+        born = lists[:, 7].reshape(-1, self.n)[:, 0]
+        parts = int(np.flatnonzero(born)[-1]) + 1 if born.any() else 0
+        return {
+            "log": self.log.state(),
+            "lists": lists[: parts * self.n],
+            "cells": out_cells,
+            "partials": out_partials[:n],
+            "chains": chains[:k],
+            "events": events[: int(chains[k - 1]) if k else 0],
+            "times": out_times,
+            "returned": self._held[m.XV].copy(),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Takes over what `state` gave."""
+        self.clear()
+        self.log.load(state["log"])
+        self.bind_log()
+        lists = np.ascontiguousarray(state["lists"])
+        self.need_parts(max(1, len(lists) // self.n))
+        self.need(max(len(state["cells"]), len(state["partials"]), len(state["events"]), len(state["times"])) + 16)
+        address = self.header.ctypes.data
+        restore_machine(
+            address, len(lists) // self.n, lists, state["cells"].copy(), np.ascontiguousarray(state["partials"]),
+            state["chains"].copy(), state["events"].copy(), state["times"].copy(),
+        )  # fmt: skip
+        self._held[m.XV][:] = state["returned"]
+        self.fit_index()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of living partials, their list entries and events."""
+        x = self.header
+        total = self.log.bytes
+        for at, _, left, _ in _FREE:
+            total += (len(self._held[at]) // self._sizes[at] - int(x[left])) * self._sizes[at] * 8
+        return total + self._held[m.XL].nbytes

@@ -1,0 +1,313 @@
+"""Splitting a state's filters into what columns, an index, a program and Python callbacks do.
+
+A filter is a conjunction. A conjunct that names only the event at hand is evaluated as a column over the rows of its
+stream. In any other, the largest parts that name only one event become *derived columns*: they are evaluated over the
+rows of that event's stream when they come, and kept in the event log beside it; what is left to combine several
+events is a small program (`check`). What no program can do (a function over several events) stays an expression.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...plan.nodes import (
+    Arith, Call, Compare, Const, EventRef, Expr, InTable, IsNull, Logic, Not, Ref, ScriptCall, children,
+)  # fmt: skip
+from ...types import Type
+from ..columns import Strings
+from ..expressions.arithmetic import common_type
+from . import check as c
+from . import memory as m
+from .layout import Layout
+from .machine import AS_DOUBLE, AS_FLOAT, AS_WORD, CURRENT, FROM_FIRST, FROM_LAST, SINGLE
+
+ARITHMETIC = {"+": c.ADD, "-": c.SUB, "*": c.MUL, "/": c.DIV, "%": c.MOD}
+COMPARISON = {"==": c.EQ, "!=": c.NE, "<": c.LT, "<=": c.LE, ">": c.GT, ">=": c.GE}
+NUMERIC = {Type.INT: c.T_INT, Type.LONG: c.T_LONG, Type.FLOAT: c.T_FLOAT, Type.DOUBLE: c.T_DOUBLE}
+TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a part of an expression gets its values: (mode, processor, number) as `machine.find_event` reads them."""
+
+    mode: int
+    processor: int
+    number: int = 0
+
+
+HERE = Origin(CURRENT, 0)
+"""The event at hand, and whatever is computed anew for it."""
+
+PARTIAL = Origin(-1, 0)
+"""The partial itself: its timestamp."""
+
+
+class _NoProgram(Exception):
+    """The expression needs Python."""
+
+
+@dataclass(slots=True)
+class Derived:
+    """A column of the event log: `expr` over the rows of stream `stream` (`processor` ≥ 0: with the attributes that
+    its stream functions append)."""
+
+    stream: int
+    processor: int
+    expr: Expr
+
+    @property
+    def real(self) -> int:
+        return int(self.expr.type in (Type.FLOAT, Type.DOUBLE))
+
+
+@dataclass(slots=True)
+class Filters:
+    """All filters of a pattern. `current[p]` and `slow[p]`: conjuncts; `codes`: programs, keys and bounds, found through
+    `table`, the machine's table of processors; `constants`: words that programs load."""
+
+    layout: Layout
+    table: np.ndarray
+    strings: Strings
+    derived: list[Derived] = field(default_factory=list)
+    codes: list[int] = field(default_factory=list)
+    constants: list[int] = field(default_factory=list)
+    current: list[list[Expr]] = field(default_factory=list)
+    slow: list[list[Expr]] = field(default_factory=list)
+
+    def add(self, p: int, conditions: Sequence[Expr]) -> None:
+        """Takes the filters of processor `p`. Processors are added in order."""
+        current: list[Expr] = []
+        slow: list[Expr] = []
+        between: list[Expr] = []
+        program: list[int] = []
+        for e in (x for condition in conditions for x in conjuncts(condition)):
+            if self.origins(e, p) <= {HERE}:
+                current.append(e)
+                continue
+            mark = len(self.derived)
+            try:
+                program += self._condition(e, p)
+                between.append(e)
+            except _NoProgram:
+                del self.derived[mark:]
+                slow.append(e)
+        self.current.append(current)
+        self.slow.append(slow)
+        row = self.table[p]
+        if program:
+            row[m.PROGRAM] = len(self.codes)
+            self.codes += [*program, c.END]
+        row[m.SLOW] = bool(slow)
+        kind = self.layout.processors[p].kind
+        if not self.layout.sequence and kind == m.STREAM and not self.layout.processors[p].start:
+            self._index(p, between, bool(slow))
+
+    # ------------------------------------------------------------------------------------------------ where from
+
+    def origin(self, ref: Ref | EventRef, p: int) -> Origin:
+        """Where a reference in the filter of processor `p` gets its event (Siddhi's `ExpressionParser.parseVariable`:
+        in a state's own filter `[last]` is the event before the one at hand)."""
+        q = self.layout.slots[ref.slot]
+        own, index = q == p, ref.index
+        nothing = Origin(SINGLE, len(self.layout.processors))
+        if not self.layout.processors[q].counted:
+            if index is not None and (index.offset > 0 or (own and index.from_last)):
+                return nothing
+            return HERE if own else Origin(SINGLE, q)
+        if index is None:
+            return HERE if own else Origin(FROM_LAST, q, 0)
+        if index.from_last:
+            return Origin(FROM_LAST, q, index.offset + own)
+        return Origin(FROM_FIRST, q, index.offset)
+
+    def origins(self, e: Expr, p: int) -> set[Origin]:
+        """Where all parts of an expression get their values; constants come from nowhere."""
+        if isinstance(e, Ref | EventRef):
+            return {self.origin(e, p)}
+        out: set[Origin] = set()
+        for x in children(e):
+            out |= self.origins(x, p)
+        if isinstance(e, Call) and e.function == "eventTimestamp" and not e.args:
+            return {PARTIAL}
+        if isinstance(e, InTable):
+            out.add(HERE)  # what a table holds depends on when it is asked
+        elif isinstance(e, Call | ScriptCall) and not out:
+            out.add(HERE)
+        return out
+
+    # -------------------------------------------------------------------------------------------------- programs
+
+    def _derive(self, e: Expr, p: int, origin: Origin) -> int:
+        """The log column of a part that has one origin."""
+        q = p if origin == HERE else origin.processor
+        if q == len(self.layout.processors):
+            q = self.layout.slots[next(x.slot for x in _refs(e))]
+        owner = q if _appends(self.layout, q) else -1
+        plain = _without_slots(e)
+        stream = self.layout.stream_of(q)
+        for i, d in enumerate(self.derived):
+            if (d.stream, d.processor, d.expr) == (stream, owner, plain):
+                return i
+        self.derived.append(Derived(stream, owner, plain))
+        return len(self.derived) - 1
+
+    def _load(self, e: Expr, p: int) -> list[int] | None:
+        """mode, processor, number, column, real: how to load a part with one origin; None if it has several or none."""
+        origins = self.origins(e, p)
+        if PARTIAL in origins or e.type is Type.OBJECT:
+            raise _NoProgram
+        if len(origins) != 1:
+            return None
+        (origin,) = origins
+        column = self._derive(e, p, origin)
+        return [origin.mode, origin.processor, origin.number, column, self.derived[column].real]
+
+    def _condition(self, e: Expr, p: int) -> list[int]:
+        """Code that ends unless `e` is true."""
+        if isinstance(e, Compare):
+            left, right = self._load(e.left, p), self._load(e.right, p)
+            if left is not None and right is not None:
+                return [c.ASSERT_COMPARE, COMPARISON[e.op], _kind(e), *left, *right]
+        return [*self._push(e, p), c.ASSERT]
+
+    def _push(self, e: Expr, p: int) -> list[int]:
+        """Code that pushes the value of `e`."""
+        if isinstance(e, Const):
+            self.constants.append(self._word(e))
+            return [c.CONST, len(self.constants) - 1]
+        load = self._load(e, p)
+        if load is not None:
+            return [c.PUSH, *load[:4]]
+        if isinstance(e, Arith | Compare):
+            for side in (e.left, e.right):
+                if side.type is Type.OBJECT:
+                    raise _NoProgram
+            code = [*self._push(e.left, p), *self._push(e.right, p)]
+            reals = [int(x.type in (Type.FLOAT, Type.DOUBLE)) for x in (e.left, e.right)]
+            if isinstance(e, Compare):
+                return [*code, c.COMPARE, COMPARISON[e.op], _kind(e), *reals]
+            if e.type not in NUMERIC or not (e.left.type.numeric and e.right.type.numeric):
+                raise _NoProgram
+            return [*code, c.ARITH, ARITHMETIC[e.op], NUMERIC[e.type], *reals]
+        if isinstance(e, Logic):
+            return [*self._push(e.left, p), *self._push(e.right, p), c.AND if e.op == "and" else c.OR]
+        if isinstance(e, Not):
+            return [*self._push(e.operand, p), c.NOT]
+        if isinstance(e, IsNull):
+            return [*self._push(e.operand, p), c.IS_NULL]
+        raise _NoProgram
+
+    def _word(self, e: Const) -> int:
+        if e.type is Type.STRING:
+            return self.strings.code(str(e.value))
+        if e.type in (Type.FLOAT, Type.DOUBLE):
+            value = np.float32(e.value) if e.type is Type.FLOAT else e.value
+            return int(np.float64(value).view(np.int64))
+        return int(e.value)
+
+    # ----------------------------------------------------------------------------------------------------- index
+
+    def _index(self, p: int, conditions: Sequence[Expr], slow: bool) -> None:
+        """Keys from `here == earlier`, and one bound from `here > earlier`, for the pending partials of `p`."""
+        keys: list[int] = []
+        bound: list[int] | None = None
+        count = sign = 0
+        for e in conditions:
+            if not isinstance(e, Compare):
+                continue
+            sides = self._sides(e, p)
+            if sides is None:
+                continue
+            here, there, turned = sides
+            if e.op == "==":
+                keys += [_hashed(e), here[3], here[4], *there]
+                count += 1
+            elif e.op in TURNED and bound is None and not slow:
+                op = TURNED[e.op] if turned else e.op
+                sign = 1 if op in (">", ">=") else -1
+                bound = [here[3], here[4], *there]
+        if not count and bound is None:
+            return
+        row = self.table[p]
+        row[m.KEYS], row[m.KEY_COUNT] = len(self.codes), count
+        self.codes += keys
+        if bound is not None:
+            row[m.BOUND], row[m.BOUND_SIGN] = len(self.codes), sign
+            self.codes += bound
+
+    def _sides(self, e: Compare, p: int) -> tuple[list[int], list[int], bool] | None:
+        """Loads of the side that is at hand and of that of an earlier event which no longer changes; and whether the
+        earlier one stands on the left."""
+        for turned in (False, True):
+            here, there = (e.right, e.left) if turned else (e.left, e.right)
+            if self.origins(here, p) != {HERE}:
+                continue
+            origins = self.origins(there, p)
+            if len(origins) != 1:
+                return None
+            (origin,) = origins
+            n = len(self.layout.processors)
+            if origin.mode != SINGLE or origin.processor == n:
+                return None
+            if self.layout.processors[origin.processor].kind not in (m.STREAM, m.LOGICAL):
+                return None
+            a, b = self._load(here, p), self._load(there, p)
+            assert a is not None and b is not None
+            return a, b, turned
+        return None
+
+
+def conjuncts(e: Expr) -> list[Expr]:
+    """The operands of a tree of `and`s."""
+    if isinstance(e, Logic) and e.op == "and":
+        return conjuncts(e.left) + conjuncts(e.right)
+    return [e]
+
+
+def _kind(e: Compare) -> int:
+    if e.left.type.numeric and e.right.type.numeric:
+        return NUMERIC[common_type(e.op, e.left.type, e.right.type)]
+    if Type.OBJECT in (e.left.type, e.right.type):
+        raise _NoProgram
+    return c.T_CODE
+
+
+def _hashed(e: Compare) -> int:
+    types = {e.left.type, e.right.type}
+    if Type.FLOAT in types:
+        return AS_FLOAT
+    return AS_DOUBLE if Type.DOUBLE in types else AS_WORD
+
+
+def _refs(e: Expr) -> list[Ref | EventRef]:
+    out: list[Ref | EventRef] = [e] if isinstance(e, Ref | EventRef) else []
+    for x in children(e):
+        out += _refs(x)
+    return out
+
+
+def _appends(layout: Layout, p: int) -> bool:
+    """Whether stream functions of processor `p` append attributes to its events."""
+    state = layout.processors[p].state.input
+    return len(state.schema) > len(state.source.schema)
+
+
+def _without_slots(e: Expr) -> Expr:
+    """The expression with all references to slot 0, without index: over the rows of one stream."""
+    if isinstance(e, Ref):
+        return Ref(e.type, 0, e.attr, "")
+    if isinstance(e, EventRef):
+        return EventRef(e.type, 0)
+    changes: dict[str, object] = {}
+    for f in dataclasses.fields(e):
+        v = getattr(e, f.name)
+        if isinstance(v, Expr):
+            changes[f.name] = _without_slots(v)
+        elif isinstance(v, tuple) and any(isinstance(x, Expr) for x in v):
+            changes[f.name] = tuple(_without_slots(x) if isinstance(x, Expr) else x for x in v)
+    return dataclasses.replace(e, **changes) if changes else e
