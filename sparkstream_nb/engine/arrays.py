@@ -10,7 +10,9 @@ from .columns import Array
 
 
 def grown(array: Array, n: int, fill: Any = 0) -> Array:
-    """`array` with room for at least `n` along its last axis, doubling; new places hold `fill`. Same array if it has room."""
+    """`array` with room for at least `n` along its last axis, doubling; new places hold `fill`. Same array if it has
+    room.
+    """
     have = array.shape[-1]
     if have >= n:
         return array

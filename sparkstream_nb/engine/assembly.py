@@ -55,7 +55,9 @@ class Assembly:
             known = self._conditions[table, condition] = Condition(condition, self.tables[table])
         return known.any(env)
 
-    def _query(self, query: nodes.Query, services: Services, keys: Mapping[str, str], partitioned: bool = False) -> None:
+    def _query(
+        self, query: nodes.Query, services: Services, keys: Mapping[str, str], partitioned: bool = False
+    ) -> None:
         found: list[TableLookup] = []
 
         def lookups(join: nodes.JoinInput) -> dict[int, Lookup]:
@@ -130,7 +132,9 @@ def sources_of(query: nodes.Query) -> tuple[str, ...]:
 
 
 def logged_tables(plan: nodes.Plan) -> frozenset[str]:
-    """Tables that queries use by their whole primary key alone, so that a batch's accesses can be put in order afterwards."""
+    """Tables that queries use by their whole primary key alone, so that a batch's accesses can be put in order
+    afterwards.
+    """
     no: set[str] = set()
     for q in plan.queries:
         target = q.output.target

@@ -22,8 +22,8 @@ from .columns import Array
 
 @dataclass(slots=True)
 class StreamRows:
-    """Events of one input stream: `step` int64[n] (not decreasing; equal steps are one chunk), `ts` int64[n] ms, and one
-    Arrow array per attribute in schema order (`columns.ARROW` types; dictionary arrays are welcome for strings).
+    """Events of one input stream: `step` int64[n] (not decreasing; equal steps are one chunk), `ts` int64[n] ms, and
+    one Arrow array per attribute in schema order (`columns.ARROW` types; dictionary arrays are welcome for strings).
     An attribute of type object may be a Python list of values instead."""
 
     step: Array
@@ -113,7 +113,8 @@ class Outputs:
     `streams`: every stream that some query wrote (not the input streams). `queries`: (current, expired) events per
     named query, only when the engine was made with `trace=True`. `partials`: per aggregation id, what this call
     adds to it, for the store: a table `duration string, AGG_TIMESTAMP long, [AGG_EVENT_TIMESTAMP long,]` group-by
-    attributes, base columns (`plan.AggregationDef.base`); rows of all durations. Base columns of kind "set" are Arrow lists.
+    attributes, base columns (`plan.AggregationDef.base`); rows of all durations. Base columns of kind "set" are
+    Arrow lists.
     """
 
     streams: dict[str, Emitted] = field(default_factory=dict)

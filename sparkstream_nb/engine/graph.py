@@ -29,7 +29,8 @@ class Graph:
     `order` is an order of the operators in which every stream is complete before it is read, or None where events
     must be pushed one chunk at a time: a stream reaches itself, several operators write one stream, or an operator
     merges a derived stream with another, so that their events interleave.
-    `derived` are the streams that operators write. `ranks` is each operator's place in the order in which one event reaches them.
+    `derived` are the streams that operators write. `ranks` is each operator's place in the order in which one event
+    reaches them.
     """
 
     receivers: dict[str, list[int]]
@@ -78,7 +79,9 @@ def build(ops: Sequence[OpNode]) -> Graph:
 
 
 def _paths(ops: Sequence[OpNode], writer: dict[str, int]) -> list[tuple[int, ...]]:
-    """For each operator the operators that an event passes on its way to it, itself last. Cut off where it turns in circles."""
+    """For each operator the operators that an event passes on its way to it, itself last. Cut off where it turns in
+    circles.
+    """
 
     def path(i: int, seen: frozenset[int]) -> tuple[int, ...]:
         up = [writer[s] for s in ops[i].inputs if s in writer and writer[s] not in seen]
@@ -88,8 +91,8 @@ def _paths(ops: Sequence[OpNode], writer: dict[str, int]) -> list[tuple[int, ...
 
 
 def _unordered(ops: Sequence[OpNode], paths: list[tuple[int, ...]]) -> str:
-    """Why logged accesses cannot be put in order by root and rank: two of them hang on one operator, which may cut an event's chunk
-    into several."""
+    """Why logged accesses cannot be put in order by root and rank: two of them hang on one operator, which may cut
+    an event's chunk into several."""
     for table in {t for op in ops for t in op.logged_writes}:
         users = [i for i, op in enumerate(ops) if table in op.logged_writes or table in op.logged_reads]
         roots = [paths[i][0] for i in users if len(paths[i]) > 1]

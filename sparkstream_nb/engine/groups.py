@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..types import Type
 from .arrays import grown
 from .columns import Array, Column, Strings
+from .jit import kernel
 
 _NULL_KEY = np.int64(-(2**63))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _dense_ids(codes: Array, lut: Array, next_id: int, out: Array, first: Array) -> int:
     """Ids through a direct table; `first[k]` receives the row that introduced the k-th new id."""
     fresh = 0
@@ -36,14 +36,14 @@ def _dense_ids(codes: Array, lut: Array, next_id: int, out: Array, first: Array)
     return fresh
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _mix(k: int) -> int:
     h = np.uint64(k) * np.uint64(0x9E3779B97F4A7C15)
     h ^= h >> np.uint64(29)
     return np.int64(h & np.uint64(0x7FFFFFFFFFFFFFFF))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _rehash(keys: Array, ids: Array, new_keys: Array, new_ids: Array) -> None:
     mask = len(new_keys) - 1
     for i in range(len(keys)):
@@ -55,7 +55,7 @@ def _rehash(keys: Array, ids: Array, new_keys: Array, new_ids: Array) -> None:
             new_ids[j] = ids[i]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _hash_ids(values: Array, keys: Array, ids: Array, next_id: int, out: Array, first: Array) -> int:
     """Ids through an open-addressing table that has room for all of `values`."""
     mask = len(keys) - 1

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 
 from ..plan import nodes
 from ..plan.nodes import EventRef, Expr, Ref
@@ -22,6 +21,7 @@ from .columns import DTYPES, Array, Column, concat
 from .expressions import Env, Evaluator, compile_expr
 from .frame import Frame, cached
 from .groups import Keys
+from .jit import kernel
 from .rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from .services import Services
 from .steps import Steps, slot_attrs
@@ -35,7 +35,9 @@ class Lookup(Protocol):
     """A side that is not a stream: a table or an aggregation."""
 
     def find(self, env: Env, roots: Array) -> tuple[Array, Array]:
-        """(row of `env`, position) of every match, in the order of the rows and then of the contents. `roots` are the rows'."""
+        """(row of `env`, position) of every match, in the order of the rows and then of the contents. `roots` are the
+        rows'.
+        """
         ...
 
     def column(self, attr: int, positions: Array) -> Column:
@@ -64,7 +66,7 @@ def equalities(on: Expr | None) -> tuple[list[tuple[Expr, Expr, Type]], Expr | N
     return [], on
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _lookup(
     at: int, side: Array, kind: Array, key: Array, pos: Array, triggers: Array, head: Array, tail: Array, nxt: Array,
     prv: Array, alive: Array, key_of: Array, born: Array, part: Array, finds: Array, probed: Array, resume: Array,
@@ -73,8 +75,8 @@ def _lookup(
     """Runs the ops from `at` on until the pair buffer is full; returns (next op, pairs made).
 
     `pos` is a CURRENT row's new place in the contents of its side, an EXPIRED row's old one (-1: it never was there).
-    `resume[0]` is the content at which an interrupted lookup goes on, -1 for none. `probed` marks the EXPIRED rows whose
-    contents were looked into since they came (`finds` counts the lookups by side and partition instance).
+    `resume[0]` is the content at which an interrupted lookup goes on, -1 for none. `probed` marks the EXPIRED rows
+    whose contents were looked into since they came (`finds` counts the lookups by side and partition instance).
     """
     pairs = 0
     for i in range(at, len(side)):
@@ -289,7 +291,8 @@ class JoinOp:
             rows = outs[s]
             assert rows is not None
             return self._with_lookup(s, rows, clock)
-        assert outs[0] is not None and outs[1] is not None
+        assert outs[0] is not None
+        assert outs[1] is not None
         return self._with_windows(outs[0], outs[1], clock)
 
     def _side(self, s: int, steps: Steps, rows: Rows, clock: Clock) -> Rows:
@@ -303,7 +306,9 @@ class JoinOp:
         return out if steps.window is not None else self._empty_window(out, clock)
 
     def _empty_window(self, rows: Rows, clock: Clock) -> Rows:
-        """A side without a window: every event comes, expires where that is wanted, and resets (`EmptyWindowProcessor`)."""
+        """A side without a window: every event comes, expires where that is wanted, and resets
+        (`EmptyWindowProcessor`).
+        """
         n, k = len(rows), 3 if self.wants_expired else 2
         index = np.repeat(np.arange(n), k)
         kinds = np.array([CURRENT, EXPIRED, RESET] if self.wants_expired else [CURRENT, RESET], np.int8)
@@ -319,7 +324,8 @@ class JoinOp:
             return np.zeros(n, np.int64)
         env = self._env(n, rows.ts, rows.root, clock, self._of_rows(s, rows))
         columns = [
-            _as(e(env), t) for e, t in zip(self._left_keys if s == 0 else self._right_keys, self._key_types, strict=True)
+            _as(e(env), t)
+            for e, t in zip(self._left_keys if s == 0 else self._right_keys, self._key_types, strict=True)
         ]
         none = np.zeros(n, np.bool_)
         for c in columns:
@@ -399,8 +405,8 @@ class JoinOp:
         return frame
 
     def _keep_times(self, frame: Frame, side: Array, pos: Array, probed: Array) -> None:
-        """Expired rows of a batch window that was looked into keep their own time: Siddhi's stamping loop goes on from where
-        the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset)."""
+        """Expired rows of a batch window that was looked into keep their own time: Siddhi's stamping loop goes on
+        from where the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset)."""
         for s in (0, 1):
             steps = self._steps[s]
             if steps is None or steps.window is None or not getattr(steps.window, "stamps_unprobed", False):
@@ -550,7 +556,9 @@ class JoinOp:
             self._keys.load(state["keys"])
         self._contents = _Contents((self._types[0], self._types[1]))
         for side in (0, 1):
-            self._contents.load(side, state["contents"][side], 1 if self._keys is None else self._keys.size, self.services.parts)
+            self._contents.load(
+                side, state["contents"][side], 1 if self._keys is None else self._keys.size, self.services.parts
+            )
         self._contents.finds = grown(np.array(state["finds"], np.int64), self.services.parts)
         self._serial = list(state["serial"])
 

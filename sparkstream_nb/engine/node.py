@@ -39,7 +39,13 @@ class NodeEngine:
     """
 
     def __init__(
-        self, plan: nodes.Plan, *, shard: str = "", trace: bool = False, allow_scripts: bool = False, by_chunk: bool = False
+        self,
+        plan: nodes.Plan,
+        *,
+        shard: str = "",
+        trace: bool = False,
+        allow_scripts: bool = False,
+        by_chunk: bool = False,
     ) -> None:
         refuse(plan)
         self.plan, self.shard, self.trace = plan, shard, trace
@@ -186,9 +192,7 @@ class NodeEngine:
 
     def _emitted(self, rows: Rows, names: tuple[str, ...]) -> Emitted:
         strings = self.services.strings
-        columns = [
-            c.to_list(strings) if c.type is nodes.Type.OBJECT else c.to_arrow(strings) for c in rows.columns
-        ]
+        columns = [c.to_list(strings) if c.type is nodes.Type.OBJECT else c.to_arrow(strings) for c in rows.columns]
         return Emitted(names, (rows.root >> ROOT_BITS) - self.steps, rows.ts, columns)
 
     def answer(self, retrieval: nodes.Retrieval) -> Answer:
@@ -244,7 +248,8 @@ class _Collected:
     def stream(self, op: Operator, rows: Rows) -> Rows:
         """Notes what goes into a stream, and returns it as the stream's readers get it: all CURRENT.
 
-        What comes out of a named window keeps its kinds; what leaves a partition for an outer stream its instance no more.
+        What comes out of a named window keeps its kinds; what leaves a partition for an outer stream its instance no
+        more.
         """
         if not isinstance(op, QueryOperator):
             return rows

@@ -31,7 +31,9 @@ class Operator(Protocol):
         ...
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
-        """What it puts out for these rows and for the timers that `clock` lets fire; None for an operator without output."""
+        """What it puts out for these rows and for the timers that `clock` lets fire; None for an operator without
+        output.
+        """
         ...
 
     def apply(self, rows: Rows, clock: Clock) -> None:

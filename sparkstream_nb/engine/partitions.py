@@ -56,7 +56,12 @@ class PartitionEntry:
     """One stream's way into a partition (`PartitionStreamReceiver`): by value, by ranges, or to every instance."""
 
     def __init__(
-        self, stream: str, key: nodes.ValueKey | nodes.RangeKey | None, instances: Instances, services: Services, name: str
+        self,
+        stream: str,
+        key: nodes.ValueKey | nodes.RangeKey | None,
+        instances: Instances,
+        services: Services,
+        name: str,
     ) -> None:
         self.stream, self.instances, self.services, self.name = stream, instances, services, name
         context = services.context

@@ -11,6 +11,7 @@ numbers them, never decreasing within one `Rows`. Siddhi's `ComplexEventChunk`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,10 @@ EVENT_PHASE = (1 << ROOT_BITS) - 1
 
 CURRENT, EXPIRED, TIMER, RESET = 0, 1, 2, 3
 """Kinds of row, Siddhi's `ComplexEvent.Type`."""
+
+ENTER, LEAVE = 4, 5
+"""Kinds of row that no query sees: the event enters or leaves what a join finds in the window, at this place among the
+others. Only windows that are looked into put them out."""
 
 
 @dataclass(slots=True)
@@ -70,7 +75,7 @@ class Rows:
         if len(cuts) == 0:
             return [self]
         bounds = [0, *cuts.tolist(), len(self.ts)]
-        return [self.slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [self.slice(a, b) for a, b in itertools.pairwise(bounds)]
 
     def slice(self, a: int, b: int) -> Rows:
         """Rows a ≤ i < b, as views."""

@@ -7,11 +7,11 @@ Rules of Siddhi's `QuerySelector`: of a chunk, a query with aggregates puts out 
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..plan.nodes import OUTPUT, Agg, EventRef, Expr, Ref, Select, walk
 from ..types import Type
@@ -20,6 +20,7 @@ from .columns import Array, Column
 from .expressions import Env, Evaluator, compile_expr
 from .frame import Frame, cached
 from .groups import Keys
+from .jit import kernel
 from .rows import CURRENT, EXPIRED, Clock, Rows
 from .services import Services
 
@@ -32,7 +33,7 @@ class Selected:
     group: Array | None
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _last_per_group(chunk: Array, group: Array, stamp: Array, place: Array, out: Array) -> int:
     """Rows that stay: the last per (chunk, group), where the group's first row stood."""
     n = 0
@@ -140,8 +141,8 @@ class Selector:
     def _env(self, frame: Frame, clock: Clock) -> Env:
         services = self.services
         return Env(
-            len(frame), services.strings, frame.ts, lambda: clock.at(frame.root), frame.resolve, tables=services.in_table,
-            event_time=frame.event_time,
+            len(frame), services.strings, frame.ts, lambda: clock.at(frame.root), frame.resolve,
+            tables=services.in_table, event_time=frame.event_time,
         )
 
     def _group_ids(self, frame: Frame, keys: list[Column]) -> tuple[Array, int]:
@@ -256,7 +257,7 @@ class Selector:
         kinds = rows.kinds()[a:b]
         cuts = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), b - a]
         order: list[int] = []
-        for lo, hi in zip(cuts, cuts[1:], strict=False):
+        for lo, hi in itertools.pairwise(cuts):
             order.extend(sorted(range(lo, hi), key=functools.cmp_to_key(compare)))
         return at[np.array(order)]
 

@@ -18,8 +18,8 @@ from .rows import Clock, Rows
 class Services:
     """The node's dictionary, the compiler's context, and what is collected during one `step` call.
 
-    `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their order in
-    Siddhi's map.
+    `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
+    order in Siddhi's map.
     """
 
     strings: Strings

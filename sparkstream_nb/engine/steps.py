@@ -68,7 +68,9 @@ class Steps:
         findable: bool = False,
         serial: bool = False,
     ) -> None:
-        """With `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the window."""
+        """With `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the
+        window.
+        """
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.window: Window | None = None
         self._steps: list[_Filter | _Function | _Window] = []

@@ -1,24 +1,24 @@
 """A keyed table while a whole micro-batch goes through the app operator by operator.
 
-Writers run before readers, and note what they do, to which key and when. A reader then sees, for each of its rows, the table as
-of that row's moment: the writes with an earlier root, or the same root and an operator that Siddhi reaches earlier. This is
-possible where every access goes by the whole primary key (`loggable_write`, `loggable_read`); `settle` brings the table up to
-date at the end of the batch.
+Writers run before readers, and note what they do, to which key and when. A reader then sees, for each of its rows,
+the table as of that row's moment: the writes with an earlier root, or the same root and an operator that Siddhi
+reaches earlier. This is possible where every access goes by the whole primary key (`loggable_write`,
+`loggable_read`); `settle` brings the table up to date at the end of the batch.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ..plan import nodes
 from ..plan.nodes import OUTPUT, TABLE, Expr, Ref
 from .columns import Array
+from .jit import kernel
 
 INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _write(kind: int, key: int, pos: int, held: Array) -> bool:
     """One write; False where it changes nothing because of the primary key."""
     if kind == INSERT:
@@ -35,7 +35,7 @@ def _write(kind: int, key: int, pos: int, held: Array) -> bool:
     return True
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _as_of(
     root: Array, rank: Array, kind: Array, key: Array, pos: Array, at: Array, reader: int, wanted: Array, held: Array,
     out: Array,
@@ -49,7 +49,7 @@ def _as_of(
         out[i] = held[wanted[i]]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _settle(kind: Array, key: Array, pos: Array, held: Array) -> int:
     """All writes in order; returns how many a primary key refused."""
     refused = 0
@@ -60,7 +60,9 @@ def _settle(kind: Array, key: Array, pos: Array, held: Array) -> int:
 
 
 class TableLog:
-    """The writes of one micro-batch to one table, in the order of the operators that made them until `sorted` sorts them."""
+    """The writes of one micro-batch to one table, in the order of the operators that made them until `sorted` sorts
+    them.
+    """
 
     def __init__(self) -> None:
         self._parts: list[tuple[Array, Array, Array, Array, Array]] = []
@@ -87,7 +89,9 @@ class TableLog:
         return self._whole
 
     def as_of(self, roots: Array, rank: int, keys: Array, held: Array) -> Array:
-        """The position under each of `keys` at each of `roots` for a reader of `rank`; `held` is the state before the batch."""
+        """The position under each of `keys` at each of `roots` for a reader of `rank`; `held` is the state before the
+        batch.
+        """
         out = np.empty(len(roots), np.int64)
         _as_of(*self.sorted(), roots, rank, keys.astype(np.int64), held.copy(), out)
         return out

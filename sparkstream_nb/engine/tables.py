@@ -135,7 +135,8 @@ class Condition:
     def find_as_of(self, env: Env, n: int, roots: Array, rank: int) -> tuple[Array, Array]:
         """As `find`, in the middle of a batch whose writes are noted: each row sees the table as of its own moment."""
         table = self.table
-        assert isinstance(self.index, _Primary) and table.noted is not None
+        assert isinstance(self.index, _Primary)
+        assert table.noted is not None
         keys, dead = self._keys(env, n)
         place = table.noted.as_of(roots, rank, keys, self.index.room())
         place[dead] = -1
@@ -286,7 +287,8 @@ class TableStore:
     def settle(self) -> None:
         """Carries out the noted writes."""
         noted, self.noted = self.noted, None
-        assert noted is not None and isinstance(self.primary, _Primary)
+        assert noted is not None
+        assert isinstance(self.primary, _Primary)
         before = self.primary.room()
         after, refused = noted.settle(before)
         if refused:
@@ -434,7 +436,8 @@ class TableWriter:
         While the table notes its writes (`TableStore.noted`), they are only noted.
         """
         if self.table.noted is not None:
-            assert self.kind is not None and self.table.primary is not None
+            assert self.kind is not None
+            assert self.table.primary is not None
             columns = self._inserted(rows)
             if self.kind == DELETE:
                 keys = self.table.primary.keys.ids(self._key_values(rows, now))
@@ -493,7 +496,9 @@ class TableWriter:
                 return table.log.column(ref.attr, positions)
             return of_row(ref)
 
-        env = Env(n, self.services.strings, np.repeat(row.ts, n), np.repeat(now, n), resolve, tables=self.services.in_table)
+        env = Env(
+            n, self.services.strings, np.repeat(row.ts, n), np.repeat(now, n), resolve, tables=self.services.in_table
+        )
         changes = {a: _cast(e(env), table.types[a]) for a, e in self.set}
         if env.failed is not None:
             self.services.failed(self.query, self.table.id, env, [c.take(np.zeros(n, np.int64)) for c in row.columns])

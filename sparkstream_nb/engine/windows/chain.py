@@ -1,7 +1,7 @@
 """A log whose events hang together in chains, one or more per partition instance: what most windows hold.
 
-A chain is a queue: `head[part]`, `tail[part]`, and `next[position]`. Compiled loops move events along; `alive` tells which
-positions are still in a chain, so that the log can be compacted when most are not.
+A chain is a queue: `head[part]`, `tail[part]`, and `next[position]`. Compiled loops move events along; `alive` tells
+which positions are still in a chain, so that the log can be compacted when most are not.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array
@@ -78,7 +79,9 @@ class ChainedLog(EventLog):
         return at
 
     def tidy(self, *positions: Array) -> None:
-        """Compacts when most of the log is dead. `positions` are arrays of positions (-1: none) to move along, in place."""
+        """Compacts when most of the log is dead. `positions` are arrays of positions (-1: none) to move along, in
+        place.
+        """
         if self.end < self._look_at:
             return
         live = int(np.count_nonzero(self.alive[: self.end]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from ..arrays import grown
 from ..columns import Array
 from ..jit import kernel

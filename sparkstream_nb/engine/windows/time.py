@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from ..arrays import grown
 from ..columns import Array
 from ..jit import inlined, kernel
@@ -36,9 +37,9 @@ def _expire(
 
 @kernel
 def _time(
-    span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array,
-    first: int, last: int, ts: Array, part: Array, nxt: Array, alive: Array, head: Array, tail: Array, newest: Array,
-    rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array, due: Array,
+    span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved:
+    Array, first: int, last: int, ts: Array, part: Array, nxt: Array, alive: Array, head: Array, tail: Array, newest:
+    Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array, due: Array,
     meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`TimeWindowProcessor.process` over rows and timers merged by root."""
@@ -73,7 +74,22 @@ def _time(
         p = part[pos]
         t = now[(row_root[i] >> _BITS) - base]
         n = _expire(
-            p, t, span, row_root[i], ts, nxt, alive, head, tail, n, chunk, pos_out, kind_out, ts_out, root_out, chunk_out
+            p,
+            t,
+            span,
+            row_root[i],
+            ts,
+            nxt,
+            alive,
+            head,
+            tail,
+            n,
+            chunk,
+            pos_out,
+            kind_out,
+            ts_out,
+            root_out,
+            chunk_out,
         )
         push(pos, p, nxt, head, tail)
         alive[pos] = True
@@ -116,7 +132,11 @@ class TimeWindow:
         return result
 
     def state(self) -> dict[str, Any]:
-        return {"events": self.log.chain_state(), "newest": self.newest[: self.log.parts], "timers": self.timers.state()}
+        return {
+            "events": self.log.chain_state(),
+            "newest": self.newest[: self.log.parts],
+            "timers": self.timers.state(),
+        }
 
     def load(self, state: dict[str, Any]) -> None:
         self.log.load_chains([state["events"]])
