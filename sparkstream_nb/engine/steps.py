@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -89,6 +89,8 @@ class Steps:
             if isinstance(step, FunctionStep):
                 before = widths[len(input.steps) - len(keeps)]
                 later = {a for a in later if a < before}
+                if step.function == "log":  # it may show the whole event
+                    later.update(range(before))
             keeps.append(later)
         keeps.reverse()
         # A filter runs before its columns are thinned out, so a step's own needs count for the columns before it.
@@ -154,7 +156,9 @@ class Steps:
             self.services.failed(self.query, self.source, env, list(rows.columns))
             keep = np.flatnonzero(~env.failed)
             rows, args = rows.take(keep), [a.take(keep) for a in args]
-        index, appended, lines = STREAM_FUNCTIONS[step.key](rows, args, self.services.strings)
+        marks = replace(env, n=len(rows), ts=rows.ts, failed=None, reasons=[])
+        index, appended, lines = STREAM_FUNCTIONS[step.key](rows, args, self.services.strings, marks.fail)
+        self.services.failed(self.query, self.source, marks, list(rows.columns))
         self.services.logs.extend(lines)
         if index is not None:
             rows = rows.take(index)

@@ -71,13 +71,6 @@ aggregator:map:collect            aggregator map:collect
 aggregator:map:merge              aggregator map:merge
 aggregator:json:group             aggregator json:group
 aggregator:json:groupAsObject     aggregator json:groupAsObject
-stream-function:log               stream function log
-stream-function:pol2Cart          stream function pol2Cart
-stream-function:str:tokenize      stream function str:tokenize
-stream-function:json:tokenize     stream function json:tokenize
-stream-function:json:tokenizeAsObject stream function json:tokenizeAsObject
-stream-function:map:tokenize      stream function map:tokenize
-stream-function:list:tokenize     stream function list:tokenize
 stream-function:reorder:kslack    stream function reorder:kslack
 stream-function:reorder:akslack   stream function reorder:akslack
 """

@@ -276,5 +276,5 @@ def is_plain(e: Expr) -> bool:
 # Functions whose value is not a function of their arguments.
 VOLATILE = frozenset(
     {"UUID", "currentTimeMillis", "eventTimestamp", "math:rand", "time:currentDate", "time:currentTime",
-     "time:currentTimestamp", "time:utcTimestamp"}
+     "time:currentTimestamp", "time:timestampInMilliseconds", "time:utcTimestamp"}
 )  # fmt: skip

@@ -92,8 +92,8 @@ time:extract(timestamp.in.milliseconds long, unit string!, locale string!) -> in
 time:timestampInMilliseconds() -> long
 time:timestampInMilliseconds(date.value string) -> long
 time:timestampInMilliseconds(date.value string, date.format string) -> long
-time:timezoneConvert(date.value string, date.source.format string, target.timezone string) -> string
-time:timezoneConvert(date.value string, date.source.format string, target.timezone string, source.timezone string) -> string
+time:timezoneConvert(date.value string, source.format string, target.timezone string) -> string
+time:timezoneConvert(date.value string, source.format string, target.timezone string, source.timezone string) -> string
 time:utcTimestamp() -> string
 """
 

@@ -1,0 +1,199 @@
+"""Stream functions that look at one event alone: they drop it, or make several of it, and append attributes.
+
+A stream function is a row of `STREAM_FUNCTIONS`: called with the rows, its evaluated arguments, the dictionary and a
+callable that marks failing rows, it answers which rows go on (an index that may name a row several times; None: all,
+each once), the columns it appends to those, and lines for the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..types import Type
+from .columns import Array, Column, Mask, Strings
+from .expressions.functions.jsons import find
+from .expressions.javaregex import split
+from .expressions.jsonpath import NotFound
+from .expressions.jsontext import write_gson
+from .expressions.objects import walk
+from .expressions.values import Failure, box, object_text, text
+from .rows import Rows
+
+Fail = Callable[[Mask, str], None]
+Result = tuple[Array | None, list[Column], list[str]]
+
+PRIORITIES = ("INFO", "DEBUG", "WARN", "FATAL", "ERROR", "OFF", "TRACE")
+
+
+class FailedRow(Exception):
+    """Raised where no one keeps failing rows."""
+
+
+def _raise(mask: Mask, message: str) -> None:
+    raise FailedRow(message)
+
+
+class StreamFunction(Protocol):
+    """See the module; `fail` is called with a mask over the rows that came in."""
+
+    def __call__(self, rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _raise) -> Result: ...
+
+
+def _marked(n: int, rows: list[int]) -> Mask:
+    mask = np.zeros(n, np.bool_)
+    mask[rows] = True
+    return mask
+
+
+def _values(columns: Sequence[Column], strings: Strings) -> list[tuple[Any, ...]]:
+    """The arguments row by row, boxed."""
+    lists = [[box(c.type, v) for v in c.to_list(strings)] for c in columns]
+    return list(zip(*lists, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------------- pol2Cart
+
+
+def _pol2cart(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _raise) -> Result:
+    """x and y of the angle theta (degrees) and the distance rho, and z as it is (`Pol2CartStreamFunctionProcessor`)."""
+    theta, rho = args[:2]
+    index = None
+    null = theta.nulls() | rho.nulls()
+    if null.any():
+        fail(null, "an angle or a distance of pol2Cart() is null")
+        index = np.flatnonzero(~null)
+        args = [a.take(index) for a in args]
+        theta, rho = args[:2]
+    angle = np.radians(theta.values)
+    x, y = rho.values * np.cos(angle), rho.values * np.sin(angle)
+    return index, [Column(Type.DOUBLE, x), Column(Type.DOUBLE, y), *args[2:]], []
+
+
+# --------------------------------------------------------------------------------------------------------- tokenize
+
+
+def _tokenizer(types: tuple[Type, ...], tokens: Callable[..., list[tuple[Any, ...]]]) -> StreamFunction:
+    """A function that makes one event of each of an event's tokens; `tokens` answers the appended values of each."""
+
+    def run(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _raise) -> Result:
+        index: list[int] = []
+        made: list[tuple[Any, ...]] = []
+        failed: dict[str, list[int]] = {}
+        known: dict[Any, list[tuple[Any, ...]]] = {}
+        plain = all(a.type is not Type.OBJECT for a in args)
+        for i, values in enumerate(_values(args, strings)):
+            try:
+                found = known.get(values) if plain else None
+                if found is None:
+                    found = tokens(*values)
+                    if plain:
+                        known[values] = found
+            except Failure as e:
+                failed.setdefault(str(e), []).append(i)
+                continue
+            index.extend([i] * len(found))
+            made.extend(found)
+        for message, where in failed.items():
+            fail(_marked(len(rows), where), message)
+        columns = [Column.of(t, [m[k] for m in made], strings) for k, t in enumerate(types)]
+        return np.array(index, np.int64), columns, []
+
+    return run
+
+
+def _words(value: str | None, pattern: str, distinct: bool = False) -> list[tuple[Any, ...]]:
+    if value is None:
+        raise Failure("the text of str:tokenize() is null")
+    words = split(value, pattern)
+    return [(w,) for w in (dict.fromkeys(words) if distinct else words)]
+
+
+def _elements(json: Any, path: str | None, required: bool) -> tuple[list[Any], bool]:
+    """What a path finds, item by item, and whether it found a list. A number or a boolean alone is no token; nothing
+    found is a null unless `required`."""
+    try:
+        found = find(json, path)
+    except NotFound:
+        found = None
+    if found is None or found == []:
+        return [] if required else [None], False
+    if isinstance(found, list):
+        return found, True
+    return [found] if isinstance(found, dict | str) else [], False
+
+
+def _json_text(json: Any, path: str | None, required: bool = True) -> list[tuple[Any, ...]]:
+    """A text or null found alone stays as it is; all else is written as JSON."""
+    found, several = _elements(json, path, required)
+    return [(e if not several and (e is None or isinstance(e, str)) else write_gson(e),) for e in found]
+
+
+def _json_object(json: Any, path: str | None, required: bool = True) -> list[tuple[Any, ...]]:
+    return [(e,) for e in _elements(json, path, required)[0]]
+
+
+def _entries(*maps: Any) -> list[tuple[Any, ...]]:
+    for i, m in enumerate(maps):
+        if not isinstance(m, dict):
+            raise Failure(f"argument {i + 1} of map:tokenize() is not a map but {object_text(m)}")
+    if len(maps) == 1:
+        return [(k, maps[0][k]) for k in walk(maps[0])]
+    keys = dict.fromkeys(k for m in maps for k in walk(m))
+    return [(k, [m.get(k) for m in maps]) for k in keys]
+
+
+def _items(*lists: Any) -> list[tuple[Any, ...]]:
+    for i, items in enumerate(lists):
+        if not isinstance(items, list):
+            raise Failure(f"argument {i + 1} of list:tokenize() is not a list but {object_text(items)}")
+    if len(lists) == 1:
+        return list(enumerate(lists[0]))
+    longest = max(map(len, lists))
+    return [(i, [items[i] if i < len(items) else None for items in lists]) for i in range(longest)]
+
+
+# -------------------------------------------------------------------------------------------------------------- log
+
+
+def _log(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _raise) -> Result:
+    """A line an event: `[priority,] [message][, whether the event is shown]` (`LogStreamProcessor`)."""
+    texts = [a for a in args if a.type is Type.STRING]
+    shown = next((a for a in args if a.type is Type.BOOL), None)
+    data = [c.to_list(strings) for c in rows.columns]
+    kinds = [c.type for c in rows.columns]
+    stamps = rows.ts.tolist()
+    priorities = texts[0].to_list(strings) if len(texts) == 2 else ["INFO"] * len(rows)
+    messages = texts[-1].to_list(strings) if texts else None
+    show = shown.values.tolist() if shown is not None else [True] * len(rows)
+    lines, failed = [], []
+    for i, stamp in enumerate(stamps):
+        priority = (priorities[i] or "").upper()
+        if priority not in PRIORITIES:
+            failed.append(i)
+            continue
+        if priority == "OFF":
+            continue
+        parts = [] if messages is None else [text(Type.STRING, messages[i])]
+        if show[i]:
+            event = ", ".join(text(k, column[i]) for k, column in zip(kinds, data, strict=True))
+            parts.append(f"Event{{timestamp={stamp}, data=[{event}]}}")
+        lines.append(f"{priority}: {', '.join(parts) or 'Event Arrived'}")
+    if not failed:
+        return None, [], lines
+    bad = _marked(len(rows), failed)
+    fail(bad, f"a priority of log() is one of {', '.join(PRIORITIES)}")
+    return np.flatnonzero(~bad), [], lines
+
+
+STREAM_FUNCTIONS: Mapping[str, StreamFunction] = {
+    "json:tokenize": _tokenizer((Type.STRING,), _json_text),
+    "json:tokenizeAsObject": _tokenizer((Type.OBJECT,), _json_object),
+    "list:tokenize": _tokenizer((Type.INT, Type.OBJECT), _items),
+    "log": _log,
+    "map:tokenize": _tokenizer((Type.OBJECT, Type.OBJECT), _entries),
+    "pol2Cart": _pol2cart,
+    "str:tokenize": _tokenizer((Type.STRING,), _words),
+}
