@@ -203,7 +203,7 @@ class Column:
         """Python values, None for null."""
         if self.type is Type.STRING:
             return list(strings.decode(self.values))
-        out = self.values.tolist()
+        out: list[Any] = self.values.tolist()
         if self.null is not None:
             for i in np.flatnonzero(self.null).tolist():
                 out[i] = None

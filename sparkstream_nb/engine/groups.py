@@ -40,7 +40,8 @@ def _dense_ids(codes: Array, lut: Array, next_id: int, out: Array, first: Array)
 def _mix(k: int) -> int:
     h = np.uint64(k) * np.uint64(0x9E3779B97F4A7C15)
     h ^= h >> np.uint64(29)
-    return np.int64(h & np.uint64(0x7FFFFFFFFFFFFFFF))
+    out: int = np.int64(h & np.uint64(0x7FFFFFFFFFFFFFFF))  # type: ignore[assignment]
+    return out
 
 
 @kernel

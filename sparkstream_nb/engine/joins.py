@@ -19,7 +19,7 @@ from ..types import Type, promote
 from .arrays import grown
 from .columns import DTYPES, Array, Column, concat
 from .expressions import Env, Evaluator, compile_expr
-from .frame import Frame, cached
+from .frame import Frame, Resolver, cached
 from .groups import Keys
 from .jit import kernel
 from .rows import CURRENT, EXPIRED, RESET, Clock, Rows
@@ -288,9 +288,9 @@ class JoinOp:
             outs.append(None if steps is None else self._side(s, steps, inputs[side.source.id], clock))
         if self.lookups:
             (s,) = (i for i in (0, 1) if i not in self.lookups)
-            rows = outs[s]
-            assert rows is not None
-            return self._with_lookup(s, rows, clock)
+            probing = outs[s]
+            assert probing is not None
+            return self._with_lookup(s, probing, clock)
         assert outs[0] is not None
         assert outs[1] is not None
         return self._with_windows(outs[0], outs[1], clock)
@@ -340,7 +340,7 @@ class JoinOp:
         ids[none] = -1
         return ids
 
-    def _of_rows(self, s: int, rows: Rows) -> Any:
+    def _of_rows(self, s: int, rows: Rows) -> Resolver:
         places = {a: i for i, a in enumerate(self._attrs[s])}
 
         def resolve(ref: Ref | EventRef) -> Column:

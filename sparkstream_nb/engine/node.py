@@ -16,6 +16,7 @@ import numpy as np
 
 from ..plan import nodes
 from ..plan.gaps import refuse
+from ..types import Type
 from .assembly import Assembly
 from .batch import Answer, Emitted, InputBatch, Outputs
 from .columns import Array, Column, Strings
@@ -70,7 +71,7 @@ class NodeEngine:
         for w in self.parts.windows.values():
             columns = [Column.empty(t) for t in w.types]
             out[entry(w.id)] = Rows(columns, none, none, none)
-            out[w.id] = Rows([*columns, Column.empty(nodes.Type.LONG)], none, none, none)
+            out[w.id] = Rows([*columns, Column.empty(Type.LONG)], none, none, none)
         for op in self.operators:
             if isinstance(op, EntryOperator):
                 rows = out[op.entry.stream]
@@ -180,9 +181,9 @@ class NodeEngine:
             outputs.streams[stream] = self._emitted(concat_rows(parts), self._schemas[stream].names)
         for name, op in self._queries.items() if self.trace else ():
             if op.query.named:
-                schema, parts = op.query.select.schema, collected.queries.get(name)
+                schema, seen = op.query.select.schema, collected.queries.get(name)
                 empty = Rows([Column.empty(t) for t in schema.types], *[np.empty(0, np.int64)] * 3)
-                current, expired = split_kinds(concat_rows(parts) if parts else empty)
+                current, expired = split_kinds(concat_rows(seen) if seen else empty)
                 outputs.queries[name] = (self._emitted(current, schema.names), self._emitted(expired, schema.names))
         for id, aggregation in self.parts.aggregations.items():
             table = aggregation.partials()
@@ -192,7 +193,7 @@ class NodeEngine:
 
     def _emitted(self, rows: Rows, names: tuple[str, ...]) -> Emitted:
         strings = self.services.strings
-        columns = [c.to_list(strings) if c.type is nodes.Type.OBJECT else c.to_arrow(strings) for c in rows.columns]
+        columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in rows.columns]
         return Emitted(names, (rows.root >> ROOT_BITS) - self.steps, rows.ts, columns)
 
     def answer(self, retrieval: nodes.Retrieval) -> Answer:

@@ -23,7 +23,9 @@ class Operator(Protocol):
     """One operator of a node. `node` is how the graph sees it; stream keys are those of the graph."""
 
     node: OpNode
-    name: str
+
+    @property
+    def name(self) -> str: ...
 
     @property
     def timed(self) -> bool:

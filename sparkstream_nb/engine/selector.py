@@ -235,10 +235,12 @@ class Selector:
         """Expired rows always stay and count; a current one stays while the count is below the limit."""
         assert self.select.limit is not None
         if rows.kind is None:
-            return index[: self.select.limit]
+            first: Array = index[: self.select.limit]
+            return first
         expired = rows.kind[index] == EXPIRED
         before = np.cumsum(expired) + np.cumsum(~expired) - 1
-        return index[expired | (before < self.select.limit)]
+        out: Array = index[expired | (before < self.select.limit)]
+        return out
 
     def _sorted(self, rows: Rows, a: int, b: int) -> Array:
         """Rows a ≤ i < b of one chunk, sorted within each run of one kind; a null compares equal to everything."""
@@ -259,7 +261,8 @@ class Selector:
         order: list[int] = []
         for lo, hi in itertools.pairwise(cuts):
             order.extend(sorted(range(lo, hi), key=functools.cmp_to_key(compare)))
-        return at[np.array(order)]
+        out: Array = at[np.array(order)]
+        return out
 
     # -------------------------------------------------------------------------------------------------------- state
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from .expressions import Env, Evaluator, compile_expr
 from .frame import frame_of
 from .rows import Clock, Rows
 from .services import Services
+from .streamfunctions import STREAM_FUNCTIONS
 from .windows import WINDOWS, Window, WindowSetup
 
 _SERIAL = 1 << 30
@@ -149,17 +150,14 @@ class Steps:
         return rows.take(np.flatnonzero(mask)), held
 
     def _function(self, step: _Function, rows: Rows, held: list[int], env: Env, width: int) -> tuple[Rows, list[int]]:
-        from .streamfunctions import STREAM_FUNCTIONS
-
         args = [a(env) for a in step.args]
+        index, appended, lines = STREAM_FUNCTIONS[step.key](rows, args, self.services.strings, env.fail)
+        self.services.logs.extend(lines)
         if env.failed is not None:
             self.services.failed(self.query, self.source, env, list(rows.columns))
-            keep = np.flatnonzero(~env.failed)
-            rows, args = rows.take(keep), [a.take(keep) for a in args]
-        marks = replace(env, n=len(rows), ts=rows.ts, failed=None, reasons=[])
-        index, appended, lines = STREAM_FUNCTIONS[step.key](rows, args, self.services.strings, marks.fail)
-        self.services.failed(self.query, self.source, marks, list(rows.columns))
-        self.services.logs.extend(lines)
+            at = np.arange(len(rows)) if index is None else index
+            keep = np.flatnonzero(~env.failed[at])
+            index, appended = at[keep], [c.take(keep) for c in appended]
         if index is not None:
             rows = rows.take(index)
         return rows.with_columns([*rows.columns, *appended]), [*held, *range(width, width + len(appended))]

@@ -17,6 +17,7 @@ from ..types import Type
 from .arrays import grown
 from .columns import DTYPES, Array, Column
 from .expressions import Env, Evaluator, compile_expr
+from .frame import Resolver
 from .groups import Keys
 from .javamap import string_hash, walk_order
 from .rows import Rows
@@ -477,7 +478,7 @@ class TableWriter:
             return [row.columns[self.names.index(n)] for n in self.table.names]
         return list(row.columns)
 
-    def _of(self, row: Rows, times: int = 1) -> Any:
+    def _of(self, row: Rows, times: int = 1) -> Resolver:
         at = np.zeros(times, np.int64)
 
         def resolve(ref: Ref | EventRef) -> Column:
