@@ -1,0 +1,73 @@
+"""A process that dies in the middle of a commit leaves the store as it was before."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from sparkstream_nb.errors import StoreError
+from sparkstream_nb.plan.nodes import DURATIONS
+from sparkstream_nb.stores import DuckDBStore
+
+from .trades import NOON, partials_of, plan_of, rows_of
+
+A = "TradeAggregation"
+ALWAYS = (-(2**62), 2**62)
+
+PROGRAM = textwrap.dedent(
+    """
+    import os, signal, sys
+    sys.path.insert(0, sys.argv[1])
+    from trades import NOON, partials_of, plan_of
+    from sparkstream_nb.stores import DuckDBStore
+
+    class Dying(DuckDBStore):
+        merges = 0
+
+        def _merge(self, layout, duration, rows):
+            super()._merge(layout, duration, rows)
+            self.merges += 1
+            if self.merges == int(sys.argv[3]):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    plan = plan_of()
+    store = Dying(sys.argv[2])
+    store.prepare(plan.aggregations.values())
+    for batch in range(3):
+        store.commit("app", "run", batch, {("TradeAggregation", "node-1"): partials_of(plan, [["x", 1.0, 5, NOON]])})
+    os.kill(os.getpid(), signal.SIGKILL)
+    """
+)
+
+
+@pytest.mark.parametrize("merges", [1, 6, 9, 14, 99])
+def test_killed_in_the_middle(tmp_path: Path, merges: int) -> None:
+    """Six tables are merged in each of three batches; the process dies after `merges` of them, or after all."""
+    path = tmp_path / "store.duckdb"
+    here = str(Path(__file__).parent)
+    died = subprocess.run([sys.executable, "-c", PROGRAM, here, str(path), str(merges)], timeout=100, check=False)
+    assert died.returncode == -signal.SIGKILL
+    plan = plan_of()
+    store = DuckDBStore(path)
+    store.prepare(plan.aggregations.values())
+    committed = min(3, (merges - 1) // 6)
+    # Spark repeats the batch that was not committed, and may repeat the one that was.
+    for batch in range(max(0, committed - 1), 3):
+        part = partials_of(plan, [["x", 1.0, 5, NOON]])
+        assert store.commit("app", "run", batch, {(A, "node-1"): part}) is (batch >= committed)
+    for d in DURATIONS:
+        (row,) = rows_of(store.read(A, d, *ALWAYS))
+        assert (row["AGG_SUM_quantity"], row["AGG_COUNT_price"]) == (15, 3)
+    store.close()
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "x.duckdb"
+    path.write_text("this is not a database, and it is long enough to be looked at" * 100)
+    with pytest.raises(StoreError, match=r"x\.duckdb cannot be opened"):
+        DuckDBStore(path)

@@ -1,0 +1,265 @@
+"""What every store must do. Written against the protocol; `open_store` is parametrised by the stores there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.errors import StoreError
+from sparkstream_nb.plan.nodes import DURATIONS
+from sparkstream_nb.stores import ErrorRow, ShardRows, Store, shard_warnings
+
+from .trades import AGGREGATION, NOON, TRADES, partials_of, plan_of, rows_of, step
+
+A = "TradeAggregation"
+Open = Callable[[], Store]
+ALWAYS = (-(2**62), 2**62)
+
+
+def seed(store: Store) -> None:
+    """The seed's example: 30 on node 1 and 40 on node 2 within one hour."""
+    plan = plan_of()
+    store.prepare(plan.aggregations.values())
+    one = partials_of(plan, [["WSO2", 10.0, 10, NOON], ["WSO2", 20.0, 20, NOON + 60_000]])
+    two = partials_of(plan, [["WSO2", 30.0, 15, NOON + 1000], ["WSO2", 40.0, 25, NOON + 2000]])
+    assert store.commit("app", "run", 0, {(A, "node-1"): one, (A, "node-2"): two})
+
+
+def totals(store: Store, per: str = "hour") -> list[object]:
+    return [r["AGG_SUM_quantity"] for r in store.read(A, per, *ALWAYS).to_pylist()]  # type: ignore[arg-type]
+
+
+def test_two_nodes_make_seventy(open_store: Open) -> None:
+    store = open_store()
+    seed(store)
+    for per in ("hour", "day", "month", "year"):
+        assert totals(store, per) == [70]
+    by_shard = store.read_by_shard(A, "hour", *ALWAYS).to_pylist()
+    assert [(r["SHARD_ID"], r["AGG_SUM_quantity"]) for r in by_shard] == [("node-1", 30), ("node-2", 40)]
+    assert store.shards(A)[0].shard == "node-1"
+
+
+def test_merged_row_has_every_kind_of_column(open_store: Open) -> None:
+    store = open_store()
+    seed(store)
+    assert rows_of(store.read(A, "hour", *ALWAYS)) == [
+        {
+            "AGG_TIMESTAMP": NOON, "AGG_EVENT_TIMESTAMP": NOON, "symbol": "WSO2", "price": 20.0,
+            "AGG_SUM_price": 100.0, "AGG_COUNT_price": 4, "AGG_SUM_quantity": 70, "AGG_SET_quantity": [10, 15, 20, 25],
+            "AGG_MIN_price": 10.0, "AGG_MAX_quantity": 25, "AGG_LAST_EVENT_TIMESTAMP": NOON + 60_000,
+        }
+    ]  # fmt: skip
+
+
+def test_start_is_inclusive_and_end_exclusive(open_store: Open) -> None:
+    store = open_store()
+    seed(store)
+    second = [r["AGG_TIMESTAMP"] for r in store.read(A, "sec", NOON, NOON + 2000).to_pylist()]
+    assert second == [NOON, NOON + 1000]
+
+
+def test_a_batch_counts_once(open_store: Open) -> None:
+    store = open_store()
+    seed(store)
+    before = [rows_of(store.read_by_shard(A, d, *ALWAYS)) for d in DURATIONS]
+    again = {(A, "node-1"): partials_of(plan_of(), [["WSO2", 1.0, 1, NOON]])}
+    assert store.commit("app", "run", 0, again, [ErrorRow("S", 1, [1], "no")]) is False
+    assert [rows_of(store.read_by_shard(A, d, *ALWAYS)) for d in DURATIONS] == before
+    assert store.errors("app").num_rows == 0
+
+
+@pytest.mark.parametrize("key", [("app", "run", 1), ("app", "other", 0), ("other", "run", 0)])
+def test_another_batch_counts(open_store: Open, key: tuple[str, str, int]) -> None:
+    store = open_store()
+    seed(store)
+    assert store.commit(*key, {(A, "node-1"): partials_of(plan_of(), [["WSO2", 1.0, 1, NOON]])})
+    assert totals(store) == [71]
+
+
+def test_it_lasts(open_store: Open) -> None:
+    seed(open_store())
+    store = open_store()
+    store.prepare(plan_of().aggregations.values())
+    assert totals(store) == [70]
+    assert store.commit("app", "run", 0, {}) is False
+
+
+def test_a_commit_is_all_or_nothing(open_store: Open) -> None:
+    store = open_store()
+    seed(store)
+    good = partials_of(plan_of(), [["WSO2", 1.0, 1, NOON]])
+    with pytest.raises(KeyError):
+        store.commit("app", "run", 1, {(A, "node-1"): good, (A, "node-2"): good.drop_columns(["AGG_SUM_price"])})
+    assert totals(store) == [70]
+    assert store.commit("app", "run", 1, {(A, "node-1"): good})
+    assert totals(store) == [71]
+
+
+def test_errors_come_with_the_batch(open_store: Open) -> None:
+    store = open_store()
+    assert store.commit("app", "run", 0, {}, [ErrorRow("S", 5, ["x", None, 1.5], "x/0"), ErrorRow("T", 4, [], "late")])
+    found = store.errors("app").to_pylist()
+    assert [(e["stream"], e["ts"], json.loads(e["values"]), e["reason"]) for e in found] == [
+        ("S", 5, ["x", None, 1.5], "x/0"),
+        ("T", 4, [], "late"),
+    ]
+    assert store.errors("another").num_rows == 0
+
+
+def test_null_and_empty_keys_are_kept_apart(open_store: Open) -> None:
+    store = open_store()
+    text = TRADES + (
+        "define aggregation N from TradeStream select symbol, quantity, count() as n "
+        "group by symbol, quantity aggregate by timestamp every min;"
+    )
+    plan = plan_of("node-1", text)
+    store.prepare(plan.aggregations.values())
+    rows = [["", 0.0, 0, NOON], [None, 0.0, 0, NOON], [None, 0.0, None, NOON], ["", 0.0, None, NOON]]
+    for batch in range(2):
+        store.commit("app", "run", batch, {("N", "node-1"): partials_of(plan, rows, "N")})
+    found = {(r["symbol"], r["quantity"]): r["AGG_COUNT"] for r in store.read("N", "min", *ALWAYS).to_pylist()}
+    assert found == {("", 0): 2, (None, 0): 2, (None, None): 2, ("", None): 2}
+
+
+def test_null_values_merge(open_store: Open) -> None:
+    store = open_store()
+    plan = plan_of()
+    store.prepare(plan.aggregations.values())
+    for batch, row in enumerate([["x", None, None, NOON], ["x", 2.0, None, NOON + 1], ["x", None, 7, NOON + 2]]):
+        store.commit("app", "run", batch, {(A, "node-1"): partials_of(plan, [row])})
+    (row,) = rows_of(store.read(A, "year", *ALWAYS))
+    assert (row["AGG_SUM_price"], row["AGG_COUNT_price"], row["AGG_SUM_quantity"]) == (2.0, 1, 7)
+    assert (row["AGG_MIN_price"], row["AGG_MAX_quantity"], row["AGG_SET_quantity"]) == (2.0, 7, [None, 7])
+    assert row["price"] is None
+
+
+def test_a_sum_wraps_as_in_java(open_store: Open) -> None:
+    store = open_store()
+    plan = plan_of()
+    store.prepare(plan.aggregations.values())
+    big = 2**63 - 1
+    for batch in range(2):
+        store.commit("app", "run", batch, {(A, "node-1"): partials_of(plan, [["x", 0.0, big, NOON]])})
+    store.commit("app", "run", 2, {(A, "node-2"): partials_of(plan, [["x", 0.0, 5, NOON]])})
+    assert totals(store, "year") == [3]
+
+
+def test_without_partition_nodes_share_rows(open_store: Open) -> None:
+    store = open_store()
+    plan = plan_of(None)
+    store.prepare(plan.aggregations.values())
+    part = partials_of(plan, [["x", 1.0, 5, NOON]])
+    store.commit("app", "run", 0, {(A, "node-1"): part, (A, "node-2"): part})
+    assert totals(store) == [10]
+    assert store.shards(A) == []
+    with pytest.raises(StoreError, match="not partitioned"):
+        store.read_by_shard(A, "hour", *ALWAYS)
+
+
+def test_names_are_not_code(open_store: Open) -> None:
+    store = open_store()
+    text = (
+        'define stream `S"; drop table x; --` (`group` string, `a"b` long);\n'
+        'define aggregation `select` from `S"; drop table x; --` '
+        'select `group`, sum(`a"b`) as `order` group by `group` aggregate every sec;'
+    )
+    plan = plan_of("it's", text)
+    store.prepare(plan.aggregations.values())
+    (stream,) = plan.streams
+    part = step(NodeEngine(plan), stream, [["'; drop table y; --", 3]])["select"]
+    store.commit("a'pp", "r'un", 0, {("select", "it's"): part})
+    assert store.read("select", "sec", *ALWAYS).to_pylist()[0]["group"] == "'; drop table y; --"
+    assert store.shards("select") == [ShardRows("it's", 1)]
+
+
+# ------------------------------------------------------------------------------------------------- tables and shards
+
+
+def test_another_definition_is_refused(open_store: Open) -> None:
+    store = open_store()
+    seed(store)
+    other = plan_of("node-1", TRADES + AGGREGATION.replace("sum(quantity)", "sum(price)"))
+    with pytest.raises(StoreError, match=r"TradeAggregation_SECONDS.*AGG_SUM_quantity.*store\.drop"):
+        store.prepare(other.aggregations.values())
+    store.drop(A)
+    store.prepare(other.aggregations.values())
+    assert store.read(A, "hour", *ALWAYS).num_rows == 0
+
+
+def test_another_duration_is_one_table_more(open_store: Open) -> None:
+    store = open_store()
+    store.prepare(plan_of("n", TRADES + AGGREGATION.replace("sec ... year", "hour")).aggregations.values())
+    seed(store)
+    assert totals(store, "year") == [70]
+
+
+def test_tables_without_shard_id_name_both_ways_out(open_store: Open) -> None:
+    store = open_store()
+    plain = plan_of(None)
+    store.prepare(plain.aggregations.values())
+    store.commit("app", "run", 0, {(A, ""): partials_of(plain, [["x", 1.0, 5, NOON]])})
+    with pytest.raises(StoreError, match=r"no column SHARD_ID.*store\.drop.*store\.add_shard_id"):
+        store.prepare(plan_of().aggregations.values())
+    statements = store.add_shard_id(A, "node-1", dry_run=True)
+    assert statements
+    with pytest.raises(StoreError, match="SHARD_ID"):
+        store.prepare(plan_of().aggregations.values())
+    assert store.add_shard_id(A, "node-1") == statements
+    store.prepare(plan_of().aggregations.values())
+    assert [s.shard for s in store.shards(A)] == ["node-1"]
+    store.commit("app", "run", 1, {(A, "node-1"): partials_of(plan_of(), [["x", 1.0, 6, NOON]])})
+    assert totals(store) == [11]
+    assert len(store.read_by_shard(A, "sec", *ALWAYS)) == 1
+
+
+def test_tables_with_shard_id_need_partitioning(open_store: Open) -> None:
+    store = open_store()
+    seed(store)
+    with pytest.raises(StoreError, match=r"has the column SHARD_ID.*Partition it again"):
+        store.prepare(plan_of(None).aggregations.values())
+
+
+def test_names_that_a_database_takes_for_one(open_store: Open) -> None:
+    store = open_store()
+    twice = TRADES + AGGREGATION + AGGREGATION.replace("TradeAggregation", "TRADEAggregation")
+    with pytest.raises(StoreError, match="upper from lower case"):
+        store.prepare(plan_of("n", twice).aggregations.values())
+    columns = TRADES + "define aggregation C from TradeStream select price as p, quantity as P aggregate every sec;"
+    with pytest.raises(StoreError, match="'p' and 'P'"):
+        store.prepare(plan_of("n", columns).aggregations.values())
+
+
+def test_an_aggregation_that_was_not_prepared(open_store: Open) -> None:
+    with pytest.raises(StoreError, match="not prepared for aggregation 'Nope'"):
+        open_store().read("Nope", "sec", 0, 1)
+
+
+def test_shards_that_came_and_went(open_store: Open) -> None:
+    store = open_store()
+    store.prepare(plan_of().aggregations.values())
+    assert shard_warnings(store, A, ["node-1", "node-2"]) == []
+    seed(store)
+    assert shard_warnings(store, A, ["node-2", "node-1"]) == []
+    came, went = shard_warnings(store, A, ["node-1", "node-3"])
+    assert "'node-3' is new" in came
+    assert "'node-1', 'node-2'" in came
+    assert "'node-2', which holds" in went
+    assert "move_shard" in went
+    assert "delete_shard" in went
+
+
+def test_rows_of_a_shard_move_and_go(open_store: Open) -> None:
+    store = open_store()
+    seed(store)
+    store.move_shard(A, "node-2", "node-3")
+    assert [s.shard for s in store.shards(A)] == ["node-1", "node-3"]
+    store.move_shard(A, "node-3", "node-1")
+    assert [s.shard for s in store.shards(A)] == ["node-1"]
+    assert totals(store) == [70]
+    store.move_shard(A, "node-1", "node-1")
+    assert totals(store) == [70]
+    store.delete_shard(A, "node-1")
+    assert store.shards(A) == []
