@@ -42,8 +42,10 @@ class App(Shown):
     `core` is the running app of `sparkstream_nb.cluster`, for programs that want its plain answers.
     """
 
-    def __init__(self, core: Any) -> None:
+    def __init__(self, core: Any, said: str | None = None) -> None:
+        """`said`: what became of the state of an earlier deployment, to be shown on the card."""
         self.core = core
+        self._said = said
 
     # --------------------------------------------------------------------------------------------------- what it is
 
@@ -87,7 +89,8 @@ class App(Shown):
             mode=self.mode,
             shard_ids=self.shard_ids,
             routing=getattr(self.core, "routing", None),
-            redeployed=self.core.redeployed,
+            redeployed=self._said,
+            shard_warnings=self.core.warnings,
         )
 
     def text(self) -> str:
@@ -128,7 +131,8 @@ class App(Shown):
         self._stream(stream)
         before = len(self.core.errors)
         report = self.core.feed(stream, source, time=time, route=route, limit=limit, columns=columns)
-        reasons = ErrorsShown(self.core.errors.iloc[before:], empty="").reasons if report.rejected else {}
+        kept = self.core.errors.iloc[before:]
+        reasons = ErrorsShown(kept, empty="").reasons if len(kept) == report.rejected else {}
         return FeedShown(report, self.name, reasons)
 
     def flush(self) -> None:
@@ -242,20 +246,19 @@ def deploy(
 
     Raises `SiddhiError` where the text is wrong, before anything starts, and `SparkUnavailable` without a usable Spark.
     """
-    return App(
-        cluster.deploy(
-            text,
-            name=name,
-            nodes=nodes,
-            mode=mode or ("active-active" if nodes > 1 else "single"),
-            routing=routing,
-            shard_ids=shard_ids,
-            master=master,
-            store=store,
-            fresh=fresh,
-            variables=variables,
-        )
+    core = cluster.deploy(
+        text,
+        name=name,
+        nodes=nodes,
+        mode=mode or ("active-active" if nodes > 1 else "single"),
+        routing=routing,
+        shard_ids=shard_ids,
+        master=master,
+        store=store,
+        fresh=fresh,
+        variables=variables,
     )
+    return App(core, None if fresh else core.redeployed)
 
 
 def get(name: str) -> App:

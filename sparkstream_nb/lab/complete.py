@@ -64,7 +64,12 @@ class Completer:
 
     def __init__(self, names: Mapping[str, Any], commands: Mapping[str, Options], cell: Options) -> None:
         self._names, self._commands, self._cell = names, commands, cell
-        self.matches = context_matcher(identifier="sparkstream.siddhi", priority=200)(self._matches)
+
+        @context_matcher(identifier="sparkstream.siddhi", priority=200)
+        def matches(context: CompletionContext) -> dict[str, Any]:
+            return self._matches(context)
+
+        self.matches = matches
 
     def _matches(self, context: CompletionContext) -> dict[str, Any]:
         line = context.line_with_cursor[: context.cursor_position]

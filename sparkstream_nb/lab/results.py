@@ -112,7 +112,9 @@ class DeploymentCard(Shown):
         shard_ids: Sequence[str],
         routing: str | None = None,
         redeployed: str | None = None,
+        shard_warnings: Sequence[str] = (),
     ) -> None:
+        self.shard_warnings = list(shard_warnings)
         self.plan, self.name, self.state, self.nodes, self.mode = plan, name, state, nodes, mode
         self.shard_ids, self.routing, self.redeployed = list(shard_ids), routing, redeployed
 
@@ -129,9 +131,9 @@ class DeploymentCard(Shown):
 
     @property
     def warnings(self) -> list[str]:
-        """Which queries several nodes will not answer as one would."""
+        """What the store says of the shards, and which queries several nodes will not answer as one would."""
         if self.nodes == 1:
-            return []
+            return self.shard_warnings
         hashed = self.routing.removeprefix("hash:") if self.routing and self.routing.startswith("hash:") else None
         wrong = [
             q.name
@@ -140,9 +142,10 @@ class DeploymentCard(Shown):
             or (q.safety.level == "keyed" and any(attribute != hashed for _, attribute in q.safety.keys))
         ]
         if not wrong:
-            return []
+            return self.shard_warnings
         listed = ", ".join(wrong)
-        return [f"What {listed} put{'s' if len(wrong) == 1 else ''} out depends on which node sees which event."]
+        puts = "puts" if len(wrong) == 1 else "put"
+        return [*self.shard_warnings, f"What {listed} {puts} out depends on which node sees which event."]
 
     def text(self) -> str:
         lines = [f"{self.name}: {self.headline}", *_rows_text(_rows_of_plan(self.plan))]

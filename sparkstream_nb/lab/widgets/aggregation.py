@@ -47,7 +47,8 @@ class AggregationView(Shown):
         if not self.measures:
             raise Misuse(f"{aggregation.id} selects no number to draw")
         self.per = self._duration(per)
-        self.measure = self.measures[0] if measure is None else self._measure(measure)
+        additive = [m for m in self.measures if m.additive]
+        self.measure = self._measure(measure) if measure is not None else (additive or self.measures)[0]
         self.group: tuple[Any, ...] | None = None
         self.start: int | None = None
         self._settle_group()
