@@ -49,7 +49,7 @@ class Result:
 
 
 def typed_frame(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> pd.DataFrame:
-    """A pandas frame with the columns' SiddhiQL types; integers and truth values with nulls are pandas' nullable ones."""
+    """A pandas frame with the columns' SiddhiQL types; integers and truth values with nulls as nullable."""
     data = []
     for i, (_, kind) in enumerate(columns):
         values = [row[i] for row in rows]

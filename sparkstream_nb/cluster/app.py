@@ -107,7 +107,7 @@ class App:
                 self._stream.start()
 
     def stop(self) -> None:
-        """Cancels the app's Spark work, within 2 s. State, outputs and aggregations stay; the next event starts it again."""
+        """Cancels the app's Spark work, within 2 s. State, outputs and aggregations stay; an event starts it again."""
         with self._lock:
             self._stopped = True
             self._stream.stop()
@@ -145,9 +145,10 @@ class App:
     def send(self, stream: str, values: Any, *, at: int | None = None, node: int | None = None) -> None:
         """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
 
-        An event is a list of values in the stream's order or a dict by attribute. `at` is its time in ms; without it that
-        of this machine, or the app's clock where that is ahead. `node` (from 1) overrides the routing. Returns when
-        the event is safe in the inbox; `flush` waits for what it causes. Raises SparkStreamError for values that do not fit.
+        An event is a list of values in the stream's order or a dict by attribute. `at` is its time in ms; without it
+        that of this machine, or the app's clock where that is ahead. `node` (from 1) overrides the routing. Returns
+        when the event is in the inbox; `flush` waits for what it causes. Raises SparkStreamError for values that do
+        not fit.
         """
         schema = self._schema(stream)
         several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
@@ -178,11 +179,11 @@ class App:
         limit: int | None = None,
         columns: Mapping[str, str] | Sequence[str] | None = None,
     ) -> FeedReport:
-        """Feeds `stream` from a frame (pandas, Arrow, Spark) or a `.csv` or `.parquet` file; returns when all is committed.
+        """Feeds `stream` from a frame (pandas, Arrow, Spark) or a `.csv` or `.parquet` file, until all is committed.
 
-        `time` names the column of event times (ms, datetime, or text): events are put in their order, ties in the feed's.
-        Without it events keep the feed's order, 1 ms apart. `columns` maps attributes to source columns (or lists the
-        source columns in the attributes' order). Rows that do not fit are counted and kept in `errors`.
+        `time` names the column of event times (ms, datetime, or text): events are put in their order, ties in the
+        feed's. Without it events keep the feed's order, 1 ms apart. `columns` maps attributes to source columns, or
+        lists these in the attributes' order. Rows that do not fit are counted and kept in `errors`.
         """
         schema = self._schema(stream)
         names = dict(columns) if isinstance(columns, Mapping) else dict(zip(schema.names, columns or (), strict=False))

@@ -36,10 +36,11 @@ def deploy(
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes, and starts it.
 
-    `mode`: "single" (one node), or "active-active" (every node runs the whole app on its share of the events, and writes
-    aggregations under its shard id). `routing`: "round_robin", "hash:ATTR" or "node:K". `store`: the DuckDB file of the
-    aggregations, by default one in the app's folder `home`. An app of that name in this process is stopped; state in the
-    folder is kept where the app means what it meant before, unless `fresh`; `App.redeployed` says what became of it.
+    `mode`: "single" (one node), or "active-active" (every node runs the whole app on its share of the events, and
+    writes aggregations under its shard id). `routing`: "round_robin", "hash:ATTR" or "node:K". `store`: the DuckDB file
+    of the aggregations, by default one in the app's folder `home`. An app of that name in this process is stopped.
+    State in the folder is kept where the app means what it meant before, unless `fresh`; `App.redeployed` says what
+    became of it.
 
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable, and
     SparkStreamError for arguments that do not fit together.

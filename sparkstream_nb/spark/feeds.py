@@ -11,7 +11,7 @@ import csv
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,16 @@ _INFO = "part int, number int, file string, rows long, rejected long"
 
 @dataclass(frozen=True)
 class Shape:
-    """What a feed is read as: `columns` maps attributes to source columns, `time` names the column of event times."""
+    """What a feed is read as: `columns` maps attributes to source columns, `time` names the column of event times.
+
+    `offered` are all columns of the source, for hints.
+    """
 
     stream: str
     schema: Schema
     time: str | None
     columns: Mapping[str, str]
+    offered: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -81,10 +85,14 @@ class Typed:
 def read_feed(source: Any, shape: Shape, inbox: Path, session: SparkSession | None, limit: int | None) -> Typed:
     """Types a feed into chunks in the folder `inbox`.
 
-    `source` is a pandas or Arrow frame, a Spark frame, or the path of a `.csv` or `.parquet` file; the last two kinds need
-    `session`. `limit`: only the first so many rows. Raises SparkStreamError for any other source and for a missing file.
+    `source` is a pandas or Arrow frame, a Spark frame, or the path of a `.csv` or `.parquet` file; the last two kinds
+    need `session`. `limit`: only the first so many rows. Raises SparkStreamError for any other source and for a missing
+    file.
     """
     feed = f"feed-{uuid.uuid4().hex[:12]}"
+    if hasattr(source, "columns"):
+        names = source.column_names if isinstance(source, pa.Table) else source.columns
+        shape = replace(shape, offered=tuple(map(str, names)))
     if isinstance(source, pd.DataFrame):
         keep = [c for c in shape.names if c in source.columns]
         source = pa.Table.from_pandas(source[keep], preserve_index=False)
@@ -99,7 +107,8 @@ def read_feed(source: Any, shape: Shape, inbox: Path, session: SparkSession | No
         source, malformed = _read_file(Path(source), session)
     if not hasattr(source, "mapInArrow"):
         raise SparkStreamError(
-            f"A {type(source).__name__} is no feed. Feeds are pandas, Arrow and Spark frames and paths of .csv and .parquet files."
+            f"A {type(source).__name__} is no feed. Feeds are pandas, Arrow and Spark frames, "
+            "and paths of .csv and .parquet files."
         )
     return _read_spark(source if limit is None else source.limit(limit), shape, inbox, feed, malformed)
 
@@ -141,6 +150,7 @@ def _read_spark(frame: DataFrame, shape: Shape, inbox: Path, feed: str, malforme
             columns = [pa.array(c, t) for c, t in zip(zip(*info, strict=True), _INFO_TYPES, strict=True)]
             yield pa.record_batch(columns, names=_INFO_NAMES)
 
+    shape = replace(shape, offered=tuple(c for c in frame.columns if c != malformed))
     selected = frame.select(*(F.col(f"`{c}`") for c in columns)) if columns else frame
     found = selected.mapInArrow(write, _INFO).toArrow()
     rows = list(zip(*(found[c].to_pylist() for c in _INFO_NAMES), strict=True))
@@ -178,7 +188,13 @@ class _Writer:
             return
         keep = max(0, REJECTS_KEPT - len(self.errors))
         typed = type_rows(
-            table, self.shape.schema, time=self.shape.time, columns=self.shape.columns, malformed=malformed, keep=keep
+            table,
+            self.shape.schema,
+            time=self.shape.time,
+            columns=self.shape.columns,
+            malformed=malformed,
+            offered=self.shape.offered,
+            keep=keep,
         )
         self.rejected += len(typed.rejected)
         for ts, values, reason in typed.rejected[:keep]:
@@ -276,7 +292,7 @@ def _pick(tables: Sequence[pa.Table], starts: Array, index: Array) -> pa.Table:
 
 
 def entries(feed: Typed, shape: Shape, inbox: Inbox, route: str, highest: Array, now: int) -> list[Entry]:
-    """The journal entries of a feed. Without event times its events are 1 ms apart, from after the clock or `now` (ms)."""
+    """The journal entries of a feed. Without event times events are 1 ms apart, from `now` (ms) or the clock."""
     out: list[Entry] = []
     start = now if inbox.position.clock is None else max(now, inbox.position.clock + 1)
     for k, chunk in enumerate(feed.chunks):

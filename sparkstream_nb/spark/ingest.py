@@ -43,12 +43,14 @@ def type_rows(
     time: str | None = None,
     columns: Mapping[str, str] | None = None,
     malformed: str | None = None,
+    offered: Sequence[str] = (),
     keep: int = 10_000,
 ) -> Typed:
     """Types the rows of `table` for a stream of `schema`.
 
     `columns` names the source column of an attribute where it has another name, `time` that of the event time.
-    `malformed` names a text column that is not null where a whole row could not be read. Of the rejected rows at most
+    `malformed` names a text column that is not null where a whole row could not be read; `offered` are the columns to
+    hint at, where the table has not all that the source has. Of the rejected rows at most
     `keep` are kept with their values, the others as empty rows with their reason.
     """
     n = table.num_rows
@@ -69,7 +71,7 @@ def type_rows(
     for attribute in schema:
         name = (columns or {}).get(attribute.name, attribute.name)
         if name not in names:
-            hint = did_you_mean(name, names)
+            hint = did_you_mean(name, offered or names)
             missing = f"no column '{name}'" + (f". {hint}" if hint else "")
             reject(np.ones(n, np.bool_), lambda _, missing=missing: missing)  # type: ignore[misc]
             sources.append(pa.nulls(n))
@@ -84,7 +86,7 @@ def type_rows(
     ts: Array | None = None
     if time is not None:
         if time not in names:
-            hint = did_you_mean(time, names)
+            hint = did_you_mean(time, offered or names)
             raise SparkStreamError(f"The feed has no column '{time}' to take event times from. {hint or ''}".strip())
         source = _one(table.column(time))
         ts, failed = times(source)

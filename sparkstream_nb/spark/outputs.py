@@ -1,7 +1,8 @@
 """What derived streams put out, kept as Arrow files: one per stream and micro-batch, `<stream>/<batch>.arrows`.
 
 A file is an Arrow IPC stream with a record batch per node: `node`, `step`, `ts`, then the attributes. A micro-batch
-that is replayed overwrites its files with the same content; files of a micro-batch that was never committed are not read.
+that is replayed overwrites its files with the same content; files of a micro-batch that was never committed are not
+read.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def _plan(blob: bytes) -> Plan:
 
 
 def _engine(spec: NodeSpec) -> NodeEngine:
-    """A node at its start. Aggregations that no query reads are kept by the store alone, so that the state stays small."""
+    """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small."""
     engine = NodeEngine(_plan(spec.plan), shard=spec.shard, trace=spec.trace)
     if not spec.trace:
         joins = [q.input for q in engine.plan.queries if isinstance(q.input, JoinInput)]
@@ -82,16 +82,31 @@ def _engine(spec: NodeSpec) -> NodeEngine:
 
 
 class NodeProcessor(StatefulProcessor):
-    """Runs the nodes of `specs` (by key). `run` tells apart the lives of an app; `keep` allows the short cut."""
+    """Runs the nodes of `specs` (by key). `run` tells apart the lives of an app; `keep` allows the short cut.
 
-    def __init__(self, run: str, specs: Mapping[int, NodeSpec], *, keep: bool = True) -> None:
-        self.run, self.specs, self.keep = run, dict(specs), keep
+    An error of the engine ends the query; with `isolate` it is a row of kind `failure` for that micro-batch, and the
+    other nodes go on.
+    """
+
+    def __init__(
+        self, run: str, specs: Mapping[int, NodeSpec], *, keep: bool = True, isolate: bool = False
+    ) -> None:
+        self.run, self.specs, self.keep, self.isolate = run, dict(specs), keep, isolate
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.version = handle.getValueState("version", "version string, pieces string")
         self.pieces = handle.getMapState("pieces", "number int", "bytes binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        try:
+            out = self._take(key, rows)
+        except Exception as error:
+            if not self.isolate:
+                raise
+            out = [(self.specs[key[0]].node, 0, -1, "failure", type(error).__name__, 1, str(error).encode())]
+        yield pd.DataFrame({c: [r[i] for r in out] for i, c in enumerate(results.COLUMNS)})
+
+    def _take(self, key: Any, rows: Iterator[pd.DataFrame]) -> list[results.Row]:
         began = time.perf_counter()
         spec = self.specs[key[0]]
         entries = sorted(
@@ -145,7 +160,7 @@ class NodeProcessor(StatefulProcessor):
             "engine": kept.engine.stats(),
         }
         out.append((spec.node, low, high, "mark", "", steps, json.dumps(mark, default=str).encode()))
-        yield pd.DataFrame({c: [r[i] for r in out] for i, c in enumerate(results.COLUMNS)})
+        return out
 
     def _answer(self, engine: NodeEngine, text: str) -> bytes:
         try:

@@ -30,7 +30,7 @@ def load(folder: Path, entry: Mapping[str, Any]) -> InputBatch:
 
 
 def _slice(file: Path, entry: Mapping[str, Any]) -> InputBatch:
-    """Rows `from` ≤ i < `from` + `steps` of a feed's chunk, each a step. With `start` they are 1 ms apart from there."""
+    """Rows `from` ≤ i < `from` + `steps` of a feed's chunk, each a step; with `start`, 1 ms apart from there."""
     with pa.memory_map(str(file)) as source:
         table = pa.ipc.open_file(source).read_all().slice(entry["from"], entry["steps"])
         columns = [c.combine_chunks() for c in table.columns]

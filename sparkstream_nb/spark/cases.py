@@ -1,0 +1,301 @@
+"""Cases of the reference format on Spark: as in production, with many apps in one streaming query.
+
+Each case is an app with its own nodes. A restart or an on-demand query in its feed ends a micro-batch, and nothing is
+kept in the workers in between, so every further step runs on state that Spark's state store gave back. Retrievals over
+aggregations read a store that the micro-batches were committed to.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ..engine.cases import events, input_batch, jsonable
+from ..engine.node import NodeEngine
+from ..errors import NotInThisBuild, SiddhiError, SparkStreamError
+from ..plan import compile_app, compile_retrieval
+from ..plan.nodes import Partition, Plan, Retrieval
+from ..stores.duckdb import DuckDBStore
+from . import results
+from .commit import rows_of
+from .inbox import Entry, Inbox
+from .processor import NodeProcessor, NodeSpec
+from .retrieval import retrieve
+from .session import spark_session
+from .source import options_of
+from .stream import carried, session_for
+
+_PARTITIONS = 2
+CASES_AT_ONCE = 200
+
+Case = Mapping[str, Any]
+
+
+def run_case(case: Case) -> dict[str, Any]:
+    """One case on one node, on the running Spark session or a new local one. Raises what went wrong with it."""
+    return run_case_on_spark(case, spark_session())
+
+
+def run_case_on_spark(case: Case, session: SparkSession, nodes: int = 1) -> dict[str, Any]:
+    """One case on Spark: what it put out, in the shape of its `expect`. Raises what went wrong with it."""
+    (got,) = run_cases_on_spark([case], session, nodes)
+    if isinstance(got, Exception):
+        raise got
+    return got
+
+
+def run_cases_on_spark(
+    cases: Sequence[Case], session: SparkSession, nodes: int = 1
+) -> list[dict[str, Any] | Exception]:
+    """Many cases, in order: what each put out, or the error that it failed with.
+
+    With several `nodes`, events are routed as the app's queries allow: round robin, or by the hash of their key. An app
+    that is right under no routing fails with SparkStreamError.
+    """
+    out: list[dict[str, Any] | Exception] = []
+    for at in range(0, len(cases), CASES_AT_ONCE):
+        out += _Replay(session, nodes).run(cases[at : at + CASES_AT_ONCE])
+    return out
+
+
+@dataclass
+class _Running:
+    """A case under way."""
+
+    plans: list[Plan]
+    shards: list[str]
+    route: str
+    got: dict[str, Any]
+    store: DuckDBStore | None
+    rounds: list[_Round]
+    steps: list[tuple[str, str, int, int, bytes]] = field(default_factory=list)
+    failure: Exception | None = None
+
+
+@dataclass
+class _Round:
+    """Steps of a feed, and the on-demand query that follows them, if any."""
+
+    steps: list[Any]
+    query: str | None = None
+
+
+class _Replay:
+    def __init__(self, session: SparkSession, nodes: int) -> None:
+        self.session, self.nodes = session, nodes
+        self.running: dict[int, _Running] = {}
+        self.asked: dict[int, tuple[int, int]] = {}
+
+    def run(self, cases: Sequence[Case]) -> list[dict[str, Any] | Exception]:
+        out: list[dict[str, Any] | Exception | None] = [None] * len(cases)
+        for i, case in enumerate(cases):
+            try:
+                self.running[i] = self._prepare(case)
+            except NotInThisBuild as error:
+                out[i] = error
+            except SiddhiError as error:
+                out[i] = {"error": type(error).__name__, "message": str(error)}
+            except Exception as error:  # whatever is wrong with one case, the others run
+                out[i] = error
+        if self.running:
+            self._carry()
+        for i, r in self.running.items():
+            out[i] = r.failure or self._got(r)
+            if r.store is not None:
+                r.store.close()
+        return [o for o in out if o is not None]
+
+    # ------------------------------------------------------------------------------------------------------ before
+
+    def _prepare(self, case: Case) -> _Running:
+        given = dict(case.get("properties", {}))
+        shards = [given.get("shardId", "")]
+        properties = [given]
+        if self.nodes > 1:
+            shards = [f"node-{k + 1}" for k in range(self.nodes)]
+            properties = [{**given, "partitionById": "true", "shardId": s} for s in shards]
+        plans = [compile_app(case["app"], properties=p) for p in properties]
+        NodeEngine(plans[0])  # refuses here what it would refuse in the worker
+        got: dict[str, Any] = {
+            "streams": {},
+            "queries": {q.name: {"in": [], "out": []} for q in plans[0].queries if q.named},
+        }
+        rounds = [_Round([])]
+        for step in case["feed"]:
+            if isinstance(step, dict) and "query" in step:
+                rounds[-1].query = step["query"]
+                rounds.append(_Round([]))
+            elif isinstance(step, dict) and "restart" in step:
+                rounds.append(_Round([]))
+            else:
+                rounds[-1].steps.append(step)
+        store = None
+        if plans[0].aggregations and any(r.query for r in rounds):
+            store = DuckDBStore(":memory:")
+            store.prepare(plans[0].aggregations.values())
+        route = "node:1" if self.nodes == 1 else route_of(plans[0])
+        return _Running(plans, shards, route, got, store, rounds)
+
+    def _fill(self, inbox: Inbox) -> None:
+        """Writes the rounds of all cases, each round a micro-batch."""
+        for number in range(max(len(r.rounds) for r in self.running.values())):
+            entries: list[Entry] = []
+            for app, r in self.running.items():
+                if number >= len(r.rounds):
+                    continue
+                round = r.rounds[number]
+                try:
+                    if round.steps:
+                        entries.append(inbox.batch(input_batch(r.plans[0], round.steps), r.route, app))
+                except Exception as error:
+                    r.failure = error
+                    continue
+                if round.query is not None:
+                    entries += self._question(app, r, round.query, inbox.position.seq + len(entries))
+            if entries:
+                entries[0]["barrier"] = True
+                inbox.append(entries)
+
+    def _question(self, app: int, r: _Running, text: str, seq: int) -> list[Entry]:
+        place = len(r.got.setdefault("results", []))
+        r.got["results"].append(None)
+        try:
+            retrieval = compile_retrieval(text, r.plans[0])
+        except NotInThisBuild as error:
+            r.failure = error
+            return []
+        except SparkStreamError as error:
+            r.got["results"][place] = _failed(error)
+            return []
+        if self.nodes > 1 and not _stored(retrieval):
+            r.failure = SparkStreamError("On several nodes only aggregations are asked.")
+            return []
+        self.asked[seq] = (app, place)
+        return [{"kind": "ask", "app": app, "steps": 0, "requests": 0, "clock": None, "text": text}]
+
+    # ------------------------------------------------------------------------------------------------------ running
+
+    def _carry(self) -> None:
+        home = Path(tempfile.mkdtemp(prefix="sparkstream-cases-"))
+        inbox = Inbox(home / "inbox")
+        try:
+            self._fill(inbox)
+            if inbox.position.seq == 0:
+                return
+            keys = {app: [app * self.nodes + k for k in range(self.nodes)] for app in self.running}
+            specs = {
+                keys[app][k]: NodeSpec.of(keys[app][k], shard, plan, trace=True)
+                for app, r in self.running.items()
+                for k, (shard, plan) in enumerate(zip(r.shards, r.plans, strict=True))
+            }
+            apps = [
+                (keys.get(i, []), {s: d.source.schema for s, d in r.plans[0].streams.items()} if r else {})
+                for i in range(max(self.running) + 1)
+                for r in [self.running.get(i)]
+            ]
+            session = session_for(self.session, min(_PARTITIONS, len(specs)))
+            processor = NodeProcessor(home.name, specs, keep=False, isolate=True)
+            query = (
+                carried(session, options_of(home / "inbox", apps), processor)
+                .writeStream.option("checkpointLocation", (home / "checkpoint").as_uri())
+                .outputMode("append")
+                .trigger(availableNow=True)
+                .foreachBatch(self._commit)
+                .start()
+            )
+            query.awaitTermination()
+        finally:
+            inbox.close()
+            shutil.rmtree(home, ignore_errors=True)
+
+    def _commit(self, frame: DataFrame, batch: int) -> None:
+        partials: dict[int, dict[tuple[str, str], Any]] = {}
+        questions: list[tuple[int, int, bytes]] = []
+        for node, seq, _, kind, name, _, blob in rows_of(frame.toArrow()):
+            app, k = divmod(node, self.nodes)
+            r = self.running[app]
+            if kind in ("stream", "in", "out"):
+                r.steps.append((kind, name, batch, k, blob))
+            elif kind == "partial":
+                partials.setdefault(app, {})[name, r.shards[k]] = results.from_ipc(blob)
+            elif kind == "error":
+                r.got["fault"] = True
+            elif kind == "failure":
+                r.failure = RuntimeError(f"{name}: {blob.decode()}")
+            elif kind == "answer" and k == 0:
+                questions.append((app, seq, blob))
+        for app, found in partials.items():
+            store = self.running[app].store
+            if store is not None:
+                store.commit("case", "run", batch, found)
+        for app, seq, blob in questions:
+            r = self.running[app]
+            r.got["results"][self.asked[seq][1]] = self._answer(r, seq, blob)
+
+    def _answer(self, r: _Running, seq: int, blob: bytes) -> dict[str, Any]:
+        """A question's answer: the store's where it is over an aggregation, else the node's."""
+        text = [q.query for q in r.rounds if q.query is not None][self.asked[seq][1]]
+        assert text is not None
+        try:
+            retrieval = compile_retrieval(text, r.plans[0])
+            if r.store is not None and _stored(retrieval):
+                found = retrieve(r.plans[0], retrieval, r.store).merged
+            else:
+                answer = results.answer_of(blob)
+                if isinstance(answer, str):
+                    return {"error": "SiddhiRuntimeError", "message": answer}
+                found = answer
+        except SparkStreamError as error:
+            return _failed(error)
+        rows = [[jsonable(v) for v in row] for row in found.rows]
+        return {"rows": rows, "columns": [f"{n} {t}" for n, t in found.columns]}
+
+    # ------------------------------------------------------------------------------------------------------- after
+
+    def _got(self, r: _Running) -> dict[str, Any]:
+        """What came out, the nodes' parts merged by step."""
+        merged: dict[tuple[str, str], list[tuple[int, int, list[Any]]]] = {}
+        for kind, name, _, node, blob in r.steps:
+            emitted = results.emitted_of(blob)
+            rows = zip(emitted.step.tolist(), events(emitted), strict=True)
+            merged.setdefault((kind, name), []).extend((step, node, event) for step, event in rows)
+        for (kind, name), found in merged.items():
+            in_order = [event for _, _, event in sorted(found, key=lambda f: (f[0], f[1]))]
+            if kind == "stream":
+                r.got["streams"][name] = in_order
+            else:
+                r.got["queries"][name][kind] = in_order
+        return r.got
+
+
+def _stored(retrieval: Retrieval) -> bool:
+    return retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None
+
+
+def _failed(error: SparkStreamError) -> dict[str, Any]:
+    return {"error": type(error).__name__, "message": str(error)}
+
+
+def route_of(plan: Plan) -> str:
+    """The route under which all of an app's queries are right. Raises SparkStreamError where there is none."""
+    keys: set[str] = set()
+    for part in _parts(plan):
+        if part.safety.level == "node-dependent":
+            raise SparkStreamError(f"No routing makes this app right on several nodes: {part.safety.reason}.")
+        keys.update(attribute for _, attribute in part.safety.keys)
+    if len(keys) > 1:
+        raise SparkStreamError(f"The app's queries are keyed by different attributes: {', '.join(sorted(keys))}.")
+    return f"hash:{keys.pop()}" if keys else "round_robin"
+
+
+def _parts(plan: Plan) -> Iterator[Any]:
+    for element in plan.elements:
+        yield element
+        if isinstance(element, Partition):
+            yield from element.queries

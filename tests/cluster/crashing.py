@@ -1,0 +1,77 @@
+"""Runs an app and kills itself, with its JVM, at a given place of a given micro-batch. A program for `test_crash.py`.
+
+crashing.py HOME PLACE BATCH, PLACE one of: computing (the nodes are at work), before (outputs are written, the store's
+transaction is not), after (the store's transaction is committed, Spark's micro-batch is not).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+APP = """
+define stream Trades (symbol string, price double, qty int);
+define aggregation Sums from Trades select symbol, sum(qty) as total, count() as n
+group by symbol aggregate every sec, min;
+@info(name = 'q') from Trades#window.length(5) select symbol, sum(qty) as total insert all events into Totals;
+"""
+FEEDS, EVENTS = 4, 20_000
+DEPLOYED = {"name": "crash", "nodes": 2, "mode": "active-active"}
+
+
+def feed(number: int) -> pa.Table:
+    """Feed `number`; one of its rows is bad."""
+    rng = np.random.default_rng(number)
+    qty = rng.integers(1, 100, EVENTS).astype(object)
+    qty[17] = 0.5
+    at = 1_400_000_000_000 + number * 1_000_000 + np.cumsum(rng.integers(0, 5, EVENTS))
+    symbols = np.array(["IBM", "WSO2", "ORCL"])[rng.integers(0, 3, EVENTS)]
+    return pa.table({"symbol": symbols, "price": rng.random(EVENTS), "qty": pa.array(qty.astype(float)), "at": at})
+
+
+def work(app: Any) -> None:
+    """Feeds what is not in the app yet, and waits for all of it."""
+    for number in range(app.stats()["events"] // (EVENTS - 1), FEEDS):
+        app.feed("Trades", feed(number), time="at")
+    app.flush()
+
+
+def die() -> None:
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def main(home: str, place: str, batch: int) -> None:
+    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.spark.commit import Commit
+    from sparkstream_nb.stores.duckdb import DuckDBStore
+
+    store_commit = DuckDBStore.commit
+    called = Commit.__call__
+
+    def commit(self: Any, app: str, run: str, number: int, *rest: Any, **named: Any) -> bool:
+        if number == batch and place == "before":
+            die()
+        done = store_commit(self, app, run, number, *rest, **named)
+        if number == batch and place == "after":
+            die()
+        return done
+
+    def call(self: Any, frame: Any, number: int) -> None:
+        if number == batch and place == "computing":
+            threading.Timer(0.05, die).start()
+        called(self, frame, number)
+
+    DuckDBStore.commit = commit  # type: ignore[method-assign]
+    Commit.__call__ = call  # type: ignore[method-assign]
+    work(deploy(APP, home=Path(home), master="local[2]", **DEPLOYED))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,307 @@
+"""Apps end to end on Spark: events in, sharded aggregations and outputs out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from sparkstream_nb.cluster import App, apps, deploy
+from sparkstream_nb.errors import NotInThisBuild, SiddhiError, SparkStreamError
+
+Run = Callable[..., App]
+
+SEED = """
+define stream TradeStream (symbol string, price double, quantity long, timestamp long);
+define aggregation TradeAggregation
+from TradeStream
+select symbol, avg(price) as avgPrice, sum(quantity) as total
+group by symbol
+aggregate by timestamp every sec ... year;
+"""
+HIGH = """
+define stream Trades (symbol string, price double, qty int);
+@info(name = 'high') from Trades[price > 50.0] select symbol, price, qty insert into High;
+"""
+WINDOW = """
+define stream Trades (symbol string, price double, qty int);
+@info(name = 'q') from Trades#window.time(50 millisec) select symbol, sum(qty) as total, count() as n group by symbol
+insert all events into Totals;
+"""
+HOUR = 1_400_000_400_000
+
+
+def trades(n: int, seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "symbol": np.array(["IBM", "WSO2", "ORCL"])[rng.integers(0, 3, n)],
+            "price": rng.integers(0, 400, n) / 4,
+            "qty": rng.integers(1, 100, n),
+            "at": 1_400_000_000_000 + np.cumsum(rng.integers(0, 20, n)),
+        }
+    )
+
+
+def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    return list(frame.itertuples(index=False, name=None))
+
+
+def test_thirty_on_one_node_and_forty_on_the_other_read_as_seventy(run: Run) -> None:
+    app = run(SEED, nodes=2, mode="active-active", shard_ids=["wso2-sp-1", "wso2-sp-2"])
+    for node, quantity in ((1, 10), (1, 20), (2, 15), (2, 25)):
+        app.send("TradeStream", ["WSO2", 10.0, quantity, HOUR], at=HOUR, node=node)
+    found = app.query("from TradeAggregation within '2014-**-** **:**:**' per 'hours' select symbol, total")
+    assert found.columns == [("symbol", "string"), ("total", "long")]
+    assert found.rows == [["WSO2", 70]]
+    assert found.by_shard is not None
+    assert rows(found.by_shard) == [("wso2-sp-1", "WSO2", 30), ("wso2-sp-2", "WSO2", 40)]
+    merged, by_shard = app.aggregation("TradeAggregation", per="year")
+    assert merged["total"].tolist() == [70]
+    assert by_shard["total"].tolist() == [30, 40]
+    assert by_shard["SHARD_ID"].tolist() == ["wso2-sp-1", "wso2-sp-2"]
+    assert app.stats()["nodes"].keys() == {"wso2-sp-1", "wso2-sp-2"}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "csv", "parquet", "spark"])
+def test_feeds(run: Run, spark: Any, tmp_path: Path, kind: str) -> None:
+    frame = trades(2000)
+    shuffled = frame.sample(frac=1, random_state=3)
+    source: Any = shuffled
+    if kind == "arrow":
+        source = pa.Table.from_pandas(shuffled, preserve_index=False)
+    elif kind == "csv":
+        source = tmp_path / "trades.csv"
+        shuffled.to_csv(source, index=False)
+    elif kind == "parquet":
+        source = str(tmp_path / "trades.parquet")
+        shuffled.to_parquet(source, index=False)
+    elif kind == "spark":
+        source = spark.createDataFrame(shuffled).repartition(3)
+    app = run(HIGH)
+    report = app.feed("Trades", source, time="at")
+    high = frame[frame.price > 50]
+    assert (report.rows, report.rejected, report.outputs) == (2000, 0, {"High": len(high)})
+    out = app.output("High")
+    assert list(out.columns) == ["node", "timestamp", "symbol", "price", "qty"]
+    assert out["timestamp"].tolist() == high["at"].tolist()
+    assert sorted(rows(out[["timestamp", "symbol", "price", "qty"]])) == sorted(
+        rows(high[["at", "symbol", "price", "qty"]])
+    )
+    assert app.output("High", last=5).equals(out.tail(5).reset_index(drop=True))
+
+
+def test_without_event_times_a_feed_keeps_its_order_and_the_clock_advances(run: Run) -> None:
+    app = run(HIGH)
+    app.feed("Trades", pd.DataFrame({"symbol": list("abc"), "price": [60.0, 70.0, 80.0], "qty": 1}))
+    app.feed(
+        "Trades", pd.DataFrame({"symbol": list("de"), "p": [60.0, 70.0], "qty": 1}), columns={"price": "p"}, limit=1
+    )
+    out = app.output("High")
+    assert out["symbol"].tolist() == list("abcd")
+    assert (np.diff(out["timestamp"]) > 0).all()
+
+
+def test_bad_rows_are_counted_and_kept_with_their_reason(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "trades.csv"
+    file.write_text(
+        "symbol,price,qty,at\n"
+        "IBM,60.5,1,2014-05-13 16:53:20\n"
+        "IBM,cheap,1,2014-05-13 16:53:21\n"
+        "IBM,61.5,1,yesterday\n"
+        "IBM,62.5\n"
+        "IBM,63.5,1.5,2014-05-13 16:53:22\n"
+        "IBM,64.5,2,2014-05-13 16:53:23\n"
+    )
+    app = run(HIGH, nodes=2, mode="active-active")
+    report = app.feed("Trades", file, time="at")
+    assert (report.rows, report.rejected, report.outputs) == (6, 4, {"High": 2})
+    errors = app.errors
+    assert errors["stream"].tolist() == ["Trades"] * 4
+    reasons = sorted(errors["reason"])
+    assert [r for r in reasons if not r.startswith("not a whole row")] == [
+        "at: 'yesterday' is no time",
+        "price: 'cheap' is not a double",
+        "qty: '1.5' is not an int",
+    ]
+    assert ["IBM", "cheap", "1"] in errors["values"].tolist()
+    report = app.feed("Trades", pd.DataFrame({"symbol": ["IBM"], "prize": [60.0], "qty": [1]}))
+    assert (report.rows, report.rejected) == (1, 1)
+    assert report.reasons == ("no column 'price'. Did you mean 'prize'?",)
+    assert len(app.errors) == 5
+    assert len(app.output("High")) == 2
+
+
+def test_a_key_goes_to_the_node_that_java_would_choose(run: Run) -> None:
+    app = run(HIGH, nodes=3, mode="active-active", routing="hash:symbol")
+    frame = trades(300)
+    app.feed("Trades", frame, time="at")
+    # "IBM".hashCode() = 72276, "WSO2".hashCode() = 2674079, "ORCL".hashCode() = 2436022, each % 3
+    java = {"IBM": "node-1", "WSO2": "node-3", "ORCL": "node-2"}
+    found = app.output("High")
+    assert {(s, n) for s, n in zip(found["symbol"], found["node"], strict=True)} <= set(java.items())
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_outputs_do_not_depend_on_how_the_input_is_cut(run: Run, tmp_path: Path, nodes: int) -> None:
+    frame = trades(120)
+    mode = "single" if nodes == 1 else "active-active"
+    found = []
+    for i, cuts in enumerate([[], [40, 41, 90], range(10, 120, 10)]):
+        app = run(WINDOW, name=f"app{i}", home=tmp_path / str(i), nodes=nodes, mode=mode)
+        bounds = [0, *cuts, len(frame)]
+        for k, (a, b) in enumerate(pairwise(bounds)):
+            app.feed("Trades", frame[a:b], time="at") if k % 3 else one_by_one(app, frame[a:b])
+        app.tick(int(frame["at"].iloc[-1]) + 1000)
+        app.flush()
+        found.append(app.output("Totals"))
+        app.stop()
+    assert len(found[0]) == 240
+    for other in found[1:]:
+        pd.testing.assert_frame_equal(found[0], other)
+
+
+def one_by_one(app: App, frame: pd.DataFrame) -> None:
+    for symbol, price, qty, at in rows(frame):
+        app.send("Trades", [symbol, price, qty], at=at)
+
+
+def test_a_window_expires_on_nodes_that_the_router_passes_over(run: Run) -> None:
+    app = run(WINDOW, nodes=2, mode="active-active")
+    app.send("Trades", ["IBM", 1.0, 5], at=1000, node=1)
+    app.send("Trades", ["IBM", 1.0, 7], at=2000, node=2)
+    app.flush()
+    out = app.output("Totals")
+    assert rows(out[["node", "timestamp", "n"]]) == [("node-1", 1000, 1), ("node-1", 2000, 0), ("node-2", 2000, 1)]
+
+
+def test_a_chunk_goes_to_one_node_and_stays_one(run: Run) -> None:
+    app = run(HIGH, nodes=2, mode="active-active")
+    app.send("Trades", [["a", 60.0, 1], {"symbol": "b", "price": 61.0, "qty": 2}], at=1000)
+    app.send("Trades", ["c", 62.0, 3], at=1001)
+    app.flush()
+    assert rows(app.output("High")[["node", "symbol"]]) == [("node-1", "a"), ("node-1", "b"), ("node-2", "c")]
+
+
+def test_redeploying_keeps_the_state_of_what_means_the_same(run: Run) -> None:
+    app = run(WINDOW)
+    assert app.redeployed is None
+    app.send("Trades", ["IBM", 1.0, 5], at=1000)
+    app.flush()
+    app = run(WINDOW + "-- only a comment")
+    assert app.redeployed == "The state was kept: the app means what it meant before."
+    app.send("Trades", ["IBM", 1.0, 7], at=1010)
+    app.flush()
+    assert app.output("Totals")["total"].tolist() == [5, 12]
+    app = run(WINDOW.replace("50", "60"))
+    assert app.redeployed == "The state was dropped: the definitions or queries of the app changed."
+    assert len(app.output("Totals")) == 0
+    app = run(WINDOW.replace("50", "60"), fresh=True)
+    assert app.redeployed == "The state was dropped: fresh was asked for."
+    app = run(WINDOW.replace("50", "60"), nodes=2, mode="active-active")
+    assert app.redeployed == "The state was dropped: there are 2 nodes now, and there were 1."
+    assert list(apps()) == ["app"]
+
+
+def test_stopping_takes_less_than_two_seconds_and_the_next_event_starts_again(run: Run) -> None:
+    app = run(HIGH)
+    app.send("Trades", ["a", 60.0, 1])
+    app.flush()
+    began = time.perf_counter()
+    app.stop()
+    assert time.perf_counter() - began < 2
+    assert app.state == "stopped"
+    app.send("Trades", ["b", 60.0, 1])
+    app.flush()
+    assert app.state == "running"
+    assert app.output("High")["symbol"].tolist() == ["a", "b"]
+
+
+def test_interrupting_takes_back_what_was_not_begun(run: Run) -> None:
+    app = run(HIGH)
+    app.stop()
+    with app._lock:
+        app._inbox.append([app._inbox.batch(feed_batch(), "round_robin")])
+    began = time.perf_counter()
+    app.interrupt()
+    assert time.perf_counter() - began < 2
+    app.send("Trades", ["b", 60.0, 1])
+    app.flush()
+    assert app.output("High")["symbol"].tolist() == ["b"]
+
+
+def feed_batch() -> Any:
+    from sparkstream_nb.engine.batch import InputBatch, StreamRows
+
+    at = np.array([0])
+    return InputBatch(
+        at, {"Trades": StreamRows(at, at, [pa.array(["a"]), pa.array([60.0]), pa.array([1], pa.int32())])}
+    )
+
+
+def test_one_event_is_committed_in_less_than_a_second(run: Run) -> None:
+    app = run(SEED)
+    taken = []
+    for _ in range(6):
+        began = time.perf_counter()
+        app.send("TradeStream", ["IBM", 1.0, 1, HOUR])
+        app.flush()
+        taken.append(time.perf_counter() - began)
+    # The first micro-batches compile; the machine may be busy.
+    assert min(taken) < 1
+
+
+def test_wrong_events_are_refused_and_the_app_goes_on(run: Run) -> None:
+    app = run(HIGH)
+    for stream, values, said in [
+        ("Trade", ["a", 1.0, 1], "Did you mean 'Trades'"),
+        ("Trades", ["a", 1.0], "takes 3 values"),
+        ("Trades", ["a", "x", 1], "'x' is not a double"),
+        ("Trades", {"symbol": "a", "price": 1.0}, "lacks qty"),
+        ("Trades", {"symbol": "a", "price": 1.0, "qty": 1, "prise": 2}, "Did you mean 'price'"),
+    ]:
+        with pytest.raises(SparkStreamError, match=said):
+            app.send(stream, values)
+    with pytest.raises(SparkStreamError, match="no node 2"):
+        app.send("Trades", ["a", 1.0, 1], node=2)
+    app.send("Trades", ["a", 60.0, 1])
+    app.flush()
+    assert len(app.output("High")) == 1
+    assert app.state == "running"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"nodes": 2}, "Mode single is one node"),
+        ({"nodes": 0}, "one node at least"),
+        ({"mode": "activ-active", "nodes": 2}, "Did you mean 'active-active'"),
+        ({"nodes": 2, "mode": "active-active", "shard_ids": ["a", "a"]}, "different shard ids"),
+        ({"nodes": 2, "mode": "active-active", "routing": "hash:sym"}, "No input stream has an attribute 'sym'"),
+    ],
+)
+def test_deployments_that_do_not_fit_together(tmp_path: Path, arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(SparkStreamError, match=said):
+        deploy(HIGH, name="none", home=tmp_path, **arguments)
+    assert not (tmp_path / "app.json").exists()
+
+
+def test_a_wrong_app_never_reaches_spark(tmp_path: Path) -> None:
+    with pytest.raises(SiddhiError, match="Did you mean"):
+        deploy("define stream S (price double); from S select prise insert into Out;", name="none", home=tmp_path)
+    assert not tmp_path.joinpath("app.json").exists()
+
+
+def test_a_query_that_is_wrong(run: Run) -> None:
+    app = run(SEED)
+    with pytest.raises(SiddhiError):
+        app.query("from Nothing select *")
+    with pytest.raises((SiddhiError, NotInThisBuild)):
+        app.query("from TradeStream select *")
