@@ -255,7 +255,7 @@ class JoinOp:
                 side, set(self._attrs[s]), services, query=query, slot=s, scheduler=scheduler + self.schedulers,
                 wants_expired=wants_expired, findable=True, serial=True,
             )  # fmt: skip
-            self.schedulers += steps.window is not None
+            self.schedulers += steps.schedulers
             self._steps.append(steps)
         self.inputs = tuple(dict.fromkeys(x.source.id for s, x in enumerate(self.sides) if s not in self.lookups))
         self.self_join = len(self.inputs) == 1 and not self.lookups

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..plan.nodes import Expr, FilterStep, FunctionStep, Ref, Step, StreamInput, WindowStep, walk
+from ..plan.nodes import Const, Expr, FilterStep, FunctionStep, Ref, Step, StreamInput, WindowStep, walk
 from ..types import Type
 from .columns import Column, Mask
 from .expressions import Env, Evaluator, compile_expr
 from .frame import frame_of
+from .reorder import Reorder
 from .rows import Clock, Rows
 from .services import Services
 from .streamfunctions import STREAM_FUNCTIONS
@@ -42,6 +43,12 @@ class _Filter:
 class _Function:
     key: str
     args: list[Evaluator]
+
+
+@dataclass(slots=True)
+class _Reorder:
+    args: list[Evaluator]
+    reorder: Reorder
 
 
 @dataclass(slots=True)
@@ -74,7 +81,8 @@ class Steps:
         """
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.window: Window | None = None
-        self._steps: list[_Filter | _Function | _Window] = []
+        self._steps: list[_Filter | _Function | _Window | _Reorder] = []
+        self.schedulers = 0
         self._keep: list[list[int]] = []  # before each step, the attributes to carry on; the last entry: after all
         context = services.context
         schema = list(input.source.schema.types)
@@ -99,14 +107,23 @@ class Steps:
         for i, step in enumerate(input.steps):
             if isinstance(step, FilterStep):
                 self._steps.append(_Filter(compile_expr(step.condition, context)))
+            elif isinstance(step, FunctionStep) and step.function in ("reorder:kslack", "reorder:akslack"):
+                adaptive = step.function == "reorder:akslack"
+                fixed = [a.value for a in step.args if isinstance(a, Const)]
+                types = tuple(schema[a] for a in self._keep[i])
+                args = [compile_expr(a, context) for a in step.args[: 2 if adaptive else 1]]
+                phase = scheduler + self.schedulers
+                self._steps.append(_Reorder(args, Reorder(types, fixed, phase, adaptive)))
+                self.schedulers += 1
             elif isinstance(step, FunctionStep):
                 self._steps.append(_Function(step.function, [compile_expr(a, context) for a in step.args]))
             else:
                 types = tuple(schema[a] for a in self._keep[i])
                 if serial:
                     types = (*types, Type.LONG)
-                self.window = make_window(step, types, scheduler, wants_expired, findable, self._keep[i], slot)
+                self.window = make_window(step, types, scheduler + self.schedulers, wants_expired, findable, self._keep[i], slot)
                 self._steps.append(_Window(self.window))
+                self.schedulers += 1
         self._widths, self._types = widths, schema
         self.places = {a: i for i, a in enumerate(self._keep[-1])}
 
@@ -122,21 +139,27 @@ class Steps:
                 rows, held = self._thin(rows, held, keep)
                 rows = step.window.run(rows, clock, self.services.parts, self.services.rank())
                 continue
+            if isinstance(step, _Reorder):
+                rows, held = self._thin(rows, held, keep)
+                rows = step.reorder.run(rows, [a(self._env(rows, held, clock)) for a in step.args], clock)
+                continue
             if len(rows) == 0:
                 if isinstance(step, _Function):
                     width, end = self._widths[i], self._widths[i + 1]
                     rows = rows.with_columns([*rows.columns, *(Column.empty(t) for t in self._types[width:end])])
                     held = [*held, *range(width, end)]
                 continue
-            env = Env(
-                len(rows), self.services.strings, rows.ts, partial(clock.at, rows.root),
-                frame_of(rows, {a: p for p, a in enumerate(held)}).resolve, tables=self.services.in_table,
-            )  # fmt: skip
+            env = self._env(rows, held, clock)
             if isinstance(step, _Filter):
                 rows, held = self._filter(step, rows, held, env, self._keep[i + 1])
             else:
                 rows, held = self._function(step, rows, held, env, self._widths[i])
         return self._thin(rows, held, self._keep[-1])[0]
+
+    def _env(self, rows: Rows, held: list[int], clock: Clock) -> Env:
+        resolve = frame_of(rows, {a: p for p, a in enumerate(held)}).resolve
+        now = partial(clock.at, rows.root)
+        return Env(len(rows), self.services.strings, rows.ts, now, resolve, tables=self.services.in_table)
 
     def _filter(self, step: _Filter, rows: Rows, held: list[int], env: Env, keep: list[int]) -> tuple[Rows, list[int]]:
         result = step.condition(env)
@@ -176,11 +199,16 @@ class Steps:
         return rows.with_columns([rows.columns[place[a]] for a in keep]), keep
 
     def state(self) -> dict[str, Any]:
-        return {"window": None if self.window is None else self.window.state()}
+        return {
+            "window": None if self.window is None else self.window.state(),
+            "reorder": [s.reorder.state() for s in self._steps if isinstance(s, _Reorder)],
+        }
 
     def load(self, state: dict[str, Any]) -> None:
         if self.window is not None:
             self.window.load(state["window"])
+        for step, s in zip((x for x in self._steps if isinstance(x, _Reorder)), state["reorder"], strict=True):
+            step.reorder.load(s)
 
 
 def make_window(

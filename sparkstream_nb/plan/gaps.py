@@ -71,8 +71,6 @@ aggregator:map:collect            aggregator map:collect
 aggregator:map:merge              aggregator map:merge
 aggregator:json:group             aggregator json:group
 aggregator:json:groupAsObject     aggregator json:groupAsObject
-stream-function:reorder:kslack    stream function reorder:kslack
-stream-function:reorder:akslack   stream function reorder:akslack
 """
 
 GAPS: Mapping[str, str] = {
