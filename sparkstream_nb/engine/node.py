@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..plan import nodes
-from ..plan.gaps import refuse
+from ..plan.gaps import refuse, refuse_retrieval
 from ..types import Type
 from .assembly import Assembly
 from .batch import Answer, Emitted, InputBatch, Outputs
@@ -201,6 +201,7 @@ class NodeEngine:
 
         Raises `SiddhiRuntimeError` where the query is bound and cannot be answered.
         """
+        refuse_retrieval(retrieval)
         return answer(retrieval, self.parts, self.services, self.now)
 
     # -------------------------------------------------------------------------------------------------------- state

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..plan.nodes import Const, Expr, FilterStep, FunctionStep, Ref, Step, StreamInput, WindowStep, walk
+from ..plan.nodes import Agg, Const, Expr, FilterStep, FunctionStep, Ref, Step, StreamInput, WindowStep, walk
 from ..types import Type
+from .aggregators import AGGREGATORS, Aggregator
 from .columns import Column, Mask
 from .expressions import Env, Evaluator, compile_expr
 from .frame import frame_of
@@ -36,7 +37,10 @@ def step_exprs(step: Step) -> tuple[Expr, ...]:
 
 @dataclass(slots=True)
 class _Filter:
+    """`aggregates` are the running aggregates that the condition names: node, aggregator, its arguments."""
+
     condition: Evaluator
+    aggregates: list[tuple[Agg, Aggregator, list[Evaluator]]]
 
 
 @dataclass(slots=True)
@@ -106,7 +110,8 @@ class Steps:
         self._keep = [sorted(k) for k in keeps]
         for i, step in enumerate(input.steps):
             if isinstance(step, FilterStep):
-                self._steps.append(_Filter(compile_expr(step.condition, context)))
+                found = dict.fromkeys(e for e in walk(step.condition) if isinstance(e, Agg))
+                self._steps.append(_Filter(compile_expr(step.condition, context), [self._running(a) for a in found]))
             elif isinstance(step, FunctionStep) and step.function in ("reorder:kslack", "reorder:akslack"):
                 adaptive = step.function == "reorder:akslack"
                 fixed = [a.value for a in step.args if isinstance(a, Const)]
@@ -121,11 +126,16 @@ class Steps:
                 types = tuple(schema[a] for a in self._keep[i])
                 if serial:
                     types = (*types, Type.LONG)
-                self.window = make_window(step, types, scheduler + self.schedulers, wants_expired, findable, self._keep[i], slot)
+                phase = scheduler + self.schedulers
+                self.window = make_window(step, types, phase, wants_expired, findable, self._keep[i], slot)
                 self._steps.append(_Window(self.window))
                 self.schedulers += 1
         self._widths, self._types = widths, schema
         self.places = {a: i for i, a in enumerate(self._keep[-1])}
+
+    def _running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
+        args = [compile_expr(a, self.services.context) for a in node.args]
+        return node, AGGREGATORS[node.function](node.args[0].type if node.args else None, False), args
 
     def run(self, rows: Rows, clock: Clock, serial: Column | None = None) -> Rows:
         """Rows after the last step; columns are those of `places`, and `serial` last where it is given."""
@@ -162,6 +172,12 @@ class Steps:
         return Env(len(rows), self.services.strings, rows.ts, now, resolve, tables=self.services.in_table)
 
     def _filter(self, step: _Filter, rows: Rows, held: list[int], env: Env, keep: list[int]) -> tuple[Rows, list[int]]:
+        if step.aggregates:
+            group, groups = rows.parts(), 1 if rows.part is None else self.services.parts
+            env.aggs = {
+                node: aggregator.run(args[0](env) if args else None, rows.kind, group, groups)
+                for node, aggregator, args in step.aggregates
+            }
         result = step.condition(env)
         mask: Mask = result.values if result.null is None else result.values & ~result.null
         if env.failed is not None:
@@ -201,12 +217,16 @@ class Steps:
     def state(self) -> dict[str, Any]:
         return {
             "window": None if self.window is None else self.window.state(),
+            "running": [a.state() for s in self._steps if isinstance(s, _Filter) for _, a, _ in s.aggregates],
             "reorder": [s.reorder.state() for s in self._steps if isinstance(s, _Reorder)],
         }
 
     def load(self, state: dict[str, Any]) -> None:
         if self.window is not None:
             self.window.load(state["window"])
+        running = [a for s in self._steps if isinstance(s, _Filter) for _, a, _ in s.aggregates]
+        for aggregator, held in zip(running, state["running"], strict=True):
+            aggregator.load(held)
         for step, s in zip((x for x in self._steps if isinstance(x, _Reorder)), state["reorder"], strict=True):
             step.reorder.load(s)
 

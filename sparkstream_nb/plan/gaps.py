@@ -15,34 +15,18 @@ from . import nodes as n
 from .query_parts import expressions, inputs
 
 _LIST = """
-aggregate-in-filter               an aggregator in a filter
-aggregation-join                  a join with an incremental aggregation
 fault-stream                      @OnError(action='STREAM') and the stream !S
-join                              joins of streams, windows and tables
-limit                             limit and offset
-named-window                      define window
-on-demand:change                  on-demand queries that change a table
-on-demand:table                   on-demand queries over a table
-on-demand:window                  on-demand queries over a named window
 on-error-store                    @OnError(action='STORE')
-order-by                          order by in a query
-partition                         partitions and inner streams
 pattern:absent                    not A for t, not A and B
 pattern:count                     A<2:5> in a pattern
 pattern:logical                   A and B, A or B in a pattern
 pattern:stream- function           a stream function in a pattern's state
 playback-idle                     @app:playback(idle.time, increment)
-rate:all                          output all every ...
-rate:first                        output first every ...
-rate:last                         output last every ...
-rate:snapshot                     output snapshot every ...
-restart                           snapshot and restore in a case's feed
 script                            functions in a script language
 sequence                          sequences A, B
 sink                              sinks other than inMemory and log
 source                            sources other than inMemory
 store                             tables under @store
-table                             tables in memory
 trigger                           define trigger
 window:timeLength                 time and length together
 window:externalTime               time by an attribute
