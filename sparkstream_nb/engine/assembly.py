@@ -15,6 +15,7 @@ from .named_windows import NamedWindow
 from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, WindowOperator, entry, tables_read
 from .partitions import Instances, PartitionEntry
 from .query import QueryOp
+from .ratelimit import waits
 from .services import Services
 from .table_log import loggable_read, loggable_write
 from .tables import Condition, TableLookup, TableStore, TableWriter
@@ -102,7 +103,7 @@ class Assembly:
     def _partition(self, partition: nodes.Partition) -> None:
         services = self.services.inside()
         instances = Instances(services)
-        services.rank = instances.rank
+        services.rank, services.born = instances.rank, instances.born
         self.instances[partition.id] = instances
         keyed = {k.stream: k for k in partition.keys}
         inner = {s.id for s in partition.inner}
@@ -114,6 +115,8 @@ class Assembly:
         for s, key in used.items():
             way = PartitionEntry(s, keyed.get(s), instances, services, partition.id)
             alone = "" if way.keyed else f"{s} goes to every instance of a partition"
+            if len(keyed) > 1 and any(waits(q.rate) for q in partition.queries):
+                alone = "any of several streams may begin the periods of a partition's rate limit"
             self.operators.append(EntryOperator(way, OpNode((s,), key, alone=alone)))
         for q in partition.queries:
             self._query(q, services, used, partitioned=True)

@@ -23,16 +23,22 @@ class Instances:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.numbers: dict[str, int] = {}
+        self._born: list[int] = []
         self._rank = np.zeros(0, np.int64)
         services.parts = 0
 
-    def number(self, key: str) -> int:
-        """The instance of a key, new if need be."""
+    def number(self, key: str, now: int) -> int:
+        """The instance of a key, new if need be; `now` is the clock (ms)."""
         found = self.numbers.get(key)
         if found is None:
             found = self.numbers[key] = len(self.numbers)
+            self._born.append(now)
             self.services.parts = len(self.numbers)
         return found
+
+    def born(self) -> Array:
+        """int64 per instance: the clock (ms) at which it was made."""
+        return np.array(self._born, np.int64)
 
     def rank(self) -> Array:
         """int64 per instance: its place when Siddhi walks through the map of instances."""
@@ -42,14 +48,14 @@ class Instances:
             self._rank[order] = np.arange(len(order))
         return self._rank
 
-    def state(self) -> list[str]:
-        return list(self.numbers)
+    def state(self) -> dict[str, Any]:
+        return {"keys": list(self.numbers), "born": self.born()}
 
-    def load(self, state: list[str]) -> None:
-        self.numbers = {}
+    def load(self, state: dict[str, Any]) -> None:
+        self.numbers, self._born = {}, []
         self.services.parts = 0
-        for key in state:
-            self.number(key)
+        for key, now in zip(state["keys"], state["born"].tolist(), strict=True):
+            self.number(key, now)
 
 
 class PartitionEntry:
@@ -81,10 +87,10 @@ class PartitionEntry:
             return self._to_all(rows)
         env = Env(n, self.services.strings, rows.ts, clock.at(rows.root), frame_of(rows).resolve)
         if self._value is not None:
-            part = self._numbers(self._value(env))
+            part = self._numbers(self._value(env), clock.at(rows.root))
             index = np.arange(n)
         else:
-            index, part = self._in_ranges(env)
+            index, part = self._in_ranges(env, clock.at(rows.root))
         if env.failed is not None:
             self.services.failed(self.name, self.stream, env, list(rows.columns))
             part = np.where(env.failed[index], -1, part)
@@ -97,21 +103,21 @@ class PartitionEntry:
         fresh[1:] = (rows.chunk[1:] != rows.chunk[:-1]) | (part[1:] != part[:-1])
         return Rows(rows.columns, rows.ts, rows.root, np.cumsum(fresh) - 1, rows.kind, part.astype(np.int32))
 
-    def _numbers(self, column: Column) -> Array:
+    def _numbers(self, column: Column, now: Array) -> Array:
         """Instances by value; -1 for null."""
         if column.type is Type.STRING:
             codes = column.values
             used, inverse = np.unique(codes, return_inverse=True)
             if column.null is not None:
                 inverse = np.where(column.null, -1, inverse)
-            return self._by_first(inverse, self.services.strings.decode(used), column)
+            return self._by_first(inverse, self.services.strings.decode(used), now)
         distinct, inverse = np.unique(column.values, return_inverse=True)
         texts = [to_text(column.type, v) for v in distinct.tolist()]
         if column.null is not None:
             inverse = np.where(column.null, -1, inverse)
-        return self._by_first(inverse, texts, column)
+        return self._by_first(inverse, texts, now)
 
-    def _by_first(self, inverse: Array, texts: list[Any], column: Column) -> Array:
+    def _by_first(self, inverse: Array, texts: list[Any], now: Array) -> Array:
         """Numbers new keys in the order of the rows that bring them."""
         out = np.full(len(texts) + 1, -1, np.int64)
         known = [self.instances.numbers.get(t) if t is not None else -1 for t in texts]
@@ -124,10 +130,10 @@ class PartitionEntry:
             np.minimum.at(first, inverse[inverse >= 0], np.flatnonzero(inverse >= 0))
             for i in sorted(missing, key=lambda i: int(first[i])):
                 if first[i] < len(inverse):
-                    out[i] = self.instances.number(texts[i])
+                    out[i] = self.instances.number(texts[i], int(now[first[i]]))
         return out[inverse]
 
-    def _in_ranges(self, env: Env) -> tuple[Array, Array]:
+    def _in_ranges(self, env: Env, now: Array) -> tuple[Array, Array]:
         rows, parts, order = [], [], []
         for k, (condition, text) in enumerate(self._ranges):
             result = condition(env)
@@ -138,7 +144,8 @@ class PartitionEntry:
         index, rank = np.concatenate(rows), np.concatenate(order)
         by = np.lexsort((rank, index))
         texts = [t for p in parts for t in p]
-        part = np.array([self.instances.number(texts[i]) for i in by.tolist()], np.int64)
+        now = now[index]
+        part = np.array([self.instances.number(texts[i], int(now[i])) for i in by.tolist()], np.int64)
         return index[by], part
 
     def _to_all(self, rows: Rows) -> Rows:

@@ -12,6 +12,7 @@ from ..plan import nodes
 from ..plan.nodes import Expr
 from .frame import Frame, frame_of
 from .joins import JoinOp, Lookup
+from .ratelimit import limiter, waits
 from .rows import CURRENT, Clock, Rows
 from .selector import Selected, Selector
 from .services import Services
@@ -93,7 +94,7 @@ class QueryOp:
             windows = [s for s in source.steps if isinstance(s, nodes.WindowStep)]
             self._from_window = source.source.kind == "window"
             sliding = expired or self._from_window or any(not w.function.endswith("atch") for w in windows)
-            self.schedulers = len(windows)
+            self.schedulers = self._steps.schedulers
         elif isinstance(source, nodes.StateInput):
             from .patterns.op import StateOp
 
@@ -110,8 +111,11 @@ class QueryOp:
             self.schedulers = self._join.schedulers
         self.selector = Selector(
             query.select, services, name=self.name, current=current, expired=expired, sliding=sliding,
-            partitioned=partitioned,
+            partitioned=partitioned, batching=query.rate is None or query.rate.kind != "snapshot",
+            limited=query.rate is not None,
         )  # fmt: skip
+        self._limiter = limiter(query, services, scheduler + self.schedulers, partitioned)
+        self.schedulers += waits(query.rate)
 
     @property
     def joins(self) -> bool:
@@ -137,7 +141,8 @@ class QueryOp:
             frame = self._join.run(inputs, clock)
         else:
             frame = self._pattern.run([(s, inputs[s]) for s in self.inputs], clock).frame()
-        return self.selector.run(frame, clock)
+        selected = self.selector.run(frame, clock)
+        return selected if self._limiter is None else Selected(self._limiter.run(selected, clock), None)
 
     def state(self) -> dict[str, Any]:
         return {
@@ -145,6 +150,7 @@ class QueryOp:
             "pattern": None if self._pattern is None else self._pattern.state(),
             "join": None if self._join is None else self._join.state(),
             "selector": self.selector.state(),
+            "limiter": None if self._limiter is None else self._limiter.state(),
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -155,6 +161,8 @@ class QueryOp:
         if self._join is not None:
             self._join.load(state["join"])
         self.selector.load(state["selector"])
+        if self._limiter is not None:
+            self._limiter.load(state["limiter"])
 
     @property
     def bytes(self) -> int:

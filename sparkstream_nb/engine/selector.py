@@ -16,12 +16,12 @@ import numpy as np
 from ..plan.nodes import OUTPUT, Agg, EventRef, Expr, Ref, Select, walk
 from ..types import Type
 from .aggregators import AGGREGATORS, Aggregator
-from .columns import Array, Column
+from .columns import Array, Column, Mask
 from .expressions import Env, Evaluator, compile_expr
 from .frame import Frame, cached
 from .groups import Keys
 from .jit import kernel
-from .rows import CURRENT, EXPIRED, Clock, Rows
+from .rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from .services import Services
 
 
@@ -47,6 +47,14 @@ def _last_per_group(chunk: Array, group: Array, stamp: Array, place: Array, out:
     return n
 
 
+def last_per_group(chunk: Array, group: Array, groups: int | None = None) -> Array:
+    """Positions of the last row of every (chunk, group), each where its group first came; equal chunks lie together."""
+    size = int(group.max()) + 1 if groups is None and len(group) else groups or 0
+    out = np.empty(len(chunk), np.int64)
+    n = _last_per_group(chunk, group, np.full(size, -1, np.int64), np.empty(size, np.int64), out)
+    return out[:n]
+
+
 class Selector:
     """One query's select over frames. `sliding` tells the aggregators that rows expire one by one."""
 
@@ -61,13 +69,17 @@ class Selector:
         sliding: bool,
         partitioned: bool = False,
         batching: bool = True,
+        limited: bool = False,
     ) -> None:
+        """With `limited`, a rate limit follows: RESET rows pass where Siddhi's select lets them through to it, which is
+        where it neither groups nor reduces chunks."""
         self.select = select
         self.name = name
         self.services = services
         self.current, self.expired = current, expired
         self.batching = batching
         self.partitioned = partitioned
+        self._resets = limited and not select.group_by
         context = services.context
         exprs: list[Expr] = [i.expr for i in select.items]
         if select.having is not None:
@@ -85,6 +97,8 @@ class Selector:
         types = [g.type for g in select.group_by]
         self._keys = Keys([Type.INT, *types] if partitioned else types, services.strings) if types else None
         self._stamp = np.full(0, -1, np.int64)
+        if batching and self._agg_nodes:
+            self._resets = False
 
     # ------------------------------------------------------------------------------------------------------ running
 
@@ -111,7 +125,8 @@ class Selector:
         columns: list[Column] | None = None
         if self._having is not None:
             columns, index, env = self._evaluate(frame, env, index, clock)
-            passed = self._passes(columns, env, len(index))
+            resets = frame.kind[index] == RESET if self._resets and frame.kind is not None else None
+            passed = self._passes(columns, env, len(index), resets)
             columns, index = [c.take(passed) for c in columns], index[passed]
         if self.batching and (self._keys is not None or self._agg_nodes) and len(index) > 1:
             chunk = frame.chunk if len(index) == n else frame.chunk[index]
@@ -159,6 +174,13 @@ class Selector:
         """Rows of the kinds that the query puts out."""
         if frame.kind is None:
             return np.arange(len(frame)) if self.current else np.empty(0, np.int64)
+        if self._resets:
+            wanted = frame.kind == RESET
+            if self.current:
+                wanted |= frame.kind == CURRENT
+            if self.expired:
+                wanted |= frame.kind == EXPIRED
+            return np.flatnonzero(wanted)
         if self.current and self.expired:
             return np.flatnonzero(frame.kind <= EXPIRED)
         return np.flatnonzero(frame.kind == (CURRENT if self.current else EXPIRED))
@@ -179,7 +201,7 @@ class Selector:
         sub.aggs = {node: c.take(keep) for node, c in env.aggs.items()}
         return [c.take(keep) for c in columns], index[keep], sub
 
-    def _passes(self, columns: list[Column], env: Env, n: int) -> Array:
+    def _passes(self, columns: list[Column], env: Env, n: int, resets: Mask | None = None) -> Array:
         def output(ref: Ref | EventRef) -> Column:
             if isinstance(ref, Ref) and ref.slot == OUTPUT:
                 return columns[ref.attr]
@@ -192,6 +214,8 @@ class Selector:
         if having.failed is not None:
             self.services.failed(self.name, "", having, columns)
             mask = mask & ~having.failed
+        if resets is not None:
+            mask = mask | resets
         return np.flatnonzero(mask)
 
     def _report(self, env: Env, frame: Frame) -> None:
@@ -206,10 +230,7 @@ class Selector:
     def _reduce(self, chunk: Array, group: Array, groups: int) -> Array:
         if self._keys is None:
             return np.flatnonzero(np.append(chunk[1:] != chunk[:-1], True))
-        out = np.empty(len(chunk), np.int64)
-        stamp, place = np.full(groups, -1, np.int64), np.empty(groups, np.int64)
-        n = _last_per_group(chunk, group, stamp, place, out)
-        return out[:n]
+        return last_per_group(chunk, group, groups)
 
     # ---------------------------------------------------------------------------------------- order by, limit, offset
 
@@ -237,7 +258,7 @@ class Selector:
         if rows.kind is None:
             first: Array = index[: self.select.limit]
             return first
-        expired = rows.kind[index] == EXPIRED
+        expired = rows.kind[index] != CURRENT
         before = np.cumsum(expired) + np.cumsum(~expired) - 1
         out: Array = index[expired | (before < self.select.limit)]
         return out

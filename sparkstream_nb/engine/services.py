@@ -19,7 +19,7 @@ class Services:
     """The node's dictionary, the compiler's context, and what is collected during one `step` call.
 
     `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
-    order in Siddhi's map.
+    order in Siddhi's map, `born` the clock (ms) at which each was made.
     """
 
     strings: Strings
@@ -28,6 +28,7 @@ class Services:
     logs: list[str] = field(default_factory=list)
     parts: int = 1
     rank: Callable[[], Array | None] = lambda: None
+    born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
     in_table: Callable[[str, Expr, Env], Mask] | None = None
 
     def inside(self) -> Services:

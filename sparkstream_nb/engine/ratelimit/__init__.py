@@ -1,0 +1,95 @@
+"""`output ...`: what a query lets out, and when. Siddhi's `query/output/ratelimit` (`OutputParser` chooses the class).
+
+A limiter stands between a query's select and where its events go: it takes `Selected` rows, CURRENT, EXPIRED and (from
+a select without group by) RESET ones, and gives rows. Limiters that wait for a time have one scheduler, counted after
+those of the query's input. State is per partition instance and plain data.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from ...plan import nodes
+from ..rows import Clock, Rows
+from ..selector import Selected
+from ..services import Services
+from .events import AllEvents, FirstEvents, LastEvents, LastGroupEvents
+from .held import AllHeld, Held, LastGroupHeld, LastHeld
+from .snapshot import (
+    AggregatedSnapshot,
+    GroupedAggregatedSnapshot,
+    GroupedAggregatesSnapshot,
+    GroupedSnapshot,
+    LastSnapshot,
+    OnlyAggregatesSnapshot,
+    WindowedSnapshot,
+)
+from .time import FirstPerTime, Timed
+
+
+class Limiter(Protocol):
+    """One query's rate limit."""
+
+    def run(self, selected: Selected, clock: Clock) -> Rows:
+        """The rows that are let out for these rows, and for the timers that `clock` lets fire."""
+        ...
+
+    def state(self) -> Any: ...
+
+    def load(self, state: Any) -> None: ...
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held."""
+        ...
+
+
+def waits(rate: nodes.Rate | None) -> bool:
+    """Whether the limiter puts something out when only the clock moves, so that it needs a scheduler."""
+    return rate is not None and rate.unit == "time" and rate.kind != "first"
+
+
+def limiter(query: nodes.Query, services: Services, scheduler: int, partitioned: bool) -> Limiter | None:
+    """The limiter of a query, None where it has none. `scheduler` is the number of its timer phase."""
+    rate = query.rate
+    if rate is None:
+        return None
+    types = tuple(i.expr.type for i in query.select.items)
+    grouped = bool(query.select.group_by)
+    if rate.unit == "events":
+        if rate.kind == "all":
+            return AllEvents(rate.every, types)
+        if rate.kind == "first":
+            return FirstEvents(rate.every, grouped)
+        return LastGroupEvents(rate.every, types) if grouped else LastEvents(rate.every)
+    if rate.kind == "first":
+        return FirstPerTime(rate.every, grouped)
+    if rate.kind == "snapshot":
+        return Timed(rate.every, _snapshot(query), types, services, scheduler, partitioned, by_events=True)
+    held: Held = AllHeld() if rate.kind == "all" else LastGroupHeld() if grouped else LastHeld()
+    return Timed(rate.every, held, types, services, scheduler, partitioned, by_events=False)
+
+
+def _snapshot(query: nodes.Query) -> Held:
+    """What a snapshot keeps, as `WrappedSnapshotOutputRateLimiter` chooses.
+
+    Only the query's own window counts as one (a named window does not), and only attributes that are nothing but an
+    aggregate count as aggregated.
+    """
+    grouped = bool(query.select.group_by)
+    source = query.input
+    windowed = isinstance(source, nodes.JoinInput) or (
+        isinstance(source, nodes.StreamInput) and any(isinstance(s, nodes.WindowStep) for s in source.steps)
+    )
+    if not windowed:
+        return GroupedSnapshot() if grouped else LastSnapshot()
+    aggregated = [i for i, item in enumerate(query.select.items) if isinstance(item.expr, nodes.Agg)]
+    plain = [i for i in range(len(query.select.items)) if i not in aggregated]
+    if not aggregated:
+        return WindowedSnapshot(plain)
+    if not plain:
+        return GroupedAggregatesSnapshot() if grouped else OnlyAggregatesSnapshot()
+    return GroupedAggregatedSnapshot(plain, aggregated) if grouped else AggregatedSnapshot(plain, aggregated)
+
+
+__all__ = ["Limiter", "limiter", "waits"]

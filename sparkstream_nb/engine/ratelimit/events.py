@@ -1,0 +1,185 @@
+"""Limits that count events: `output [all|first|last] every n events`. No clock, no rows held longer than n events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...types import Type
+from ..arrays import grown
+from ..columns import Array, Column
+from ..jit import kernel
+from ..rows import EXPIRED, Clock, Rows, concat_rows
+from ..selector import Selected, last_per_group
+
+
+@kernel
+def _ordinals(key: Array, counts: Array, every: int, out: Array) -> None:
+    """The number of each row among those of its key, from 1; after `every` it starts again (0: never)."""
+    for i in range(len(key)):
+        n = counts[key[i]] + 1
+        out[i] = n
+        counts[key[i]] = 0 if n == every else n
+
+
+class _Counter:
+    """A count per partition instance or group."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(0, np.int64)
+
+    def run(self, key: Array, every: int) -> Array:
+        """int64[n]: the ordinal of each row."""
+        out = np.empty(len(key), np.int64)
+        if len(key):
+            self.counts = grown(self.counts, int(key.max()) + 1)
+        _ordinals(key, self.counts, every, out)
+        return out
+
+    def state(self) -> Array:
+        used = np.flatnonzero(self.counts)
+        return self.counts[: int(used[-1]) + 1 if len(used) else 0].copy()
+
+
+def of_kind(selected: Selected, last: int) -> Selected:
+    """The rows whose kind is at most `last`."""
+    rows = selected.rows
+    if rows.kind is None or not (rows.kind > last).any():
+        return selected
+    keep = np.flatnonzero(rows.kind <= last)
+    return Selected(rows.take(keep), None if selected.group is None else selected.group[keep])
+
+
+def without_resets(selected: Selected) -> Selected:
+    """CURRENT and EXPIRED rows only."""
+    return of_kind(selected, EXPIRED)
+
+
+class FirstEvents:
+    """`FirstPerEventOutputRateLimiter` and its grouped kind: the first of every n, of an instance or of a group.
+
+    As there, `first every 1 events` lets out the first one and never another; a RESET counts as an event.
+    """
+
+    def __init__(self, every: int, grouped: bool) -> None:
+        self.every = every if every > 1 else 0
+        self.grouped = grouped
+        self._counter = _Counter()
+
+    def run(self, selected: Selected, clock: Clock) -> Rows:
+        rows = selected.rows
+        key = selected.group if self.grouped and selected.group is not None else rows.parts()
+        keep = self._counter.run(key, self.every) == 1
+        if rows.kind is not None:
+            keep &= rows.kind <= EXPIRED
+        return rows.take(np.flatnonzero(keep))
+
+    def state(self) -> Any:
+        return {"counts": self._counter.state()}
+
+    def load(self, state: Any) -> None:
+        self._counter.counts = state["counts"].copy()
+
+    @property
+    def bytes(self) -> int:
+        return self._counter.counts.nbytes
+
+
+class LastEvents:
+    """`LastPerEventOutputRateLimiter`: every n-th event."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self._counter = _Counter()
+
+    def run(self, selected: Selected, clock: Clock) -> Rows:
+        rows = without_resets(selected).rows
+        if self.every < 1:
+            return rows.take(np.empty(0, np.int64))
+        return rows.take(np.flatnonzero(self._counter.run(rows.parts(), self.every) == self.every))
+
+    def state(self) -> Any:
+        return {"counts": self._counter.state()}
+
+    def load(self, state: Any) -> None:
+        self._counter.counts = state["counts"].copy()
+
+    @property
+    def bytes(self) -> int:
+        return self._counter.counts.nbytes
+
+
+class AllEvents:
+    """`AllPerEventOutputRateLimiter`: events wait until n are there, then leave together with the n-th."""
+
+    def __init__(self, every: int, types: Sequence[Type]) -> None:
+        self.every = every
+        none = np.empty(0, np.int64)
+        self._held = Rows([Column.empty(t) for t in types], none, none, none)
+        self._group = np.empty(0, np.int64)
+
+    def run(self, selected: Selected, clock: Clock) -> Rows:
+        selected = without_resets(selected)
+        rows, grouped = selected.rows, selected.group
+        if len(rows) == 0 or self.every < 1:
+            return rows.take(np.empty(0, np.int64))
+        held = len(self._held)
+        every = rows if held == 0 else concat_rows([self._held, rows])
+        group = np.append(self._group, np.zeros(len(rows), np.int64) if grouped is None else grouped)
+        root, chunk = every.root.copy(), every.chunk.copy()
+        if held:  # numbers of earlier calls mean nothing any more; those of this call stay as they were
+            chunk[held:], chunk[:held] = rows.chunk, rows.chunk[0]
+        index, last, stay = self._blocks(every.parts())
+        # Rows that leave take the place of the row that completes their block, and with it its chunk and root.
+        out = every.take(index)
+        out.root, out.chunk = root[last], chunk[last]
+        if out.part is None and rows.part is not None:
+            out.part = every.parts()[index]
+        out, _ = self._reduced(out, group[index], last)
+        self._held, self._group = every.take(stay), group[stay]
+        return out
+
+    def _blocks(self, part: Array) -> tuple[Array, Array, Array]:
+        """Rows that leave, the row that completes the block of each, and the rows that stay."""
+        n = len(part)
+        order = np.argsort(part, kind="stable")
+        sorted_part = part[order]
+        starts = np.flatnonzero(np.append(True, sorted_part[1:] != sorted_part[:-1]))
+        lengths = np.diff(np.append(starts, n))
+        place = np.arange(n) - np.repeat(starts, lengths)
+        end = np.repeat(starts, lengths) + (place // self.every + 1) * self.every - 1
+        full = end < np.repeat(starts + lengths, lengths)
+        leave, last = order[full], order[end[full]]
+        by = np.lexsort((leave, last))
+        return leave[by], last[by], np.sort(order[~full])
+
+    def _reduced(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
+        return rows, group
+
+    def state(self) -> Any:
+        r = self._held
+        return {"columns": list(r.columns), "ts": r.ts, "kind": r.kinds(), "part": r.parts(), "group": self._group}
+
+    def load(self, state: Any) -> None:
+        zeros = np.zeros(len(state["ts"]), np.int64)
+        kind, part = state["kind"], state["part"]
+        self._held = Rows(
+            state["columns"], state["ts"], zeros, zeros, kind if kind.any() else None, part if part.any() else None
+        )
+        self._group = state["group"].copy()
+
+    @property
+    def bytes(self) -> int:
+        return sum(c.values.nbytes for c in self._held.columns) + self._held.ts.nbytes
+
+
+class LastGroupEvents(AllEvents):
+    """`LastGroupByPerEventOutputRateLimiter`: of every n events the last of each group, in the order of their first."""
+
+    def _reduced(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
+        if len(rows) == 0:
+            return rows, group
+        stay = last_per_group(block, group)
+        return rows.take(stay), group[stay]

@@ -1,0 +1,240 @@
+"""What a limiter that waits for a time keeps, and what it lets out when the time comes.
+
+Events are named by serial numbers, which never change; `Log` holds their rows. So the state of a `Held` is numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...types import Type
+from ..columns import Array, Column
+from ..rows import Rows
+from ..windows.log import EventLog
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Rows that a limiter takes: `serial` int64[n], `kind` int8[n], `part` int32[n], `group` int64[n] (zeros where the
+    query does not group), `rows` with the values."""
+
+    serial: Array
+    kind: Array
+    part: Array
+    group: Array
+    rows: Rows
+
+    def slice(self, a: int, b: int) -> Taken:
+        return Taken(self.serial[a:b], self.kind[a:b], self.part[a:b], self.group[a:b], self.rows.slice(a, b))
+
+    def by_part(self) -> Iterable[tuple[int, Array]]:
+        """(instance, its rows in order) pairs."""
+        n = len(self.part)
+        if n == 0:
+            return
+        if (self.part == self.part[0]).all():
+            yield int(self.part[0]), np.arange(n)
+            return
+        order = np.argsort(self.part, kind="stable")
+        cuts = np.flatnonzero(np.diff(self.part[order])) + 1
+        for index in np.split(order, cuts):
+            yield int(self.part[index[0]]), index
+
+
+@dataclass(frozen=True)
+class Out:
+    """Events to let out, in order; the values of the aggregated attributes come from `values` where that is given."""
+
+    serial: Sequence[int] | Array
+    values: Sequence[int] | Array | None = None
+
+
+class Held(Protocol):
+    """What is kept, per partition instance.
+
+    `aggregated` are the attributes whose values come from `Out.values`; with `currents_only` other events do not even
+    bring a flush about.
+    """
+
+    aggregated: Sequence[int]
+    currents_only: bool
+
+    def add(self, taken: Taken, log: Log) -> None:
+        """Takes rows between two flushes."""
+        ...
+
+    def flush(self, part: int) -> Out:
+        """What an instance lets out now."""
+        ...
+
+    def serials(self) -> Iterable[int]:
+        """The events that must be kept."""
+        ...
+
+    def drop(self, parts: Iterable[int]) -> None:
+        """Forgets instances."""
+        ...
+
+    def state(self) -> Any: ...
+
+    def load(self, state: Any, log: Log) -> None: ...
+
+
+class Log:
+    """The rows of events by serial number: values, time and kind."""
+
+    def __init__(self, types: Sequence[Type]) -> None:
+        self.width = len(types)
+        self._log = EventLog((*types, Type.INT, Type.LONG))
+        self.next = 0
+        self._look_at = 2048
+
+    def append(self, rows: Rows) -> Array:
+        """Adds rows; returns their serial numbers."""
+        n = len(rows)
+        serial = np.arange(self.next, self.next + n, dtype=np.int64)
+        self.next += n
+        kind = Column(Type.INT, rows.kinds().astype(np.int32))
+        self._log.append(rows.with_columns([*rows.columns, kind, Column(Type.LONG, serial)]))
+        return serial
+
+    def _positions(self, serial: Sequence[int] | Array) -> Array:
+        held = self._log.column(self.width + 1, np.arange(self._log.end)).values
+        return np.searchsorted(held, np.asarray(serial, np.int64))
+
+    def rows(self, serial: Sequence[int] | Array) -> tuple[list[Column], Array, Array, Array]:
+        """(columns, ts, kind, part) of events."""
+        at = self._positions(serial)
+        columns = self._log.columns(at)
+        return columns[: self.width], self._log.ts[at], columns[self.width].values.astype(np.int8), self._log.part[at]
+
+    def columns(self, serial: Sequence[int] | Array, attrs: Sequence[int]) -> list[Column]:
+        """Values of some attributes."""
+        at = self._positions(serial)
+        return [self._log.column(a, at) for a in attrs]
+
+    def tidy(self, held: Held) -> None:
+        """Drops what nothing needs, where that is worth it."""
+        if self._log.end < self._look_at:
+            return
+        self._keep(held)
+        self._look_at = 2 * self._log.end + 2048
+
+    def _keep(self, held: Held) -> None:
+        wanted = np.unique(np.fromiter(held.serials(), np.int64))
+        self._log.compact(self._positions(wanted))
+
+    def state(self, held: Held) -> Any:
+        self._keep(held)
+        return {"next": self.next, "rows": self._log.state(np.arange(self._log.end))}
+
+    def load(self, state: Any) -> None:
+        self.next = state["next"]
+        self._log.load(state["rows"])
+
+    @property
+    def bytes(self) -> int:
+        return self._log.bytes
+
+
+class AllHeld:
+    """`AllPerTimeOutputRateLimiter`: everything since the last flush."""
+
+    aggregated: Sequence[int] = ()
+    currents_only = False
+
+    def __init__(self) -> None:
+        self._parts: dict[int, list[Array]] = {}
+
+    def add(self, taken: Taken, log: Log) -> None:
+        for part, index in taken.by_part():
+            self._parts.setdefault(part, []).append(taken.serial[index])
+
+    def flush(self, part: int) -> Out:
+        held = self._parts.pop(part, None)
+        return Out(np.concatenate(held) if held else ())
+
+    def serials(self) -> Iterable[int]:
+        return (int(s) for held in self._parts.values() for a in held for s in a.tolist())
+
+    def drop(self, parts: Iterable[int]) -> None:
+        for p in parts:
+            self._parts.pop(p, None)
+
+    def state(self) -> Any:
+        return {p: np.concatenate(held) for p, held in sorted(self._parts.items())}
+
+    def load(self, state: Any, log: Log) -> None:
+        self._parts = {p: [a.copy()] for p, a in state.items()}
+
+
+class LastHeld:
+    """`LastPerTimeOutputRateLimiter`: the last event since the last flush."""
+
+    aggregated: Sequence[int] = ()
+    currents_only = False
+
+    def __init__(self) -> None:
+        self._last: dict[int, int] = {}
+
+    def add(self, taken: Taken, log: Log) -> None:
+        for part, index in taken.by_part():
+            self._last[part] = int(taken.serial[index[-1]])
+
+    def flush(self, part: int) -> Out:
+        last = self._last.pop(part, None)
+        return Out(() if last is None else (last,))
+
+    def serials(self) -> Iterable[int]:
+        return self._last.values()
+
+    def drop(self, parts: Iterable[int]) -> None:
+        for p in parts:
+            self._last.pop(p, None)
+
+    def state(self) -> Any:
+        return dict(sorted(self._last.items()))
+
+    def load(self, state: Any, log: Log) -> None:
+        self._last = dict(state)
+
+
+class LastGroupHeld:
+    """`LastGroupByPerTimeOutputRateLimiter`: the latest event per group since the last flush, by first appearance."""
+
+    aggregated: Sequence[int] = ()
+    currents_only = False
+    keeps = False
+
+    def __init__(self) -> None:
+        self._last: dict[int, dict[int, int]] = {}
+
+    def add(self, taken: Taken, log: Log) -> None:
+        for part, index in taken.by_part():
+            last = self._last.setdefault(part, {})
+            for group, serial in zip(taken.group[index].tolist(), taken.serial[index].tolist(), strict=True):
+                last[group] = serial
+
+    def flush(self, part: int) -> Out:
+        last = self._last.get(part)
+        out = Out(() if last is None else list(last.values()))
+        if not self.keeps:
+            self._last.pop(part, None)
+        return out
+
+    def serials(self) -> Iterable[int]:
+        return (s for last in self._last.values() for s in last.values())
+
+    def drop(self, parts: Iterable[int]) -> None:
+        for p in parts:
+            self._last.pop(p, None)
+
+    def state(self) -> Any:
+        return {p: dict(last) for p, last in sorted(self._last.items())}
+
+    def load(self, state: Any, log: Log) -> None:
+        self._last = {p: dict(last) for p, last in state.items()}

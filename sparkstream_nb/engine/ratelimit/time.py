@@ -1,0 +1,281 @@
+"""Limits that look at the clock: `output [all|first|last] every t`, `output snapshot every t`.
+
+Siddhi's limiters of this kind read the wall clock even in playback. Here they run on the app's clock: a period begins
+with the app's first clock step, in a partition with the event that makes the instance.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...types import Type
+from ..arrays import grown
+from ..columns import Array
+from ..jit import kernel
+from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
+from ..selector import Selected
+from ..services import Services
+from .events import of_kind, without_resets
+from .held import Held, Log, Out, Taken
+
+_NEVER = np.int64(-(2**63))
+
+
+@kernel
+def _first(key: Array, chunk: Array, now: Array, once: bool, every: int, at: Array, out: Array) -> None:
+    """Rows whose key has let nothing out for `every` ms; with `once`, only the first row of a chunk is looked at."""
+    for i in range(len(key)):
+        out[i] = False
+        if once and i > 0 and chunk[i] == chunk[i - 1]:
+            continue
+        t = at[key[i]]
+        if t == -9223372036854775808 or t + every <= now[i]:
+            at[key[i]] = now[i]
+            out[i] = True
+
+
+class FirstPerTime:
+    """`FirstPerTimeOutputRateLimiter` (of a chunk only its first event, which may be a RESET) and its grouped kind."""
+
+    def __init__(self, every: int, grouped: bool) -> None:
+        self.every, self.grouped = every, grouped
+        self._at = np.zeros(0, np.int64)
+
+    def run(self, selected: Selected, clock: Clock) -> Rows:
+        rows = selected.rows
+        n = len(rows)
+        if n == 0:
+            return rows
+        key = selected.group if self.grouped and selected.group is not None else rows.parts()
+        self._at = grown(self._at, int(key.max()) + 1, int(_NEVER))
+        out = np.empty(n, np.bool_)
+        _first(key, rows.chunk, clock.at(rows.root), not self.grouped, self.every, self._at, out)
+        if rows.kind is not None:
+            out &= rows.kind <= EXPIRED
+        return rows.take(np.flatnonzero(out))
+
+    def state(self) -> Any:
+        used = np.flatnonzero(self._at != _NEVER)
+        return {"at": self._at[: int(used[-1]) + 1 if len(used) else 0].copy()}
+
+    def load(self, state: Any) -> None:
+        self._at = state["at"].copy()
+
+    @property
+    def bytes(self) -> int:
+        return self._at.nbytes
+
+
+@dataclass(slots=True)
+class _Flush:
+    """A moment at which an instance lets its events out: before row `before`, `repeat` times, each a chunk of its own.
+
+    `of_row` tells that the row itself brought it about, and not a timer.
+    """
+
+    before: int
+    part: int
+    root: int
+    repeat: int
+    of_row: bool
+
+
+class _Schedule:
+    """When instances flush: `scheduledTime` and the scheduler's queue of each (Siddhi's `Scheduler`)."""
+
+    def __init__(self, every: int, scheduler: int, by_events: bool) -> None:
+        self.every, self.scheduler, self.by_events = max(every, 1), scheduler, by_events
+        self.due = np.zeros(0, np.int64)
+        self.queues: list[deque[int]] = []
+        self._heap: list[tuple[int, int]] = []
+
+    def born(self, at: Array) -> None:
+        """New instances, with the clock (ms) at which each was made."""
+        for t in at.tolist():
+            part = len(self.queues)
+            due = t + self.every
+            self.due = grown(self.due, part + 1)
+            self.due[part] = due
+            self.queues.append(deque((due,)))
+            heapq.heappush(self._heap, (due, part))
+
+    def run(self, rows: Rows, clock: Clock, rank: Array | None) -> list[_Flush]:
+        """The flushes of this call, in order."""
+        out: list[_Flush] = []
+        ts, root, part = rows.ts, rows.root, rows.parts()
+        row, step = 0, clock.first
+        while True:
+            step = self._next(clock, step)
+            end = len(rows)
+            timer = ((clock.base + step) << ROOT_BITS) | self.scheduler
+            if step < clock.last:
+                end = int(np.searchsorted(root, timer))
+            if self.by_events:
+                again = self._by_rows(ts, root, part, row, end, out)
+                if again:  # a flush by an event puts another time into a queue, but never an earlier one
+                    row = end
+                    continue
+            row = end
+            if step >= clock.last:
+                return out
+            for p in self._ready(int(clock.now[step]), rank):
+                self._timers(p, int(clock.now[step]), row, timer, out)
+            step += 1
+
+    def _next(self, clock: Clock, step: int) -> int:
+        """The first step from `step` on at which a timer is due; `clock.last` where there is none."""
+        if not self._heap or step >= clock.last:
+            return clock.last
+        step = max(step, int(np.searchsorted(clock.now, self._heap[0][0])))
+        while step < clock.last and not clock.moved[step]:
+            step += 1
+        return min(step, clock.last)
+
+    def _by_rows(self, ts: Array, root: Array, part: Array, a: int, b: int, out: list[_Flush]) -> bool:
+        """Rows a ≤ i < b that are as late as a flush that is due: it comes before them."""
+        found = False
+        while a < b:
+            late = ts[a:b] >= self.due[part[a:b]]
+            i = int(late.argmax())
+            if not late[i]:
+                break
+            a += i
+            p = int(part[a])
+            out.append(_Flush(a, p, int(root[a]), 1, True))
+            self.due[p] += self.every
+            self.queues[p].append(int(self.due[p]))
+            found = True
+            a += 1
+        return found
+
+    def _ready(self, now: int, rank: Array | None) -> list[int]:
+        """The instances that run at `now`: of several with the same first time only the first by `rank`."""
+        first: dict[int, list[int]] = {}
+        while self._heap and self._heap[0][0] <= now:
+            time, part = heapq.heappop(self._heap)
+            first.setdefault(time, []).append(part)
+        ready = []
+        for time, parts in first.items():
+            runs = parts[0] if rank is None else min(parts, key=lambda p: int(rank[p]))
+            ready.append(runs)
+            for p in parts:
+                if p != runs:
+                    heapq.heappush(self._heap, (time, p))
+        return ready
+
+    def _timers(self, part: int, now: int, row: int, root: int, out: list[_Flush]) -> None:
+        queue = self.queues[part]
+        while queue and queue[0] <= now:
+            time = queue.popleft()
+            if time >= self.due[part]:
+                repeat = (now - time) // self.every + 1
+                # What is not a snapshot is gone with the first of several.
+                out.append(_Flush(row, part, root, repeat if self.by_events else 1, False))
+                self.due[part] = time + repeat * self.every
+                queue.append(int(self.due[part]))
+        heapq.heappush(self._heap, (queue[0], part))
+
+    def state(self) -> Any:
+        return {"due": self.due[: len(self.queues)].copy(), "queues": [list(q) for q in self.queues]}
+
+    def load(self, state: Any) -> None:
+        self.due = state["due"].copy()
+        self.queues = [deque(q) for q in state["queues"]]
+        self._heap = [(q[0], p) for p, q in enumerate(self.queues) if q]
+        heapq.heapify(self._heap)
+
+
+class Timed:
+    """A limiter that lets events out when a time comes. `by_events`: an event of that time brings it about, too."""
+
+    def __init__(
+        self, every: int, held: Held, types: Sequence[Type], services: Services, scheduler: int, partitioned: bool, *,
+        by_events: bool,
+    ) -> None:  # fmt: skip
+        self.held, self.services, self.partitioned, self.by_events = held, services, partitioned, by_events
+        self._schedule = _Schedule(every, scheduler, by_events)
+        self._log = Log(types)
+
+    def run(self, selected: Selected, clock: Clock) -> Rows:
+        if not self.by_events:
+            selected = without_resets(selected)
+        elif self.held.currents_only:
+            selected = of_kind(selected, CURRENT)
+        rows, group = selected.rows, selected.group
+        schedule = self._schedule
+        known = len(schedule.queues)
+        if not self.partitioned:
+            if known == 0 and len(clock.now):
+                schedule.born(clock.now[:1])
+        elif known < self.services.parts:
+            schedule.born(self.services.born()[known:])
+        n = len(rows)
+        serial = self._log.append(rows)
+        taken = Taken(
+            serial, rows.kinds(), rows.parts(), np.zeros(n, np.int64) if group is None else group, rows
+        )  # fmt: skip
+        outs: list[tuple[Out, _Flush]] = []
+        done = 0
+        for f in schedule.run(rows, clock, self.services.rank()):
+            if f.before > done:
+                self.held.add(taken.slice(done, f.before), self._log)
+                done = f.before
+            outs.append((self.held.flush(f.part), f))
+        if done < n:
+            self.held.add(taken.slice(done, n), self._log)
+        result = self._rows(outs, rows)
+        self._log.tidy(self.held)
+        return result
+
+    def _rows(self, outs: list[tuple[Out, _Flush]], rows: Rows) -> Rows:
+        serial: list[Array] = []
+        values: list[Array] = []
+        roots: list[Array] = []
+        chunks: list[Array] = []
+        chunk, source = 0, -1
+        for out, f in outs:
+            one = np.asarray(out.serial, np.int64)
+            if f.of_row:  # all that one chunk brings about is one chunk
+                at = int(rows.chunk[f.before])
+                chunk += at != source
+                source = at
+            else:
+                chunk, source = chunk + 1, -1
+            k = len(one)
+            if k == 0:
+                continue
+            serial.append(np.tile(one, f.repeat))
+            values.append(np.tile(np.asarray(one if out.values is None else out.values, np.int64), f.repeat))
+            roots.append(np.full(k * f.repeat, f.root, np.int64))
+            chunks.append(chunk + np.repeat(np.arange(f.repeat), k))
+            chunk += f.repeat - 1
+        if not serial:
+            return rows.take(np.empty(0, np.int64))
+        all_serials = np.concatenate(serial)
+        columns, ts, kind, part = self._log.rows(all_serials)
+        if self.held.aggregated:
+            latest = self._log.columns(np.concatenate(values), self.held.aggregated)
+            for i, c in zip(self.held.aggregated, latest, strict=True):
+                columns[i] = c
+        return Rows(
+            columns, ts, np.concatenate(roots), np.concatenate(chunks), kind if kind.any() else None,
+            part if self.partitioned else None,
+        )  # fmt: skip
+
+    def state(self) -> Any:
+        return {"schedule": self._schedule.state(), "held": self.held.state(), "log": self._log.state(self.held)}
+
+    def load(self, state: Any) -> None:
+        self._schedule.load(state["schedule"])
+        self._log.load(state["log"])
+        self.held.load(state["held"], self._log)
+
+    @property
+    def bytes(self) -> int:
+        return self._log.bytes
