@@ -83,13 +83,20 @@ def split_query(line: str) -> tuple[list[str], str]:
     return split(before), rest.strip()
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """One fixed width: help is part of notebooks' saved outputs, and must not depend on a terminal."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=110)
+
+
 class Options(argparse.ArgumentParser):
     """An argument parser whose mistakes are `Misuse`, with the nearest name, and whose help is `HelpAsked`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **kwargs)
-        # One fixed width: help is part of notebooks' saved outputs, and must not depend on a terminal.
-        self.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=28, width=110)
+        super().__init__(*args, **kwargs)
+        self.allow_abbrev = False
+        self.formatter_class = _HelpFormatter
 
     def parse(self, words: list[str]) -> argparse.Namespace:
         """`words` as a namespace. Raises `Misuse`, `HelpAsked`."""
@@ -248,7 +255,7 @@ def overview(commands: dict[str, Options]) -> str:
     """The help of `%siddhi`: every command with its first sentence, and the cell's options."""
     lines = ["%%siddhi NAME [options]       deploys the app in the cell; %%siddhi --help lists the options", ""]
     for name, options in commands.items():
-        words = " ".join(a.metavar or a.dest for a in options._actions if not a.option_strings)
+        words = " ".join(str(a.metavar or a.dest) for a in options._actions if not a.option_strings)
         lines.append(f"%siddhi {f'{name} {words}':<21} {(options.description or '').split('.')[0].strip()}")
     lines += ["", "%siddhi COMMAND --help tells more of one; %config SiddhiMagic lists the settings."]
     return "\n".join(lines)

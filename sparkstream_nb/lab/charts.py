@@ -79,6 +79,11 @@ def groups_of(aggregation: AggregationDef) -> list[str]:
     return [i.name for i in aggregation.select.items if isinstance(i.expr, Ref) and i.expr in keys]
 
 
+def group_label(group: tuple[Any, ...]) -> str:
+    """How a group is called in menus and titles: `UA, EWR`."""
+    return ", ".join("null" if v is None or v != v else str(v) for v in group)
+
+
 @dataclass(frozen=True)
 class Series:
     """One picture's data.
@@ -167,7 +172,7 @@ def series(
         aggregation.id,
         per,
         measure,
-        "" if group is None else ", ".join(str(v) for v in group),
+        "" if group is None else group_label(group),
         tuple(order),
         buckets,
         parts,
@@ -325,7 +330,7 @@ def _merged(s: Series, slot: float, y: Any) -> list[str]:
     if len(points) <= MOST_NAMED:
         out += [
             f'<circle cx="{x:.1f}" cy="{top:.1f}" r="3.5" fill="currentColor">'
-            f'<title>merged: {number(v)}</title></circle>'
+            f"<title>merged: {number(v)}</title></circle>"
             for x, top, v in points
         ]
     if len(points) <= 14:

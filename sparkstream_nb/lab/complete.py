@@ -31,7 +31,7 @@ ANNOTATIONS = (
     "@async",
     "@dist",
 )
-_WORD = re.compile(r"[@#%\w:.\-]*$")
+_WORD = re.compile(r"[@#%]?[\w:.\-]*$")
 _DEFINED = re.compile(
     r"\b(?:define\s+(?:stream|table|window|aggregation|trigger)|insert\s+(?:\w+\s+events\s+)?into)\s+([A-Za-z_]\w*)",
     re.I,

@@ -25,6 +25,8 @@ from .results import FrameShown, Shown
 class SiddhiMagic(Magics):
     """Settings of the `%siddhi` magics; change one by `%config SiddhiMagic.displaylimit = 50`."""
 
+    shell: Any  # IPython types it as possibly missing; a magic that runs has one
+
     displaylimit = Int(
         results.DISPLAY_LIMIT, min=1, help="Rows shown of a query's answer, a stream's output or the errors."
     ).tag(config=True)
@@ -243,7 +245,7 @@ def help_text(commands: dict[str, Options], cell: Options) -> str:
 def literal(text: str) -> Any:
     """An event's values from JSON, or from Python's way of writing them. Raises `Misuse`."""
     try:
-        return json.loads(text)
+        values = json.loads(text)
     except json.JSONDecodeError as e:
         try:
             values = ast.literal_eval(text)

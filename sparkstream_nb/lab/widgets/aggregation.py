@@ -13,7 +13,19 @@ import plotly.graph_objects as go
 
 from ...plan.nodes import AggDuration, AggregationDef
 from ..arguments import Misuse, nearest
-from ..charts import COLOURS, MOST_BUCKETS, MOST_NAMED, PLURAL, Series, group_names, groups_of, measures, series, svg
+from ..charts import (
+    COLOURS,
+    MOST_BUCKETS,
+    MOST_NAMED,
+    PLURAL,
+    Series,
+    group_label,
+    group_names,
+    groups_of,
+    measures,
+    series,
+    svg,
+)
 from ..results import Shown
 from ..tables import MUTED, Grid
 
@@ -158,6 +170,8 @@ class AggregationView(Shown):
             icon="refresh", tooltip="read the aggregation again", layout={"width": "38px"}
         )
         self.figure = go.FigureWidget(layout=_layout())
+        self.figure._config = {**self.figure._config, "responsive": True, "displaylogo": False}
+        self._choices: list[tuple[Any, ...] | None] = []
         self._busy = False
         self._per.observe(self._chosen, "value")
         self._measures.observe(self._chosen, "value")
@@ -185,7 +199,8 @@ class AggregationView(Shown):
     def _chosen(self, change: Any) -> None:
         if self._busy:
             return
-        self.per, self.measure, self.group = self._per.value, self._measures.value, self._groups.value
+        self.per, self.measure = self._per.value, self._measures.value
+        self.group = self._choices[self._groups.value]
         self.start = None
         self._settle_group()
         self._draw()
@@ -199,9 +214,11 @@ class AggregationView(Shown):
         s = self.series()
         self._busy = True  # what follows sets the controls; that is no choice of the user's
         try:
-            all_groups = [(ALL, None)] if self.measure.additive or not self.groups else []
-            self._groups.options = all_groups + [(", ".join(str(v) for v in g), g) for g in self.groups]
-            self._groups.value = self.group
+            # Places in `choices`, since a menu takes None for no choice at all.
+            self._choices = [None] if self.measure.additive or not self.groups else []
+            self._choices += self.groups
+            self._groups.options = [(ALL if g is None else group_label(g), i) for i, g in enumerate(self._choices)]
+            self._groups.value = self._choices.index(self.group)
             furthest = max(0, s.of[2] - MOST_BUCKETS)
             self._place.max = furthest
             self._place.value = s.of[0]
@@ -286,6 +303,7 @@ def fill(figure: Any, s: Series) -> None:
         figure.layout.barmode = "relative" if s.measure.additive else "group"
         figure.layout.xaxis.type = "category" if named else "date"
         figure.layout.xaxis.nticks = 8
+        figure.layout.bargap = max(0.28, 1 - 0.22 * len(s.buckets)) if named else 0.1
         figure.layout.title.text = s.title
         figure.layout.uirevision = f"{s.per}/{s.measure.name}/{s.group}"
 

@@ -1,0 +1,197 @@
+"""The magics in a real IPython shell, over a stand-in for the running app."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stdout
+from typing import Any
+
+import pandas as pd
+import pytest
+from IPython.core.completer import provisionalcompleter
+
+from sparkstream_nb.errors import SiddhiBindError, SiddhiSyntaxError
+from sparkstream_nb.lab.arguments import Misuse
+from sparkstream_nb.lab.magics import Interrupted, literal, milliseconds
+
+from .conftest import TRADES, StandIn
+
+
+def line(shell: Any, text: str) -> Any:
+    return shell.run_line_magic("siddhi", text)
+
+
+def test_deploy_passes_the_options_on_and_keeps_the_app(shell: Any, app: StandIn) -> None:
+    card = shell.run_cell_magic(
+        "siddhi", "Trades --nodes 3 --routing hash:symbol --param K=v --fresh --shard-ids a,b,c -o kept", TRADES
+    )
+    _, name, how = app.calls[0]
+    assert name == "Trades"
+    assert {k: how[k] for k in ("nodes", "mode", "routing", "fresh", "shard_ids", "variables")} == {
+        "nodes": 3,
+        "mode": "active-active",
+        "routing": "hash:symbol",
+        "fresh": True,
+        "shard_ids": ["a", "b", "c"],
+        "variables": {"K": "v"},
+    }
+    assert shell.user_ns["kept"].core is app
+    assert repr(card).startswith("Trades: running · 2 nodes, active-active · shards node-1, node-2")
+    assert "What rise puts out depends on which node sees which event." in repr(card)
+
+
+def test_one_node_is_the_default(shell: Any, app: StandIn) -> None:
+    shell.run_cell_magic("siddhi", "Trades", TRADES)
+    assert app.calls[0][2]["mode"] == "single"
+
+
+def test_check_deploys_nothing_and_shows_the_way_out(shell: Any, app: StandIn) -> None:
+    assert shell.run_cell_magic("siddhi", "--check", TRADES).ok
+    with pytest.raises(SiddhiSyntaxError) as e:
+        shell.run_cell_magic("siddhi", "--check", TRADES.replace("quantity long, ", "quantity long, ;"))
+    assert "^" in str(e.value)
+    with pytest.raises(SiddhiBindError) as bound:
+        shell.run_cell_magic("siddhi", "--check", TRADES.replace("avg(price)", "avg(prise)"))
+    assert "Did you mean 'price'?" in str(bound.value)
+    assert app.calls == []
+
+
+def test_an_error_is_one_message_without_a_traceback(shell: Any, app: StandIn) -> None:
+    out = io.StringIO()
+    with redirect_stdout(out):
+        result = shell.run_cell("%siddhi check trades_text_that_is_not_there")
+    assert isinstance(result.error_in_exec, Misuse)
+    assert "neither a variable that holds a text nor a file" in out.getvalue()
+    assert "Traceback" not in out.getvalue()
+    whole = io.StringIO()
+    with redirect_stdout(whole):
+        line(shell, "tb")
+    assert "Traceback (most recent call last)" in whole.getvalue()
+
+
+def test_send(shell: Any, app: StandIn) -> None:
+    line(shell, """send Trades.TradeStream '["wso2", 100.0, 10, 5]' --node 2 --at 2024-06-01T10:00:00""")
+    line(shell, """send Trades.TradeStream [("a b", 1.5, None, 5)] --at 7""")
+    assert app.calls == [
+        ("send", "TradeStream", ["wso2", 100.0, 10, 5], 1_717_236_000_000, 2),
+        ("send", "TradeStream", [("a b", 1.5, None, 5)], 7, None),
+    ]
+
+
+def test_feed_takes_a_variable_or_a_file(shell: Any, app: StandIn, tmp_path: Any) -> None:
+    shell.user_ns["trades_frame"] = frame = pd.DataFrame({"symbol": ["a"]})
+    (tmp_path / "t.csv").write_text("symbol\na\n")
+    report = line(shell, "feed Trades.TradeStream trades_frame --time timestamp --route node:1 --limit 3 -o fed")
+    line(shell, f"feed Trades.TradeStream {tmp_path / 't.csv'}")
+    assert app.calls[0][2] is frame
+    assert app.calls[0][3] == {"time": "timestamp", "route": "node:1", "limit": 3, "columns": None}
+    assert app.calls[1][2] == tmp_path / "t.csv"
+    assert shell.user_ns["fed"] is report
+    assert report.rows == 4
+    assert repr(report).splitlines() == [
+        "Trades.TradeStream: 3 events in 0.5 s elapsed, 6 events/s",
+        "  → Rises: 2",
+        "  ! 1 of 4 rows did not fit the stream and are kept: %siddhi errors Trades",
+        "    1 × no number: 'x'",
+    ]
+    with pytest.raises(Misuse, match="Did you mean 'trades_frame'"):
+        line(shell, "feed Trades.TradeStream trade_frame")
+
+
+def test_query_in_a_line_and_in_a_cell(shell: Any, app: StandIn) -> None:
+    shown = line(shell, """query Trades "from TradeAggregation per "days" select *" --limit 2 -o df""")
+    assert app.calls == [("query", 'from TradeAggregation per "days" select *')]
+    assert len(shell.user_ns["df"]) == 40
+    assert repr(shown).endswith("showing 2 of 40 rows")
+    shell.run_cell_magic("siddhi", "--query Trades", "from TradeAggregation\nselect *\n")
+    assert app.calls[1] == ("query", "from TradeAggregation\nselect *")
+    with pytest.raises(Misuse, match="the query is missing"):
+        line(shell, "query Trades")
+
+
+def test_the_display_limit_is_a_setting(shell: Any, app: StandIn) -> None:
+    shell.run_line_magic("config", "SiddhiMagic.displaylimit = 3")
+    try:
+        assert "showing 3 of 40 rows" in repr(line(shell, 'query Trades "from X select *"'))
+    finally:
+        shell.run_line_magic("config", "SiddhiMagic.displaylimit = 20")
+
+
+def test_stop_button_cancels_and_is_one_line(shell: Any, app: StandIn) -> None:
+    app.wait_forever = True
+    with pytest.raises(Interrupted):
+        line(shell, 'query Trades "from X select *"')
+    assert app.calls == [("interrupt",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("feeed Trades.TradeStream x", "no command 'feeed'. Did you mean 'feed'?"),
+        ("explain Trade", "no app is called 'Trade'. Did you mean 'Trades'?"),
+        ("output Trades.Rise", "has no stream 'Rise'. Did you mean 'Rises'?"),
+        ("view Trades.TradeAgregation", "Did you mean 'TradeAggregation'?"),
+        ("view Trades.TradeAggregation --per week", "no duration 'week'"),
+        ("view Trades.TradeAggregation --measure totl", "Did you mean 'total'?"),
+        ("send TradeStream [1]", "write NAME.TradeStream"),
+        ("send Trades [1]", "write Trades.Stream"),
+        ("send Trades.TradeStream 7", "must be a list or a dict"),
+        ("send Trades.TradeStream [1,]x", "neither JSON nor Python"),
+        ("send Trades.TradeStream [1] --at noon", "--at noon"),
+        ("stop", "%siddhi stop NAME"),
+        ("--nodes 3", "takes a command first"),
+        ("query Trades --limt 3 from X select *", "Did you mean '--limit'?"),
+    ],
+)
+def test_mistakes(shell: Any, app: StandIn, text: str, message: str) -> None:
+    with pytest.raises(Misuse) as e:
+        line(shell, text)
+    assert message in str(e.value)
+
+
+def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    assert repr(line(shell, "explain Trades")) == "app Trades"
+    assert "Trades  running      2  active-active  node-1, node-2" in repr(line(shell, "list"))
+    assert "nodes.node-1.state_bytes    120" in repr(line(shell, "stats Trades"))
+    assert repr(line(shell, "errors Trades")) == "Trades took every row."
+    assert repr(line(shell, "output Trades.Rises")).splitlines()[2:] == [
+        "   1  2024-06-01 10:00:00      a         1.5",
+        "   2  2024-06-01 10:00:01.500  null      2.0",
+        "2 events",
+    ]
+    line(shell, "stop --all")
+    assert app.state == "stopped"
+    line(shell, "")
+    line(shell, "feed --help")
+    printed = capsys.readouterr().out
+    assert "%siddhi feed NAME.Stream SOURCE" in printed
+    assert "column of the event time" in printed
+
+
+def test_help_of_the_magic_lists_commands_and_options(shell: Any) -> None:
+    text = shell.find_line_magic("siddhi").__doc__
+    assert "%siddhi feed NAME.Stream SOURCE" in text
+    assert "--routing HOW" in text
+
+
+def completions(shell: Any, text: str) -> set[str]:
+    with provisionalcompleter():
+        return {c.text for c in shell.Completer.completions(text, len(text))}
+
+
+def test_completion(shell: Any, app: StandIn) -> None:
+    assert "feed" in completions(shell, "%siddhi fe")
+    assert "Trades.TradeStream" in completions(shell, "%siddhi send Trades.Tr")
+    assert "--nodes" in completions(shell, "%%siddhi T --no")
+    body = "%%siddhi T\ndefine stream Orders (item string, price double);\nfrom "
+    assert "Orders" in completions(shell, body + "Ord")
+    assert "price" in completions(shell, body + "Orders select pr")
+    assert "#window.timeBatch" in completions(shell, body + "Orders#window.timeB")
+    assert "@info" in completions(shell, body[:-5] + "@in")
+    assert "TradeAggregation" in completions(shell, "%%siddhi --query Trades\nfrom Trade")
+
+
+def test_values_and_times() -> None:
+    assert literal("('a', 1)") == ["a", 1]
+    assert milliseconds("1970-01-01T01:00:00+01:00") == 0
+    assert milliseconds("-5") == -5

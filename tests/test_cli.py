@@ -1,0 +1,129 @@
+"""The command `sparkstream`, in a process of its own and as a function."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkstream_nb import cli
+
+APP = """@app:name('Big')
+define stream S (a string, b int);
+@info(name='big')
+from S[b > ${LEAST}] select a, b insert into Big;
+"""
+CASE = {
+    "id": "t/one", "app": "define stream S (a int); from S[a > 1] select a insert into O;",
+    "feed": [["S", 1, [1]], ["S", 2, [2]]], "expect": {"streams": {"O": [[2, [2]]]}},
+}  # fmt: skip
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> str:
+    path = tmp_path / "big.siddhi"
+    path.write_text(APP)
+    return str(path)
+
+
+def cases(tmp_path: Path, *found: Any) -> str:
+    path = tmp_path / "cases.jsonl"
+    path.write_text("\n".join(c if isinstance(c, str) else json.dumps(c) for c in found) + "\n\n")
+    return str(path)
+
+
+def test_check_and_explain(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", app, "--param", "LEAST=3"]) == 0
+    assert "no mistakes found (1 queries, 0 aggregations)" in capsys.readouterr().out
+    assert cli.main(["explain", app, "--param", "LEAST=3"]) == 0
+    assert "query 'big'" in capsys.readouterr().out
+
+
+def test_a_wrong_app_is_one_message_with_a_caret(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(app).write_text(APP.replace("select a, b", "select a, bb").replace("${LEAST}", "3"))
+    assert cli.main(["check", app]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("sparkstream: line 4, column")
+    assert "^^" in shown.err
+    assert "Did you mean 'b'?" in shown.err
+
+
+def test_what_is_missing(tmp_path: Path, app: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", str(tmp_path / "none.siddhi")]) == 1
+    assert "there is no file" in capsys.readouterr().err
+    assert cli.main(["run", app, "--feed", f"S={tmp_path / 'none.csv'}"]) == 1
+    assert "there is no file" in capsys.readouterr().err
+    for words in ([], ["chekc"], ["run", app, "--feed", "S"], ["replay"]):
+        with pytest.raises(SystemExit) as e:
+            cli.main(words)
+        assert e.value.code == 2
+
+
+def test_replay_goes_on_after_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = {**CASE, "id": "t/two", "feed": [["Nowhere", 1, [1]]]}
+    out = tmp_path / "results.jsonl"
+    assert cli.main(["replay", cases(tmp_path, CASE, broken, CASE), "--out", str(out)]) == 1
+    first, second, third = map(json.loads, out.read_text().splitlines())
+    assert first == {**CASE, "got": first["got"]}
+    assert first["got"]["streams"]["O"] == CASE["expect"]["streams"]["O"]
+    assert third == first
+    assert "got" not in second
+    assert second["failure"]
+    shown = capsys.readouterr()
+    assert shown.out.startswith("2 cases answered, 1 failed, in")
+    assert shown.err.startswith("t/two: ")
+
+
+def test_replay_says_which_line_is_no_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["replay", cases(tmp_path, CASE, "{not json")]) == 1
+    assert "line 2 is not JSON" in capsys.readouterr().err
+    assert cli.main(["replay", cases(tmp_path, [1])]) == 1
+    assert "line 1 is no case" in capsys.readouterr().err
+
+
+def test_replay_on_the_engine_loads_neither_spark_nor_a_notebook(tmp_path: Path) -> None:
+    code = (
+        "import sys; from sparkstream_nb.cli import main; code = main(sys.argv[1:]);"
+        "loaded = {'pyspark', 'py4j', 'IPython', 'plotly', 'duckdb'} & set(sys.modules); assert not loaded, loaded; sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "replay", cases(tmp_path, CASE), "--out", "-"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["got"]["streams"]["O"] == [[2, [2]]]
+    assert "1 cases answered, 0 failed" in done.stderr
+
+
+def test_as_a_module(app: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkstream_nb", "check", app, "--param", "LEAST=1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.spark
+def test_run(tmp_path: Path, app: str) -> None:
+    feed = tmp_path / "s.csv"
+    feed.write_text("a,b,at\nx,1,1000\ny,5,2000\nz,many,3000\nw,9,4000\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkstream_nb", "run", app, "--param", "LEAST=3", "--nodes", "2", "--feed", f"S={feed}", "--time", "at"],
+        capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert done.stdout.startswith("S: 3 events in ")
+    assert ["2", "2000", "y", "5"] in lines
+    assert any(line[2:] == ["w", "9"] for line in lines)
+    assert "1 rows rejected" in done.stdout
