@@ -67,7 +67,7 @@ def engine_merge(plan: Any, rows: pa.Table, duration: Any) -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", sorted(STORES))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS)
 def test_any_split_over_shards_and_batches(kind: str, events: list[Any]) -> None:
     split: list[dict[str, list[list[Any]]]] = [{} for _ in range(4)]

@@ -12,12 +12,12 @@ import re
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
-from numba import njit
 
 from ...errors import SiddhiRuntimeError, SparkStreamError
 from ...plan.binding.inputs import per_duration
 from ...plan.nodes import AggDuration
 from ..columns import Array
+from ..jit import kernel
 
 FIXED: dict[AggDuration, int] = {"sec": 1000, "min": 60_000, "hour": 3_600_000, "day": 86_400_000}
 """Length in ms of the durations that are equally long everywhere on a calendar without changes of offset."""
@@ -30,7 +30,7 @@ _STEP = 7 * 86400
 _UTC = frozenset({"GMT", "UTC", "Etc/GMT", "Etc/UTC", "Z", "Zulu", "Greenwich", "UCT", "Universal"})
 
 
-@njit(cache=True)
+@kernel
 def floors(t: Array, size: int) -> Array:
     """Multiples (int64[n]) of `size` at or below `t`; quick where neighbours share a bucket."""
     out = np.empty(len(t), np.int64)

@@ -112,7 +112,7 @@ class AggregationOp:
     def _event_times(self, env: Env) -> Array:
         """int64[n] ms; rows without a usable time are marked as failed."""
         if self._by is None:
-            times: Array = env.now
+            times = env.clock()
         else:
             column = self._by(env)
             times = column.values if column.type is Type.LONG else self._parsed(column.values, env)

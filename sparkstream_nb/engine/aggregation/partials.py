@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ...plan.nodes import BaseColumn
 from ...types import Type
 from ..columns import DTYPES, Array, Column, concat
+from ..jit import kernel
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ def join_parts(parts: Sequence[Part]) -> Part:
     )
 
 
-@njit(cache=True)
+@kernel
 def _assign(bucket: Array, group: Array, out: Array) -> Array:
     """Ids of (bucket, group) pairs in the order of their first rows, into `out`; returns those first rows.
 
@@ -117,7 +117,7 @@ def _assign(bucket: Array, group: Array, out: Array) -> Array:
     return first[:count].copy()
 
 
-@njit(cache=True)
+@kernel
 def _sum(values: Array, null: Array, ids: Array, total: Array, has: Array) -> None:
     if len(null):
         for i in range(len(ids)):
@@ -129,7 +129,7 @@ def _sum(values: Array, null: Array, ids: Array, total: Array, has: Array) -> No
             total[ids[i]] += values[i]
 
 
-@njit(cache=True)
+@kernel
 def _extreme(values: Array, null: Array, ids: Array, best: Array, has: Array, greatest: bool) -> None:
     for i in range(len(ids)):
         if len(null) and null[i]:
@@ -141,14 +141,14 @@ def _extreme(values: Array, null: Array, ids: Array, best: Array, has: Array, gr
             has[k] = True
 
 
-@njit(cache=True)
+@kernel
 def _count(null: Array, ids: Array, out: Array) -> None:
     for i in range(len(ids)):
         if not (len(null) and null[i]):
             out[ids[i]] += 1
 
 
-@njit(cache=True)
+@kernel
 def _latest(time: Array, ids: Array, row: Array) -> None:
     """The row of each id with the highest time; of equal ones the last."""
     for i in range(len(ids)):

@@ -8,6 +8,7 @@ attribute by its own name in the output).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ...errors import SiddhiBindError
 from ...lang import tree
@@ -72,6 +73,7 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
             kind="DuplicateDefinitionException",
         )
     _check_annotations(d)
+    _check_zone(d, symbols)
     place = Place(symbols)
     source = symbols.source(d.input.source, None, d.input.source.span)
     if source.kind != "stream":
@@ -214,6 +216,21 @@ def _durations(d: tree.AggregationDefinition) -> tuple[AggDuration, ...]:
             )
         return DURATIONS[low : high + 1]
     return tuple(DURATIONS[i] for i in sorted(set(places)))
+
+
+def _check_zone(d: tree.AggregationDefinition, symbols: Symbols) -> None:
+    """The node's property `aggTimeZone` names a time zone."""
+    zone = symbols.properties.get("aggTimeZone", "GMT")
+    if zone in ("GMT", "UTC"):
+        return
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise SiddhiBindError(
+            f"there is no time zone '{zone}' for aggregation '{d.id}'",
+            d.span,
+            hint="Give the node a property aggTimeZone such as 'GMT' or 'Asia/Kolkata'.",
+        ) from None
 
 
 def _partitioned(d: tree.AggregationDefinition, symbols: Symbols) -> bool:

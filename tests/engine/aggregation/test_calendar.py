@@ -1,0 +1,137 @@
+"""Buckets follow the calendar of the zone; times and ranges are read as Siddhi writes them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkstream_nb.engine.aggregation.calendar import Calendar, duration_of, parse_time, parse_within, within_range
+from sparkstream_nb.errors import SiddhiRuntimeError, SparkStreamError
+
+ZONES = ["GMT", "Asia/Kolkata", "America/New_York", "Europe/London", "Australia/Lord_Howe", "America/Sao_Paulo"]
+
+
+def ms(text: str) -> int:
+    return int(dt.datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def floor(zone: str, duration: str, *times: int) -> list[int]:
+    return Calendar(zone).floor(duration, np.array(times, np.int64)).tolist()  # type: ignore[arg-type, no-any-return]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@settings(max_examples=60, deadline=None)
+@given(times=st.lists(st.integers(-(10**12), 4 * 10**12), min_size=1, max_size=20))
+def test_days_months_and_years_begin_at_local_midnight(zone: str, times: list[int]) -> None:
+    info = ZoneInfo(zone)
+    for duration, reset in (("day", {}), ("month", {"day": 1}), ("year", {"day": 1, "month": 1})):
+        expected = [
+            int(dt.datetime.fromtimestamp(t // 1000, info)
+                .replace(hour=0, minute=0, second=0, microsecond=0, fold=0, **reset).timestamp()) * 1000
+            for t in times
+        ]  # fmt: skip
+        assert floor(zone, duration, *times) == expected
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@settings(max_examples=40, deadline=None)
+@given(times=st.lists(st.integers(-(10**12), 4 * 10**12), min_size=1, max_size=20))
+def test_buckets_hold_their_times_and_lie_within_larger_ones(zone: str, times: list[int]) -> None:
+    calendar = Calendar(zone)
+    t = np.array(times, np.int64)
+    smaller = t
+    for duration in ("sec", "min", "hour", "day", "month", "year"):
+        start = calendar.floor(duration, t)  # type: ignore[arg-type]
+        assert (start <= smaller).all()
+        assert (calendar.floor(duration, start) == start).all()  # type: ignore[arg-type]
+        assert (calendar.floor(duration, smaller) == start).all()  # type: ignore[arg-type]
+        smaller = start
+
+
+def test_a_repeated_hour_makes_two_buckets() -> None:
+    first, second = ms("2023-11-05T01:30:00-04:00"), ms("2023-11-05T01:30:00-05:00")
+    assert floor("America/New_York", "hour", first, second) == [first - 1_800_000, second - 1_800_000]
+    assert floor("America/New_York", "day", first, second) == [ms("2023-11-05T00:00:00-04:00")] * 2
+
+
+def test_a_skipped_midnight_begins_the_day_later() -> None:
+    noon = ms("2018-11-04T12:00:00-02:00")
+    assert floor("America/Sao_Paulo", "day", noon) == [ms("2018-11-04T01:00:00-02:00")]
+
+
+def test_1900_and_2100_are_no_leap_years() -> None:
+    for year in (1900, 2100):
+        assert floor("GMT", "month", ms(f"{year}-02-28T23:00:00+00:00"), ms(f"{year}-03-01T00:00:00+00:00")) == [
+            ms(f"{year}-02-01T00:00:00+00:00"),
+            ms(f"{year}-03-01T00:00:00+00:00"),
+        ]
+
+
+def test_times_before_1970_are_floored_downwards() -> None:
+    assert floor("GMT", "sec", -1, -1000, -1001) == [-1000, -1000, -2000]
+    assert floor("GMT", "hour", -1) == [-3_600_000]
+
+
+def test_an_unknown_zone_is_an_error() -> None:
+    with pytest.raises(SparkStreamError, match="no time zone 'Mars/Olympus'"):
+        Calendar("Mars/Olympus")
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("2023-**-** **:**:**", "2023-01-01T00:00:00+00:00", "2024-01-01T00:00:00+00:00"),
+        ("2023-12-** **:**:**", "2023-12-01T00:00:00+00:00", "2024-01-01T00:00:00+00:00"),
+        ("2024-02-** **:**:**", "2024-02-01T00:00:00+00:00", "2024-03-01T00:00:00+00:00"),
+        ("2023-03-14 **:**:**", "2023-03-14T00:00:00+00:00", "2023-03-15T00:00:00+00:00"),
+        ("2023-03-14 10:**:**", "2023-03-14T10:00:00+00:00", "2023-03-14T11:00:00+00:00"),
+        ("2023-03-14 10:05:**", "2023-03-14T10:05:00+00:00", "2023-03-14T10:06:00+00:00"),
+        ("2023-03-14 10:05:07", "2023-03-14T10:05:07+00:00", "2023-03-14T10:05:08+00:00"),
+        ("2023-03-** **:**:** +05:30", "2023-03-01T00:00:00+05:30", "2023-04-01T00:00:00+05:30"),
+        ("2023-03-14 10:**:** -11:00", "2023-03-14T10:00:00-11:00", "2023-03-14T11:00:00-11:00"),
+    ],
+)
+def test_within_of_one_text(text: str, start: str, end: str) -> None:
+    assert parse_within(text) == (ms(start), ms(end))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2023", "2023-03-14", "2023-**-14 **:**:**", "2023-02-30 **:**:**", "**-**-** **:**:**"]
+)
+def test_within_of_no_range(text: str) -> None:
+    with pytest.raises(SiddhiRuntimeError):
+        parse_within(text)
+
+
+def test_two_bounds() -> None:
+    assert within_range((5, 6)) == (5, 6)
+    assert within_range(("1970-01-01 00:00:01", 2000)) == (1000, 2000)
+    for same in ((5, 5), (6, 5), ("1970-01-01 00:00:01", 1000)):
+        with pytest.raises(SiddhiRuntimeError, match="must be before its end"):
+            within_range(same)
+    with pytest.raises(SiddhiRuntimeError, match="one value takes a text"):
+        within_range((5,))
+
+
+def test_times_as_texts() -> None:
+    assert (
+        parse_time("2017-06-01 09:35:50 +05:30")
+        == parse_time(" 2017-06-01 04:05:50 ")
+        == ms("2017-06-01T04:05:50+00:00")
+    )
+    for text in ("2017-06-01", "2017-06-31 00:00:00", "2017-06-01T00:00:00", "now"):
+        with pytest.raises(SiddhiRuntimeError):
+            parse_time(text)
+
+
+def test_per_names_a_duration_that_is_kept() -> None:
+    assert duration_of("Hours", "A", ("sec", "hour")) == "hour"
+    with pytest.raises(SiddhiRuntimeError, match="keeps no days; it has seconds, hours"):
+        duration_of("day", "A", ("sec", "hour"))
+    with pytest.raises(SiddhiRuntimeError, match="'weeks' is no duration"):
+        duration_of("weeks", "A", ("sec",))

@@ -1,0 +1,126 @@
+"""Retrievals over a store: merged over shards, by shard, and the same as the answer of one node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.columns import ARROW
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.errors import SiddhiRuntimeError
+from sparkstream_nb.lang.parser import parse_on_demand
+from sparkstream_nb.plan import bind_retrieval, compile_app
+from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.spark.retrieval import Retrieved, retrieve, select_all
+from sparkstream_nb.stores import DuckDBStore, Store
+
+APP = """
+define stream TradeStream (symbol string, price double, quantity long, timestamp long);
+define aggregation TradeAggregation from TradeStream
+select symbol, price, avg(price) as avgPrice, sum(quantity) as total, distinctCount(quantity) as kinds
+group by symbol aggregate by timestamp every sec ... year;
+"""
+TEN = 1678788000000
+ALL = "from TradeAggregation within '2023-**-** **:**:**' per"
+EVENTS = [
+    ["WSO2", 10.0, 10, TEN],
+    ["WSO2", 30.0, 15, TEN + 1000],
+    ["IBM", 50.0, 3, TEN + 1500],
+    ["WSO2", 20.0, 20, TEN + 60_000],
+    ["IBM", None, 4, TEN + 90_000],
+    ["WSO2", 40.0, 25, TEN + 2000],
+    [None, 1.0, 3, TEN + 86_400_000],
+]
+
+
+def step(node: NodeEngine, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    types = node.plan.schema("TradeStream").types
+    ts = np.arange(len(rows)) + node.now + 1
+    columns = [pa.array([r[i] for r in rows], ARROW[t]) for i, t in enumerate(types)]
+    return node.step(InputBatch(ts, {"TradeStream": StreamRows(np.arange(len(rows)), ts, columns)})).partials
+
+
+def filled(path: Path, plan: Plan, shards: dict[str, list[list[Any]]]) -> Store:
+    store = DuckDBStore(path)
+    store.prepare(plan.aggregations.values())
+    partials = {
+        ("TradeAggregation", s): step(NodeEngine(plan, shard=s), rows)["TradeAggregation"] for s, rows in shards.items()
+    }
+    assert store.commit("app", "run", 0, partials)
+    return store
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return compile_app(APP, properties={"partitionById": "true", "shardId": "wso2-sp-1"})
+
+
+def ask(plan: Plan, store: Store, text: str) -> Retrieved:
+    return retrieve(plan, bind_retrieval(parse_on_demand(text), plan, text), store, now=TEN)
+
+
+def test_thirty_and_forty_are_seventy(plan: Plan, tmp_path: Path) -> None:
+    store = filled(tmp_path / "db", plan, {"wso2-sp-1": [EVENTS[0], EVENTS[3]], "wso2-sp-2": [EVENTS[1], EVENTS[5]]})
+    found = ask(plan, store, f"{ALL} 'hours' select symbol, total, avgPrice, price")
+    assert found.merged.columns == [
+        ("symbol", "string"),
+        ("total", "long"),
+        ("avgPrice", "double"),
+        ("price", "double"),
+    ]
+    assert found.merged.rows == [["WSO2", 70, 25.0, 20.0]]
+    assert found.by_shard is not None
+    assert found.by_shard.columns[0] == ("SHARD_ID", "string")
+    assert [r[:3] for r in found.by_shard.rows] == [["wso2-sp-1", "WSO2", 30], ["wso2-sp-2", "WSO2", 40]]
+
+
+@pytest.mark.parametrize("per", ["sec", "min", "hours", "days", "months", "years"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "select * order by AGG_TIMESTAMP, symbol",
+        "select symbol, sum(total) as t, max(kinds) as k group by symbol order by t",
+        "select symbol, total having total > 5L order by total desc, symbol limit 2",
+        "select sum(total) as t, count() as n",
+    ],
+)
+def test_as_one_node_answers(plan: Plan, tmp_path: Path, per: str, rest: str) -> None:
+    text = f"{ALL} '{per}' {rest}"
+    one = NodeEngine(plan)
+    step(one, EVENTS)
+    truth = one.answer(bind_retrieval(parse_on_demand(text), plan, text))
+    store = filled(tmp_path / "db", plan, {"a": EVENTS[::3], "b": EVENTS[1::3], "c": EVENTS[2::3]})
+    merged = ask(plan, store, text).merged
+    assert merged.columns == truth.columns
+    # A null stands anywhere in an order.
+    assert sorted(map(repr, merged.rows)) == sorted(map(repr, truth.rows))
+
+
+def test_on_is_asked_of_merged_rows(plan: Plan, tmp_path: Path) -> None:
+    store = filled(tmp_path / "db", plan, {"a": [EVENTS[0]], "b": [EVENTS[5]]})
+    found = ask(plan, store, "from TradeAggregation on total > 30L within 0L, 9999999999999L per 'hours' select total")
+    assert found.merged.rows == [[35]]
+    assert found.by_shard is not None
+    assert found.by_shard.rows == []
+
+
+def test_without_partition_there_are_no_shards(tmp_path: Path) -> None:
+    plan = compile_app(APP)
+    store = filled(tmp_path / "db", plan, {"": EVENTS})
+    found = retrieve(plan, select_all(plan, "TradeAggregation", "year", ("2023-**-** **:**:**",)), store)
+    assert found.by_shard is None
+    assert {r[1]: r[4] for r in found.merged.rows} == {"WSO2": 70, "IBM": 7, None: 3}
+
+
+def test_what_is_wrong_is_said(plan: Plan, tmp_path: Path) -> None:
+    store = filled(tmp_path / "db", plan, {"a": EVENTS})
+    with pytest.raises(SiddhiRuntimeError, match="must be before its end"):
+        ask(plan, store, "from TradeAggregation within 2L, 1L per 'sec' select total")
+    with pytest.raises(SiddhiRuntimeError, match=r"no aggregation 'TradeAgregation'.*TradeAggregation"):
+        select_all(plan, "TradeAgregation", "sec", (0, 1))
