@@ -8,13 +8,29 @@ null is false for `and`, `or` and an assertion, `not` of null is true.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from ..jit import kernel
 
+from ..jit import kernel
 from .machine import find_event
-from .memory import N_VALUE, P_SIZE, PROGRAM, SLOW, WORDS, XK, XN, XP, XQ, XS, XW, XZ, octets, reals, words
+from .memory import (
+    N_VALUE,
+    P_SIZE,
+    PROGRAM,
+    SLOW,
+    WORDS,
+    XK,
+    XN,
+    XP,
+    XQ,
+    XS,
+    XW,
+    XZ,
+    Reals,
+    Words,
+    octets,
+    reals,
+    words,
+)
 
 END, ASSERT, PUSH, CONST, ARITH, COMPARE, AND, OR, NOT, IS_NULL, ASSERT_COMPARE = range(11)
 EQ, NE, LT, LE, GT, GE = range(6)
@@ -40,7 +56,7 @@ def _order(op: int, below: bool, same: bool, above: bool) -> bool:
 
 @kernel
 def _compare(op: int, kind: int, a: int, x: float, a_real: int, b: int, y: float, b_real: int) -> bool:
-    if kind == T_FLOAT or kind == T_DOUBLE:
+    if kind in (T_FLOAT, T_DOUBLE):
         x = x if a_real != 0 else np.float64(a)
         y = y if b_real != 0 else np.float64(b)
         if kind == T_FLOAT:
@@ -51,14 +67,14 @@ def _compare(op: int, kind: int, a: int, x: float, a_real: int, b: int, y: float
 
 
 @kernel
-def _arith(op: int, kind: int, I: Any, F: Any, Z: Any, s: int, a_real: int, b_real: int) -> None:
+def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int, b_real: int) -> None:
     """Combines the two values on top of the stack; the result goes to `s`."""
     if Z[s] != 0 or Z[s + 1] != 0:
         Z[s] = 1
         return
-    if kind == T_FLOAT or kind == T_DOUBLE:
-        x = F[s] if a_real != 0 else np.float64(I[s])
-        y = F[s + 1] if b_real != 0 else np.float64(I[s + 1])
+    if kind in (T_FLOAT, T_DOUBLE):
+        x = F[s] if a_real != 0 else np.float64(V[s])
+        y = F[s + 1] if b_real != 0 else np.float64(V[s + 1])
         if kind == T_FLOAT:
             x = np.float64(np.float32(x))
             y = np.float64(np.float32(y))
@@ -77,7 +93,7 @@ def _arith(op: int, kind: int, I: Any, F: Any, Z: Any, s: int, a_real: int, b_re
             x = np.fmod(x, y)
         F[s] = np.float64(np.float32(x)) if kind == T_FLOAT else x
         return
-    a, b = I[s], I[s + 1]
+    a, b = V[s], V[s + 1]
     if op == ADD:
         a = a + b
     elif op == SUB:
@@ -97,11 +113,11 @@ def _arith(op: int, kind: int, I: Any, F: Any, Z: Any, s: int, a_real: int, b_re
             if q < 0 and q * b != a:
                 q += 1
         a = q if op == DIV else a - q * b
-    I[s] = ((a + (1 << 31)) & 0xFFFFFFFF) - (1 << 31) if kind == T_INT else a
+    V[s] = ((a + (1 << 31)) & 0xFFFFFFFF) - (1 << 31) if kind == T_INT else a
 
 
 @kernel
-def passes(X: Any, p: int, e: int, g: int, cell: int) -> bool:
+def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
     """Whether event `g` passes the filter of processor `p` together with the earlier events of partial `e`."""
     P = words(X[XP])
     if P[p * P_SIZE + SLOW] != 0 and words(X[XN])[cell + N_VALUE] == 0:
@@ -111,7 +127,7 @@ def passes(X: Any, p: int, e: int, g: int, cell: int) -> bool:
         return True
     Q, W, Z = words(X[XQ]), X[WORDS], octets(X[XZ])
     w, r = words(X[XW]), reals(X[XW])
-    I, F, N = words(X[XS]), reals(X[XS]), octets(X[XS] + 1024)
+    V, F, N = words(X[XS]), reals(X[XS]), octets(X[XS] + 1024)
     s = 0
     while True:
         op = Q[q]
@@ -128,44 +144,44 @@ def passes(X: Any, p: int, e: int, g: int, cell: int) -> bool:
             return True
         elif op == PUSH:
             a = find_event(X, e, g, Q[q + 1], Q[q + 2], Q[q + 3]) * W + Q[q + 4]
-            I[s] = w[a]
+            V[s] = w[a]
             N[s] = Z[a]
             s += 1
             q += 5
         elif op == CONST:
-            I[s] = words(X[XK])[Q[q + 1]]
+            V[s] = words(X[XK])[Q[q + 1]]
             N[s] = 0
             s += 1
             q += 2
         elif op == ARITH:
             s -= 1
-            _arith(Q[q + 1], Q[q + 2], I, F, N, s - 1, Q[q + 3], Q[q + 4])
+            _arith(Q[q + 1], Q[q + 2], V, F, N, s - 1, Q[q + 3], Q[q + 4])
             q += 5
         elif op == COMPARE:
             s -= 1
             if N[s - 1] != 0 or N[s] != 0:
-                I[s - 1] = 1 if Q[q + 1] == NE else 0
+                V[s - 1] = 1 if Q[q + 1] == NE else 0
             else:
-                I[s - 1] = _compare(Q[q + 1], Q[q + 2], I[s - 1], F[s - 1], Q[q + 3], I[s], F[s], Q[q + 4])
+                V[s - 1] = _compare(Q[q + 1], Q[q + 2], V[s - 1], F[s - 1], Q[q + 3], V[s], F[s], Q[q + 4])
             N[s - 1] = 0
             q += 5
         elif op == ASSERT:
             s -= 1
-            if N[s] != 0 or I[s] == 0:
+            if N[s] != 0 or V[s] == 0:
                 return False
             q += 1
         elif op == NOT:
-            I[s - 1] = 1 if N[s - 1] != 0 or I[s - 1] == 0 else 0
+            V[s - 1] = 1 if N[s - 1] != 0 or V[s - 1] == 0 else 0
             N[s - 1] = 0
             q += 1
         elif op == IS_NULL:
-            I[s - 1] = N[s - 1]
+            V[s - 1] = N[s - 1]
             N[s - 1] = 0
             q += 1
         else:
             s -= 1
-            a = 1 if N[s - 1] == 0 and I[s - 1] != 0 else 0
-            b = 1 if N[s] == 0 and I[s] != 0 else 0
-            I[s - 1] = a & b if op == AND else a | b
+            a = 1 if N[s - 1] == 0 and V[s - 1] != 0 else 0
+            b = 1 if N[s] == 0 and V[s] != 0 else 0
+            V[s - 1] = a & b if op == AND else a | b
             N[s - 1] = 0
             q += 1

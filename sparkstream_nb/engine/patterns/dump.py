@@ -5,12 +5,48 @@ from __future__ import annotations
 from typing import Any
 
 from ..jit import kernel
-
 from .machine import append_new, notify_at, splice_new
 from .memory import (
-    ACTIVE, BORN, C_COUNT, C_EVENT, C_FREE, C_LEFT, C_NEXT, C_PREV, C_REFS, C_SIZE, C_TAIL, CHAINED, CHANGED, E_EXPIRED,
-    E_FREE, E_LEFT, E_REFS, E_SIZE, E_SLOTS, E_TIME, INITIALIZED, KIND, ABSENT, L_SIZE, N_NEXT, N_PARTIAL, NEW, NP, P_SIZE,
-    PEND, QUEUE, RESET, SCHEDULED, STARTED, SUCCESS, XC, XE, XL, XN, XP, XT, words,
+    ACTIVE,
+    BORN,
+    C_COUNT,
+    C_EVENT,
+    C_FREE,
+    C_LEFT,
+    C_NEXT,
+    C_PREV,
+    C_REFS,
+    C_SIZE,
+    C_TAIL,
+    CHAINED,
+    CHANGED,
+    E_EXPIRED,
+    E_FREE,
+    E_LEFT,
+    E_REFS,
+    E_SIZE,
+    E_SLOTS,
+    E_TIME,
+    INITIALIZED,
+    L_SIZE,
+    N_NEXT,
+    N_PARTIAL,
+    NEW,
+    NP,
+    P_SIZE,
+    PEND,
+    QUEUE,
+    RESET,
+    SCHEDULED,
+    STARTED,
+    SUCCESS,
+    XC,
+    XE,
+    XL,
+    XN,
+    XP,
+    XT,
+    words,
 )  # fmt: skip
 
 
@@ -41,16 +77,16 @@ def dump_machine(
     address: int, parts: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any, seen: Any,
     seen_chains: Any,
 ) -> Any:  # fmt: skip
-    """Writes all lists. `lists[i]`: lengths of the pending and new list and of the queue, then flags; `cells`: the partial
-    of every entry; `partials`: time, expired, unused, slots (chain number + 1 where counted); `chains`: where each
-    chain ends in `events`. Returns the numbers of partials and chains."""
+    """Writes all lists. `lists[i]`: lengths of the pending and new list and of the queue, then flags; `cells`: the
+    partial of every entry; `partials`: time, expired, unused, slots (chain number + 1 where counted); `chains`: where
+    each chain ends in `events`. Returns the numbers of partials and chains."""
     X = words(address)
     L, N, T, E, C, P = words(X[XL]), words(X[XN]), words(X[XT]), words(X[XE]), words(X[XC]), words(X[XP])
     at = n = k = d = q = 0
     for i in range(parts * X[NP]):
-        l = i * L_SIZE
+        lp = i * L_SIZE
         for j in range(2):
-            c = L[l + (PEND if j == 0 else NEW)]
+            c = L[lp + (PEND if j == 0 else NEW)]
             while c != 0:
                 lists[i, j] += 1
                 e = N[c + N_PARTIAL]
@@ -77,20 +113,20 @@ def dump_machine(
                 cells[at] = seen[slot] - 1
                 at += 1
                 c = N[c + N_NEXT]
-        c = L[l + QUEUE]
+        c = L[lp + QUEUE]
         while c != 0:
             lists[i, 2] += 1
             times[q] = T[c]
             q += 1
             c = T[c + 1]
-        lists[i, 3] = L[l + CHANGED]
-        lists[i, 4] = L[l + SUCCESS]
-        lists[i, 5] = L[l + RESET]
-        lists[i, 6] = L[l + INITIALIZED]
-        lists[i, 7] = L[l + BORN]
-        lists[i, 8] = L[l + STARTED]
-        lists[i, 9] = L[l + ACTIVE]
-        lists[i, 10] = L[l + SCHEDULED]
+        lists[i, 3] = L[lp + CHANGED]
+        lists[i, 4] = L[lp + SUCCESS]
+        lists[i, 5] = L[lp + RESET]
+        lists[i, 6] = L[lp + INITIALIZED]
+        lists[i, 7] = L[lp + BORN]
+        lists[i, 8] = L[lp + STARTED]
+        lists[i, 9] = L[lp + ACTIVE]
+        lists[i, 10] = L[lp + SCHEDULED]
     return n, k
 
 
@@ -139,21 +175,21 @@ def restore_machine(
             E[e + p] = 0
     at = q = 0
     for i in range(parts * X[NP]):
-        l, p = i * L_SIZE, i % X[NP]
+        lp, p = i * L_SIZE, i % X[NP]
         for j in range(2):
             for _ in range(lists[i, j]):
-                append_new(X, l, p, first_partial + cells[at] * X[E_SIZE])
+                append_new(X, lp, p, first_partial + cells[at] * X[E_SIZE])
                 at += 1
-            if j == 0 and L[l + NEW] != 0:
-                splice_new(X, l, p)
+            if j == 0 and L[lp + NEW] != 0:
+                splice_new(X, lp, p)
         for _ in range(lists[i, 2]):
-            notify_at(X, l, p, times[q])
+            notify_at(X, lp, p, times[q])
             q += 1
-        L[l + CHANGED] = lists[i, 3]
-        L[l + SUCCESS] = lists[i, 4]
-        L[l + RESET] = lists[i, 5]
-        L[l + INITIALIZED] = lists[i, 6]
-        L[l + BORN] = lists[i, 7]
-        L[l + STARTED] = lists[i, 8]
-        L[l + ACTIVE] = lists[i, 9]
-        L[l + SCHEDULED] = lists[i, 10]
+        L[lp + CHANGED] = lists[i, 3]
+        L[lp + SUCCESS] = lists[i, 4]
+        L[lp + RESET] = lists[i, 5]
+        L[lp + INITIALIZED] = lists[i, 6]
+        L[lp + BORN] = lists[i, 7]
+        L[lp + STARTED] = lists[i, 8]
+        L[lp + ACTIVE] = lists[i, 9]
+        L[lp + SCHEDULED] = lists[i, 10]

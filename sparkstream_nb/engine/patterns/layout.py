@@ -198,13 +198,14 @@ def _logical(out: Layout, state: nodes.LogicalState, start: bool) -> _Runtime:
         wait = side.wait if isinstance(side, nodes.AbsentState) and side.wait is not None else -1
         kind = m.ABSENT_LOGICAL if absent else m.LOGICAL
         numbers.append(_single(out, Processor(kind, inner, start, wait=wait, is_or=state.op == "or")).first)
-    r, l = numbers
-    ps[r].partner, ps[l].partner = l, r
-    for i in (l, r):
+    second, first = numbers
+    ps[second].partner, ps[first].partner = first, second
+    for i in (first, second):
         if ps[i].absent:
             out.timers.append(i)
             out.startup.append(i)
-    return _Runtime(l, r, [r], [r], [r, l], [r, l], [r, l])
+    both = [second, first]
+    return _Runtime(first, second, [second], [second], both, both, both)
 
 
 def _both(ps: list[Processor], i: int) -> list[int]:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
 from ..columns import DTYPES, Array, Column
 from .program import Derived
 
@@ -22,7 +21,7 @@ FIRST = 2
 
 
 class GrowingColumn:
-    """A column that is appended to. Row 0 is null. Arrays that were handed out stay as they are."""
+    """A column that is appended to. Row 0 is null. What was handed out stays as it is."""
 
     __slots__ = ("_null", "_values", "n", "type")
 
@@ -36,7 +35,9 @@ class GrowingColumn:
     def append(self, column: Column) -> None:
         """Adds the rows of `column` at the end."""
         end = self.n + len(column)
-        self._values, self._null = grown(self._values, end), grown(self._null, end)
+        if end > len(self._values):
+            size = max(end, 2 * len(self._values))
+            self._values, self._null = _longer(self._values, self.n, size), _longer(self._null, self.n, size)
         self._values[self.n : end] = column.values
         self._null[self.n : end] = False if column.null is None else column.null
         self.n = end
@@ -46,13 +47,11 @@ class GrowingColumn:
         null = self._null[index]
         return Column(self.type, self._values[index], null if null.any() else None)
 
-    def keep(self, index: Array) -> None:
-        """Leaves row 0 and the rows at `index` alone, in new arrays."""
-        column = self.take(index)
-        self.n = 0
-        self._values, self._null = np.empty(0, DTYPES[self.type]), np.empty(0, np.bool_)
-        self.append(Column.all_null(self.type, 1))
-        self.append(column)
+    def kept(self, index: Array) -> GrowingColumn:
+        """A new column with row 0 and the rows at `index`."""
+        out = GrowingColumn(self.type)
+        out.append(self.take(index))
+        return out
 
     @property
     def bytes(self) -> int:
@@ -65,8 +64,8 @@ Key = tuple[int, int, int]
 
 
 class EventLog:
-    """`derived`: the columns of words, with their values for the two special events in `special` (one column each of two
-    rows). `kept`: the types of the columns to keep."""
+    """`derived`: the columns of words, with their values for the two special events in `special` (one column each, of
+    two rows). `kept`: the types of the columns to keep."""
 
     def __init__(
         self, streams: int, derived: Sequence[Derived], special: Sequence[Column], kept: Mapping[Key, Type]
@@ -117,14 +116,14 @@ class EventLog:
         end = base + n
         if end > len(self.times):
             size = max(end, 2 * len(self.times))
-            self.times, self.row = grown(self.times, size), grown(self.row, size)
-            self.stream = grown(self.stream, size)
-            self.words, self.null = _taller(self.words, size), _taller(self.null, size)
+            self.times, self.row, self.stream = (_longer(a, self.n, size) for a in (self.times, self.row, self.stream))
+            self.words, self.null = _longer(self.words, self.n, size), _longer(self.null, self.n, size)
         self.times[base:end] = times
         self.stream[base:end] = stream
         for s, count in enumerate(counts):
             if count:
-                where = slice(base, end) if places[s] is None else base + places[s]
+                place = places[s]
+                where: slice | Array = slice(base, end) if place is None else base + place
                 self.row[where] = np.arange(self.stored[s], self.stored[s] + count)
                 self.stored[s] += count
         for i, column in derived.items():
@@ -152,9 +151,8 @@ class EventLog:
         for s in range(self._streams):
             mine = stream == s
             index = self.row[both[mine]]
-            for key, column in self.columns.items():
-                if key[0] == s:
-                    column.keep(index)
+            for key in [k for k in self.columns if k[0] == s]:  # matches may still look at the old columns
+                self.columns[key] = self.columns[key].kept(index)
             self.stored[s] = 1 + len(index)
             row[mine] = np.arange(1, self.stored[s])
         self.times, self.row, self.stream = self.times[both], row, stream
@@ -171,7 +169,9 @@ class EventLog:
             mine = np.flatnonzero(stream == d.stream) + FIRST
             source = self.words.view(np.float64) if d.real else self.words
             null = self.null[mine, i].astype(np.bool_)
-            derived.append(Column(d.expr.type, source[mine, i].astype(DTYPES[d.expr.type]), null if null.any() else None))
+            derived.append(
+                Column(d.expr.type, source[mine, i].astype(DTYPES[d.expr.type]), null if null.any() else None)
+            )
         kept = [c.take(np.arange(1, c.n)) for _, c in sorted(self.columns.items())]
         return {"times": self.times[live].copy(), "stream": stream, "derived": derived, "kept": kept}
 
@@ -192,7 +192,8 @@ class EventLog:
         return self.n * per + sum(c.bytes for c in self.columns.values())
 
 
-def _taller(array: Array, n: int) -> Array:
-    out = np.empty((n, array.shape[1]), array.dtype)
-    out[: len(array)] = array
+def _longer(array: Array, used: int, n: int) -> Array:
+    """`array` with `n` rows, of which the first `used` are kept and the others hold anything."""
+    out = np.empty((n, *array.shape[1:]), array.dtype)
+    out[:used] = array[:used]
     return out

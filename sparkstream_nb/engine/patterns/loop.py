@@ -5,31 +5,135 @@ from __future__ import annotations
 from typing import Any
 
 from ..jit import kernel
-
 from ..rows import ROOT_BITS
-from .machine import drop_partial, enter_index, index_key, notify_at, pop_heap, push_heap
+from .machine import drop_partial, enter_index, index_key, pop_heap, push_heap
 from .memory import (
-    ABSENT, ABSENT_LOGICAL, ACTIVE, AT, B_HEAD, B_SIZE, BASE, BORN, BY_INDEX, C_COUNT, C_EVENT, C_NEXT, CELL,
-    CHAINED, COUNT, D_CAP, D_N, DRAINING, DUE_AT, DUE_N, E_SIZE, E_SLOTS, E_TIME, EMITTED, EVENTS, HEAP_N, I_MASK, I_MOVED, I_NOW,
-    I_PART, I_ROOT, I_STREAM, INDEXED, JUDGED, KEYS, KIND, L_SIZE, LOGICAL, M_INIT, M_RESET, M_STARTUP, M_STREAM, M_TIMERS,
-    M_UPDATE, N_DOWN, N_NEXT, N_OWNER, N_VALUE, NEEDED, NEW, NOW, NP, O_CAP, O_EVENT, O_N, O_PART, O_ROOT, O_SIZE,
-    O_SLOTS, O_STATE, O_TIME, ORDINAL, P_SIZE, PEND, PHASE, QUEUE, QUEUE_TAIL, R_N, RETURNS, SEQUENCE, SLOW, STAGE, STEP,
-    STEP_BASE, STEP_END, STREAM, T_FREE, T_LEFT, TIMER_AT, TIMERS, WITHIN, XB, XC, XD, XDUE, XE, XET, XH, XL, XN, XO,
-    XP, XR, XRANK, XT, XV, octets, words,
+    ABSENT,
+    ABSENT_LOGICAL,
+    ACTIVE,
+    AT,
+    B_HEAD,
+    BASE,
+    BORN,
+    BY_INDEX,
+    C_COUNT,
+    C_EVENT,
+    C_NEXT,
+    CELL,
+    CHAINED,
+    CHAINS,
+    COUNT,
+    D_CAP,
+    D_N,
+    DRAINING,
+    DUE_AT,
+    DUE_N,
+    E_SIZE,
+    E_SLOTS,
+    E_TIME,
+    EMITTED,
+    EVENTS,
+    HEAP_N,
+    I_MASK,
+    I_MOVED,
+    I_NOW,
+    I_PART,
+    I_ROOT,
+    I_STREAM,
+    INDEXED,
+    JUDGED,
+    KEYS,
+    KIND,
+    L_SIZE,
+    LOGICAL,
+    M_INIT,
+    M_RESET,
+    M_STARTUP,
+    M_STREAM,
+    M_TIMERS,
+    M_UPDATE,
+    N_DOWN,
+    N_NEXT,
+    N_OWNER,
+    N_VALUE,
+    NEEDED,
+    NEW,
+    NOW,
+    NP,
+    O_CAP,
+    O_EVENT,
+    O_N,
+    O_PART,
+    O_ROOT,
+    O_SIZE,
+    O_SLOTS,
+    O_STATE,
+    O_TIME,
+    ORDINAL,
+    P_SIZE,
+    PARTNER,
+    PEND,
+    PHASE,
+    QUEUE,
+    R_N,
+    RESET,
+    RETURNS,
+    SEQUENCE,
+    SLOW,
+    STAGE,
+    START,
+    STEP,
+    STEP_BASE,
+    STEP_END,
+    STREAM,
+    T_FREE,
+    T_LEFT,
+    TIMER_AT,
+    TIMERS,
+    WITHIN,
+    XB,
+    XC,
+    XD,
+    XDUE,
+    XE,
+    XET,
+    XH,
+    XL,
+    XN,
+    XO,
+    XP,
+    XR,
+    XRANK,
+    XT,
+    XV,
+    Words,
+    octets,
+    words,
 )  # fmt: skip
 from .states import (
-    NONE_LEFT, expire_events, has_room, init, process_absent_logical, process_count, process_indexed, process_logical,
-    process_stream, reset_state, update_state,
+    NONE_LEFT,
+    expire_events,
+    has_room,
+    has_room_for_event,
+    init,
+    is_blank_start,
+    process_absent_logical,
+    process_count,
+    process_indexed,
+    process_logical,
+    process_stream,
+    reset_state,
+    update_state,
 )  # fmt: skip
 from .timed import has_room_for_timer, partition_created, process_timer, process_timer_logical
 
 DONE, NEED_ROOM, NEED_MUCH, NEED_ROWS, NEED_EVENTS, NEED_VERDICTS = range(6)
-"""How `run` comes back: finished; or memory for partials, for `NEEDED` of them, for matches, for their events; or verdicts
-on the cells of a list by a filter that only Python can evaluate. After any but the first it is called again."""
+"""How `run` comes back: finished; or memory for partials, for `NEEDED` of them, for matches, for their events; or
+verdicts on the cells of a list by a filter that only Python can evaluate. After any but the first call it again."""
 
 
 @kernel
-def _birth(X: Any, l0: int, now: int) -> None:
+def _birth(X: Words, l0: int, now: int) -> None:
     """A new partition instance: its start states wait for their first events (`initPartition`)."""
     L = words(X[XL])
     if L[l0 + BORN] != 0:
@@ -48,66 +152,78 @@ def _birth(X: Any, l0: int, now: int) -> None:
 
 
 @kernel
-def _stabilize(X: Any, l0: int, stream: int, t: int) -> None:
+def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
     """`stabilizeStates`: before an event, what has run out goes and what was new waits."""
     if X[WITHIN] >= 0:
         L = words(X[XL])
         for p in range(X[NP]):
-            l = l0 + p * L_SIZE
-            if L[l + PEND] != 0 or L[l + NEW] != 0:
+            lp = l0 + p * L_SIZE
+            if L[lp + PEND] != 0 or L[lp + NEW] != 0:
                 expire_events(X, l0, p, t)
     if X[SEQUENCE] == 0:
         M = words(X[M_STREAM])
         first = M[2 * stream]
+        L, P = words(X[XL]), words(X[XP])
         for i in range(first, first + M[2 * stream + 1]):
-            update_state(X, l0, M[i])
+            lp = l0 + M[i] * L_SIZE
+            if L[lp + NEW] != 0 or L[lp + RESET] != 0 or P[M[i] * P_SIZE + PARTNER] >= 0:
+                update_state(X, l0, M[i])
         return
+    L, P = words(X[XL]), words(X[XP])
     M = words(X[M_RESET])
     i = 0
     while M[i] >= 0:
-        reset_state(X, l0, M[i])
+        p = M[i]
+        lp = l0 + p * L_SIZE
+        # Most states have nothing to reset or update; calls are worth avoiding here.
+        if L[lp + PEND] != 0 or P[p * P_SIZE + START] != 0 or P[p * P_SIZE + PARTNER] >= 0:
+            reset_state(X, l0, p)
         i += 1
     M = words(X[M_UPDATE])
     i = 0
     while M[i] >= 0:
-        update_state(X, l0, M[i])
+        p = M[i]
+        lp = l0 + p * L_SIZE
+        if L[lp + NEW] != 0 or L[lp + RESET] != 0 or P[p * P_SIZE + PARTNER] >= 0:
+            update_state(X, l0, p)
         i += 1
 
 
 @kernel
-def _emit(X: Any, root: int, part: int, p: int, g: int) -> int:
+def _emit(X: Words, root: int, part: int, p: int, g: int) -> int:
     """Writes what was given to the selector as matches."""
-    R, E, O, D = words(X[XR]), words(X[XE]), words(X[XO]), words(X[XD])
+    R, E, out, D = words(X[XR]), words(X[XE]), words(X[XO]), words(X[XD])
     C, P, n = words(X[XC]), words(X[XP]), X[NP]
+    counted = X[CHAINS] > 0
     while X[EMITTED] < X[R_N]:
         if X[O_N] >= X[O_CAP]:
             return NEED_ROWS
         e = R[X[EMITTED]]
-        more = 0
-        for k in range(n):
-            if P[k * P_SIZE + CHAINED] != 0 and E[e + E_SLOTS + k] != 0:
-                more += C[E[e + E_SLOTS + k] + C_COUNT]
-        if X[D_N] + more > X[D_CAP]:
-            X[NEEDED] = more
-            return NEED_EVENTS
+        if counted:
+            more = 0
+            for k in range(n):
+                if P[k * P_SIZE + CHAINED] != 0 and E[e + E_SLOTS + k] != 0:
+                    more += C[E[e + E_SLOTS + k] + C_COUNT]
+            if X[D_N] + more > X[D_CAP]:
+                X[NEEDED] = more
+                return NEED_EVENTS
         o = X[O_N] * X[O_SIZE]
-        O[o + O_TIME] = E[e + E_TIME]
-        O[o + O_ROOT] = root
-        O[o + O_PART] = part
-        O[o + O_STATE] = p
-        O[o + O_EVENT] = g
+        out[o + O_TIME] = E[e + E_TIME]
+        out[o + O_ROOT] = root
+        out[o + O_PART] = part
+        out[o + O_STATE] = p
+        out[o + O_EVENT] = g
         for k in range(n):
             v = E[e + E_SLOTS + k]
-            if P[k * P_SIZE + CHAINED] != 0:
-                O[o + O_SLOTS + k] = X[D_N]
-                O[o + O_SLOTS + n + k] = 0 if v == 0 else C[v + C_COUNT]
+            if counted and P[k * P_SIZE + CHAINED] != 0:
+                out[o + O_SLOTS + k] = X[D_N]
+                out[o + O_SLOTS + n + k] = 0 if v == 0 else C[v + C_COUNT]
                 while v != 0:
                     D[X[D_N]] = C[v + C_EVENT]
                     X[D_N] += 1
                     v = C[v + C_NEXT]
             else:
-                O[o + O_SLOTS + k] = v
-                O[o + O_SLOTS + n + k] = 0 if v == 0 else 1
+                out[o + O_SLOTS + k] = v
         X[O_N] += 1
         drop_partial(X, e)
         X[EMITTED] += 1
@@ -117,7 +233,7 @@ def _emit(X: Any, root: int, part: int, p: int, g: int) -> int:
 
 
 @kernel
-def _collect_due(X: Any, k: int, now: int) -> None:
+def _collect_due(X: Words, k: int, now: int) -> None:
     """Takes the instances that run at `now` into `DUE`, by their first times. Of several with the same first time only
     the first by the rank of Siddhi's map runs; the others stay for the next movement of the clock (`onTimeChange`)."""
     H, due, rank = words(X[XH]), words(X[XDUE]), words(X[XRANK])
@@ -146,25 +262,25 @@ def _collect_due(X: Any, k: int, now: int) -> None:
 
 
 @kernel
-def _drain(X: Any, p: int, part: int, now: int, root: int) -> int:
+def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
     """`Scheduler.sendTimerEvents`: all times of an instance that are due, each with what it causes."""
     L, T, P = words(X[XL]), words(X[XT]), words(X[XP])
     l0 = part * L_SIZE * X[NP]
-    l = l0 + p * L_SIZE
+    lp = l0 + p * L_SIZE
     X[NOW] = now
-    X[DRAINING] = l + 1
+    X[DRAINING] = lp + 1
     while True:
         if X[R_N] > 0:
             status = _emit(X, root, part, p, -1)
             if status != DONE:
                 return status
-        c = L[l + QUEUE]
+        c = L[lp + QUEUE]
         if c == 0 or T[c] > now:
             break
         if not has_room_for_timer(X, l0, p):
             return NEED_MUCH
         time = T[c]
-        L[l + QUEUE] = T[c + 1]
+        L[lp + QUEUE] = T[c + 1]
         T[c + 1] = X[T_FREE]
         X[T_FREE] = c
         X[T_LEFT] += 1
@@ -173,13 +289,13 @@ def _drain(X: Any, p: int, part: int, now: int, root: int) -> int:
         else:
             process_timer_logical(X, l0, p, time)
     X[DRAINING] = 0
-    if L[l + QUEUE] != 0:
-        push_heap(X, X[TIMER_AT], T[L[l + QUEUE]], part)
+    if L[lp + QUEUE] != 0:
+        push_heap(X, X[TIMER_AT], T[L[lp + QUEUE]], part)
     return DONE
 
 
 @kernel
-def _advance_clock(X: Any, limit: int) -> int:
+def _advance_clock(X: Words, limit: int) -> int:
     """Fires the timers whose order key is before `limit`."""
     P, M, H = words(X[XP]), words(X[M_TIMERS]), words(X[XH])
     times, moved = words(X[I_NOW]), octets(X[I_MOVED])
@@ -214,20 +330,20 @@ def _advance_clock(X: Any, limit: int) -> int:
 
 
 @kernel
-def _process(X: Any, l0: int, p: int, i: int) -> int:
+def _process(X: Words, l0: int, p: int, i: int) -> int:
     """One processor and one event, from the beginning or from the cell where memory ran out."""
     P, L = words(X[XP]), words(X[XL])
-    f, l = p * P_SIZE, l0 + p * L_SIZE
+    f, lp = p * P_SIZE, l0 + p * L_SIZE
     kind, g = P[f + KIND], X[BASE] + i
     plain = octets(X[I_MASK])[i * X[NP] + p] != 0
     c = X[CELL]
     if c == 0:
-        c = L[l + PEND]
+        c = L[lp + PEND]
         if c == 0:
             return DONE
         quiet = words(X[XV])[P[f + RETURNS]] == 0
-        if not plain and quiet and X[SEQUENCE] == 0 and kind == STREAM:
-            return DONE  # nothing would change
+        if not plain and quiet and kind == STREAM and (X[SEQUENCE] == 0 or is_blank_start(X, l0, p)):
+            return DONE  # nothing would change, or be again as it is before the next event
         if plain and P[f + SLOW] != 0 and X[JUDGED] == 0:
             return NEED_VERDICTS
         X[BY_INDEX] = 1 if plain and quiet and P[f + KEYS] >= 0 else 0
@@ -243,7 +359,7 @@ def _process(X: Any, l0: int, p: int, i: int) -> int:
         c = process_logical(X, l0, p, g, plain, c)
     elif kind == ABSENT_LOGICAL:
         c = process_absent_logical(X, l0, p, g, plain, c)
-    elif L[l + ACTIVE] != 0:
+    elif L[lp + ACTIVE] != 0:
         c = process_stream(X, l0, p, g, plain, c)
     else:
         c = NONE_LEFT
@@ -276,10 +392,11 @@ def run(address: int, whole: bool, origin: int) -> int:
         l0 = part * L_SIZE * X[NP]
         stream = stream_of[i]
         if X[STAGE] == 0:
-            if not has_room(X):
+            if not has_room_for_event(X):
                 return NEED_ROOM
             X[NOW] = clock[(root >> ROOT_BITS) - X[STEP_BASE]]
-            _birth(X, l0, X[NOW])
+            if words(X[XL])[l0 + BORN] == 0:
+                _birth(X, l0, X[NOW])
             if stream < 0:
                 X[AT] += 1
                 continue
@@ -290,16 +407,17 @@ def run(address: int, whole: bool, origin: int) -> int:
         n = M[2 * stream + 1]
         while X[ORDINAL] < n:
             p = M[M[2 * stream] + n - 1 - X[ORDINAL]]
-            if X[STAGE] == 1:
-                status = _process(X, l0, p, i)
-                if status != DONE:
-                    return status
-                X[STAGE] = 2
-            if X[R_N] > 0:
-                status = _emit(X, root, part, p, X[BASE] + i)
-                if status != DONE:
-                    return status
-            X[STAGE] = 1
+            if words(X[XL])[l0 + p * L_SIZE + PEND] != 0 or X[CELL] != 0 or X[STAGE] == 2:
+                if X[STAGE] == 1:
+                    status = _process(X, l0, p, i)
+                    if status != DONE:
+                        return status
+                    X[STAGE] = 2
+                if X[R_N] > 0:
+                    status = _emit(X, root, part, p, X[BASE] + i)
+                    if status != DONE:
+                        return status
+                X[STAGE] = 1
             X[ORDINAL] += 1
         X[STAGE] = 0
         X[AT] += 1
@@ -315,18 +433,18 @@ def candidates(address: int, p: int, out: Any) -> int:
     X = words(address)
     P, L, N = words(X[XP]), words(X[XL]), words(X[XN])
     i = X[AT]
-    l = words(X[I_PART])[i] * L_SIZE * X[NP] + p * L_SIZE
+    lp = words(X[I_PART])[i] * L_SIZE * X[NP] + p * L_SIZE
     indexed = P[p * P_SIZE + KEYS] >= 0 and words(X[XV])[P[p * P_SIZE + RETURNS]] == 0
     if indexed:
-        b = index_key(X, l, p, 0, X[BASE] + i, False)
+        b = index_key(X, lp, p, 0, X[BASE] + i, False)
         if b < 0:
             return 0
         c = words(X[XB])[b + B_HEAD]
     else:
-        c = L[l + PEND]
+        c = L[lp + PEND]
     n = 0
     while c != 0:
-        if not indexed or N[c + N_OWNER] == l:
+        if not indexed or N[c + N_OWNER] == lp:
             N[c + N_VALUE] = 0
             out[n] = c
             n += 1
@@ -343,10 +461,10 @@ def reindex(address: int, parts: int) -> None:
     for part in range(parts):
         for p in range(X[NP]):
             if P[p * P_SIZE + KEYS] >= 0:
-                l = (part * X[NP] + p) * L_SIZE
-                c = L[l + PEND]
+                lp = (part * X[NP] + p) * L_SIZE
+                c = L[lp + PEND]
                 while c != 0:
-                    enter_index(X, l, p, c)
+                    enter_index(X, lp, p, c)
                     c = N[c + N_NEXT]
 
 

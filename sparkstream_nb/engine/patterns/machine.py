@@ -7,18 +7,90 @@ their linked `StreamEvent`s, so that an event added through one is seen through 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from ..jit import kernel
 
+from ..jit import kernel
 from .memory import (
-    B_BOUND, B_HEAD, B_SIZE, B_TAIL, BOUND, BOUND_SIGN, BUCKETS, C_COUNT, C_EVENT, C_FREE, C_LEFT, C_NEXT, C_PREV,
-    C_REFS, C_TAIL, CHAINED, CHAINS, DRAINING, E_EXPIRED, E_FREE, E_LEFT, E_REFS, E_SIZE, E_SLOTS, E_TIME, HEAP_N, HIGH,
-    INDEXED, KEY_COUNT, KEYS, L_SIZE, LAST_START, LOW, M_STARTS, N_BUCKET, N_DOWN, N_FREE, N_LEFT, N_NEXT,
-    N_OWNER, N_PARTIAL, N_PREV, N_SIZE, N_UP, N_VALUE, NEW, NEW_N, NEW_TAIL, NP, P_SIZE, PEND, PEND_N, PEND_TAIL,
-    QUEUE, QUEUE_TAIL, RISING, START_N, STEADY, T_FREE, T_LEFT, TIMER, WITHIN, WORDS, XB, XC, XE, XET, XH, XL, XN,
-    XP, XQ, XT, XW, XZ, as_real, as_word, octets, reals, words,
+    B_BOUND,
+    B_HEAD,
+    B_SIZE,
+    B_TAIL,
+    BOUND,
+    BOUND_SIGN,
+    BUCKETS,
+    C_COUNT,
+    C_EVENT,
+    C_FREE,
+    C_LEFT,
+    C_NEXT,
+    C_PREV,
+    C_REFS,
+    C_TAIL,
+    CHAINED,
+    CHAINS,
+    DRAINING,
+    E_EXPIRED,
+    E_FREE,
+    E_LEFT,
+    E_REFS,
+    E_SIZE,
+    E_SLOTS,
+    E_TIME,
+    HEAP_N,
+    HIGH,
+    INDEXED,
+    KEY_COUNT,
+    KEYS,
+    L_SIZE,
+    LAST_START,
+    LOW,
+    M_STARTS,
+    N_BUCKET,
+    N_DOWN,
+    N_FREE,
+    N_LEFT,
+    N_NEXT,
+    N_OWNER,
+    N_PARTIAL,
+    N_PREV,
+    N_UP,
+    N_VALUE,
+    NEW,
+    NEW_N,
+    NEW_TAIL,
+    NP,
+    P_SIZE,
+    PEND,
+    PEND_N,
+    PEND_TAIL,
+    QUEUE,
+    QUEUE_TAIL,
+    RISING,
+    START_N,
+    STEADY,
+    T_FREE,
+    T_LEFT,
+    TIMER,
+    WITHIN,
+    WORDS,
+    XB,
+    XC,
+    XE,
+    XET,
+    XH,
+    XL,
+    XN,
+    XP,
+    XQ,
+    XT,
+    XW,
+    XZ,
+    Words,
+    as_real,
+    as_word,
+    octets,
+    reals,
+    words,
 )  # fmt: skip
 
 FAR = 1 << 61
@@ -36,7 +108,7 @@ AS_WORD, AS_DOUBLE, AS_FLOAT = 0, 1, 2
 
 
 @kernel
-def new_partial(X: Any) -> int:
+def new_partial(X: Words) -> int:
     """A partial without events, held by nobody yet (`StateEventFactory.newInstance`)."""
     E = words(X[XE])
     e = X[E_FREE]
@@ -51,7 +123,7 @@ def new_partial(X: Any) -> int:
 
 
 @kernel
-def drop_chain(X: Any, c: int) -> None:
+def drop_chain(X: Words, c: int) -> None:
     """Gives up one reference to a chain."""
     C = words(X[XC])
     C[c + C_REFS] -= 1
@@ -66,7 +138,7 @@ def drop_chain(X: Any, c: int) -> None:
 
 
 @kernel
-def drop_partial(X: Any, e: int) -> None:
+def drop_partial(X: Words, e: int) -> None:
     """Gives up one reference to a partial."""
     E = words(X[XE])
     E[e + E_REFS] -= 1
@@ -83,7 +155,7 @@ def drop_partial(X: Any, e: int) -> None:
 
 
 @kernel
-def clear_slot(X: Any, e: int, p: int) -> None:
+def clear_slot(X: Words, e: int, p: int) -> None:
     """`StateEvent.setEvent(p, null)`."""
     E = words(X[XE])
     s = e + E_SLOTS + p
@@ -94,7 +166,7 @@ def clear_slot(X: Any, e: int, p: int) -> None:
 
 
 @kernel
-def copy_partial(X: Any, e: int) -> int:
+def copy_partial(X: Words, e: int) -> int:
     """`StateEventCloner.copyStateEvent`: the copy shares the chains."""
     E = words(X[XE])
     f = new_partial(X)
@@ -110,7 +182,7 @@ def copy_partial(X: Any, e: int) -> int:
 
 
 @kernel
-def add_event(X: Any, e: int, p: int, g: int) -> None:
+def add_event(X: Words, e: int, p: int, g: int) -> None:
     """`StateEvent.addEvent` for a counted state."""
     E, C = words(X[XE]), words(X[XC])
     c = X[C_FREE]
@@ -134,7 +206,7 @@ def add_event(X: Any, e: int, p: int, g: int) -> None:
 
 
 @kernel
-def remove_last_event(X: Any, e: int, p: int) -> None:
+def remove_last_event(X: Words, e: int, p: int) -> None:
     """`StateEvent.removeLastEvent`."""
     E, C = words(X[XE]), words(X[XC])
     head = E[e + E_SLOTS + p]
@@ -154,7 +226,7 @@ def remove_last_event(X: Any, e: int, p: int) -> None:
 
 
 @kernel
-def first_event(X: Any, e: int, p: int) -> int:
+def first_event(X: Words, e: int, p: int) -> int:
     """The log number of the (first) event of a state; 0 for none."""
     v = words(X[XE])[e + E_SLOTS + p]
     if v != 0 and words(X[XP])[p * P_SIZE + CHAINED] != 0:
@@ -163,7 +235,7 @@ def first_event(X: Any, e: int, p: int) -> int:
 
 
 @kernel
-def is_expired(X: Any, e: int, t: int) -> bool:
+def is_expired(X: Words, e: int, t: int) -> bool:
     """Whether an event of a start state is further than `within` from time `t`, in either direction."""
     within = X[WITHIN]
     if within < 0:
@@ -180,7 +252,7 @@ def is_expired(X: Any, e: int, t: int) -> bool:
 
 
 @kernel
-def find_event(X: Any, e: int, g: int, mode: int, p: int, k: int) -> int:
+def find_event(X: Words, e: int, g: int, mode: int, p: int, k: int) -> int:
     """The log number of the event that a load names; 0 where there is none."""
     if mode == CURRENT:
         return g
@@ -207,11 +279,11 @@ def mix(h: int, v: int) -> int:
     """A hash of a hash and a further word."""
     u = (np.uint64(h) ^ np.uint64(v)) * np.uint64(0x9E3779B97F4A7C15)
     u ^= u >> np.uint64(29)
-    return np.int64(u & np.uint64(0x7FFFFFFFFFFFFFFF))
+    return np.int64(u & np.uint64(0x7FFFFFFFFFFFFFFF))  # type: ignore[return-value]
 
 
 @kernel
-def key_word(X: Any, at: int, real: int, how: int) -> int:
+def key_word(X: Words, at: int, real: int, how: int) -> int:
     """The word at `at` of the log, such that equal values of any numeric types give equal words."""
     if how == AS_WORD:
         return words(X[XW])[at]
@@ -225,12 +297,12 @@ def key_word(X: Any, at: int, real: int, how: int) -> int:
 
 
 @kernel
-def index_key(X: Any, l: int, p: int, e: int, g: int, partial: bool) -> int:
+def index_key(X: Words, lp: int, p: int, e: int, g: int, partial: bool) -> int:
     """The bucket for a partial, or for an event `g` (`partial` False); -1 where a key is null: nothing can match."""
     P, Q, W = words(X[XP]), words(X[XQ]), X[WORDS]
     Z = octets(X[XZ])
     q = P[p * P_SIZE + KEYS]
-    h = mix(l, 0)
+    h = mix(lp, 0)
     for _ in range(P[p * P_SIZE + KEY_COUNT]):
         if partial:
             at = find_event(X, e, 0, Q[q + 3], Q[q + 4], Q[q + 5]) * W + Q[q + 6]
@@ -246,7 +318,7 @@ def index_key(X: Any, l: int, p: int, e: int, g: int, partial: bool) -> int:
 
 
 @kernel
-def bound_value(X: Any, p: int, e: int, g: int, partial: bool) -> float:
+def bound_value(X: Words, p: int, e: int, g: int, partial: bool) -> float:
     """What an event has to exceed for this partial, or what event `g` has to show; NaN where it is null."""
     P, Q = words(X[XP]), words(X[XQ])
     q = P[p * P_SIZE + BOUND]
@@ -266,7 +338,7 @@ def bound_value(X: Any, p: int, e: int, g: int, partial: bool) -> float:
 
 
 @kernel
-def free_cell(X: Any, c: int) -> None:
+def free_cell(X: Words, c: int) -> None:
     N = words(X[XN])
     N[c + N_NEXT] = X[N_FREE]
     X[N_FREE] = c
@@ -274,7 +346,7 @@ def free_cell(X: Any, c: int) -> None:
 
 
 @kernel
-def append_new(X: Any, l: int, p: int, e: int) -> None:
+def append_new(X: Words, lp: int, p: int, e: int) -> None:
     """Adds a partial to a processor's `newAndEveryStateEventList`."""
     L, N, E = words(X[XL]), words(X[XN]), words(X[XE])
     c = X[N_FREE]
@@ -284,76 +356,76 @@ def append_new(X: Any, l: int, p: int, e: int) -> None:
     N[c + N_PARTIAL] = e
     N[c + N_NEXT] = 0
     N[c + N_BUCKET] = -1
-    tail = L[l + NEW_TAIL]
+    tail = L[lp + NEW_TAIL]
     N[c + N_PREV] = tail
     if tail == 0:
-        L[l + NEW] = c
+        L[lp + NEW] = c
     else:
         N[tail + N_NEXT] = c
-    L[l + NEW_TAIL] = c
-    L[l + NEW_N] += 1
+    L[lp + NEW_TAIL] = c
+    L[lp + NEW_N] += 1
     if words(X[XP])[p * P_SIZE + STEADY] != 0:
-        widen(X, l, e)
+        widen(X, lp, e)
 
 
 @kernel
-def widen(X: Any, l: int, e: int) -> None:
+def widen(X: Words, lp: int, e: int) -> None:
     """Keeps, for a new list, the times between which no entry of it expires."""
     L, times, starts = words(X[XL]), words(X[XET]), words(X[M_STARTS])
     for i in range(X[START_N]):
         g = first_event(X, e, starts[i])
         if g != 0:
             t = times[g]
-            if t - X[WITHIN] > L[l + LOW]:
-                L[l + LOW] = t - X[WITHIN]
-            if t + X[WITHIN] < L[l + HIGH]:
-                L[l + HIGH] = t + X[WITHIN]
-            if t < L[l + LAST_START] or X[START_N] > 1:
-                L[l + RISING] = 0
-            L[l + LAST_START] = t
+            if t - X[WITHIN] > L[lp + LOW]:
+                L[lp + LOW] = t - X[WITHIN]
+            if t + X[WITHIN] < L[lp + HIGH]:
+                L[lp + HIGH] = t + X[WITHIN]
+            if t < L[lp + LAST_START] or X[START_N] > 1:
+                L[lp + RISING] = 0
+            L[lp + LAST_START] = t
         else:
-            L[l + RISING] = 0
+            L[lp + RISING] = 0
 
 
 @kernel
-def reset_times(X: Any, l: int) -> None:
+def reset_times(X: Words, lp: int) -> None:
     """Of an empty new list."""
     L = words(X[XL])
-    L[l + LOW] = -FAR
-    L[l + HIGH] = FAR
-    L[l + LAST_START] = -FAR
-    L[l + RISING] = 1
+    L[lp + LOW] = -FAR
+    L[lp + HIGH] = FAR
+    L[lp + LAST_START] = -FAR
+    L[lp + RISING] = 1
 
 
 @kernel
-def remove_new(X: Any, l: int, c: int) -> None:
+def remove_new(X: Words, lp: int, c: int) -> None:
     """Takes a cell out of a new list."""
     L, N = words(X[XL]), words(X[XN])
     before, after = N[c + N_PREV], N[c + N_NEXT]
     if before == 0:
-        L[l + NEW] = after
+        L[lp + NEW] = after
     else:
         N[before + N_NEXT] = after
     if after == 0:
-        L[l + NEW_TAIL] = before
+        L[lp + NEW_TAIL] = before
     else:
         N[after + N_PREV] = before
-    L[l + NEW_N] -= 1
+    L[lp + NEW_N] -= 1
     e = N[c + N_PARTIAL]
     free_cell(X, c)
     drop_partial(X, e)
 
 
 @kernel
-def clear_new(X: Any, l: int) -> None:
+def clear_new(X: Words, lp: int) -> None:
     L = words(X[XL])
-    while L[l + NEW] != 0:
-        remove_new(X, l, L[l + NEW])
-    reset_times(X, l)
+    while L[lp + NEW] != 0:
+        remove_new(X, lp, L[lp + NEW])
+    reset_times(X, lp)
 
 
 @kernel
-def leave_index(X: Any, c: int) -> None:
+def leave_index(X: Words, c: int) -> None:
     """Takes a pending cell out of its bucket."""
     N = words(X[XN])
     b = N[c + N_BUCKET]
@@ -375,12 +447,12 @@ def leave_index(X: Any, c: int) -> None:
 
 
 @kernel
-def enter_index(X: Any, l: int, p: int, c: int) -> None:
+def enter_index(X: Words, lp: int, p: int, c: int) -> None:
     """Puts a pending cell at the end of its bucket, so that a bucket keeps the order of the list."""
     N, P = words(X[XN]), words(X[XP])
     e = N[c + N_PARTIAL]
     N[c + N_BUCKET] = -1
-    b = index_key(X, l, p, e, 0, True)
+    b = index_key(X, lp, p, e, 0, True)
     if b < 0:
         return
     B = words(X[XB])
@@ -392,7 +464,7 @@ def enter_index(X: Any, l: int, p: int, c: int) -> None:
         if v < as_real(B[b + B_BOUND]):
             B[b + B_BOUND] = as_word(v)
     N[c + N_BUCKET] = b
-    N[c + N_OWNER] = l
+    N[c + N_OWNER] = lp
     N[c + N_DOWN] = 0
     tail = B[b + B_TAIL]
     N[c + N_UP] = tail
@@ -405,19 +477,19 @@ def enter_index(X: Any, l: int, p: int, c: int) -> None:
 
 
 @kernel
-def remove_pending(X: Any, l: int, c: int) -> None:
+def remove_pending(X: Words, lp: int, c: int) -> None:
     """Takes a cell out of a pending list."""
     L, N = words(X[XL]), words(X[XN])
     before, after = N[c + N_PREV], N[c + N_NEXT]
     if before == 0:
-        L[l + PEND] = after
+        L[lp + PEND] = after
     else:
         N[before + N_NEXT] = after
     if after == 0:
-        L[l + PEND_TAIL] = before
+        L[lp + PEND_TAIL] = before
     else:
         N[after + N_PREV] = before
-    L[l + PEND_N] -= 1
+    L[lp + PEND_N] -= 1
     leave_index(X, c)
     e = N[c + N_PARTIAL]
     free_cell(X, c)
@@ -425,17 +497,17 @@ def remove_pending(X: Any, l: int, c: int) -> None:
 
 
 @kernel
-def clear_pending(X: Any, l: int) -> None:
+def clear_pending(X: Words, lp: int) -> None:
     L = words(X[XL])
-    while L[l + PEND] != 0:
-        remove_pending(X, l, L[l + PEND])
+    while L[lp + PEND] != 0:
+        remove_pending(X, lp, L[lp + PEND])
 
 
 @kernel
-def sort_new(X: Any, l: int) -> None:
+def sort_new(X: Words, lp: int) -> None:
     """Sorts a new list by the partials' times, -1 last, stably (`eventTimeComparator`)."""
     L, N, E = words(X[XL]), words(X[XN]), words(X[XE])
-    c = N[L[l + NEW] + N_NEXT]
+    c = N[L[lp + NEW] + N_NEXT]
     while c != 0:
         after = N[c + N_NEXT]
         t = E[N[c + N_PARTIAL] + E_TIME]
@@ -453,12 +525,12 @@ def sort_new(X: Any, l: int) -> None:
             before = N[c + N_PREV]
             N[before + N_NEXT] = after
             if after == 0:
-                L[l + NEW_TAIL] = before
+                L[lp + NEW_TAIL] = before
             else:
                 N[after + N_PREV] = before
             if back == 0:
-                front = L[l + NEW]
-                L[l + NEW] = c
+                front = L[lp + NEW]
+                L[lp + NEW] = c
             else:
                 front = N[back + N_NEXT]
                 N[back + N_NEXT] = c
@@ -469,38 +541,38 @@ def sort_new(X: Any, l: int) -> None:
 
 
 @kernel
-def move_new(X: Any, l: int, p: int) -> None:
+def move_new(X: Words, lp: int, p: int) -> None:
     """`updateState`: the new list goes to the end of the pending list."""
-    L, N = words(X[XL]), words(X[XN])
-    head = L[l + NEW]
+    L = words(X[XL])
+    head = L[lp + NEW]
     if head == 0:
         return
-    if L[l + NEW_N] > 1:
-        sort_new(X, l)
-    splice_new(X, l, p)
+    if L[lp + NEW_N] > 1:
+        sort_new(X, lp)
+    splice_new(X, lp, p)
 
 
 @kernel
-def splice_new(X: Any, l: int, p: int) -> None:
+def splice_new(X: Words, lp: int, p: int) -> None:
     """Hangs the new list, as it is, on the end of the pending list."""
     L, N = words(X[XL]), words(X[XN])
-    head = L[l + NEW]
-    tail = L[l + PEND_TAIL]
+    head = L[lp + NEW]
+    tail = L[lp + PEND_TAIL]
     if tail == 0:
-        L[l + PEND] = head
+        L[lp + PEND] = head
     else:
         N[tail + N_NEXT] = head
         N[head + N_PREV] = tail
-    L[l + PEND_TAIL] = L[l + NEW_TAIL]
-    L[l + PEND_N] += L[l + NEW_N]
-    L[l + NEW] = 0
-    L[l + NEW_TAIL] = 0
-    L[l + NEW_N] = 0
-    reset_times(X, l)
+    L[lp + PEND_TAIL] = L[lp + NEW_TAIL]
+    L[lp + PEND_N] += L[lp + NEW_N]
+    L[lp + NEW] = 0
+    L[lp + NEW_TAIL] = 0
+    L[lp + NEW_N] = 0
+    reset_times(X, lp)
     if words(X[XP])[p * P_SIZE + KEYS] >= 0:
         c = head
         while c != 0:
-            enter_index(X, l, p, c)
+            enter_index(X, lp, p, c)
             c = N[c + N_NEXT]
 
 
@@ -508,7 +580,7 @@ def splice_new(X: Any, l: int, p: int) -> None:
 
 
 @kernel
-def notify_at(X: Any, l: int, p: int, time: int) -> None:
+def notify_at(X: Words, lp: int, p: int, time: int) -> None:
     """`Scheduler.notifyAt`: appends a time to the queue of this processor and instance."""
     L, T, P = words(X[XL]), words(X[XT]), words(X[XP])
     c = X[T_FREE]
@@ -516,18 +588,18 @@ def notify_at(X: Any, l: int, p: int, time: int) -> None:
     X[T_LEFT] -= 1
     T[c] = time
     T[c + 1] = 0
-    if L[l + QUEUE] == 0:
-        L[l + QUEUE] = c
-        L[l + QUEUE_TAIL] = c
-        if X[DRAINING] != l + 1:
-            push_heap(X, P[p * P_SIZE + TIMER], time, l // (L_SIZE * X[NP]))
+    if L[lp + QUEUE] == 0:
+        L[lp + QUEUE] = c
+        L[lp + QUEUE_TAIL] = c
+        if X[DRAINING] != lp + 1:
+            push_heap(X, P[p * P_SIZE + TIMER], time, lp // (L_SIZE * X[NP]))
     else:
-        T[L[l + QUEUE_TAIL] + 1] = c
-        L[l + QUEUE_TAIL] = c
+        T[L[lp + QUEUE_TAIL] + 1] = c
+        L[lp + QUEUE_TAIL] = c
 
 
 @kernel
-def push_heap(X: Any, timer: int, time: int, part: int) -> None:
+def push_heap(X: Words, timer: int, time: int, part: int) -> None:
     """Enters (time, part) into the heap of a scheduler; each heap record starts with its size."""
     H = words(X[XH])
     base = timer * X[HEAP_N]
@@ -547,7 +619,7 @@ def push_heap(X: Any, timer: int, time: int, part: int) -> None:
 
 
 @kernel
-def pop_heap(X: Any, timer: int) -> int:
+def pop_heap(X: Words, timer: int) -> int:
     """Takes the first (time, part) out of the heap of a scheduler; the part."""
     H = words(X[XH])
     base = timer * X[HEAP_N]

@@ -19,8 +19,9 @@ from .memory import EMPTY_EVENT, NO_EVENT
 
 @dataclass(slots=True)
 class Partials:
-    """Slots of `n` partials. `first` int64[n, processors]: the event of each state, or where its events start in `events`;
-    `count` int64[n, processors]: how many there are. `row` gives the place of an event in the kept columns."""
+    """Slots of `n` partials. `first` int64[n, processors]: the event of each state, or where its events start in
+    `events`; `count` int64[n, processors]: how many there are, of counted states. `row` gives the place of an event in
+    the kept columns."""
 
     layout: Layout
     strings: Strings
@@ -43,11 +44,12 @@ class Partials:
     def numbers(self, ref: Ref | EventRef, own: int = -1) -> Array:
         """Log numbers of the event that a reference names, per partial. `own`: the slot in whose filter it stands."""
         p = self.layout.slots[ref.slot]
-        first, count, index = self.first[:, p], self.count[:, p], ref.index
+        first, index = self.first[:, p], ref.index
         back = int(own == ref.slot)
         if not self.layout.processors[p].counted:
             absent = index is not None and (index.offset > 0 or (index.from_last and back))
             return np.zeros(len(first), np.int64) if absent else first
+        count = self.count[:, p]
         if index is None:
             place = count - 1
         elif index.from_last:
@@ -92,10 +94,10 @@ class Partials:
 
 @dataclass(slots=True)
 class Matches:
-    """`n` matches in order. `ts`, `root`, `chunk`, `part`: as in `Rows`; every match is a chunk of its own for the select.
+    """`n` matches in order. `ts`, `root`, `chunk`, `part`: as in `Rows`; for the select each match is a chunk.
 
-    `group` int64[n] numbers what goes on as one chunk after the select: the matches that one event makes in one state of
-    a stream that several states read (`MultiProcessStreamReceiver`); else each match alone.
+    `group` int64[n] numbers what goes on as one chunk after the select: the matches that one event makes in one state
+    of a stream that several states read (`MultiProcessStreamReceiver`); else each match alone.
     """
 
     ts: Array

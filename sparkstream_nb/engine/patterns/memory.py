@@ -24,7 +24,8 @@ Log numbers 0 and 1 are no event, and an event without values (`StreamEventFacto
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, cast
 
 from llvmlite import ir
 from numba import types
@@ -64,7 +65,8 @@ C_SIZE = 6
 B_HEAD, B_TAIL, B_BOUND, B_SPARE = range(4)
 B_SIZE = 4
 
-# Fields of `O`; `O_EVENT` is the log number of the event that made the match, -1 for a timer. Then per state the event (or the offset in `D`), then per state the number of events.
+# Fields of `O`; `O_EVENT` is the log number of the event that made the match, -1 for a timer. Then per state the event
+# (or the offset in `D`), and, where a state is counted, per state the number of events.
 O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_SLOTS = range(6)
 
 # The header: addresses, then registers.
@@ -76,44 +78,50 @@ O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_SLOTS = range(6)
     R_N, R_CAP, O_N, O_CAP, O_SIZE, D_N, D_CAP,
     AT, EVENTS, BASE, STAGE, ORDINAL, CELL, EMITTED,
     STEP, STEP_END, STEP_BASE, TIMER_AT, TIMERS, NOW, DRAINING, HEAP_N,
-    START_N, M_INIT, M_RESET, M_UPDATE, M_STARTUP, M_TIMERS, M_STARTS, M_STREAM, CHAINS, BY_INDEX, JUDGED, XDUE, XRANK, DUE_N,
-    DUE_AT, NEEDED,
+    START_N, M_INIT, M_RESET, M_UPDATE, M_STARTUP, M_TIMERS, M_STARTS, M_STREAM, CHAINS, BY_INDEX, JUDGED,
+    XDUE, XRANK, DUE_N, DUE_AT, NEEDED,
 ) = range(77)  # fmt: skip
 X_SIZE = 96
 
 
+def _pointer(item: Any) -> Any:
+    """The signature of a function from an address to a pointer."""
+    pointer: Any = types.CPointer
+    return pointer(item)(types.int64)
+
+
 @intrinsic
-def words(typingctx: Any, address: Any) -> Any:
+def _words(typingctx: Any, address: Any) -> Any:
     """The int64 array at an address."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
 
-    return types.CPointer(types.int64)(types.int64), codegen
+    return _pointer(types.int64), codegen
 
 
 @intrinsic
-def reals(typingctx: Any, address: Any) -> Any:
+def _reals(typingctx: Any, address: Any) -> Any:
     """The float64 array at an address."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], ir.DoubleType().as_pointer())
 
-    return types.CPointer(types.float64)(types.int64), codegen
+    return _pointer(types.float64), codegen
 
 
 @intrinsic
-def octets(typingctx: Any, address: Any) -> Any:
+def _octets(typingctx: Any, address: Any) -> Any:
     """The uint8 array at an address."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
 
-    return types.CPointer(types.uint8)(types.int64), codegen
+    return _pointer(types.uint8), codegen
 
 
 @intrinsic
-def as_real(typingctx: Any, word: Any) -> Any:
+def _as_real(typingctx: Any, word: Any) -> Any:
     """The float64 with the bits of an int64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -123,10 +131,31 @@ def as_real(typingctx: Any, word: Any) -> Any:
 
 
 @intrinsic
-def as_word(typingctx: Any, real: Any) -> Any:
+def _as_word(typingctx: Any, real: Any) -> Any:
     """The int64 with the bits of a float64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], ir.IntType(64))
 
     return types.int64(types.float64), codegen
+
+
+class Words(Protocol):
+    """A pointer to int64 (or uint8), as a type checker sees it."""
+
+    def __getitem__(self, i: int) -> int: ...
+    def __setitem__(self, i: int, value: int) -> None: ...
+
+
+class Reals(Protocol):
+    """A pointer to float64, as a type checker sees it."""
+
+    def __getitem__(self, i: int) -> float: ...
+    def __setitem__(self, i: int, value: float) -> None: ...
+
+
+words: Callable[[int], Words] = cast(Any, _words)
+reals: Callable[[int], Reals] = cast(Any, _reals)
+octets: Callable[[int], Words] = cast(Any, _octets)
+as_real: Callable[[int], float] = cast(Any, _as_real)
+as_word: Callable[[float], int] = cast(Any, _as_word)

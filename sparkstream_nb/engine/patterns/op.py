@@ -9,13 +9,24 @@ import numpy as np
 
 from ...errors import NotInThisBuild
 from ...plan.nodes import (
-    EventRef, Expr, FilterStep, FunctionStep, Ref, Select, StateInput, walk,
+    Call,
+    EventRef,
+    Expr,
+    FilterStep,
+    FunctionStep,
+    InTable,
+    Ref,
+    ScriptCall,
+    Select,
+    StateInput,
+    walk,
 )  # fmt: skip
 from ...types import Type
 from ..columns import Array, Column, Mask
 from ..expressions import Env, Evaluator, compile_condition, compile_expr
-from ..rows import Clock, Rows
+from ..rows import ROOT_BITS, Clock, Rows
 from ..services import Services
+from ..streamfunctions import STREAM_FUNCTIONS
 from . import memory as m
 from .layout import lay_out, table
 from .log import EventLog, Key
@@ -23,10 +34,11 @@ from .loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_ROOM, NEED_ROWS, candidates
 from .matches import Matches, Partials, attribute_key
 from .pools import Pools
 from .program import Filters
+from .states import FREE_TRIES
 
 EPOCH_DAY = 86_400_000
-"""A first clock time within a day of 1970 belongs to a clock that starts at 0, as in examples and tests; absent states at
-the start of a pattern then wait since 0, as Siddhi's always do. Any other clock starts at its first time."""
+"""A first clock time within a day of 1970 belongs to a clock that starts at 0, as in examples and tests; absent states
+at the start of a pattern then wait since 0, as Siddhi's always do. Any other clock starts at its first time."""
 
 TRIM_FROM = 4096
 """The log is trimmed when it holds this many events, and twice as many as after the last trim."""
@@ -39,9 +51,7 @@ class StateOp:
     Raises `NotInThisBuild` for a stream function in a pattern that looks at other events.
     """
 
-    def __init__(
-        self, input: StateInput, services: Services, scheduler: int, select: Select, query: str = ""
-    ) -> None:
+    def __init__(self, input: StateInput, services: Services, scheduler: int, select: Select, query: str = "") -> None:
         self.services = services
         self.query = query
         self.layout = lay_out(input, scheduler)
@@ -56,33 +66,36 @@ class StateOp:
         self._slow = [[compile_condition(e, context) for e in x] for x in filters.slow]
         self._functions = [self._stream_functions(p) for p in range(len(ps))]
         self._derived = [compile_expr(d.expr, context) for d in filters.derived]
-        asked = [i.expr for i in select.items] + list(select.group_by) + ([] if select.having is None else [select.having])
+        asked = [i.expr for i in select.items] + list(select.group_by)
         asked += [e for x in filters.slow for e in x]
         kept = self._kept(e for x in asked for e in walk(x))
         self.log = EventLog(len(self.inputs), filters.derived, self._special(), kept)
         self.pools = Pools(self.layout, filters, self.log)
+        self._clocked = self._functions != [[]] * len(ps) or any(
+            isinstance(x, Call | ScriptCall | InTable) for d in filters.everything for x in walk(d)
+        )
         self._origin: int | None = None
         self._whole: bool | None = None
         self._trim_at = TRIM_FROM
         self._chunks = 0
+        self._rate = 0.125  # matches a row to make room for
         self._multiple = np.array([len(r) > 1 for r in self.layout.receivers])
 
     # -------------------------------------------------------------------------------------------------------- set-up
 
-    def _stream_functions(self, p: int) -> list[tuple[FunctionStep, int, list[Evaluator]]]:
-        """The stream functions of a processor: each with the number of its first appended attribute."""
+    def _stream_functions(self, p: int) -> list[tuple[FunctionStep, list[Evaluator]]]:
+        """The stream functions of a processor. Attributes that one appends are null in a pattern, as they are in
+        Siddhi, so only one that appends none (`#log`) does anything."""
         state = self.layout.processors[p].state
-        width = len(state.input.source.schema)
         out = []
         for step in state.input.steps:
             if isinstance(step, FunctionStep):
-                for e in (x for a in step.args for x in walk(a)):
-                    if isinstance(e, Ref | EventRef) and e.slot != state.slot:
-                        raise NotInThisBuild(
-                            "pattern:stream-function", "a stream function of a pattern that names another event", step.span
-                        )
-                out.append((step, width, [compile_expr(a, self.services.context) for a in step.args]))
-                width += len(step.appends)
+                refs = [x for a in step.args for x in walk(a) if isinstance(x, Ref | EventRef)]
+                if any(x.slot != state.slot for x in refs):
+                    raise NotInThisBuild(
+                        "pattern:stream-function", "a stream function of a pattern that names another event", step.span
+                    )
+                out.append((step, [compile_expr(a, self.services.context) for a in step.args]))
         return out
 
     def _kept(self, parts: Iterable[Expr]) -> dict[Key, Type]:
@@ -126,21 +139,21 @@ class StateOp:
         rows = [by_stream.get(s) for s in self.inputs]
         merged = _Merged(rows, births)
         if self._whole is None:
-            self._whole = not any(r is not None and r.part is not None for r in rows) and births is None and (
-                self.services.parts == 1
+            self._whole = (
+                not any(r is not None and r.part is not None for r in rows)
+                and births is None
+                and (self.services.parts == 1)
             )
         pools, x = self.pools, self.pools.header
         pools.need_parts(max(merged.parts, self.services.parts))
         if self.schedulers:
             pools.rank(self.services.rank())
         if self._origin is None and len(clock.now):
-            at = clock.first if clock.last > clock.first else int((merged.root[0] >> 16) - clock.base) if merged.n else 0
-            first = int(clock.now[min(at, len(clock.now) - 1)])
-            self._origin = 0 if first < EPOCH_DAY else first
+            self._origin = self._beginning(merged, clock)
         if merged.n == 0 and (self.schedulers == 0 or clock.last == clock.first):
             return self._matches(np.empty((0, int(x[m.O_SIZE])), np.int64), np.empty(0, np.int64), merged, rows, 0)
         masks = self._append(rows, merged, clock)
-        out = np.empty((max(64, merged.n // 16), int(x[m.O_SIZE])), np.int64)
+        out = np.empty((64 + int(merged.n * self._rate), int(x[m.O_SIZE])), np.int64)
         events = np.empty(64 if x[m.CHAINS] else 1, np.int64)
         times = np.ascontiguousarray(clock.now, np.int64)
         moved = np.ascontiguousarray(clock.moved).astype(np.uint8)
@@ -157,22 +170,33 @@ class StateOp:
         out = pools.array(m.XO)[: int(x[m.O_N])]
         events = pools.array(m.XD)[: int(x[m.D_N])]
         matches = self._matches(out, events, merged, rows, len(out))
+        if merged.n:
+            self._rate = max(1.25 * len(out) / merged.n, self._rate / 2)
         if self.log.n > self._trim_at:
             pools.trim()
             self._trim_at = max(TRIM_FROM, 2 * self.log.n)
         pools.fit_index()
         return matches
 
+    @staticmethod
+    def _beginning(merged: _Merged, clock: Clock) -> int:
+        """When the app's clock began, if it first shows itself now (ms)."""
+        at = clock.first
+        if clock.last == clock.first and merged.n:
+            at = int(merged.root[0] >> ROOT_BITS) - clock.base
+        first = int(clock.now[min(at, len(clock.now) - 1)])
+        return 0 if first < EPOCH_DAY else first
+
     def _loop(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> None:
         """Runs the compiled loop to its end, giving it what it comes back for."""
         pools, x = self.pools, self.pools.header
-        address = x.ctypes.data
+        address, n = x.ctypes.data, len(self.layout.processors)
         while True:
             status = run(address, bool(self._whole), self._origin or 0)
             if status == DONE:
                 return
             if status == NEED_ROOM:
-                pools.need(8 * len(self.layout.processors) + 16)
+                pools.need((4 * n + 8) * (FREE_TRIES * n + 1))
             elif status == NEED_MUCH:
                 pools.need(int(x[m.NEEDED]))
             elif status == NEED_ROWS:
@@ -201,7 +225,7 @@ class StateOp:
         for s, r in enumerate(rows):
             if r is None:
                 continue
-            now = clock.at(r.root)
+            now = clock.at(r.root) if self._clocked else r.ts
             place = merged.places[s]
             for p in self.layout.receivers[s]:
                 columns = self._extended(p, r, now)
@@ -225,21 +249,15 @@ class StateOp:
         return masks
 
     def _extended(self, p: int, rows: Rows, now: Array) -> list[Column]:
-        """The columns of a processor's events: those of the stream, and what its stream functions append."""
+        """The columns of a processor's events: those of the stream, and those that its stream functions append."""
         columns = list(rows.columns)
-        for step, _, args in self._functions[p]:
-            from ..streamfunctions import STREAM_FUNCTIONS
-
-            env = self._row_env(rows, now, columns)
-            index, appended, lines = STREAM_FUNCTIONS[step.function](
-                rows.with_columns(columns), [a(env) for a in args], self.services.strings
-            )
-            if index is not None:
-                raise NotInThisBuild(
-                    "pattern:stream-function", "a stream function that makes several events, in a pattern", step.span
-                )
-            self.services.logs.extend(lines)
-            columns += appended
+        for step, args in self._functions[p]:
+            if len(step.appends):
+                columns += [Column.all_null(t, len(rows)) for t in step.appends.types]
+            else:
+                env = self._row_env(rows, now, columns)
+                lines = STREAM_FUNCTIONS[step.function](rows, [a(env) for a in args], self.services.strings)[2]
+                self.services.logs.extend(lines)
         return columns
 
     def _row_env(self, rows: Rows, now: Array, columns: Sequence[Column]) -> Env:
@@ -252,8 +270,9 @@ class StateOp:
             return Column(Type.LONG, rows.ts)
 
         return Env(
-            len(rows), self.services.strings, rows.ts, now, resolve, tables=self.services.in_table, event_time=event_time
-        )
+            len(rows), self.services.strings, rows.ts, now, resolve,
+            tables=self.services.in_table, event_time=event_time,
+        )  # fmt: skip
 
     def _passing(self, conditions: Sequence[Callable[[Env], Mask]], env: Env, rows: Rows, stream: int) -> Mask:
         mask = conditions[0](env)
@@ -311,15 +330,14 @@ class StateOp:
             self.services.failed(self.query, self.inputs[stream], env, [])
         N[cells + m.N_VALUE] = mask
 
-    def _matches(
-        self, out: Array, events: Array, merged: _Merged, rows: Sequence[Rows | None], count: int
-    ) -> Matches:
+    def _matches(self, out: Array, events: Array, merged: _Merged, rows: Sequence[Rows | None], count: int) -> Matches:
         n = len(self.layout.processors)
+        first = out[:, m.O_SLOTS : m.O_SLOTS + n]
+        counts = out[:, m.O_SLOTS + n :] if self.pools.header[m.CHAINS] else first
         chunk = np.arange(self._chunks, self._chunks + count)
         self._chunks += count
         slots = Partials.over(
-            self.layout, self.services.strings, self.log, out[:, m.O_SLOTS : m.O_SLOTS + n],
-            out[:, m.O_SLOTS + n : m.O_SLOTS + 2 * n], events,
+            self.layout, self.services.strings, self.log, first, counts, events
         )  # fmt: skip
         state, number = out[:, m.O_STATE], out[:, m.O_EVENT]
         group = chunk
@@ -350,7 +368,7 @@ class StateOp:
 
 
 class _Merged:
-    """The rows of all streams in one order: int64[n] each; `places[s]` where those of stream s stand (None: everywhere).
+    """The rows of all streams in one order: int64[n] each; `places[s]` where those of stream s stand (None: all).
 
     Births are rows of stream -1.
     """
@@ -371,7 +389,8 @@ class _Merged:
             order = np.argsort(root, kind="stable")
             self.root = root[order]
             self.ts = np.concatenate([np.zeros(len(at), np.int64), *(r.ts for _, r in present)])[order]
-            self.part = np.concatenate([born.astype(np.int64), *(r.parts().astype(np.int64) for _, r in present)])[order]
+            part = np.concatenate([born, *(r.parts() for _, r in present)])
+            self.part = part.astype(np.int64)[order]
             stream = np.concatenate([np.full(len(at), -1), *(np.full(len(r), s) for s, r in present)])
             self.stream = stream[order].astype(np.int64)
             where = np.empty(len(order), np.int64)

@@ -56,7 +56,7 @@ class Pools:
         x[m.SEQUENCE] = self.layout.sequence
         x[m.START_N], x[m.TIMERS] = len(self.layout.starts), len(self.layout.timers)
         x[m.CHAINS] = sum(p.counted for p in self.layout.processors)
-        x[m.O_SIZE] = m.O_SLOTS + 2 * self.n
+        x[m.O_SIZE] = m.O_SLOTS + self.n * (2 if x[m.CHAINS] else 1)
         self.hold(m.XV, np.zeros(self.n, np.int64))
         for at, *_ in _FREE:
             self.hold(at, np.zeros(self._sizes[at], np.int64))
@@ -64,9 +64,9 @@ class Pools:
         self.hold(m.XL, np.zeros(0, np.int64))
         self.hold(m.XH, np.zeros(0, np.int64))
         for at, _, left, _ in _FREE:
-            self.more(at, left, 64)
-        self.hold(m.XR, np.zeros(256, np.int64))
-        x[m.R_CAP] = 256
+            self.more(at, left, 1024)
+        self.hold(m.XR, np.zeros(1024, np.int64))
+        x[m.R_CAP] = 1024
         self.index(64)
         self.need_parts(1)
 

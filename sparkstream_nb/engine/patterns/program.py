@@ -11,14 +11,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ...plan.nodes import (
-    Arith, Call, Compare, Const, EventRef, Expr, InTable, IsNull, Logic, Not, Ref, ScriptCall, children,
+    Arith,
+    Call,
+    Compare,
+    Const,
+    EventRef,
+    Expr,
+    InTable,
+    IsNull,
+    Logic,
+    Not,
+    Ref,
+    ScriptCall,
+    children,
 )  # fmt: skip
 from ...types import Type
-from ..columns import Strings
+from ..columns import Array, Strings
 from ..expressions.arithmetic import common_type
 from . import check as c
 from . import memory as m
@@ -67,11 +80,11 @@ class Derived:
 
 @dataclass(slots=True)
 class Filters:
-    """All filters of a pattern. `current[p]` and `slow[p]`: conjuncts; `codes`: programs, keys and bounds, found through
-    `table`, the machine's table of processors; `constants`: words that programs load."""
+    """All filters of a pattern. `current[p]` and `slow[p]`: conjuncts; `codes`: programs, keys and bounds, found
+    through `table`, the machine's table of processors; `constants`: words that programs load."""
 
     layout: Layout
-    table: np.ndarray
+    table: Array
     strings: Strings
     derived: list[Derived] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
@@ -106,6 +119,11 @@ class Filters:
         kind = self.layout.processors[p].kind
         if not self.layout.sequence and kind == m.STREAM and not self.layout.processors[p].start:
             self._index(p, between, bool(slow))
+
+    @property
+    def everything(self) -> list[Expr]:
+        """All expressions that are evaluated as columns."""
+        return [e for x in (*self.current, *self.slow) for e in x] + [d.expr for d in self.derived]
 
     # ------------------------------------------------------------------------------------------------ where from
 
@@ -257,7 +275,8 @@ class Filters:
             if self.layout.processors[origin.processor].kind not in (m.STREAM, m.LOGICAL):
                 return None
             a, b = self._load(here, p), self._load(there, p)
-            assert a is not None and b is not None
+            assert a is not None
+            assert b is not None
             return a, b, turned
         return None
 
@@ -303,7 +322,7 @@ def _without_slots(e: Expr) -> Expr:
         return Ref(e.type, 0, e.attr, "")
     if isinstance(e, EventRef):
         return EventRef(e.type, 0)
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     for f in dataclasses.fields(e):
         v = getattr(e, f.name)
         if isinstance(v, Expr):

@@ -1,45 +1,135 @@
 """The processors of a pattern, compiled: what Siddhi's `*PreStateProcessor` and `*PostStateProcessor` do.
 
 Functions carry the names of Siddhi's methods where there is one. `l0` is where the lists of the current partition
-instance start, `l` a processor's own; `g` the log number of the event, `e` a partial.
+instance start, `lp` a processor's own; `g` the log number of the event, `e` a partial.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..jit import kernel
-
 from .check import passes
 from .machine import (
-    add_event, append_new, bound_value, clear_new, clear_pending, clear_slot, copy_partial, drop_partial, index_key,
-    is_expired, move_new, new_partial, notify_at, remove_last_event, remove_new, remove_pending, reset_times,
+    FAR,
+    add_event,
+    append_new,
+    bound_value,
+    clear_new,
+    clear_pending,
+    clear_slot,
+    copy_partial,
+    drop_partial,
     first_event,
+    index_key,
+    is_expired,
+    move_new,
+    new_partial,
+    notify_at,
+    remove_last_event,
+    remove_new,
+    remove_pending,
+    reset_times,
 )  # fmt: skip
 from .memory import (
-    ABSENT, ABSENT_LOGICAL, ACTIVE, B_BOUND, B_HEAD, BOUND, CALLBACK, CHANGED, COUNT, C_COUNT, C_LEFT, E_EXPIRED,
-    E_LEFT, E_REFS, E_SLOTS, E_TIME, EMPTY_EVENT, EVERY, HIGH, INIT_AGAIN, INITIALIZED, IS_OR, KEYS, KIND,
-    L_SIZE, LAST_STATE, LEAST, LOGICAL, LOW, M_STARTS, MOST, N_BUCKET, N_DOWN, N_LEFT, N_NEXT, N_OWNER, N_PARTIAL,
-    N_VALUE, NEW, NEW_N, NEXT, NO_EVENT, NOW, NP, P_SIZE, PARTNER, PEND, PEND_N, R_CAP, R_N, RESET, RETURNS, RISING,
-    SCHEDULED, SEQUENCE, START, START_N, STEADY, STREAM, SUCCESS, T_LEFT, WAIT, WITHIN, WITHIN_EVERY, XB, XC, XE, XET, XL, XN,
-    XP, XR, XV, as_real, as_word, words,
+    ABSENT,
+    ABSENT_LOGICAL,
+    ACTIVE,
+    B_BOUND,
+    B_HEAD,
+    BOUND,
+    C_COUNT,
+    C_LEFT,
+    CALLBACK,
+    CHANGED,
+    COUNT,
+    E_EXPIRED,
+    E_LEFT,
+    E_REFS,
+    E_SLOTS,
+    E_TIME,
+    EVERY,
+    HIGH,
+    INIT_AGAIN,
+    INITIALIZED,
+    IS_OR,
+    KIND,
+    L_SIZE,
+    LAST_STATE,
+    LEAST,
+    LOGICAL,
+    LOW,
+    M_STARTS,
+    MOST,
+    N_DOWN,
+    N_LEFT,
+    N_NEXT,
+    N_OWNER,
+    N_PARTIAL,
+    N_VALUE,
+    NEW,
+    NEW_N,
+    NEXT,
+    NO_EVENT,
+    NP,
+    P_SIZE,
+    PARTNER,
+    PEND,
+    PEND_N,
+    R_CAP,
+    R_N,
+    RESET,
+    RETURNS,
+    RISING,
+    SCHEDULED,
+    SEQUENCE,
+    START,
+    START_N,
+    STEADY,
+    STREAM,
+    SUCCESS,
+    T_LEFT,
+    WAIT,
+    WITHIN,
+    WITHIN_EVERY,
+    XB,
+    XC,
+    XE,
+    XET,
+    XL,
+    XN,
+    XP,
+    XR,
+    XV,
+    Words,
+    as_real,
+    as_word,
+    words,
 )  # fmt: skip
-from .machine import FAR
+
+FREE_TRIES = 4
+"""How many partials a state may take for one event before it asks for room."""
 
 NONE_LEFT = -1
 """What `process_*` answers when it is done; otherwise the cell to go on with after memory was added."""
 
 
 @kernel
-def has_room(X: Any) -> bool:
+def has_room(X: Words) -> bool:
     """Whether one further partial can be processed: what it can cause at most is bounded by the number of states."""
     n = 4 * X[NP] + 8
     return X[N_LEFT] > n and X[E_LEFT] > n and X[C_LEFT] > 4 and X[T_LEFT] > n and X[R_N] + n < X[R_CAP]
 
 
 @kernel
-def give(X: Any, e: int) -> None:
+def has_room_for_event(X: Words) -> bool:
+    """Whether an event can be processed with `FREE_TRIES` partials at each state without asking again."""
+    n = (4 * X[NP] + 8) * (FREE_TRIES * X[NP] + 1)
+    return X[N_LEFT] > n and X[E_LEFT] > n and X[C_LEFT] > n and X[T_LEFT] > n and X[R_N] + n < X[R_CAP]
+
+
+@kernel
+def give(X: Words, e: int) -> None:
     """Puts a partial into what goes to the selector (`returnEventChunk.add`)."""
     words(X[XR])[X[R_N]] = e
     X[R_N] += 1
@@ -50,54 +140,54 @@ def give(X: Any, e: int) -> None:
 
 
 @kernel
-def _add_logical(X: Any, l0: int, p: int, e: int) -> None:
+def _add_logical(X: Words, l0: int, p: int, e: int) -> None:
     L, P = words(X[XL]), words(X[XP])
-    l, other = l0 + p * L_SIZE, P[p * P_SIZE + PARTNER]
+    lp, other = l0 + p * L_SIZE, P[p * P_SIZE + PARTNER]
     lo = l0 + other * L_SIZE
     if P[p * P_SIZE + START] != 0 or X[SEQUENCE] != 0:
-        if L[l + NEW_N] == 0:
-            append_new(X, l, p, e)
+        if L[lp + NEW_N] == 0:
+            append_new(X, lp, p, e)
         if L[lo + NEW_N] == 0:
             append_new(X, lo, other, e)
     else:
-        append_new(X, l, p, e)
+        append_new(X, lp, p, e)
         append_new(X, lo, other, e)
 
 
 @kernel
-def _add_one(X: Any, l0: int, p: int, e: int) -> None:
+def _add_one(X: Words, l0: int, p: int, e: int) -> None:
     """`addState` of one processor, without what a count of zero passes on."""
     L, P, E = words(X[XL]), words(X[XP]), words(X[XE])
-    l, kind, f = l0 + p * L_SIZE, P[p * P_SIZE + KIND], p * P_SIZE
-    if kind == STREAM or kind == COUNT:
-        if X[SEQUENCE] == 0 or L[l + NEW_N] == 0:
-            append_new(X, l, p, e)
+    lp, kind, f = l0 + p * L_SIZE, P[p * P_SIZE + KIND], p * P_SIZE
+    if kind in (STREAM, COUNT):
+        if X[SEQUENCE] == 0 or L[lp + NEW_N] == 0:
+            append_new(X, lp, p, e)
     elif kind == LOGICAL:
         _add_logical(X, l0, p, e)
-    elif L[l + ACTIVE] != 0:
+    elif L[lp + ACTIVE] != 0:
         if kind == ABSENT:
             E[e + E_REFS] += 1
             if X[SEQUENCE] != 0:
-                clear_new(X, l)
-            append_new(X, l, p, e)
+                clear_new(X, lp)
+            append_new(X, lp, p, e)
             E[e + E_REFS] -= 1
             if P[f + START] == 0:
-                L[l + SCHEDULED] = E[e + E_TIME] + P[f + WAIT]
-                notify_at(X, l, p, L[l + SCHEDULED])
+                L[lp + SCHEDULED] = E[e + E_TIME] + P[f + WAIT]
+                notify_at(X, lp, p, L[lp + SCHEDULED])
         else:
             _add_logical(X, l0, p, e)
             if P[f + START] == 0 and P[f + WAIT] != -1:
-                notify_at(X, l, p, E[e + E_TIME] + P[f + WAIT])
+                notify_at(X, lp, p, E[e + E_TIME] + P[f + WAIT])
                 other = P[f + PARTNER]
                 if P[other * P_SIZE + KIND] == ABSENT_LOGICAL:
                     notify_at(X, l0 + other * L_SIZE, other, E[e + E_TIME] + P[other * P_SIZE + WAIT])
 
 
 @kernel
-def add_every(X: Any, l0: int, p: int, e: int) -> None:
+def add_every(X: Words, l0: int, p: int, e: int) -> None:
     """`addEveryState`: a copy of `e` without the events from this state on waits here anew."""
     P, E, L = words(X[XP]), words(X[XE]), words(X[XL])
-    kind, other, l = P[p * P_SIZE + KIND], P[p * P_SIZE + PARTNER], l0 + p * L_SIZE
+    kind, other, lp = P[p * P_SIZE + KIND], P[p * P_SIZE + PARTNER], l0 + p * L_SIZE
     f = copy_partial(X, e)
     if kind == ABSENT_LOGICAL:
         g = E[f + E_SLOTS + p]
@@ -107,17 +197,17 @@ def add_every(X: Any, l0: int, p: int, e: int) -> None:
     else:
         for k in range(p, X[NP]):
             clear_slot(X, f, k)
-    append_new(X, l, p, f)
-    if kind == LOGICAL or kind == ABSENT_LOGICAL:
+    append_new(X, lp, p, f)
+    if kind in (LOGICAL, ABSENT_LOGICAL):
         clear_slot(X, f, other)
         append_new(X, l0 + other * L_SIZE, other, f)
     elif kind == ABSENT:
-        L[l + SCHEDULED] = E[e + E_TIME] + P[p * P_SIZE + WAIT]
-        notify_at(X, l, p, L[l + SCHEDULED])
+        L[lp + SCHEDULED] = E[e + E_TIME] + P[p * P_SIZE + WAIT]
+        notify_at(X, lp, p, L[lp + SCHEDULED])
 
 
 @kernel
-def _skippable(X: Any, p: int, e: int) -> bool:
+def _skippable(X: Words, p: int, e: int) -> bool:
     """Whether a partial passes a counted state at once, since that needs no event."""
     P = words(X[XP])
     f = p * P_SIZE
@@ -125,7 +215,7 @@ def _skippable(X: Any, p: int, e: int) -> bool:
 
 
 @kernel
-def _reached(X: Any, l0: int, p: int) -> None:
+def _reached(X: Words, l0: int, p: int) -> None:
     """The first half of `CountPostStateProcessor.processMinCountReached`: of a last state, a match."""
     if words(X[XP])[p * P_SIZE + LAST_STATE] != 0:
         words(X[XL])[l0 + p * L_SIZE + CHANGED] = 1
@@ -133,7 +223,7 @@ def _reached(X: Any, l0: int, p: int) -> None:
 
 
 @kernel
-def add_state(X: Any, l0: int, p: int, e: int) -> None:
+def add_state(X: Words, l0: int, p: int, e: int) -> None:
     """`addState`, and on to the next state where this one needs no event."""
     P = words(X[XP])
     first, depth = p, 0
@@ -157,20 +247,20 @@ def add_state(X: Any, l0: int, p: int, e: int) -> None:
 
 
 @kernel
-def init(X: Any, l0: int, p: int) -> None:
+def init(X: Words, l0: int, p: int) -> None:
     """`StreamPreStateProcessor.init`: a start state gets a partial without events."""
     L, P, E = words(X[XL]), words(X[XP]), words(X[XE])
-    l, f = l0 + p * L_SIZE, p * P_SIZE
-    if P[f + START] != 0 and (L[l + INITIALIZED] == 0 or P[f + INIT_AGAIN] != 0):
+    lp, f = l0 + p * L_SIZE, p * P_SIZE
+    if P[f + START] != 0 and (L[lp + INITIALIZED] == 0 or P[f + INIT_AGAIN] != 0):
         e = new_partial(X)
         E[e + E_REFS] = 1
         add_state(X, l0, p, e)
         drop_partial(X, e)
-        L[l + INITIALIZED] = 1
+        L[lp + INITIALIZED] = 1
 
 
 @kernel
-def start_reset(X: Any, l0: int, p: int) -> None:
+def start_reset(X: Words, l0: int, p: int) -> None:
     """`callbackPreStateProcessor.startStateReset` of the processor `p`, if it has one."""
     c = words(X[XP])[p * P_SIZE + CALLBACK]
     if c >= 0:
@@ -181,35 +271,51 @@ def start_reset(X: Any, l0: int, p: int) -> None:
 
 
 @kernel
-def update_state(X: Any, l0: int, p: int) -> None:
+def update_state(X: Words, l0: int, p: int) -> None:
     """`updateState`."""
     L, P = words(X[XL]), words(X[XP])
-    l, kind = l0 + p * L_SIZE, P[p * P_SIZE + KIND]
-    if kind == COUNT and L[l + RESET] != 0:
-        L[l + RESET] = 0
+    lp, kind = l0 + p * L_SIZE, P[p * P_SIZE + KIND]
+    if kind == COUNT and L[lp + RESET] != 0:
+        L[lp + RESET] = 0
         init(X, l0, p)
-    if L[l + NEW] != 0:
-        move_new(X, l, p)
-    if kind == LOGICAL or kind == ABSENT_LOGICAL:
+    if L[lp + NEW] != 0:
+        move_new(X, lp, p)
+    if kind in (LOGICAL, ABSENT_LOGICAL):
         other = P[p * P_SIZE + PARTNER]
         move_new(X, l0 + other * L_SIZE, other)
 
 
 @kernel
-def reset_state(X: Any, l0: int, p: int) -> None:
+def is_blank_start(X: Words, l0: int, p: int) -> bool:
+    """Whether a start state of a sequence holds just the partial without events that it would be given anew before the
+    next event, so that it may as well keep it."""
+    L, P, E = words(X[XL]), words(X[XP]), words(X[XE])
+    f, lp = p * P_SIZE, l0 + p * L_SIZE
+    if P[f + KIND] != STREAM or P[f + START] == 0 or P[f + EVERY] < 0 or P[f + CALLBACK] >= 0:
+        return False
+    if L[lp + PEND_N] != 1 or L[lp + NEW] != 0:
+        return False
+    e = words(X[XN])[L[lp + PEND] + N_PARTIAL]
+    return E[e + E_TIME] == -1 and E[e + E_REFS] == 1
+
+
+@kernel
+def reset_state(X: Words, l0: int, p: int) -> None:
     """`resetState`: what a sequence does before every event."""
     L, P = words(X[XL]), words(X[XP])
-    f, l = p * P_SIZE, l0 + p * L_SIZE
+    f, lp = p * P_SIZE, l0 + p * L_SIZE
     kind = P[f + KIND]
-    if kind == LOGICAL or kind == ABSENT_LOGICAL:
+    if kind in (LOGICAL, ABSENT_LOGICAL):
         lo = l0 + P[f + PARTNER] * L_SIZE
-        if P[f + IS_OR] == 0 and L[l + PEND_N] != L[lo + PEND_N]:
+        if P[f + IS_OR] == 0 and L[lp + PEND_N] != L[lo + PEND_N]:
             return
-        clear_pending(X, l)
+        clear_pending(X, lp)
         clear_pending(X, lo)
-    elif L[l + PEND] != 0:
-        clear_pending(X, l)
-    if P[f + START] != 0 and (kind == ABSENT or L[l + NEW] == 0):
+    elif L[lp + PEND] != 0:
+        if is_blank_start(X, l0, p):
+            return
+        clear_pending(X, lp)
+    if P[f + START] != 0 and (kind == ABSENT or L[lp + NEW] == 0):
         after = P[f + NEXT]
         if X[SEQUENCE] != 0 and P[f + EVERY] < 0 and after >= 0 and L[l0 + after * L_SIZE + PEND] != 0:
             return
@@ -217,16 +323,16 @@ def reset_state(X: Any, l0: int, p: int) -> None:
 
 
 @kernel
-def _expire_new(X: Any, l: int, p: int, t: int) -> int:
+def _expire_new(X: Words, lp: int, p: int, t: int) -> int:
     """Drops expired partials of a new list; answers the last of them that was not known as expired, held, or 0."""
     L, N, E, P = words(X[XL]), words(X[XN]), words(X[XE]), words(X[XP])
     steady = P[p * P_SIZE + STEADY] != 0
-    if steady and L[l + LOW] <= t and t <= L[l + HIGH]:
+    if steady and L[lp + LOW] <= t and t <= L[lp + HIGH]:
         return 0
-    from_head = steady and L[l + RISING] != 0 and t >= L[l + LOW]
+    from_head = steady and L[lp + RISING] != 0 and t >= L[lp + LOW]
     last = 0
     low, high = -FAR, FAR
-    c = L[l + NEW]
+    c = L[lp + NEW]
     while c != 0:
         after = N[c + N_NEXT]
         e = N[c + N_PARTIAL]
@@ -237,11 +343,11 @@ def _expire_new(X: Any, l: int, p: int, t: int) -> int:
                     drop_partial(X, last)
                 last = e
                 E[e + E_REFS] += 1
-            remove_new(X, l, c)
+            remove_new(X, lp, c)
         elif steady:
             starts, times = words(X[M_STARTS]), words(X[XET])
             if from_head:  # in order of their first events: no later one can have expired
-                L[l + HIGH] = times[first_event(X, e, starts[0])] + X[WITHIN]
+                L[lp + HIGH] = times[first_event(X, e, starts[0])] + X[WITHIN]
                 return last
             for i in range(X[START_N]):
                 g = first_event(X, e, starts[i])
@@ -249,21 +355,21 @@ def _expire_new(X: Any, l: int, p: int, t: int) -> int:
                     low = max(low, times[g] - X[WITHIN])
                     high = min(high, times[g] + X[WITHIN])
         c = after
-    if L[l + NEW] == 0:
-        reset_times(X, l)
+    if L[lp + NEW] == 0:
+        reset_times(X, lp)
     else:
-        L[l + LOW] = low
-        L[l + HIGH] = high
+        L[lp + LOW] = low
+        L[lp + HIGH] = high
     return last
 
 
 @kernel
-def expire_events(X: Any, l0: int, p: int, t: int) -> None:
+def expire_events(X: Words, l0: int, p: int, t: int) -> None:
     """`expireEvents`: from the head of the pending list, and anywhere in the new list."""
     L, N, E, P = words(X[XL]), words(X[XN]), words(X[XE]), words(X[XP])
-    l = l0 + p * L_SIZE
+    lp = l0 + p * L_SIZE
     last = 0
-    c = L[l + PEND]
+    c = L[lp + PEND]
     while c != 0:
         e = N[c + N_PARTIAL]
         if not is_expired(X, e, t):
@@ -275,10 +381,10 @@ def expire_events(X: Any, l0: int, p: int, t: int) -> None:
                 drop_partial(X, last)
             last = e
             E[e + E_REFS] += 1
-        remove_pending(X, l, c)
+        remove_pending(X, lp, c)
         c = after
-    if L[l + NEW] != 0:
-        later = _expire_new(X, l, p, t)
+    if L[lp + NEW] != 0:
+        later = _expire_new(X, lp, p, t)
         if later != 0:
             if last != 0:
                 drop_partial(X, last)
@@ -295,7 +401,7 @@ def expire_events(X: Any, l0: int, p: int, t: int) -> None:
 
 
 @kernel
-def _advance(X: Any, l0: int, p: int, e: int, g: int) -> None:
+def _advance(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`StreamPostStateProcessor.process`: the state is reached, so on to the next."""
     P, L = words(X[XP]), words(X[XL])
     f = p * P_SIZE
@@ -311,12 +417,12 @@ def _advance(X: Any, l0: int, p: int, e: int, g: int) -> None:
 
 
 @kernel
-def _count(X: Any, l0: int, p: int, e: int, g: int) -> None:
+def _count(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`CountPostStateProcessor.process`."""
     P, L, E = words(X[XP]), words(X[XL]), words(X[XE])
-    f, l = p * P_SIZE, l0 + p * L_SIZE
+    f, lp = p * P_SIZE, l0 + p * L_SIZE
     n = words(X[XC])[E[e + E_SLOTS + p] + C_COUNT]
-    L[l + SUCCESS] = 1
+    L[lp + SUCCESS] = 1
     E[e + E_TIME] = words(X[XET])[g]
     if X[SEQUENCE] != 0 and P[f + LAST_STATE] == 0:
         # Below its least number Siddhi forgets the partial, so that `x<2>` never matches; here it waits on.
@@ -333,30 +439,30 @@ def _count(X: Any, l0: int, p: int, e: int, g: int) -> None:
     elif X[SEQUENCE] != 0 and n < P[f + LEAST]:
         add_state(X, l0, p, e)
     if n == P[f + MOST] and n >= P[f + LEAST]:
-        L[l + CHANGED] = 1
+        L[lp + CHANGED] = 1
 
 
 @kernel
-def _partner_can_proceed(X: Any, l0: int, p: int, e: int) -> bool:
+def _partner_can_proceed(X: Words, l0: int, p: int, e: int) -> bool:
     """`AbsentLogicalPreStateProcessor.partnerCanProceed` of the absent side `p`."""
     P, L = words(X[XP]), words(X[XL])
-    f, l = p * P_SIZE, l0 + p * L_SIZE
+    f, lp = p * P_SIZE, l0 + p * L_SIZE
     came = words(X[XE])[e + E_SLOTS + p] != NO_EVENT
-    if X[SEQUENCE] != 0 and P[f + EVERY] < 0 and L[l + SCHEDULED] > 0:
+    if X[SEQUENCE] != 0 and P[f + EVERY] < 0 and L[lp + SCHEDULED] > 0:
         return False
     if P[f + WAIT] != -1:
         return came
     if P[f + EVERY] < 0:
         return not came
-    if L[l + SCHEDULED] > 0:
-        L[l + SCHEDULED] = 0
+    if L[lp + SCHEDULED] > 0:
+        L[lp + SCHEDULED] = 0
         init(X, l0, p)
         return False
     return True
 
 
 @kernel
-def _logical(X: Any, l0: int, p: int, e: int, g: int) -> None:
+def _logical(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`LogicalPostStateProcessor.process`."""
     P = words(X[XP])
     f = p * P_SIZE
@@ -377,28 +483,28 @@ def _logical(X: Any, l0: int, p: int, e: int, g: int) -> None:
 
 
 @kernel
-def _came(X: Any, l0: int, p: int, e: int, g: int) -> None:
+def _came(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`AbsentStreamPostStateProcessor` and `AbsentLogicalPostStateProcessor`: what should not come has come."""
     P, L = words(X[XP]), words(X[XL])
-    f, l = p * P_SIZE, l0 + p * L_SIZE
+    f, lp = p * P_SIZE, l0 + p * L_SIZE
     t = words(X[XET])[g]
-    L[l + CHANGED] = 1
+    L[lp + CHANGED] = 1
     words(X[XV])[p] = 1
     if P[f + KIND] == ABSENT_LOGICAL:
-        L[l + SCHEDULED] = t
+        L[lp + SCHEDULED] = t
         return
     words(X[XE])[e + E_TIME] = t
     if P[f + START] != 0 and P[f + EVERY] == p:
         add_every(X, l0, p, e)
-    L[l + SCHEDULED] = t + P[f + WAIT]
-    notify_at(X, l, p, L[l + SCHEDULED])
+    L[lp + SCHEDULED] = t + P[f + WAIT]
+    notify_at(X, lp, p, L[lp + SCHEDULED])
 
 
 # ----------------------------------------------------------------------------------------------- processAndReturn
 
 
 @kernel
-def _returned(X: Any, p: int) -> bool:
+def _returned(X: Words, p: int) -> bool:
     """Whether the processor's last state has put out a match (`isEventReturned`), which this clears."""
     V = words(X[XV])
     last = words(X[XP])[p * P_SIZE + RETURNS]
@@ -409,12 +515,12 @@ def _returned(X: Any, p: int) -> bool:
 
 
 @kernel
-def _try_stream(X: Any, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
+def _try_stream(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
     """One pending partial of a `StreamPreStateProcessor`; True where it left the list."""
     P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
-    f, l, e = p * P_SIZE, l0 + p * L_SIZE, N[c + N_PARTIAL]
+    f, lp, e = p * P_SIZE, l0 + p * L_SIZE, N[c + N_PARTIAL]
     absent = P[f + KIND] == ABSENT
-    L[l + CHANGED] = 0
+    L[lp + CHANGED] = 0
     if plain and passes(X, p, e, g, c):
         E[e + E_SLOTS + p] = g
         if absent:
@@ -423,24 +529,26 @@ def _try_stream(X: Any, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
             _advance(X, l0, p, e, g)
     if _returned(X, p) and not absent:
         give(X, e)
-    if L[l + CHANGED] != 0:
-        remove_pending(X, l, c)
+    if L[lp + CHANGED] != 0:
+        remove_pending(X, lp, c)
         return True
     E[e + E_SLOTS + p] = NO_EVENT
     if X[SEQUENCE] != 0:
         if not absent:
-            remove_pending(X, l, c)
+            remove_pending(X, lp, c)
         start_reset(X, l0, p)
         return not absent
     return False
 
 
 @kernel
-def process_stream(X: Any, l0: int, p: int, g: int, plain: bool, c: int) -> int:
+def process_stream(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
     """`processAndReturn` over the whole pending list, from cell `c` on."""
     N = words(X[XN])
+    tries = 0
     while c != 0:
-        if not has_room(X):
+        tries += 1
+        if tries > FREE_TRIES and not has_room(X):
             return c
         after = N[c + N_NEXT]
         _try_stream(X, l0, p, g, c, plain)
@@ -449,11 +557,11 @@ def process_stream(X: Any, l0: int, p: int, g: int, plain: bool, c: int) -> int:
 
 
 @kernel
-def process_indexed(X: Any, l0: int, p: int, g: int, c: int) -> int:
+def process_indexed(X: Words, l0: int, p: int, g: int, c: int) -> int:
     """`processAndReturn` over those pending partials that the event can match: the others would not change."""
     P, N, B = words(X[XP]), words(X[XN]), words(X[XB])
-    l, bounded = l0 + p * L_SIZE, P[p * P_SIZE + BOUND] >= 0
-    b = index_key(X, l, p, 0, g, False)
+    lp, bounded = l0 + p * L_SIZE, P[p * P_SIZE + BOUND] >= 0
+    b = index_key(X, lp, p, 0, g, False)
     if b < 0:
         return NONE_LEFT
     v, low = 0.0, math.inf
@@ -464,12 +572,14 @@ def process_indexed(X: Any, l0: int, p: int, g: int, c: int) -> int:
     whole = c == 0
     if whole:
         c = B[b + B_HEAD]
+    tries = 0
     while c != 0:
-        if not has_room(X):
+        tries += 1
+        if tries > FREE_TRIES and not has_room(X):
             return c
         after = N[c + N_DOWN]
         gone = False
-        if N[c + N_OWNER] == l and (not bounded or v >= as_real(N[c + N_VALUE])):
+        if N[c + N_OWNER] == lp and (not bounded or v >= as_real(N[c + N_VALUE])):
             gone = _try_stream(X, l0, p, g, c, True)
         if bounded and not gone:
             low = min(low, as_real(N[c + N_VALUE]))
@@ -480,21 +590,23 @@ def process_indexed(X: Any, l0: int, p: int, g: int, c: int) -> int:
 
 
 @kernel
-def process_count(X: Any, l0: int, p: int, g: int, plain: bool, c: int) -> int:
+def process_count(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
     """`CountPreStateProcessor.processAndReturn`."""
     L, N, E = words(X[XL]), words(X[XN]), words(X[XE])
-    l = l0 + p * L_SIZE
+    lp = l0 + p * L_SIZE
+    tries = 0
     while c != 0:
-        if not has_room(X):
+        tries += 1
+        if tries > FREE_TRIES and not has_room(X):
             return c
         after, e = N[c + N_NEXT], N[c + N_PARTIAL]
         s = e + E_SLOTS + p
         if (p + 1 < X[NP] and E[s + 1] != 0) or (p + 2 < X[NP] and E[s + 2] != 0):
-            remove_pending(X, l, c)  # the next state has its event, so that this one takes no more
+            remove_pending(X, lp, c)  # the next state has its event, so that this one takes no more
             c = after
             continue
-        L[l + CHANGED] = 0
-        L[l + SUCCESS] = 0
+        L[lp + CHANGED] = 0
+        L[lp + SUCCESS] = 0
         if plain:
             add_event(X, e, p, g)
             if passes(X, p, e, g, c):
@@ -503,85 +615,89 @@ def process_count(X: Any, l0: int, p: int, g: int, plain: bool, c: int) -> int:
                 remove_last_event(X, e, p)
         if _returned(X, p):
             give(X, e)
-        if L[l + CHANGED] != 0 or (L[l + SUCCESS] == 0 and X[SEQUENCE] != 0):
-            remove_pending(X, l, c)
+        if L[lp + CHANGED] != 0 or (L[lp + SUCCESS] == 0 and X[SEQUENCE] != 0):
+            remove_pending(X, lp, c)
         c = after
     return NONE_LEFT
 
 
 @kernel
-def process_logical(X: Any, l0: int, p: int, g: int, plain: bool, c: int) -> int:
+def process_logical(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
     """`LogicalPreStateProcessor.processAndReturn`."""
     P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
-    f, l = p * P_SIZE, l0 + p * L_SIZE
+    f, lp = p * P_SIZE, l0 + p * L_SIZE
     other = P[f + PARTNER]
+    tries = 0
     while c != 0:
-        if not has_room(X):
+        tries += 1
+        if tries > FREE_TRIES and not has_room(X):
             return c
         after, e = N[c + N_NEXT], N[c + N_PARTIAL]
         if P[f + IS_OR] != 0 and E[e + E_SLOTS + other] != NO_EVENT:
-            remove_pending(X, l, c)
+            remove_pending(X, lp, c)
             c = after
             continue
-        L[l + CHANGED] = 0
+        L[lp + CHANGED] = 0
         E[e + E_SLOTS + p] = g
         if plain and passes(X, p, e, g, c):
             _logical(X, l0, p, e, g)
         if _returned(X, p):
             give(X, e)
-        if L[l + CHANGED] != 0:
-            remove_pending(X, l, c)
+        if L[lp + CHANGED] != 0:
+            remove_pending(X, lp, c)
         else:
             E[e + E_SLOTS + p] = NO_EVENT
             if X[SEQUENCE] != 0:
-                remove_pending(X, l, c)
+                remove_pending(X, lp, c)
         c = after
     return NONE_LEFT
 
 
 @kernel
-def process_absent_logical(X: Any, l0: int, p: int, g: int, plain: bool, c: int) -> int:
+def process_absent_logical(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
     """`AbsentLogicalPreStateProcessor.processAndReturn`; it never returns an event itself."""
     P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
-    f, l = p * P_SIZE, l0 + p * L_SIZE
+    f, lp = p * P_SIZE, l0 + p * L_SIZE
     other = P[f + PARTNER]
-    if L[l + ACTIVE] == 0:
+    if L[lp + ACTIVE] == 0:
         return NONE_LEFT
     keeps = P[f + WAIT] != -1 or (X[SEQUENCE] != 0 and P[f + IS_OR] == 0 and P[f + EVERY] >= 0)
+    tries = 0
     while c != 0:
-        if not has_room(X):
+        tries += 1
+        if tries > FREE_TRIES and not has_room(X):
             return c
         after, e = N[c + N_NEXT], N[c + N_PARTIAL]
         if P[f + IS_OR] != 0 and E[e + E_SLOTS + other] != NO_EVENT:
-            remove_pending(X, l, c)
+            remove_pending(X, lp, c)
             c = after
             continue
         before = E[e + E_SLOTS + p]
-        L[l + CHANGED] = 0
+        L[lp + CHANGED] = 0
         E[e + E_SLOTS + p] = g
         if plain and passes(X, p, e, g, c):
             _came(X, l0, p, e, g)
-        if keeps or L[l + CHANGED] == 0:
+        if keeps or L[lp + CHANGED] == 0:
             E[e + E_SLOTS + p] = before
         E[e + E_REFS] += 1
         if _returned(X, p):
-            remove_pending(X, l, c)
+            remove_pending(X, lp, c)
             if X[SEQUENCE] != 0:
                 remove_from(X, l0 + other * L_SIZE, e)
-        elif L[l + CHANGED] == 0 and X[SEQUENCE] != 0:
-            remove_pending(X, l, c)
+        elif L[lp + CHANGED] == 0 and X[SEQUENCE] != 0:
+            remove_pending(X, lp, c)
         drop_partial(X, e)
         c = after
     return NONE_LEFT
 
 
 @kernel
-def remove_from(X: Any, l: int, e: int) -> None:
+def remove_from(X: Words, lp: int, e: int) -> None:
     """Takes a partial out of a pending list, if it is there."""
     N = words(X[XN])
-    c = words(X[XL])[l + PEND]
+    c = words(X[XL])[lp + PEND]
     while c != 0:
         if N[c + N_PARTIAL] == e:
-            remove_pending(X, l, c)
+            remove_pending(X, lp, c)
             return
         c = N[c + N_NEXT]

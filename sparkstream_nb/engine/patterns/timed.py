@@ -2,39 +2,77 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..jit import kernel
-
 from .machine import drop_partial, is_expired, new_partial, notify_at, remove_pending
 from .memory import (
-    ABSENT, ABSENT_LOGICAL, ACTIVE, C_LEFT, E_LEFT, E_REFS, E_SLOTS, E_TIME, EMPTY_EVENT, EVERY, IS_OR, KIND, L_SIZE,
-    LAST_STATE, N_LEFT, N_NEXT, N_PARTIAL, NEEDED, NEW_N, NEXT, NO_EVENT, NOW, NP, P_SIZE, PARTNER, PEND, PEND_N, R_CAP,
-    R_N, SCHEDULED, SEQUENCE, START, STARTED, T_LEFT, WAIT, WITHIN_EVERY, XE, XET, XL, XN, XP, XR, words,
+    ABSENT,
+    ABSENT_LOGICAL,
+    ACTIVE,
+    C_LEFT,
+    E_LEFT,
+    E_REFS,
+    E_SLOTS,
+    E_TIME,
+    EMPTY_EVENT,
+    EVERY,
+    IS_OR,
+    KIND,
+    L_SIZE,
+    LAST_STATE,
+    N_LEFT,
+    N_NEXT,
+    N_PARTIAL,
+    NEEDED,
+    NEW_N,
+    NEXT,
+    NO_EVENT,
+    NOW,
+    NP,
+    P_SIZE,
+    PARTNER,
+    PEND,
+    PEND_N,
+    R_CAP,
+    R_N,
+    SCHEDULED,
+    SEQUENCE,
+    START,
+    STARTED,
+    T_LEFT,
+    WAIT,
+    WITHIN_EVERY,
+    XE,
+    XET,
+    XL,
+    XN,
+    XP,
+    XR,
+    Words,
+    words,
 )  # fmt: skip
 from .states import add_every, add_state, give, reset_state, start_reset, update_state
 
 
 @kernel
-def partition_created(X: Any, l0: int, p: int, now: int) -> None:
+def partition_created(X: Words, l0: int, p: int, now: int) -> None:
     """`partitionCreated`: an absent start state begins to wait."""
     L, P = words(X[XL]), words(X[XP])
-    f, l = p * P_SIZE, l0 + p * L_SIZE
-    if L[l + STARTED] != 0 or P[f + KIND] < ABSENT:
+    f, lp = p * P_SIZE, l0 + p * L_SIZE
+    if L[lp + STARTED] != 0 or P[f + KIND] < ABSENT:
         return
-    L[l + STARTED] = 1
-    if P[f + START] != 0 and P[f + WAIT] != -1 and L[l + ACTIVE] != 0:
+    L[lp + STARTED] = 1
+    if P[f + START] != 0 and P[f + WAIT] != -1 and L[lp + ACTIVE] != 0:
         if P[f + KIND] == ABSENT:
-            L[l + SCHEDULED] = now + P[f + WAIT]
-        notify_at(X, l, p, now + P[f + WAIT])
+            L[lp + SCHEDULED] = now + P[f + WAIT]
+        notify_at(X, lp, p, now + P[f + WAIT])
 
 
 @kernel
-def has_room_for_timer(X: Any, l0: int, p: int) -> bool:
+def has_room_for_timer(X: Words, l0: int, p: int) -> bool:
     """Whether a timer of processor `p` can run; `NEEDED` tells how many records it may take."""
     L, P = words(X[XL]), words(X[XP])
-    l = l0 + p * L_SIZE
-    n = L[l + PEND_N] + L[l + NEW_N] + 4
+    lp = l0 + p * L_SIZE
+    n = L[lp + PEND_N] + L[lp + NEW_N] + 4
     if P[p * P_SIZE + KIND] == ABSENT_LOGICAL:
         lo = l0 + P[p * P_SIZE + PARTNER] * L_SIZE
         n += L[lo + PEND_N] + L[lo + NEW_N]
@@ -44,7 +82,7 @@ def has_room_for_timer(X: Any, l0: int, p: int) -> bool:
 
 
 @kernel
-def _send(X: Any, l0: int, p: int, e: int) -> None:
+def _send(X: Words, l0: int, p: int, e: int) -> None:
     """`sendEvent`: nothing came in time, so the partial goes on."""
     P, L = words(X[XP]), words(X[XL])
     f = p * P_SIZE
@@ -64,7 +102,7 @@ def _send(X: Any, l0: int, p: int, e: int) -> None:
 
 
 @kernel
-def _send_all(X: Any, l0: int, p: int, first: int) -> None:
+def _send_all(X: Words, l0: int, p: int, first: int) -> None:
     """Sends the partials that were collected behind the matches in `R`, from place `first` on."""
     R = words(X[XR])
     n = X[R_N] - first
@@ -80,69 +118,69 @@ def _send_all(X: Any, l0: int, p: int, first: int) -> None:
 
 
 @kernel
-def process_timer(X: Any, l0: int, p: int, time: int) -> None:
+def process_timer(X: Words, l0: int, p: int, time: int) -> None:
     """`AbsentStreamPreStateProcessor.process`; `time` is when the timer was due."""
     P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
-    f, l = p * P_SIZE, l0 + p * L_SIZE
-    if L[l + ACTIVE] == 0:
+    f, lp = p * P_SIZE, l0 + p * L_SIZE
+    if L[lp + ACTIVE] == 0:
         return
     wait, every = P[f + WAIT], P[f + EVERY]
-    begin = P[f + START] != 0 and L[l + NEW_N] == 0 and L[l + PEND] == 0
-    if begin and X[SEQUENCE] != 0 and every < 0 and L[l + SCHEDULED] > 0:
+    begin = P[f + START] != 0 and L[lp + NEW_N] == 0 and L[lp + PEND] == 0
+    if begin and X[SEQUENCE] != 0 and every < 0 and L[lp + SCHEDULED] > 0:
         begin = False
     if begin:
         e = new_partial(X)
         E[e + E_REFS] = 1
         add_state(X, l0, p, e)
         drop_partial(X, e)
-    elif X[SEQUENCE] != 0 and L[l + NEW_N] != 0:
+    elif X[SEQUENCE] != 0 and L[lp + NEW_N] != 0:
         reset_state(X, l0, p)
     update_state(X, l0, p)
     first = X[R_N]
-    c = L[l + PEND]
+    c = L[lp + PEND]
     while c != 0:
         after, e = N[c + N_NEXT], N[c + N_PARTIAL]
         t = E[e + E_TIME]
         if is_expired(X, e, time):
             if P[f + WITHIN_EVERY] >= 0 and every >= 0 and every != p:
                 add_every(X, l0, every, e)
-            remove_pending(X, l, c)
-        elif (t == -1 and time >= L[l + SCHEDULED]) or (t != -1 and time >= t + wait):
+            remove_pending(X, lp, c)
+        elif (t == -1 and time >= L[lp + SCHEDULED]) or (t != -1 and time >= t + wait):
             E[e + E_TIME] = time
             give(X, e)
-            remove_pending(X, l, c)
+            remove_pending(X, lp, c)
         c = after
     if P[f + WITHIN_EVERY] >= 0:
         update_state(X, l0, P[f + WITHIN_EVERY])
     nothing = X[R_N] == first
     _send_all(X, l0, p, first)
     if X[NOW] > wait + time:
-        L[l + SCHEDULED] = X[NOW] + wait
-    if nothing and L[l + SCHEDULED] < time:
-        L[l + SCHEDULED] = time + wait
-        notify_at(X, l, p, time + wait)
+        L[lp + SCHEDULED] = X[NOW] + wait
+    if nothing and L[lp + SCHEDULED] < time:
+        L[lp + SCHEDULED] = time + wait
+        notify_at(X, lp, p, time + wait)
 
 
 @kernel
-def process_timer_logical(X: Any, l0: int, p: int, time: int) -> None:
+def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
     """`AbsentLogicalPreStateProcessor.process`; `SCHEDULED` holds its `lastArrivalTime`."""
     P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
-    f, l = p * P_SIZE, l0 + p * L_SIZE
-    if L[l + ACTIVE] == 0:
+    f, lp = p * P_SIZE, l0 + p * L_SIZE
+    if L[lp + ACTIVE] == 0:
         return
     wait, other = P[f + WAIT], P[f + PARTNER]
     nothing = True
-    if time >= L[l + SCHEDULED] + wait:
-        if P[f + START] != 0 and X[SEQUENCE] != 0 and L[l + NEW_N] == 0 and L[l + PEND] == 0:
+    if time >= L[lp + SCHEDULED] + wait:
+        if P[f + START] != 0 and X[SEQUENCE] != 0 and L[lp + NEW_N] == 0 and L[lp + PEND] == 0:
             e = new_partial(X)
             E[e + E_REFS] = 1
             add_state(X, l0, p, e)
             drop_partial(X, e)
-        elif X[SEQUENCE] != 0 and L[l + NEW_N] != 0:
+        elif X[SEQUENCE] != 0 and L[lp + NEW_N] != 0:
             reset_state(X, l0, p)
         update_state(X, l0, p)
         first, expired = X[R_N], 0
-        c = L[l + PEND]
+        c = L[lp + PEND]
         while c != 0:
             after, e = N[c + N_NEXT], N[c + N_PARTIAL]
             g = E[e + E_SLOTS + p]
@@ -152,7 +190,7 @@ def process_timer_logical(X: Any, l0: int, p: int, time: int) -> None:
                     drop_partial(X, expired)
                 expired = e
                 E[e + E_REFS] += 1
-                remove_pending(X, l, c)
+                remove_pending(X, lp, c)
             elif time >= since + wait:
                 came = E[e + E_SLOTS + other] != NO_EVENT
                 if P[f + IS_OR] != 0:
@@ -163,7 +201,7 @@ def process_timer_logical(X: Any, l0: int, p: int, time: int) -> None:
                     give(X, e)
                 else:
                     E[e + E_SLOTS + p] = EMPTY_EVENT if g == NO_EVENT else g
-                remove_pending(X, l, c)
+                remove_pending(X, lp, c)
             c = after
         if expired != 0:
             if P[f + WITHIN_EVERY] >= 0:
@@ -175,7 +213,7 @@ def process_timer_logical(X: Any, l0: int, p: int, time: int) -> None:
         for i in range(first, X[R_N]):
             E[R[i] + E_TIME] = time
         _send_all(X, l0, p, first)
-        L[l + SCHEDULED] = 0
+        L[lp + SCHEDULED] = 0
     if P[f + EVERY] >= 0 or (nothing and P[f + START] != 0):
-        since = X[NOW] if L[l + SCHEDULED] == 0 else L[l + SCHEDULED]
-        notify_at(X, l, p, since + wait)
+        since = X[NOW] if L[lp + SCHEDULED] == 0 else L[lp + SCHEDULED]
+        notify_at(X, lp, p, since + wait)
