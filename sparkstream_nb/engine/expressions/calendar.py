@@ -155,7 +155,7 @@ def zone(name: str) -> datetime.tzinfo:
     else:
         try:
             return ZoneInfo(name)
-        except (OSError, ValueError):
+        except (KeyError, OSError, ValueError):  # unknown, a folder of zones, an odd name
             pass
     raise Failure(f"'{name}' is not a time zone")
 

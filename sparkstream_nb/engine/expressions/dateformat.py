@@ -40,7 +40,6 @@ _ZONES = {
     "BRT": "America/Sao_Paulo", "ART": "America/Argentina/Buenos_Aires", "SAST": "Africa/Johannesburg",
     "EAT": "Africa/Nairobi", "WAT": "Africa/Lagos", "PKT": "Asia/Karachi", "WIB": "Asia/Jakarta",
 }  # fmt: skip
-_SUMMER = frozenset(("EDT", "CDT", "MDT", "PDT", "AKDT", "WEST", "CEST", "EEST", "BST", "AEDT", "NZDT"))
 
 
 @dataclass(frozen=True)
@@ -214,8 +213,8 @@ def parse_instant(text: str, pattern: str) -> int:
             tz = _zone(found)
             continue
         value = _read(part, found)
-        if letter in "Hk":
-            letter, value = "H", value % 24 if letter == "k" else value
+        if letter in "Hk":  # 24 o'clock is midnight to `H`, and the next day to `k`
+            letter, value = "H", value % 24 if letter == "H" else value
         elif letter in "Kh":
             letter, value = "K", value % 12 if letter == "h" else value
         values[letter] = value
@@ -252,13 +251,7 @@ def _zone(found: str) -> datetime.tzinfo | int:
         digits = found[4:]
         hours, minutes = (digits, "0") if len(digits) == 2 else (digits[:-2], digits[-2:])
         return _minutes(found[3], hours, minutes)
-    tz = zone(_ZONES[found])
-    winter = offset_at(1_610_000_000_000, tz)
-    summer = offset_at(1_625_000_000_000, tz)
-    if winter == summer:
-        return winter
-    # The name says whether it is summer there, whatever the date.
-    return max(winter, summer) if found in _SUMMER else min(winter, summer)
+    return zone(_ZONES[found])  # the date says whether it is summer there, not the name
 
 
 def _minutes(sign: str, hours: str, minutes: str) -> int:

@@ -86,9 +86,9 @@ class _Translator:
     def one(self) -> str:
         c = self.take()
         if c == "\\":
-            return self.escape()
+            return self.caseless(self.escape())
         if c == "[":
-            return self.char_class()
+            return self.caseless(self.char_class())
         if c == "(":
             return self.group()
         if c == ")":
@@ -115,7 +115,16 @@ class _Translator:
             return ""
         if c in "}]&~-#" or c.isspace():
             return "\\" + c if c != "}" or not self.closing() else c
-        return c
+        return self.caseless(c) if c.isalpha() else c
+
+    def caseless(self, piece: str) -> str:
+        """`piece` in the case that the flags ask for: without `u` only ASCII letters have a twin."""
+        flags = self.flags[-1]
+        if "i" not in flags or not (len(piece) > 2 or piece.isalpha() or (piece[:1] == "\\" and piece[1:].isdigit())):
+            return piece
+        if len(piece) == 1 and "u" not in flags:
+            return f"[{piece.lower()}{piece.upper()}]" if piece.isascii() else piece
+        return f"(?i:{piece})"
 
     def closing(self) -> bool:
         """Whether the `}` just read ends a quantifier."""
@@ -136,14 +145,11 @@ class _Translator:
                 raise Failure(f"unknown inline modifier in the pattern '{self.text}'")
             self.at = match.end()
             new = (flags | set(on)) - set(off)
-            # Case is the package's business; all other flags are resolved here.
-            case_on, case_off = "i" if "i" in on else "", "i" if "i" in off else ""
-            mark = case_on + ("-" + case_off if case_off else "")
             if end == ")":
                 self.flags[-1] = new
-                return f"(?{mark})" if mark else ""
+                return ""
             self.flags.append(new)
-            return f"(?{mark}:"
+            return "(?:"
         for lead in ("?=", "?!", "?<=", "?<!", "?>"):
             if self.peek(lead):
                 self.at += len(lead)
@@ -281,7 +287,7 @@ def _code(value: int) -> str:
 def compile_java(pattern: str) -> Any:
     """The compiled pattern. Raises Failure where Java raises PatternSyntaxException."""
     try:
-        return regex.compile(_Translator(pattern).run(), regex.V1 | regex.ASCII)
+        return regex.compile(_Translator(pattern).run(), regex.V1)
     except regex.error as e:
         raise Failure(f"the pattern '{pattern}' is not a regular expression: {e.msg}") from None
 

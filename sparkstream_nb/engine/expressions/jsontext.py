@@ -10,7 +10,7 @@ import math
 import re
 from typing import Any
 
-from .objects import NULL, HashMap, Null, hash_order, walk
+from .objects import NULL, HashMap, Null, walk
 from .values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Failure, Long, object_text
 
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -24,12 +24,16 @@ class JsonError(Exception):
 
 
 class _Reader:
-    """A recursive reader. `org`: org.json's ways (`=` and `;` as separators, HashMap, NULL), else json-smart's."""
+    """A recursive reader. `org`: org.json's ways (`=` and `;` as separators, NULL), else json-smart's.
 
-    def __init__(self, text: str, org: bool) -> None:
+    `hashed`: objects become hash tables and lose their order.
+    """
+
+    def __init__(self, text: str, org: bool, hashed: bool) -> None:
         self.text = text
         self.at = 0
         self.org = org
+        self.hashed = hashed
 
     def space(self) -> str:
         """Passes over white space; the character that comes next, "" at the end."""
@@ -48,7 +52,7 @@ class _Reader:
         return self.bare(stops)
 
     def object(self) -> dict[Any, Any]:
-        out: dict[Any, Any] = HashMap() if self.org else {}
+        out: dict[Any, Any] = HashMap() if self.hashed else {}
         self.at += 1
         while True:
             c = self.space()
@@ -164,9 +168,9 @@ def _org_scalar(word: str) -> Any:
     return word
 
 
-def read_smart(text: str) -> Any:
-    """A JSON text as json-smart's permissive parser reads it. Raises JsonError."""
-    reader = _Reader(text, False)
+def read_smart(text: str, *, hashed: bool = False) -> Any:
+    """A JSON text as json-smart's permissive parser reads it; `hashed`: into `HashMap`s. Raises JsonError."""
+    reader = _Reader(text, False, hashed)
     value = reader.value("")
     if reader.space():
         raise JsonError("text after the end")
@@ -175,7 +179,7 @@ def read_smart(text: str) -> Any:
 
 def read_org(text: str) -> HashMap:
     """A JSON object as org.json's `new JSONObject(text)` reads it. Raises JsonError."""
-    reader = _Reader(text, True)
+    reader = _Reader(text, True, True)
     if reader.space() != "{":
         raise JsonError("an object begins with '{'")
     value = reader.object()
@@ -227,14 +231,13 @@ def _org_text(text: str) -> str:
 
 
 def write_org(value: Any) -> str:
-    """`JSONObject.toString` of org.json: names in a hash table's order, decimals without their last zeros."""
+    """`JSONObject.toString` of org.json: decimals without their last zeros."""
     if value is None or isinstance(value, Null):
         return "null"
     if isinstance(value, str):
         return _org_text(value)
     if isinstance(value, dict):
-        names = {object_text(k): v for k in walk(value) for v in [value[k]]}
-        return "{" + ",".join(f"{_org_text(k)}:{write_org(names[k])}" for k in hash_order(names)) + "}"
+        return "{" + ",".join(f"{_org_text(object_text(k))}:{write_org(value[k])}" for k in walk(value)) + "}"
     if isinstance(value, list | tuple | set | frozenset):
         return "[" + ",".join(map(write_org, walk(value))) + "]"
     text = object_text(value)

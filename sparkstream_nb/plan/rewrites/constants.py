@@ -31,7 +31,10 @@ def fold(e: Expr) -> Expr:
             value = _arithmetic(e, left.value, right.value)
             return e if value is None else Const(e.type, value, span=e.span)
         case Compare(left=Const() as left, right=Const() as right) if Type.FLOAT not in (left.type, right.type):
-            return Const(Type.BOOL, _COMPARE[e.op](left.value, right.value), span=e.span)
+            pair = left.value, right.value
+            if Type.DOUBLE in (left.type, right.type):  # a long is rounded to a double first
+                pair = float(pair[0]), float(pair[1])
+            return Const(Type.BOOL, _COMPARE[e.op](*pair), span=e.span)
         case Logic(left=Const() as left, right=Const() as right):
             both = (left.value and right.value) if e.op == "and" else (left.value or right.value)
             return Const(Type.BOOL, both, span=e.span)
@@ -62,7 +65,7 @@ def _double(op: str, a: float, b: float) -> float | None:
             return a * b
         case "/":
             return a / b if b else None
-    return math.fmod(a, b) if b else None
+    return math.fmod(a, b) if b and math.isfinite(a) else None
 
 
 def _whole(op: str, a: int, b: int, bits: int) -> int | None:

@@ -219,8 +219,8 @@ json:isExists(json string|object, path string) -> bool
 json:setElement(json string|object, path string, json.element any) -> object
 json:setElement(json string|object, path string, json.element any, key string) -> object
 json:toObject(json string) -> object
-json:toString(json object) -> string
-json:toString(json object, allow.escape bool) -> string
+json:toString(json any) -> string
+json:toString(json any, allow.escape bool) -> string
 """
 
 TABLE: Mapping[str, Signature] = signatures(

@@ -140,7 +140,7 @@ def _to_object(text: Any) -> Any:
     if text is None:
         raise Failure("argument 1 of json:toObject() is null")
     try:
-        return read_smart(object_text(text))
+        return read_smart(object_text(text), hashed=True)
     except JsonError:
         return None
 

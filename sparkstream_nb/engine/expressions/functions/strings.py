@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ....plan.nodes import Call
 from ....types import Type
+from ...columns import Column
+from ..env import Env
 from ..javaregex import compile_java, limited, replace, split
 from ..rowwise import Builder, Plain, eager, rowwise, typed
 from ..values import Failure, text
@@ -23,10 +26,11 @@ def units(s: str) -> str:
 
 
 def joined(s: str) -> str:
-    """The inverse of `units`; a lone surrogate, which no output format can carry, becomes U+FFFD."""
+    """The inverse of `units`; a lone surrogate, which no output format can carry, becomes a question mark."""
     if s.isascii():
         return s
-    return s.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
+    whole = s.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+    return re.sub("[\ud800-\udfff]", "?", whole)
 
 
 def _strict(key: str, function: Callable[..., Any]) -> Builder:
@@ -54,6 +58,11 @@ def _char_frequency(s: str, char: str) -> int:
 
 def _concat(*args: str | None) -> str:
     return "".join(a for a in args if a is not None)
+
+
+def _coalesce(columns: list[Column], env: Env, call: Call) -> Column:
+    """The first argument that is not null; with a single argument always null, as Siddhi has it."""
+    return coalesce(columns, env, call) if len(columns) > 1 else Column.all_null(call.type, env.n)
 
 
 def _contains(s: str | None, part: str | None) -> bool:
@@ -190,7 +199,7 @@ _WHITE = "".join(map(chr, range(33)))
 TABLE: Mapping[str, Builder] = {
     "str:charAt": _strict("str:charAt", _char_at),
     "str:charFrequency": _strict("str:charFrequency", _char_frequency),
-    "str:coalesce": eager(coalesce),
+    "str:coalesce": eager(_coalesce),
     "str:concat": rowwise(_concat),
     "str:contains": rowwise(_contains),
     "str:equalsIgnoreCase": rowwise(_equals_ignore_case),

@@ -1,0 +1,298 @@
+"""Expressions over columns answer what a plain interpreter answers row by row; and what columns alone can get wrong."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkstream_nb.engine.columns import Column, Strings
+from sparkstream_nb.engine.expressions import Context, Env, Long, compile_condition, compile_expr
+from sparkstream_nb.errors import SiddhiBindError
+from sparkstream_nb.plan.nodes import Arith, Call, Compare, Const, Expr, IsNull, Logic, Not, Ref, ScriptCall
+from sparkstream_nb.types import Type, promote
+
+NUMBERS = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
+TYPES = (*NUMBERS, Type.BOOL, Type.STRING)
+REFS = [Ref(t, 0, i, f"a{i}") for i, t in enumerate((*TYPES, *TYPES))]
+BITS = {Type.INT: 32, Type.LONG: 64}
+
+
+def single(x: float) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.float32(x))
+
+
+EDGES: dict[Type, list[Any]] = {
+    Type.INT: [0, 1, -1, 2, 7, -7, 2**24 + 1, 2**31 - 1, -(2**31)],
+    Type.LONG: [0, 1, -3, 2**24 + 1, 2**53 + 1, 2**63 - 1, -(2**63)],
+    Type.FLOAT: [0.0, -0.0, 1.5, -2.5, 16777216.0, single(0.1), single(3e38), single(1e-45), math.inf, math.nan],
+    Type.DOUBLE: [0.0, -0.0, 1.5, -2.5, 0.1, 16777217.0, 2.0**53, 1.7e308, 5e-324, -math.inf, math.nan],
+    Type.BOOL: [True, False],
+    Type.STRING: ["", "a", "b", "é", "long"],
+}
+OPERATORS = ("==", "!=", "<", "<=", ">", ">=")
+
+
+def value(rng: Random, t: Type) -> Any:
+    """A value of type `t`: an edge, or any."""
+    if t in (Type.BOOL, Type.STRING) or rng.random() < 0.5:
+        return rng.choice(EDGES[t])
+    if t in BITS:
+        return rng.randrange(-(2 ** (BITS[t] - 1)), 2 ** (BITS[t] - 1)) >> rng.randrange(BITS[t])
+    return single(rng.uniform(-1e6, 1e6)) if t is Type.FLOAT else rng.uniform(-1e9, 1e9)
+
+
+def tree(rng: Random, t: Type, depth: int) -> Expr:
+    """A random typed tree of type `t`."""
+    if depth == 0 or rng.random() < 0.15:
+        return Const(t, value(rng, t)) if rng.random() < 0.3 else rng.choice([r for r in REFS if r.type is t])
+    if rng.random() < 0.15:
+        return Call(
+            t, "ifThenElse", (tree(rng, Type.BOOL, depth - 1), tree(rng, t, depth - 1), tree(rng, t, depth - 1))
+        )
+    if t in NUMBERS:
+        left, right = rng.choice([(a, b) for a in NUMBERS for b in NUMBERS if promote(a, b) is t])
+        return Arith(t, rng.choice("+-*/%"), tree(rng, left, depth - 1), tree(rng, right, depth - 1))  # type: ignore[arg-type]
+    if t is Type.STRING:
+        return Call(t, "str:concat", (tree(rng, t, depth - 1), tree(rng, t, depth - 1)))
+    match rng.randrange(6):
+        case 0 | 1:
+            a, b = rng.choice(NUMBERS), rng.choice(NUMBERS)
+            return Compare(t, rng.choice(OPERATORS), tree(rng, a, depth - 1), tree(rng, b, depth - 1))  # type: ignore[arg-type]
+        case 2:
+            kind = rng.choice((Type.STRING, Type.BOOL))
+            return Compare(t, rng.choice(OPERATORS[:2]), tree(rng, kind, depth - 1), tree(rng, kind, depth - 1))  # type: ignore[arg-type]
+        case 3:
+            return Logic(t, rng.choice(("and", "or")), tree(rng, t, depth - 1), tree(rng, t, depth - 1))
+        case 4:
+            return (
+                Not(t, tree(rng, t, depth - 1))
+                if rng.random() < 0.5
+                else IsNull(t, tree(rng, rng.choice(TYPES), depth - 1))
+            )
+    length = Call(Type.INT, "str:length", (tree(rng, Type.STRING, depth - 1),))
+    return Compare(t, ">", length, Const(Type.INT, 1))
+
+
+def some_rows(rng: Random) -> list[list[Any]]:
+    """Up to 40 rows for `REFS`, with and without nulls."""
+    nulls = rng.choice((0.0, 0.1, 0.5))
+    n = rng.randrange(41)
+    return [[None if rng.random() < nulls else value(rng, r.type) for r in REFS] for _ in range(n)]
+
+
+class Failed(Exception):
+    pass
+
+
+def to(kind: Type, v: Any) -> Any:
+    """A number as Java converts it to `kind` (widening only)."""
+    return single(float(v)) if kind is Type.FLOAT else float(v) if kind is Type.DOUBLE else v
+
+
+def naive(e: Expr, row: list[Any]) -> Any:
+    """Siddhi's executors, one row at a time, nothing shared with the engine."""
+    match e:
+        case Const():
+            return single(e.value) if e.type is Type.FLOAT else e.value
+        case Ref():
+            return row[e.attr]
+        case Arith():
+            a, b = naive(e.left, row), naive(e.right, row)
+            return None if a is None or b is None else arithmetic(e.op, e.type, to(e.type, a), to(e.type, b))
+        case Compare():
+            a, b = naive(e.left, row), naive(e.right, row)
+            if a is None or b is None:
+                return e.op == "!="
+            kinds = {e.left.type, e.right.type}
+            if kinds <= set(NUMBERS):
+                kind = promote(e.left.type, e.right.type)
+                if kinds == {Type.LONG, Type.FLOAT} and e.op in ("==", "!="):
+                    kind = Type.DOUBLE
+                assert kind is not None
+                a, b = to(kind, a), to(kind, b)
+            return {"==": a == b, "!=": a != b}[e.op] if e.op in ("==", "!=") else eval(f"a {e.op} b")
+        case Logic():
+            left = naive(e.left, row) is True
+            if left != (e.op == "and"):
+                return left
+            return naive(e.right, row) is True
+        case Not():
+            return naive(e.operand, row) is not True
+        case IsNull():
+            return naive(e.operand, row) is None
+        case Call(function="ifThenElse"):
+            value = naive(e.args[1] if naive(e.args[0], row) is True else e.args[2], row)
+            return False if value is None and e.type is Type.BOOL else value
+        case Call(function="str:concat"):
+            return "".join(v for a in e.args if (v := naive(a, row)) is not None)
+        case Call(function="str:length"):
+            text = naive(e.args[0], row)
+            if text is None:
+                raise Failed
+            return len(text)
+    raise TypeError(e)
+
+
+def arithmetic(op: str, kind: Type, a: Any, b: Any) -> Any:
+    if op in "/%" and b == 0:
+        return None
+    if kind in BITS:
+        if op == "/":
+            value = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        elif op == "%":
+            value = abs(a) % abs(b) * (1 if a >= 0 else -1)
+        else:
+            value = {"+": a + b, "-": a - b, "*": a * b}[op]
+        half = 1 << (BITS[kind] - 1)
+        return (value + half) % (2 * half) - half
+    try:
+        value = math.fmod(a, b) if op == "%" else a / b if op == "/" else {"+": a + b, "-": a - b, "*": a * b}[op]
+    except ValueError:
+        value = math.nan
+    return single(value) if kind is Type.FLOAT else value
+
+
+def equal(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return (a != a and b != b) or (a == b and math.copysign(1, a) == math.copysign(1, b))
+    return type(a) is type(b) and bool(a == b)
+
+
+def environment(rows: list[list[Any]], strings: Strings | None = None) -> Env:
+    strings = strings or Strings()
+    columns = [Column.of(r.type, [row[i] for row in rows], strings) for i, r in enumerate(REFS)]
+    stamps = np.arange(len(rows), dtype=np.int64)
+    return Env(len(rows), strings, stamps, stamps + 100, lambda ref: columns[ref.attr])  # type: ignore[union-attr]
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.integers(0, 2**32))
+def test_columns_answer_as_rows_do(seed: int) -> None:
+    rng = Random(seed)
+    e, rows = tree(rng, rng.choice(TYPES), 4), some_rows(rng)
+    env = environment(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        column = compile_expr(e)(env)
+    assert column.type is e.type
+    assert len(column) == len(rows)
+    have = column.to_list(env.strings)
+    for i, row in enumerate(rows):
+        try:
+            want = naive(e, row)
+        except Failed:
+            assert env.failed is not None
+            assert env.failed[i]
+            continue
+        assert env.failed is None or not env.failed[i], (row, env.reason(i))
+        assert equal(want, have[i]), (e, row, want, have[i])
+    # What is null has the value that columns promise for a null.
+    if column.null is not None and column.null.any():
+        at_null = column.values[column.null]
+        assert (at_null == (-1 if e.type is Type.STRING else 0)).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32))
+def test_a_condition_holds_for_true_rows_that_did_not_fail(seed: int) -> None:
+    rng = Random(seed)
+    e, rows = tree(rng, Type.BOOL, 3), some_rows(rng)
+    mask = compile_condition(e)(environment(rows))
+    for i, row in enumerate(rows):
+        try:
+            assert mask[i] == (naive(e, row) is True)
+        except Failed:
+            assert not mask[i]
+
+
+def rows_of(n: int, **attrs: Any) -> list[list[Any]]:
+    names = [f"{r.type}{i // len(TYPES) + 1}" for i, r in enumerate(REFS)]
+    return [[attrs[name][k] if name in attrs else None for name in names] for k in range(n)]
+
+
+def ref(name: str) -> Ref:
+    return next(r for i, r in enumerate(REFS) if f"{r.type}{i // len(TYPES) + 1}" == name)
+
+
+def test_no_null_mask_and_no_copy_without_nulls() -> None:
+    env = environment(rows_of(3, double1=[1.0, 2.0, 3.0]))
+    x = ref("double1")
+    product = compile_expr(Arith(Type.DOUBLE, "*", x, Const(Type.DOUBLE, 1.1)))(env)
+    assert product.null is None
+    assert compile_expr(x)(env).values is env.resolve(x).values
+
+
+def test_a_function_is_called_once_per_distinct_argument() -> None:
+    env = environment(rows_of(5000, string1=["a", "b"] * 2500))
+    calls: list[Any] = []
+
+    def script(args: list[Any]) -> Any:
+        calls.append(args)
+        return str(args[0]).upper()
+
+    column = compile_expr(ScriptCall(Type.STRING, "f", (ref("string1"),)), Context(scripts={"f": script}))(env)
+    assert column.to_list(env.strings) == ["A", "B"] * 2500
+    assert sorted(calls) == [["a"], ["b"]]
+
+
+def test_the_first_error_of_a_row_is_kept_and_skipped_rows_have_none() -> None:
+    env = environment(rows_of(3, string1=[None, "x", None], bool1=[True, True, False]))
+    length = Compare(Type.BOOL, ">", Call(Type.INT, "str:length", (ref("string1"),)), Const(Type.INT, 0))
+    column = compile_expr(Logic(Type.BOOL, "and", ref("bool1"), length))(env)
+    assert column.to_list(env.strings) == [False, True, False]
+    assert env.failed is not None
+    assert env.failed.tolist() == [True, False, False]
+    assert env.reason(0) == "argument 1 of str:length() is null"
+    assert env.reason(2) is None
+
+
+def test_a_pattern_without_end_fails_its_row_in_time() -> None:
+    env = environment(rows_of(2, string1=["a" * 40 + "b", "aaa"]))
+    pattern = Const(Type.STRING, "(a|aa)+$")
+    column = compile_expr(Call(Type.BOOL, "regex:find", (pattern, ref("string1"))))(env)
+    assert env.failed is not None
+    assert env.failed.tolist() == [True, False]
+    assert column.to_list(env.strings)[1] is True
+    assert "backtracks" in (env.reason(0) or "")
+
+
+def test_a_constant_pattern_that_is_none_is_refused_when_compiled() -> None:
+    with pytest.raises(SiddhiBindError, match="not a regular expression"):
+        compile_expr(Call(Type.BOOL, "regex:find", (Const(Type.STRING, "(a"), ref("string1"))))
+
+
+def test_a_long_in_an_object_stays_a_long() -> None:
+    env = environment(rows_of(1, long1=[5], int1=[5]))
+    made = compile_expr(Call(Type.OBJECT, "list:create", (ref("long1"), ref("int1"))))(env).values[0]
+    assert [type(v) for v in made] == [Long, int]
+
+
+def test_random_numbers_come_from_the_context() -> None:
+    def draw(seed: int) -> list[Any]:
+        env = environment(rows_of(3))
+        context = Context(random=np.random.default_rng(seed))
+        return [*compile_expr(Call(Type.STRING, "UUID", ()), context)(env).to_list(env.strings)]
+
+    assert draw(1) == draw(1)
+    assert draw(1) != draw(2)
+    assert len(set(draw(1))) == 3
+
+
+def test_maps_and_lists_are_copied_before_they_change() -> None:
+    env = environment(rows_of(1, string1=["k"]))
+    first = compile_expr(Call(Type.OBJECT, "map:create", (ref("string1"), Const(Type.INT, 1))))(env)
+    held = first.values[0]
+    source = Ref(Type.OBJECT, 0, 99, "m")
+    other = Env(1, env.strings, env.ts, env.now, lambda r: first)
+    changed = compile_expr(Call(Type.OBJECT, "map:put", (source, ref("string1"), Const(Type.INT, 2))))
+    other.resolve = lambda r: first if r is source else env.resolve(r)
+    assert changed(other).values[0] == {"k": 2}
+    assert held == {"k": 1}
