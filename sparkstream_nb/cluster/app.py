@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..engine.batch import Answer, InputBatch, StreamRows
-from ..errors import NotInThisBuild, SparkStreamError, did_you_mean
+from ..errors import NotInThisBuild, SiddhiRuntimeError, SparkStreamError, did_you_mean
 from ..plan import compile_retrieval, explain
 from ..plan.nodes import Plan, Retrieval
 from ..spark import feeds
@@ -23,6 +23,7 @@ from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of
 from ..spark.outputs import OutputFiles
 from ..spark.processor import NodeSpec
+from ..spark.results import Failed
 from ..spark.retrieval import retrieve, select_all
 from ..spark.routing import Route
 from ..spark.stream import Stream
@@ -285,8 +286,8 @@ class App:
         with self._progress.changed:
             answers = self._progress.answers.pop(seq)
         for answer in answers.values():
-            if isinstance(answer, str):
-                raise SparkStreamError(answer)
+            if isinstance(answer, Failed):
+                raise SiddhiRuntimeError(answer.message)
         return dict(sorted(answers.items()))
 
     def aggregation(

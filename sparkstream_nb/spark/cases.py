@@ -248,8 +248,10 @@ class _Replay:
                 found = retrieve(r.plans[0], retrieval, r.store).merged
             else:
                 answer = results.answer_of(blob)
-                if isinstance(answer, str):
-                    return {"error": "SiddhiRuntimeError", "message": answer}
+                if isinstance(answer, results.Failed):
+                    if answer.kind == NotInThisBuild.__name__:
+                        r.failure = SparkStreamError(answer.message)
+                    return {"error": answer.kind, "message": answer.message}
                 found = answer
         except SparkStreamError as error:
             return _failed(error)

@@ -167,7 +167,7 @@ class NodeProcessor(StatefulProcessor):
             plan = engine.plan
             return results.encode_answer(engine.answer(bind_retrieval(parse_on_demand(text), plan, text)))
         except SparkStreamError as error:
-            return results.encode_answer(str(error))
+            return results.encode_answer(error)
 
     def _store(self, key: int, kept: _Kept) -> int:
         """Writes the engine's state; returns its size in bytes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from ..engine.columns import Strings
 from ..engine.expressions import Context
 from ..engine.services import Services
 from ..engine.snapshot import pack, unpack
+from ..errors import SparkStreamError
 from ..plan.nodes import AggregationDef
 
 SCHEMA = "node int, seq long, last long, kind string, name string, rows long, blob binary"
@@ -140,16 +142,24 @@ def errors_of(blob: bytes) -> list[list[Any]]:
     return [json.loads(line) for line in blob.splitlines()]
 
 
-def encode_answer(answer: Answer | str) -> bytes:
-    """An answer to an on-demand query, or the message of its failure."""
-    if isinstance(answer, str):
-        return json.dumps({"error": answer}).encode()
+@dataclass(frozen=True)
+class Failed:
+    """An on-demand query that failed: the class of the error, and its message."""
+
+    kind: str
+    message: str
+
+
+def encode_answer(answer: Answer | SparkStreamError) -> bytes:
+    """An answer to an on-demand query, or its failure."""
+    if isinstance(answer, SparkStreamError):
+        return json.dumps({"kind": type(answer).__name__, "message": str(answer)}).encode()
     return pack({"columns": [list(c) for c in answer.columns], "rows": answer.rows}, Strings())
 
 
-def answer_of(blob: bytes) -> Answer | str:
+def answer_of(blob: bytes) -> Answer | Failed:
     """The inverse of `encode_answer`."""
     if blob.startswith(b"{"):
-        return str(json.loads(blob)["error"])
+        return Failed(**json.loads(blob))
     found = unpack(blob, Strings())
     return Answer([(n, t) for n, t in found["columns"]], found["rows"])

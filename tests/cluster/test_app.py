@@ -163,7 +163,7 @@ def test_outputs_do_not_depend_on_how_the_input_is_cut(run: Run, tmp_path: Path,
         app.flush()
         found.append(app.output("Totals"))
         app.stop()
-    assert len(found[0]) == 240
+    assert len(found[0]) > len(frame)
     for other in found[1:]:
         pd.testing.assert_frame_equal(found[0], other)
 
