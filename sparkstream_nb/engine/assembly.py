@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..plan import nodes
 from .aggregation import AggregationOp
 from .columns import Mask
 from .expressions import Env
+from .faults import fault_stream
 from .graph import OpNode
 from .joins import Lookup
 from .lookups import AggregationLookup
@@ -19,6 +21,7 @@ from .ratelimit import waits
 from .services import Services
 from .table_log import loggable_read, loggable_write
 from .tables import Condition, TableLookup, TableStore, TableWriter
+from .triggers import TriggerOperator
 
 
 class Assembly:
@@ -35,6 +38,11 @@ class Assembly:
         self.logged = logged_tables(plan)
         self._conditions: dict[tuple[str, nodes.Expr], Condition] = {}
         services.in_table = self._in_table
+        services.on_error = {s: d.on_error for s, d in plan.streams.items() if d.on_error is not None}
+        for t in plan.triggers.values():
+            if not t.start:
+                self.operators.append(TriggerOperator(t, self._phase, OpNode((), t.id)))
+                self._phase += 1
         for d in plan.windows.values():
             window = NamedWindow(d, services, self._phase)
             self._phase += 1
@@ -42,6 +50,7 @@ class Assembly:
             self.operators.append(WindowOperator(window, OpNode((entry(d.source.id),), d.source.id)))
         for a in plan.aggregations.values():
             op = AggregationOperator(a, services, plan.properties.get("aggTimeZone", "GMT"))
+            op.node = replace(op.node, also=self._faults(a.input.source.id))
             self.aggregations[a.id] = op.aggregation
             self.operators.append(op)
         for element in plan.elements:
@@ -87,8 +96,13 @@ class Assembly:
             alone,
             tuple(t for t in read if t in self.logged),
             tuple(t for t in written if t in self.logged),
+            self._faults(*op.inputs),
         )
         self.operators.append(QueryOperator(op, sources, node, writer, self.windows, found))
+
+    def _faults(self, *streams: str) -> tuple[str, ...]:
+        """The fault streams that failing events of these streams go to."""
+        return tuple(fault_stream(s) for s in streams if self.services.on_error.get(s) == "STREAM")
 
     def _lookups(self, join: nodes.JoinInput, services: Services) -> dict[int, Lookup]:
         """The sides of a join that are not streams."""
@@ -117,7 +131,7 @@ class Assembly:
             alone = "" if way.keyed else f"{s} goes to every instance of a partition"
             if len(keyed) > 1 and any(waits(q.rate) for q in partition.queries):
                 alone = "any of several streams may begin the periods of a partition's rate limit"
-            self.operators.append(EntryOperator(way, OpNode((s,), key, alone=alone)))
+            self.operators.append(EntryOperator(way, OpNode((s,), key, alone=alone, also=self._faults(s))))
         for q in partition.queries:
             self._query(q, services, used, partitioned=True)
 

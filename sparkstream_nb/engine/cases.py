@@ -14,8 +14,9 @@ from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval, compile_app
 from ..plan.nodes import Plan
 from ..types import Type
-from .batch import Emitted, InputBatch, StreamRows
+from .batch import Emitted, InputBatch, Outputs, StreamRows
 from .columns import ARROW
+from .faults import ErrorObject
 from .node import NodeEngine
 
 Step = Any
@@ -64,6 +65,8 @@ def arrow_column(type: Type, values: list[Any]) -> Any:
 
 def jsonable(value: Any) -> Any:
     """A value as the reference engine's oracle prints it: non-finite numbers as text, sets and lists as arrays."""
+    if isinstance(value, ErrorObject):
+        return "<SiddhiAppRuntimeException>"
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, float) and not math.isfinite(value):
@@ -108,8 +111,10 @@ def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[
         nonlocal pending
         if not pending:
             return
-        out = node.step(input_batch(plan, pending))
-        pending = []
+        steps, pending = pending, []
+        take(node.step(input_batch(plan, steps)))
+
+    def take(out: Outputs) -> None:
         for stream, emitted in out.streams.items():
             got["streams"].setdefault(stream, []).extend(events(emitted))
         for name, (current, expired) in out.queries.items():
@@ -118,6 +123,7 @@ def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[
         if out.errors:
             got["fault"] = True
 
+    take(node.step(InputBatch(np.empty(0, np.int64))))
     for i, step in enumerate(case["feed"]):
         if i in cuts:
             flush()
@@ -128,6 +134,7 @@ def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[
             flush()
             blob = node.snapshot()
             node = NodeEngine(plan, shard=node.shard, trace=True, by_chunk=by_chunk)
+            take(node.step(InputBatch(np.empty(0, np.int64))))  # Siddhi starts an app before it restores it
             node.restore(blob)
         else:
             pending.append(step)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 class OpNode:
     """An operator as the graph sees it: the streams it reads, the stream it writes (None: none), and the tables and
     aggregations that it looks into (`reads`) or changes (`writes`). `alone` says why it must see one chunk at a time.
+    `also` are fault streams that it may put something into.
     `logged_reads` and `logged_writes` are accesses to tables that can be put in order afterwards (`table_log`).
     """
 
@@ -20,6 +21,7 @@ class OpNode:
     alone: str = ""
     logged_reads: tuple[str, ...] = ()
     logged_writes: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,11 @@ def build(ops: Sequence[OpNode]) -> Graph:
             receivers.setdefault(s, []).append(i)
         if op.target is not None:
             writers.setdefault(op.target, []).append(i)
-    derived = frozenset(writers)
+    faults = {s for op in ops for s in op.also}
+    derived = frozenset(writers) | faults
     reason = ""
+    if faults & receivers.keys() and any(op.logged_writes for op in ops):
+        reason = "tables are changed beside the readers of " + ", ".join(sorted(faults))
     for s, w in writers.items():
         if len(w) > 1:
             reason = f"several queries insert into {s}"
@@ -117,6 +122,7 @@ def _topological(ops: Sequence[OpNode], receivers: dict[str, list[int]]) -> tupl
         state[i] = 1
         target = ops[i].target
         after = list(receivers.get(target, [])) if target is not None else []
+        after += [r for s in ops[i].also for r in receivers.get(s, [])]
         after += [r for t in ops[i].logged_writes for r in readers.get(t, [])]
         for r in reversed(after):
             if not visit(r):

@@ -25,10 +25,11 @@ from .graph import build
 from .ondemand import answer
 from .operators import EntryOperator, Operator, QueryOperator, entry
 from .query import split_kinds
-from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows
+from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, in_order
 from .services import Services
 from .snapshot import pack, unpack
 from .table_log import TableLog
+from .triggers import TriggerOperator, start_rows
 
 
 class NodeEngine:
@@ -52,7 +53,8 @@ class NodeEngine:
         self.plan, self.shard, self.trace = plan, shard, trace
         self.services = Services(Strings(), Context())
         self.now = 0
-        self.steps = 0
+        self.steps = 1  # step 0 is the start, before any event
+        self.started = False
         self._schemas = {s: d.source.schema for s, d in plan.streams.items()}
         self.parts = Assembly(plan, self.services)
         self.operators = self.parts.operators
@@ -86,9 +88,11 @@ class NodeEngine:
 
         Raises KeyError for a stream that the app does not define, ValueError for columns that do not fit its schema.
         """
+        collected = _Collected(self.trace)
+        if not self.started:
+            self._start(collected)
         clock = self._clock(batch.clock)
         inputs = {s: self._rows(s, r.step + self.steps, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
-        collected = _Collected(self.trace)
         if self._by_operator and not (self.graph.derived & inputs.keys()):
             self._run_by_operator(inputs, clock, collected)
         else:
@@ -96,6 +100,16 @@ class NodeEngine:
         outputs = self._outputs(collected)
         self.steps += len(batch.clock)
         return outputs
+
+    def _start(self, out: _Collected) -> None:
+        """Fires the triggers at 'start': once in the life of the state, before the first step, the clock as it is."""
+        self.started = True
+        clock = Clock(self.steps - 1, np.array([self.now], np.int64), np.zeros(1, np.bool_), 0, 0)
+        for trigger in self.plan.triggers.values():
+            if trigger.start:
+                rows = start_rows(self.steps - 1, self.now)
+                out.note(trigger.id, rows)
+                self._push(trigger.id, rows, clock, out)
 
     def _clock(self, times: Array) -> Clock:
         times = np.asarray(times, np.int64)
@@ -127,11 +141,17 @@ class NodeEngine:
         logged = [self.parts.tables[t] for t in self.parts.logged]
         for table in logged:
             table.noted = TableLog()
+        faults: dict[str, list[tuple[int, Rows]]] = {}
         for i in self.graph.order:
             op = self.operators[i]
-            if not op.timed and not any(s in inputs for s in op.node.inputs):
+            if not op.timed and not any(s in inputs or s in faults for s in op.node.inputs):
                 continue
+            for s in op.node.inputs:
+                if s in faults:
+                    inputs[s] = in_order(faults.pop(s))
             rows = op.run({s: inputs.get(s, self._empty[s]) for s in op.node.inputs}, clock)
+            for stream, fault in self._faults(out):
+                faults.setdefault(stream, []).append((self.graph.ranks[i], fault))
             if rows is None or len(rows) == 0:
                 continue
             op.apply(rows, clock)
@@ -162,7 +182,18 @@ class NodeEngine:
             inputs = {s: rows if s == stream else self._empty[s] for s in op.node.inputs}
             self._emit(op, op.run(inputs, clock), clock, out)
 
+    def _faults(self, out: _Collected) -> list[tuple[str, Rows]]:
+        """What the operator that ran last put into fault streams, noted and handed over."""
+        faults = list(self.services.faults)
+        self.services.faults.clear()
+        for stream, rows in faults:
+            out.note(stream, rows)
+        return faults
+
     def _emit(self, op: Operator, rows: Rows | None, clock: Clock, out: _Collected) -> None:
+        for stream, fault in self._faults(out):
+            for chunk in fault.by_chunk():
+                self._push(stream, chunk, clock, out)
         if rows is None or len(rows) == 0:
             return
         for chunk in rows.by_chunk():
@@ -194,7 +225,8 @@ class NodeEngine:
     def _emitted(self, rows: Rows, names: tuple[str, ...]) -> Emitted:
         strings = self.services.strings
         columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in rows.columns]
-        return Emitted(names, (rows.root >> ROOT_BITS) - self.steps, rows.ts, columns)
+        step = np.maximum((rows.root >> ROOT_BITS) - self.steps, 0)  # what the start brings about counts to the first
+        return Emitted(names, step, rows.ts, columns)
 
     def answer(self, retrieval: nodes.Retrieval) -> Answer:
         """The answer to an on-demand query over this node's own state; it may change a table.
@@ -211,6 +243,7 @@ class NodeEngine:
         state = {
             "now": self.now,
             "steps": self.steps,
+            "started": self.started,
             "operators": [op.state() for op in self.operators],
             "tables": {i: t.state() for i, t in self.parts.tables.items()},
             "instances": {i: p.state() for i, p in self.parts.instances.items()},
@@ -220,7 +253,7 @@ class NodeEngine:
     def restore(self, blob: bytes) -> None:
         """Takes over a snapshot of the same plan. Raises ValueError for bytes that are no snapshot."""
         state = unpack(blob, self.services.strings)
-        self.now, self.steps = state["now"], state["steps"]
+        self.now, self.steps, self.started = state["now"], state["steps"], state["started"]
         for i, s in state["instances"].items():
             self.parts.instances[i].load(s)
         for i, s in state["tables"].items():
@@ -233,7 +266,7 @@ class NodeEngine:
         held = {op.name: op.bytes for op in self.operators} | {i: t.bytes for i, t in self.parts.tables.items()}
         return {
             "clock": self.now,
-            "steps": self.steps,
+            "steps": self.steps - 1,
             "runs": "by operator" if self._by_operator else f"by chunk: {self.graph.reason or 'asked for'}",
             "state_bytes": held,
         }
@@ -253,14 +286,20 @@ class _Collected:
         What comes out of a named window keeps its kinds; what leaves a partition for an outer stream its instance no
         more.
         """
+        if isinstance(op, TriggerOperator):
+            self.note(op.definition.id, rows)
         if not isinstance(op, QueryOperator):
             return rows
         target = op.query.target
         inner = target.id.partition("#")[1] == "#"
         rows = Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part if inner else None)
         if target.kind == "stream" and not inner:
-            self.streams.setdefault(target.id, []).append(rows)
+            self.note(target.id, rows)
         return rows
+
+    def note(self, stream: str, rows: Rows) -> None:
+        """Notes what came into a stream that somebody may look at."""
+        self.streams.setdefault(stream, []).append(rows)
 
     def query(self, op: Operator, rows: Rows) -> None:
         if self.trace and isinstance(op, QueryOperator):

@@ -92,7 +92,7 @@ class PartitionEntry:
         else:
             index, part = self._in_ranges(env, clock.at(rows.root))
         if env.failed is not None:
-            self.services.failed(self.name, self.stream, env, list(rows.columns))
+            self.services.failed(self.name, self.stream, env, list(rows.columns), rows.root)
             part = np.where(env.failed[index], -1, part)
         keep = np.flatnonzero(part >= 0)
         if len(keep) < n or self._ranges:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..plan import nodes
 from ..plan.nodes import Expr
+from .faults import may_fail
 from .frame import Frame, frame_of
 from .joins import JoinOp, Lookup
 from .ratelimit import limiter, waits
@@ -84,9 +85,13 @@ class QueryOp:
         self._from_window = False
         self._join: JoinOp | None = None
         self.schedulers = 0
+        origin: nodes.Source | None = None
         source = query.input
         if isinstance(source, nodes.StreamInput):
             needed = slot_attrs(iter(select_exprs(query.select)), 0)
+            if any(may_fail(e) for e in query_exprs(query)):
+                origin = source.source  # a failing event must still have all its values
+                needed |= set(range(len(origin.schema)))
             self._steps = Steps(
                 source, needed, services, query=self.name, scheduler=scheduler, wants_expired=expired
             )  # fmt: skip
@@ -112,7 +117,7 @@ class QueryOp:
         self.selector = Selector(
             query.select, services, name=self.name, current=current, expired=expired, sliding=sliding,
             partitioned=partitioned, batching=query.rate is None or query.rate.kind != "snapshot",
-            limited=query.rate is not None,
+            limited=query.rate is not None, source=origin,
         )  # fmt: skip
         self._limiter = limiter(query, services, scheduler + self.schedulers, partitioned)
         self.schedulers += waits(query.rate)

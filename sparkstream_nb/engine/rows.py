@@ -114,6 +114,18 @@ def one_by_one(rows: Rows) -> Rows:
     return Rows(rows.columns, rows.ts, rows.root, np.arange(len(rows), dtype=np.int64), rows.kind, rows.part)
 
 
+def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
+    """Rows of several operators, given with their ranks, one event after the other: by root, then rank."""
+    rows = concat_rows([r for _, r in parts])
+    if len(parts) == 1:
+        return rows
+    rank = np.concatenate([np.full(len(r), k, np.int64) for k, r in parts])
+    order = np.lexsort((rank, rows.root))
+    rows = rows.take(order)
+    rows.chunk = np.append(0, np.cumsum(np.diff(rows.chunk) != 0))
+    return rows
+
+
 @dataclass(slots=True)
 class Clock:
     """The app's clock over the steps of one `step` call.

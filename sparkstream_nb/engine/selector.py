@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..plan.nodes import OUTPUT, Agg, EventRef, Expr, Ref, Select, walk
+from ..plan.nodes import OUTPUT, Agg, EventRef, Expr, Ref, Select, Source, walk
 from ..types import Type
 from .aggregators import AGGREGATORS, Aggregator
-from .columns import Array, Column, Mask
+from .columns import Array, Column
 from .expressions import Env, Evaluator, compile_expr
 from .frame import Frame, cached
 from .groups import Keys
@@ -70,8 +70,11 @@ class Selector:
         partitioned: bool = False,
         batching: bool = True,
         limited: bool = False,
+        source: Source | None = None,
     ) -> None:
-        """With `limited`, a rate limit follows: RESET rows pass where Siddhi's select lets them through to it, which is
+        """`source` is the stream that slot 0 is, if there is just one: an event that fails is kept with its values.
+
+        With `limited`, a rate limit follows: RESET rows pass where Siddhi's select lets them through to it, which is
         where it neither groups nor reduces chunks."""
         self.select = select
         self.name = name
@@ -79,6 +82,7 @@ class Selector:
         self.current, self.expired = current, expired
         self.batching = batching
         self.partitioned = partitioned
+        self._source = source
         self._resets = limited and not select.group_by
         context = services.context
         exprs: list[Expr] = [i.expr for i in select.items]
@@ -125,8 +129,7 @@ class Selector:
         columns: list[Column] | None = None
         if self._having is not None:
             columns, index, env = self._evaluate(frame, env, index, clock)
-            resets = frame.kind[index] == RESET if self._resets and frame.kind is not None else None
-            passed = self._passes(columns, env, len(index), resets)
+            passed = self._passes(columns, env, frame if len(index) == n else frame.take(index))
             columns, index = [c.take(passed) for c in columns], index[passed]
         if self.batching and (self._keys is not None or self._agg_nodes) and len(index) > 1:
             chunk = frame.chunk if len(index) == n else frame.chunk[index]
@@ -201,31 +204,42 @@ class Selector:
         sub.aggs = {node: c.take(keep) for node, c in env.aggs.items()}
         return [c.take(keep) for c in columns], index[keep], sub
 
-    def _passes(self, columns: list[Column], env: Env, n: int, resets: Mask | None = None) -> Array:
+    def _passes(self, columns: list[Column], env: Env, frame: Frame) -> Array:
+        resets = frame.kind == RESET if self._resets and frame.kind is not None else None
+
         def output(ref: Ref | EventRef) -> Column:
             if isinstance(ref, Ref) and ref.slot == OUTPUT:
                 return columns[ref.attr]
             return env.resolve(ref)
 
-        having = Env(n, env.strings, env.ts, env.now, output, env.aggs, env.tables)
+        having = Env(len(frame), env.strings, env.ts, env.now, output, env.aggs, env.tables)
         assert self._having is not None
         result = self._having(having)
         mask = result.values if result.null is None else result.values & ~result.null
         if having.failed is not None:
-            self.services.failed(self.name, "", having, columns)
+            self._report(having, frame)
             mask = mask & ~having.failed
         if resets is not None:
             mask = mask | resets
         return np.flatnonzero(mask)
 
     def _report(self, env: Env, frame: Frame) -> None:
+        """An event is reported when it enters; an expired one only where the query puts out nothing else."""
+        only = None
+        if frame.kind is not None:
+            only = frame.kind == (CURRENT if self.current else EXPIRED)
+        if self._source is not None:
+            attrs = enumerate(self._source.schema.attributes)
+            columns = [frame.resolve(Ref(a.type, 0, i, a.name)) for i, a in attrs]
+            self.services.failed(self.name, self._source.id, env, columns, frame.root, only)
+            return
         refs = dict.fromkeys(
             e
             for x in (*(i.expr for i in self.select.items), *self.select.group_by)
             for e in walk(x)
             if isinstance(e, Ref) and e.slot >= 0
         )
-        self.services.failed(self.name, "", env, [frame.resolve(r) for r in refs])
+        self.services.failed(self.name, "", env, [frame.resolve(r) for r in refs], frame.root, only)
 
     def _reduce(self, chunk: Array, group: Array, groups: int) -> Array:
         if self._keys is None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..plan.nodes import Expr
+from ..types import Type
 from .batch import EventError
 from .columns import Array, Column, Mask, Strings
 from .expressions import Context, Env
+from .faults import ErrorObject, fault_stream
 from .rows import Clock, Rows
 
 
@@ -19,7 +21,8 @@ class Services:
     """The node's dictionary, the compiler's context, and what is collected during one `step` call.
 
     `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
-    order in Siddhi's map, `born` the clock (ms) at which each was made.
+    order in Siddhi's map, `born` the clock (ms) at which each was made. `on_error` is what `@OnError` says of a stream,
+    `faults` what an operator's last run put into fault streams.
     """
 
     strings: Strings
@@ -30,20 +33,40 @@ class Services:
     rank: Callable[[], Array | None] = lambda: None
     born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
     in_table: Callable[[str, Expr, Env], Mask] | None = None
+    on_error: Mapping[str, str] = field(default_factory=dict)
+    faults: list[tuple[str, Rows]] = field(default_factory=list)
 
     def inside(self) -> Services:
         """The services of a partition: all is shared but the count of instances."""
         return replace(self, parts=0)
 
-    def failed(self, query: str, stream: str, env: Env, columns: list[Column]) -> None:
-        """Keeps the rows of `env` that failed, with the values in `columns`."""
+    def failed(
+        self, query: str, stream: str, env: Env, columns: list[Column], root: Array | None = None,
+        only: Mask | None = None,
+    ) -> None:  # fmt: skip
+        """Sends the rows of `env` that failed where the errors of `stream` go; `columns` are its attributes.
+
+        `root` int64[n] are the rows' roots: without them nothing can go to a fault stream. `only` leaves rows out.
+        """
         if env.failed is None:
             return
-        for row in np.flatnonzero(env.failed).tolist():
-            at = np.array([row])
-            values = [c.take(at).to_list(self.strings)[0] for c in columns]
-            message = env.reason(row) or "the expression failed"
-            self.errors.append(EventError(query, stream, int(env.ts[row]), values, message))
+        rows = np.flatnonzero(env.failed if only is None else env.failed & only)
+        if len(rows) == 0:
+            return
+        reasons = [env.reason(row) or "the expression failed" for row in rows.tolist()]
+        held = [c.take(rows) for c in columns]
+        action = self.on_error.get(stream)
+        if action == "STREAM" and root is not None:
+            error = Column.of(Type.OBJECT, [ErrorObject(r) for r in reasons], self.strings)
+            fault = Rows([*held, error], env.ts[rows], root[rows], np.arange(len(rows)))
+            self.faults.append((fault_stream(stream), fault))
+            return
+        values = zip(*(c.to_list(self.strings) for c in held), strict=True) if held else ([] for _ in reasons)
+        for ts, row, reason in zip(env.ts[rows].tolist(), values, reasons, strict=True):
+            if action == "LOG":
+                self.logs.append(f"{query}: {stream} at {ts}, {list(row)}: {reason}")
+            else:
+                self.errors.append(EventError(query, stream, ts, list(row), reason))
 
 
 def rows_env(rows: Rows, clock: Clock, services: Services) -> Env:

@@ -15,6 +15,7 @@ import numpy as np
 from ..types import Type
 from .columns import Array, Column, Strings
 from .expressions import Float, Long
+from .faults import ErrorObject
 
 _MAGIC = b"SSNB1"
 
@@ -66,6 +67,8 @@ class _Writer:
             return self.value(v.item())
         if isinstance(v, float):
             return {"g": v.hex()}
+        if isinstance(v, ErrorObject):
+            return {"r": str(v)}
         if v is None or isinstance(v, bool | int | str):
             return v
         raise TypeError(f"state holds a {type(v).__name__}, which is no plain data")
@@ -122,6 +125,8 @@ def unpack(blob: bytes, strings: Strings) -> Any:
             return {value(x) for x in v["e"]}
         if "b" in v:
             return bytes(buffers[v["b"]])
+        if "r" in v:
+            return ErrorObject(v["r"])
         if "j" in v:
             return Long(v["j"])
         if "f" in v:

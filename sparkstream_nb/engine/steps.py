@@ -16,7 +16,7 @@ from .columns import Column, Mask
 from .expressions import Env, Evaluator, compile_expr
 from .frame import frame_of
 from .reorder import Reorder
-from .rows import Clock, Rows
+from .rows import CURRENT, Clock, Rows
 from .services import Services
 from .streamfunctions import STREAM_FUNCTIONS
 from .windows import WINDOWS, Window, WindowSetup
@@ -182,7 +182,7 @@ class Steps:
         mask: Mask = result.values if result.null is None else result.values & ~result.null
         if env.failed is not None:
             mask = mask & ~env.failed
-            self.services.failed(self.query, self.source, env, list(rows.columns))
+            self._failed(rows, held, env)
         rows, held = self._thin(rows, held, keep)
         if mask.all():
             return rows, held
@@ -193,13 +193,19 @@ class Steps:
         index, appended, lines = STREAM_FUNCTIONS[step.key](rows, args, self.services.strings, env.fail)
         self.services.logs.extend(lines)
         if env.failed is not None:
-            self.services.failed(self.query, self.source, env, list(rows.columns))
+            self._failed(rows, held, env)
             at = np.arange(len(rows)) if index is None else index
             keep = np.flatnonzero(~env.failed[at])
             index, appended = at[keep], [c.take(keep) for c in appended]
         if index is not None:
             rows = rows.take(index)
         return rows.with_columns([*rows.columns, *appended]), [*held, *range(width, width + len(appended))]
+
+    def _failed(self, rows: Rows, held: list[int], env: Env) -> None:
+        """Reports the failing rows with the attributes of the stream: all of them where the query keeps all."""
+        columns = [c for c, a in zip(rows.columns, held, strict=True) if a < self._widths[0]]
+        only = None if rows.kind is None else rows.kind == CURRENT
+        self.services.failed(self.query, self.source, env, columns, rows.root, only)
 
     def named(self, rows: Rows) -> Rows:
         """Rows of a named window, whose last column is the serial number, with the columns of `places` and that."""

@@ -15,8 +15,6 @@ from . import nodes as n
 from .query_parts import expressions, inputs
 
 _LIST = """
-fault-stream                      @OnError(action='STREAM') and the stream !S
-on-error-store                    @OnError(action='STORE')
 pattern:absent                    not A for t, not A and B
 pattern:count                     A<2:5> in a pattern
 pattern:logical                   A and B, A or B in a pattern
@@ -27,7 +25,6 @@ sequence                          sequences A, B
 sink                              sinks other than inMemory and log
 source                            sources other than inMemory
 store                             tables under @store
-trigger                           define trigger
 window:timeLength                 time and length together
 window:externalTime               time by an attribute
 window:externalTimeBatch          batches by a time attribute

@@ -89,7 +89,9 @@ class AggregationOp:
             env.aggs = self._run_aggregators(env)
         values = {e: arg(env) for e, arg in self._args.items()}
         if env.failed is not None:
-            self.services.failed(self.definition.id, self.definition.input.source.id, env, list(rows.columns))
+            source = self.definition.input.source
+            columns = list(rows.columns[: len(source.schema)])
+            self.services.failed(self.definition.id, source.id, env, columns, rows.root)
             keep = np.flatnonzero(~env.failed)
             if len(keep) == 0:
                 return

@@ -110,6 +110,8 @@ class _Schedule:
         out: list[_Flush] = []
         ts, root, part = rows.ts, rows.root, rows.parts()
         row, step = 0, clock.first
+        if not self.queues:  # before the first clock step
+            return out
         while True:
             step = self._next(clock, step)
             end = len(rows)
@@ -211,7 +213,7 @@ class Timed:
         schedule = self._schedule
         known = len(schedule.queues)
         if not self.partitioned:
-            if known == 0 and len(clock.now):
+            if known == 0 and clock.moved.any():
                 schedule.born(clock.now[:1])
         elif known < self.services.parts:
             schedule.born(self.services.born()[known:])

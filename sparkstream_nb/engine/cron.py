@@ -1,0 +1,130 @@
+"""Times that a cron text names, in Quartz's form: second minute hour day-of-month month day-of-week [year], in UTC."""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import re
+
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_LAST_YEAR = 2199
+
+
+def _values(text: str, low: int, high: int, words: tuple[str, ...] = ()) -> tuple[int, ...]:
+    """The numbers that a field without `L`, `W` and `#` names, in order. A range may run over the end: `FRI-MON`."""
+
+    def number(word: str) -> int:
+        return words.index(word) + 1 if word in words else int(word)
+
+    out: set[int] = set()
+    for item in text.upper().split(","):
+        body, _, step = item.partition("/")
+        if body in ("*", "?", ""):
+            a, b = low, high
+        elif "-" in body:
+            a, b = (number(w) for w in body.split("-", 1))
+        else:
+            a = number(body)
+            b = high if step else a
+        if a > b:
+            b += high - low + 1
+        out.update((v - low) % (high - low + 1) + low for v in range(a, b + 1, int(step or 1)))
+    return tuple(sorted(out))
+
+
+class CronTimes:
+    """The times of one cron text. The text is one that the binder let through."""
+
+    def __init__(self, text: str) -> None:
+        fields = text.split()
+        self._seconds, self._minutes = _values(fields[0], 0, 59), _values(fields[1], 0, 59)
+        self._hours = _values(fields[2], 0, 23)
+        self._month_day, self._week_day = fields[3].upper(), fields[5].upper()
+        self._months = set(_values(fields[4], 1, 12, _MONTHS))
+        self._years = set(_values(fields[6], 1970, _LAST_YEAR)) if len(fields) > 6 else None
+
+    def after(self, ms: int) -> int | None:
+        """The first time (ms since the epoch) later than `ms`; None where there is none any more."""
+        start = max(ms // 1000 + 1, 0)
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=start)
+        day = moment.date()
+        first = (moment.hour, moment.minute, moment.second)
+        while day.year <= _LAST_YEAR:
+            if self._years is not None and day.year not in self._years:
+                later = [y for y in self._years if y > day.year]
+                if not later:
+                    return None
+                day, first = dt.date(min(later), 1, 1), (0, 0, 0)
+                continue
+            if day.month not in self._months:
+                day = dt.date(day.year + day.month // 12, day.month % 12 + 1, 1)
+                first = (0, 0, 0)
+                continue
+            if self._on(day):
+                time = self._time(first)
+                if time is not None:
+                    moment = dt.datetime(day.year, day.month, day.day, *time)
+                    return int((moment - dt.datetime(1970, 1, 1)).total_seconds()) * 1000
+            day, first = day + dt.timedelta(days=1), (0, 0, 0)
+        return None
+
+    def _time(self, first: tuple[int, int, int]) -> tuple[int, int, int] | None:
+        """The first time of a day that is not before `first`."""
+        for h in self._hours:
+            if h < first[0]:
+                continue
+            for m in self._minutes:
+                if (h, m) < first[:2]:
+                    continue
+                for s in self._seconds:
+                    if (h, m, s) >= first:
+                        return h, m, s
+        return None
+
+    def _on(self, day: dt.date) -> bool:
+        return self._on_week_day(day) if self._month_day == "?" else self._on_month_day(day)
+
+    def _on_month_day(self, day: dt.date) -> bool:
+        last = calendar.monthrange(day.year, day.month)[1]
+        for item in self._month_day.split(","):
+            if item == "LW":
+                if day.day == _nearest(day, last):
+                    return True
+            elif item.startswith("L"):
+                if day.day == last - int(item[2:] or 0):
+                    return True
+            elif item.endswith("W"):
+                if day.day == _nearest(day, min(int(item[:-1]), last)):
+                    return True
+            elif day.day in _values(item, 1, 31):
+                return True
+        return False
+
+    def _on_week_day(self, day: dt.date) -> bool:
+        today = (day.weekday() + 1) % 7 + 1
+        last = calendar.monthrange(day.year, day.month)[1]
+        for item in self._week_day.split(","):
+            if item == "L":
+                found = today == 7
+            elif "#" in item:
+                name, _, nth = item.partition("#")
+                found = today in _values(name, 1, 7, _DAYS) and (day.day - 1) // 7 + 1 == int(nth)
+            elif re.fullmatch(r"\w+L", item):
+                found = today in _values(item[:-1], 1, 7, _DAYS) and day.day > last - 7
+            else:
+                found = today in _values(item, 1, 7, _DAYS)
+            if found:
+                return True
+        return False
+
+
+def _nearest(day: dt.date, wanted: int) -> int:
+    """The weekday nearest to day `wanted` of the month, within the month."""
+    last = calendar.monthrange(day.year, day.month)[1]
+    weekday = dt.date(day.year, day.month, wanted).weekday()
+    if weekday == 5:
+        return wanted - 1 if wanted > 1 else wanted + 2
+    if weekday == 6:
+        return wanted + 1 if wanted < last else wanted - 2
+    return wanted

@@ -1,0 +1,33 @@
+"""Events whose evaluation failed: where they go, as `@OnError` of their stream says.
+
+Siddhi's `StreamJunction.handleError` drops the rest of the event's chunk and keeps the event from the stream's later
+readers. Here only the event itself is missed, and only in the query that failed on it: once per such query it goes to
+the fault stream (`STREAM`), to the log (`LOG`), or else to the errors of the step (`STORE`, or no annotation).
+"""
+
+from __future__ import annotations
+
+from ..plan.nodes import Call, Expr, InTable, walk
+
+_SURE = frozenset(
+    {"ifThenElse", "coalesce", "default", "maximum", "minimum", "UUID", "convert", "createSet", "sizeOfSet"}
+    | {"eventTimestamp", "currentTimeMillis"}
+    | {f"instanceOf{t}" for t in ("Boolean", "Double", "Float", "Integer", "Long", "String")}
+)
+"""Functions that answer for every event."""
+
+
+class ErrorObject(str):
+    """The value of `_error` in a fault stream: the message of the error."""
+
+    __slots__ = ()
+
+
+def fault_stream(stream: str) -> str:
+    """The id of a stream's fault stream."""
+    return f"!{stream}"
+
+
+def may_fail(expr: Expr) -> bool:
+    """Whether evaluating the expression may raise an error for some event, as far as one sees from its functions."""
+    return any(isinstance(e, InTable) or (isinstance(e, Call) and e.function not in _SURE) for e in walk(expr))

@@ -1,0 +1,97 @@
+"""`define trigger`: events that the clock brings about, or the start of the app.
+
+Siddhi runs periodic and cron triggers on the wall clock even in playback. Here they follow the app's clock: a period
+begins with the first clock step, and where the clock jumps, every time that it passed is made up for, one event each,
+stamped with the time that was due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..plan import nodes
+from ..types import Type
+from .columns import Array, Column
+from .cron import CronTimes
+from .graph import OpNode
+from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
+
+
+@dataclass(slots=True)
+class TriggerOperator:
+    """A trigger that recurs: every t ms, or at the times of a cron text."""
+
+    definition: nodes.TriggerDef
+    scheduler: int
+    node: OpNode
+    next: int | None = None
+    started: bool = False
+    times: CronTimes | None = None
+
+    def __post_init__(self) -> None:
+        if self.definition.cron is not None:
+            self.times = CronTimes(self.definition.cron)
+
+    @property
+    def name(self) -> str:
+        return self.definition.id
+
+    @property
+    def timed(self) -> bool:
+        return True
+
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
+        if clock.last <= clock.first:
+            return None
+        if not self.started:
+            self.next, self.started = self._after(int(clock.now[clock.first])), True
+        steps = np.flatnonzero(clock.moved[clock.first : clock.last]) + clock.first
+        due = self._due(int(clock.now[steps[-1]])) if len(steps) else np.empty(0, np.int64)
+        at = steps[np.searchsorted(clock.now[steps], due)]
+        root = ((clock.base + at) << ROOT_BITS) | self.scheduler
+        return Rows([Column(Type.LONG, due)], due, root, np.arange(len(due)))
+
+    def _after(self, time: int) -> int | None:
+        if self.times is not None:
+            return self.times.after(time)
+        assert self.definition.every is not None
+        return time + max(self.definition.every, 1)
+
+    def _due(self, now: int) -> Array:
+        """Times up to `now` that have not been yet."""
+        if self.next is None or self.next > now:
+            return np.empty(0, np.int64)
+        if self.times is None:
+            assert self.definition.every is not None
+            due = np.arange(self.next, now + 1, max(self.definition.every, 1))
+            self.next = self._after(int(due[-1]))
+            return due
+        found = []
+        while self.next is not None and self.next <= now:
+            found.append(self.next)
+            self.next = self._after(self.next)
+        return np.array(found, np.int64)
+
+    def apply(self, rows: Rows, clock: Clock) -> None:
+        pass
+
+    def state(self) -> Any:
+        return {"next": self.next, "started": self.started}
+
+    def load(self, state: Any) -> None:
+        self.next, self.started = state["next"], state["started"]
+
+    @property
+    def bytes(self) -> int:
+        return 0
+
+
+def start_rows(step: int, now: int) -> Rows:
+    """The one event of a trigger `at 'start'`."""
+    one = np.array([now], np.int64)
+    root = np.array([(step << ROOT_BITS) | EVENT_PHASE], np.int64)
+    return Rows([Column(Type.LONG, one)], one, root, np.array([step], np.int64))
