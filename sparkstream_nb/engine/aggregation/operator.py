@@ -17,12 +17,13 @@ import pyarrow as pa
 from ...errors import SiddhiRuntimeError
 from ...plan.nodes import Agg, AggDuration, AggregationDef, Expr, walk
 from ...types import Type
-from ..aggregators import AGGREGATORS
+from ..aggregators import make_aggregator
 from ..columns import Array, Column
 from ..expressions import Env, compile_expr
+from ..frame import frame_of
 from ..groups import Keys, key_numbers
 from ..rows import CURRENT, Clock, Rows
-from ..services import Services, rows_env
+from ..services import Services
 from .calendar import EARLIEST, LATEST, Calendar, parse_time
 from .partials import (
     Part,
@@ -64,7 +65,7 @@ class AggregationOp:
         self._running = [
             (
                 a,
-                AGGREGATORS[a.function](a.args[0].type if a.args else None, False),
+                make_aggregator(a, False, services.strings),
                 [compile_expr(x, context) for x in a.args],
             )
             for a in dict.fromkeys(a for e in exprs for a in walk(e) if isinstance(a, Agg))
@@ -82,7 +83,7 @@ class AggregationOp:
             rows = rows.take(np.flatnonzero(rows.kind == CURRENT))
         if len(rows) == 0:
             return
-        env = rows_env(rows, clock, self.services)
+        env = Env(len(rows), self.services.strings, rows.ts, lambda: clock.at(rows.root), frame_of(rows).resolve)
         times = self._event_times(env)
         keys = [g(env) for g in self._groups]
         if self._running:
@@ -154,11 +155,10 @@ class AggregationOp:
         ok = None if env.failed is None else np.flatnonzero(~env.failed)
         out = {}
         for (node, aggregator, _), columns in zip(self._running, args, strict=True):
-            column = columns[0] if columns else None
             if ok is None:
-                out[node] = aggregator.run(column, None, np.zeros(env.n, np.int32), 1)
+                out[node] = aggregator.run(tuple(columns), None, np.zeros(env.n, np.int32), 1)
                 continue
-            some = aggregator.run(None if column is None else column.take(ok), None, np.zeros(len(ok), np.int32), 1)
+            some = aggregator.run(tuple(c.take(ok) for c in columns), None, np.zeros(len(ok), np.int32), 1)
             place = np.zeros(env.n, np.int64)
             place[ok] = np.arange(len(ok))
             out[node] = some.take(place) if len(ok) else Column.all_null(node.type, env.n)
@@ -247,7 +247,7 @@ class AggregationOp:
 
 @dataclass(slots=True)
 class _Kept:
-    """All rows of one duration: merged ones first, then parts that wait until they are as many again."""
+    """All rows of one duration: merged ones first, then parts that wait until they are twice as many."""
 
     definition: AggregationDef
     lasts: bool
@@ -263,7 +263,7 @@ class _Kept:
     def add(self, part: Part) -> None:
         self.parts.append(part)
         self.waiting += len(part)
-        if self.waiting > max(4096, len(self.parts[0])):
+        if self.waiting > max(4096, 2 * len(self.parts[0])):
             self.merged()
 
     def merged(self) -> Part:

@@ -71,9 +71,18 @@ def _assign(bucket: Array, group: Array, out: Array) -> Array:
     """Ids of (bucket, group) pairs in the order of their first rows, into `out`; returns those first rows.
 
     An open-addressing table of ids; pairs are compared through the first row of an id, so that growing it moves
-    only ids. It starts small to stay in the cache.
+    only ids. It starts small to stay in the cache. Neighbours mostly share a bucket: `near` holds the ids of the
+    groups that were seen since the bucket last changed (`since` tells which those are).
     """
     n = len(bucket)
+    groups = 0
+    for i in range(n):
+        groups = max(groups, group[i] + 1)
+    if groups > 4 * n + 1024:  # dear to clear, for few rows
+        groups = 0
+    near = np.empty(groups, np.int32)
+    since = np.full(groups, -1, np.int64)
+    changed = 0
     size = 1024
     table = np.full(size, -1, np.int32)
     first = np.empty(512, np.int64)
@@ -81,6 +90,11 @@ def _assign(bucket: Array, group: Array, out: Array) -> Array:
     for i in range(n):
         b = bucket[i]
         g = group[i]
+        if i > 0 and bucket[i - 1] != b:
+            changed = i
+        if g < groups and since[g] == changed:
+            out[i] = near[g]
+            continue
         h = np.uint64(b) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(g) * np.uint64(0xC2B2AE3D27D4EB4F)
         h ^= h >> np.uint64(29)
         j = np.int64(h & np.uint64(size - 1))
@@ -114,6 +128,9 @@ def _assign(bucket: Array, group: Array, out: Array) -> Array:
                         j = (j + 1) & (size - 1)
                     table[j] = m
         out[i] = k
+        if g < groups:
+            near[g] = k
+            since[g] = changed
     return first[:count].copy()
 
 
