@@ -16,6 +16,7 @@ from ..plan.nodes import Plan
 from ..types import Type
 from .batch import Emitted, InputBatch, Outputs, StreamRows
 from .columns import ARROW
+from .expressions.objects import walk
 from .faults import ErrorObject
 from .node import NodeEngine
 
@@ -76,7 +77,7 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [jsonable(v) for v in value]
     if isinstance(value, set | frozenset):
-        return [jsonable(v) for v in value]
+        return [jsonable(v) for v in walk(value)]
     if isinstance(value, Mapping):
         return {str(k): jsonable(v) for k, v in value.items()}
     return f"<{type(value).__name__}>"

@@ -15,6 +15,7 @@ import numpy as np
 from ..types import Type
 from .columns import Array, Column, Strings
 from .expressions import Float, Long
+from .expressions.objects import NULL, HashMap, Null
 from .faults import ErrorObject
 
 _MAGIC = b"SSNB1"
@@ -48,6 +49,10 @@ class _Writer:
             return self.column(v)
         if isinstance(v, np.ndarray):
             return self.array(v)
+        if isinstance(v, HashMap):
+            return {"h": [[self.value(k), self.value(x)] for k, x in v.items()]}
+        if isinstance(v, Null):
+            return {"z": 0}
         if isinstance(v, dict):
             return {"d": [[self.value(k), self.value(x)] for k, x in v.items()]}
         if isinstance(v, list):
@@ -117,6 +122,10 @@ def unpack(blob: bytes, strings: Strings) -> Any:
             return array(v)
         if "d" in v:
             return {value(k): value(x) for k, x in v["d"]}
+        if "h" in v:
+            return HashMap((value(k), value(x)) for k, x in v["h"])
+        if "z" in v:
+            return NULL
         if "l" in v:
             return [value(x) for x in v["l"]]
         if "u" in v:

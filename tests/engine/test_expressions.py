@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.engine.columns import Column, Strings
 from sparkstream_nb.engine.expressions import Context, Env, Long, compile_condition, compile_expr
+from sparkstream_nb.engine.expressions.objects import NULL, HashMap, walk
+from sparkstream_nb.engine.snapshot import pack, unpack
 from sparkstream_nb.errors import SiddhiBindError
 from sparkstream_nb.plan.nodes import Arith, Call, Compare, Const, Expr, IsNull, Logic, Not, Ref, ScriptCall
 from sparkstream_nb.types import Type, promote
@@ -296,3 +298,13 @@ def test_maps_and_lists_are_copied_before_they_change() -> None:
     other.resolve = lambda r: first if r is source else env.resolve(r)
     assert changed(other).values[0] == {"k": 2}
     assert held == {"k": 1}
+
+
+def test_maps_keep_their_kind_and_order_in_a_snapshot() -> None:
+    strings = Strings()
+    made = HashMap({"zebra": Long(1), "apple": NULL, "mango": [1.5, {"x": None}]})
+    again = unpack(pack({"m": made}, strings), strings)["m"]
+    assert type(again) is HashMap
+    assert walk(again) == walk(made) == ["zebra", "apple", "mango"]
+    assert again == made
+    assert type(again["zebra"]) is Long

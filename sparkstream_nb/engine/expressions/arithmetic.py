@@ -87,13 +87,17 @@ COMPARISON: Mapping[str, Kernel] = {
 
 
 def compute(op: str, x: Array, y: Array, null: Mask | None) -> tuple[Array, Mask | None]:
-    """`x op y` for arrays of one dtype, with the null mask of the result (null where `null` is, or by zero)."""
+    """`x op y` for arrays of one dtype, with the null mask of the result (null where `null` is, or by zero).
+
+    numpy is to be told to keep silent about division by zero (`np.errstate`): what it answers there is not looked at.
+    """
     if op in "/%":
-        zero = y[:1] == 0 if is_constant(y) else y == 0
-        if zero.any():
-            by_zero = np.broadcast_to(zero, y.shape)
-            y = np.where(by_zero, y.dtype.type(1), y)
-            null = by_zero.copy() if null is None else null | by_zero
+        if is_constant(y):
+            zero: Mask | None = np.ones(len(y), np.bool_) if len(y) and y[0] == 0 else None
+        else:
+            zero = y == 0
+        if zero is not None and zero.any():
+            null = zero if null is None else null | zero
     out = ARITHMETIC[op](x, y)
     if null is not None:
         out[null] = 0

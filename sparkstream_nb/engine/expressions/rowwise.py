@@ -118,20 +118,36 @@ def distinct(columns: Sequence[Column], env: Env, n: int) -> tuple[Array, Array 
     keys, size = _codes(varying[0], env)
     for column in varying[1:]:
         more, width = _codes(column, env)
-        if size * width >= 2**62:
-            _, keys = np.unique(keys, return_inverse=True)
-            size = n
+        if size * width > _dense(n):
+            keys, size = _compact(keys, size)
+            more, width = _compact(more, width)
         keys = keys * width + more
         size *= width
-    if size <= 4 * n + 1024:
-        at = np.full(size, -1, np.int64)
-        at[keys[::-1]] = np.arange(n - 1, -1, -1)
-        present = np.flatnonzero(at >= 0)
-        first = at[present]
-        at[present] = np.arange(len(present))
-        return first, at[keys]
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    return first, inverse
+    if size > _dense(n):
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        return first, inverse
+    at = np.full(size, -1, np.int64)
+    at[keys[::-1]] = np.arange(n - 1, -1, -1)
+    present = np.flatnonzero(at >= 0)
+    first = at[present]
+    at[present] = np.arange(len(present))
+    return first, at[keys]
+
+
+def _dense(n: int) -> int:
+    """Up to which number of codes a table of all of them is the cheapest way to look at `n` rows."""
+    return 4 * n + 1024
+
+
+def _compact(keys: Array, size: int) -> tuple[Array, int]:
+    """Codes renumbered so that each occurs: at most as many as there are rows."""
+    if size > _dense(len(keys)):
+        present, inverse = np.unique(keys, return_inverse=True)
+        return inverse, len(present)
+    at = np.zeros(size, np.int64)
+    at[keys] = 1
+    total = np.cumsum(at)
+    return total[keys] - 1, int(total[-1])
 
 
 def _codes(column: Column, env: Env) -> tuple[Array, int]:
@@ -145,7 +161,7 @@ def _codes(column: Column, env: Env) -> tuple[Array, int]:
     if values.dtype.kind == "f":
         values = np.ascontiguousarray(values).view(np.int64 if values.dtype.itemsize == 8 else np.int32)
     low, high = int(values.min()), int(values.max())
-    if high - low < 4 * len(values) + 1024:
+    if high - low < _dense(len(values)):
         codes, size = values.astype(np.int64) - low, high - low + 1
     else:
         _, codes = np.unique(values, return_inverse=True)
