@@ -33,13 +33,11 @@ REFUSED_EARLIER = {
 BUILD_LIMITS = ("rejected/function_javascript_not_in_this_build", "rejected/function_r_not_in_this_build")
 # Our parser says these; Siddhi finds out later, or with another exception.
 OTHER_KIND = {"rejected/syntax_time_with_and", "rejected/syntax_int_literal_too_big", "rejected/param_offset_double"}
-# Retrievals that Siddhi refuses: the first three hold a text that is no time, which a store says when it reads; for the
-# others an alias works here as the manual says.
+# Retrievals that Siddhi refuses because they hold a text that is no time, which a store says when it reads.
 RETRIEVALS_ACCEPTED = (
     "within '2023-03-15 00:00:00', '2023-03-14",
     "within '2023-03-14' per",
     "within '2023-**-14",
-    "T as x",
 )
 
 VALUES: dict[Type, type | tuple[type, ...]] = {
