@@ -95,6 +95,13 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument(
         "--param", action="append", default=[], type=_pair, metavar="K=V", help="the value of ${K} in the text"
     )
+
+    c = command("bench", bench, "Time workloads; one JSON line each.")
+    c.add_argument("workloads", metavar="WORKLOADS.json", help="a list of {name, app}, each app over one stream")
+    c.add_argument("events", metavar="EVENTS.csv", help="the stream's events, without header, the time in ms last")
+    c.add_argument("--on", choices=("engine", "spark"), default="engine", help="one node alone (default), or Spark")
+    c.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these workloads only")
+    c.add_argument("--batch", type=int, metavar="ROWS", help="events of a micro-batch")
     return p
 
 
@@ -167,6 +174,26 @@ def replay(options: Any) -> int:
     summary = f"{counts['answered']:,} cases answered, {counts['failed']:,} failed, in {seconds:.1f} s on {options.on}"
     print(summary, file=sys.stderr if out is sys.stdout else sys.stdout)
     return 1 if counts["failed"] else 0
+
+
+def bench(options: Any) -> int:
+    """`sparkstream bench`."""
+    workloads = json.loads(_read(options.workloads))
+    unknown = set(options.only) - {w["name"] for w in workloads}
+    if unknown:
+        raise CannotRead(f"no workload is called {', '.join(sorted(unknown))}")
+    if options.on == "engine":
+        from .engine.bench import BATCH, run
+
+        rows = options.batch or BATCH
+    else:
+        from .cluster.bench import run  # type: ignore[assignment]
+
+        rows = options.batch
+    for workload in workloads:
+        if not options.only or workload["name"] in options.only:
+            print(json.dumps(run(workload, options.events, rows)), flush=True)
+    return 0
 
 
 def _runner(on: str) -> Callable[[Case], Any]:

@@ -1,0 +1,74 @@
+"""Times workloads on a node: columns held in memory, one core, every output materialised as columns."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from ..plan import Plan, compile_app
+from .batch import InputBatch, StreamRows
+from .columns import ARROW
+from .node import NodeEngine
+
+BATCH = 250_000
+"""Events of a micro-batch unless told otherwise."""
+
+
+def columns_of(path: str | Path, plan: Plan, stream: str) -> list[pa.Array]:
+    """The columns of a headless CSV, typed as the stream is; the last one is the events' time in ms."""
+    schema = plan.schema(stream)
+    table = pa.csv.read_csv(
+        path,
+        read_options=pa.csv.ReadOptions(column_names=list(schema.names)),
+        convert_options=pa.csv.ConvertOptions(column_types={a.name: ARROW[a.type] for a in schema}),
+    )
+    return [c.combine_chunks() for c in table.columns]
+
+
+def batches(columns: Sequence[pa.Array], stream: str, rows: int) -> Iterator[InputBatch]:
+    """Micro-batches of `rows` events, each event a step of its own."""
+    n = len(columns[0])
+    for a in range(0, n, rows):
+        part = [c.slice(a, rows) for c in columns]
+        ts = part[-1].to_numpy()
+        yield InputBatch(ts, {stream: StreamRows(np.arange(len(ts)), ts, part)})
+
+
+def run(workload: Mapping[str, str], path: str | Path, rows: int = BATCH) -> dict[str, Any]:
+    """Runs one workload over the events of a CSV, after a warm-up batch on a node of its own.
+
+    Answers `name, on, events, seconds, events_per_second, out, peak_bytes, state_bytes`; `out` counts the events of the
+    stream `Out`, as the bench of the reference engine does.
+    """
+    plan = compile_app(workload["app"])
+    stream = next(s for s, d in plan.streams.items() if d.kind == "defined")
+    columns = columns_of(path, plan, stream)
+    fed = list(batches(columns, stream, rows))
+    for batch in fed[:2]:
+        NodeEngine(plan).step(batch)
+    node = NodeEngine(plan)
+    out = 0
+    began = time.perf_counter()
+    for batch in fed:
+        emitted = node.step(batch).streams.get("Out")
+        out += 0 if emitted is None else len(emitted)
+    seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return {
+        "name": workload["name"],
+        "on": "engine",
+        "events": len(columns[0]),
+        "seconds": round(seconds, 4),
+        "events_per_second": round(len(columns[0]) / seconds),
+        "out": out,
+        "peak_bytes": peak,
+        "state_bytes": sum(node.stats()["state_bytes"].values()),
+    }
