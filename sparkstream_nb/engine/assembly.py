@@ -27,7 +27,8 @@ from .triggers import TriggerOperator
 class Assembly:
     """The parts of a node: `operators` in the order of the text, and what they share, by id."""
 
-    def __init__(self, plan: nodes.Plan, services: Services) -> None:
+    def __init__(self, plan: nodes.Plan, services: Services, stored: bool = False) -> None:
+        """With `stored`, an aggregation that no query reads keeps no buckets: a store takes what is added to it."""
         self.plan, self.services = plan, services
         self.tables = {t: TableStore(d, services) for t, d in plan.tables.items()}
         self.windows: dict[str, NamedWindow] = {}
@@ -48,8 +49,10 @@ class Assembly:
             self._phase += 1
             self.windows[d.source.id] = window
             self.operators.append(WindowOperator(window, OpNode((entry(d.source.id),), d.source.id)))
+        read = {t for q in plan.queries for t in tables_read(q)}
         for a in plan.aggregations.values():
-            op = AggregationOperator(a, services, plan.properties.get("aggTimeZone", "GMT"))
+            zone = plan.properties.get("aggTimeZone", "GMT")
+            op = AggregationOperator(a, services, zone, keep=not stored or a.id in read)
             op.node = replace(op.node, also=self._faults(a.input.source.id))
             self.aggregations[a.id] = op.aggregation
             self.operators.append(op)

@@ -36,7 +36,8 @@ class NodeEngine:
     """A node that runs `plan`.
 
     `shard` is the id under which it writes aggregations. With `trace`, `Outputs.queries` holds what every named query
-    put out. `by_chunk` forces the second way of running, for tests. Raises `NotInThisBuild` for an app that needs
+    put out. `stored` tells that a store takes `Outputs.partials` and answers retrievals, so that buckets need not be kept
+    here. `by_chunk` forces the second way of running, for tests. Raises `NotInThisBuild` for an app that needs
     what the engine cannot do yet.
     """
 
@@ -48,6 +49,7 @@ class NodeEngine:
         trace: bool = False,
         allow_scripts: bool = False,
         by_chunk: bool = False,
+        stored: bool = False,
     ) -> None:
         refuse(plan)
         self.plan, self.shard, self.trace = plan, shard, trace
@@ -56,7 +58,7 @@ class NodeEngine:
         self.steps = 1  # step 0 is the start, before any event
         self.started = False
         self._schemas = {s: d.source.schema for s, d in plan.streams.items()}
-        self.parts = Assembly(plan, self.services)
+        self.parts = Assembly(plan, self.services, stored)
         self.operators = self.parts.operators
         self.graph = build([op.node for op in self.operators])
         for op, rank in zip(self.operators, self.graph.ranks, strict=False):

@@ -170,8 +170,8 @@ class EntryOperator:
 class AggregationOperator:
     """An incremental aggregation and the steps before it."""
 
-    def __init__(self, definition: nodes.AggregationDef, services: Services, zone: str) -> None:
-        self.aggregation = AggregationOp(definition, services, zone=zone)
+    def __init__(self, definition: nodes.AggregationDef, services: Services, zone: str, keep: bool) -> None:
+        self.aggregation = AggregationOp(definition, services, zone=zone, keep=keep)
         everything = set(range(len(definition.input.schema)))
         self.steps = Steps(definition.input, everything, services, query=definition.id)
         self.name = definition.id
