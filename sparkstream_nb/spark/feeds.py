@@ -197,8 +197,8 @@ class _Writer:
             keep=keep,
         )
         self.rejected += len(typed.rejected)
-        for ts, values, reason in typed.rejected[:keep]:
-            self.errors.append([self.shape.stream, ts or 0, values, reason])
+        for at, values, reason in typed.rejected[:keep]:
+            self.errors.append([self.shape.stream, at or 0, values, reason])
         n = len(typed)
         if n == 0:
             return

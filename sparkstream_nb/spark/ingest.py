@@ -26,7 +26,7 @@ _SHOWN = 60
 @dataclass
 class Typed:
     """The rows that fit: `ts` int64[n] ms (None without a time column) and one Arrow array per attribute; and the rows
-    that do not: their values as Python data, in schema order, with the reason."""
+    that do not: their time where it can be read, values as Python data in schema order, and the reason."""
 
     ts: Array | None
     columns: list[pa.Array]
@@ -84,20 +84,22 @@ def type_rows(
         sources.append(source)
         arrays.append(typed)
     ts: Array | None = None
+    untimed: Array | None = None
     if time is not None:
         if time not in names:
             hint = did_you_mean(time, offered or names)
             raise SparkStreamError(f"The feed has no column '{time}' to take event times from. {hint or ''}".strip())
         source = _one(table.column(time))
-        ts, failed = times(source)
-        if failed is not None:
-            reject(failed, lambda i: f"{time}: {_shown(source[i].as_py())} is no time")
+        ts, untimed = times(source)
+        if untimed is not None:
+            reject(untimed, lambda i: f"{time}: {_shown(source[i].as_py())} is no time")
     if not bad.any():
         return Typed(ts, arrays, [])
-    rejected = []
+    rejected: list[tuple[int | None, list[Any], str]] = []
     for k, (i, reason) in enumerate(sorted(reasons.items())):
         values = [plain(s[i].as_py()) for s in sources] if k < keep else []
-        rejected.append((None, values, reason))
+        known = ts is not None and (untimed is None or not untimed[i])
+        rejected.append((int(ts[i]) if ts is not None and known else None, values, reason))
     good = pa.array(np.flatnonzero(~bad))
     return Typed(None if ts is None else ts[~bad], [a.take(good) for a in arrays], rejected)
 

@@ -27,7 +27,7 @@ from ..engine.node import NodeEngine
 from ..errors import SparkStreamError
 from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
-from ..plan.nodes import JoinInput, Plan
+from ..plan.nodes import Plan
 from . import results
 from .segments import join
 
@@ -72,13 +72,7 @@ def _plan(blob: bytes) -> Plan:
 
 def _engine(spec: NodeSpec) -> NodeEngine:
     """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small."""
-    engine = NodeEngine(_plan(spec.plan), shard=spec.shard, trace=spec.trace)
-    if not spec.trace:
-        joins = [q.input for q in engine.plan.queries if isinstance(q.input, JoinInput)]
-        read = {side.source.id for j in joins for side in (j.left, j.right)}
-        for aggregation, operator in engine.parts.aggregations.items():
-            operator.keep = aggregation in read
-    return engine
+    return NodeEngine(_plan(spec.plan), shard=spec.shard, trace=spec.trace, stored=not spec.trace)
 
 
 class NodeProcessor(StatefulProcessor):
@@ -126,7 +120,7 @@ class NodeProcessor(StatefulProcessor):
             if stored is not None:
                 restored = True
                 kept.pieces = json.loads(stored[1])
-                kept.engine.restore(b"".join(self.pieces.getValue((i,))[0] for i in range(len(kept.pieces))))
+                kept.engine.restore(b"".join(self._piece(i) for i in range(len(kept.pieces))))
         out: list[results.Row] = []
         partials: dict[str, list[pa.Table]] = {}
         steps = 0
@@ -161,6 +155,11 @@ class NodeProcessor(StatefulProcessor):
         }
         out.append((spec.node, low, high, "mark", "", steps, json.dumps(mark, default=str).encode()))
         return out
+
+    def _piece(self, number: int) -> bytes:
+        found = self.pieces.getValue((number,))
+        assert found is not None, f"piece {number} of a node's state is missing"
+        return bytes(found[0])
 
     def _answer(self, engine: NodeEngine, text: str) -> bytes:
         try:
