@@ -19,7 +19,7 @@ from ..types import Type, promote
 from .arrays import grown
 from .columns import DTYPES, Array, Column, concat
 from .expressions import Env, Evaluator, compile_expr
-from .frame import Frame, Resolver, cached
+from .frame import EventTime, Frame, Resolver, cached
 from .groups import Keys
 from .jit import kernel
 from .rows import CURRENT, EXPIRED, RESET, Clock, Rows
@@ -494,7 +494,25 @@ class JoinOp:
         if sides[0].part is not None or sides[1].part is not None:
             part = np.concatenate([sides[0].parts(), sides[1].parts()])[order[op]]
         resolve = self._pair_resolver(sides, order, side, n0, op, place)
-        return Frame(ts, root, op, kinds[op], part, resolve)
+        event_time = self._pair_times(sides, order, side, n0, op, place)
+        return Frame(ts, root, op, kinds[op], part, resolve, event_time)
+
+    def _pair_times(
+        self, sides: tuple[Rows, Rows], order: Array, side: Array, n0: int, op: Array, place: Array
+    ) -> EventTime:
+        """Timestamps of the events of a side in pairs, null where an outer join has none."""
+        row = order[op] - np.where(side[op] == 1, n0, 0)
+
+        def times(ref: EventRef) -> Column:
+            s = ref.slot
+            mine = side[op] == s
+            out, matched = np.zeros(len(op), np.int64), ~mine & (place >= 0)
+            out[mine] = sides[s].ts[row[mine]]
+            out[matched] = self._contents.logs[s].ts[place[matched]]
+            none = ~mine & (place < 0)
+            return Column(Type.LONG, out, none if none.any() else None)
+
+        return times
 
     # ------------------------------------------------------------------------------------- tables and aggregations
 
