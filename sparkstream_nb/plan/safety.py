@@ -330,7 +330,7 @@ def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> _Own:
     if window is None or by_clock(window):
         return _STATELESS
     if window.function == "session" and len(window.args) > 1 and isinstance(window.args[1], n.Ref):
-        key = _attribute(window.args[1], i)
+        key = _attribute(window.args[1], q.input)
         if key is not None:
             return _Own("keyed", f"a session per {key[1]}", ({key[0]: key[1]},))
     if window.function == "timeBatch":
