@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from typing import Any
+
+from ..types import Type
 
 
 def string_hash(text: str) -> int:
@@ -12,6 +16,23 @@ def string_hash(text: str) -> int:
     for i in range(0, len(units), 2):
         h = (31 * h + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
     return h - (1 << 32) if h & 0x80000000 else h
+
+
+def hash_code(type: Type, value: Any) -> int:
+    """`hashCode` of a boxed value of `type`, signed; 0 for null."""
+    if value is None:
+        return 0
+    if type is Type.BOOL:
+        return 1231 if value else 1237
+    if type is Type.INT:
+        return int(value)
+    if type is Type.FLOAT:
+        return int(struct.unpack(">i", struct.pack(">f", value))[0])
+    if type in (Type.LONG, Type.DOUBLE):
+        packed = struct.pack(">q", value) if type is Type.LONG else struct.pack(">d", value)
+        high, low = struct.unpack(">ii", packed)
+        return int(high ^ low)
+    return string_hash(value if isinstance(value, str) else str(value))
 
 
 def capacity(size: int) -> int:
@@ -30,3 +51,45 @@ def walk_order(hashes: Sequence[int], most: int) -> list[int]:
     mask = capacity(most) - 1
     spread = [((h & 0xFFFFFFFF) ^ ((h & 0xFFFFFFFF) >> 16)) & mask for h in hashes]
     return sorted(range(len(hashes)), key=lambda i: spread[i])
+
+
+class ConcurrentKeys:
+    """The keys of a `ConcurrentHashMap`, in the order in which it walks through them.
+
+    Its bins keep the order of insertion until it grows; then the part of a bin that does not end it comes out reversed
+    (`ConcurrentHashMap.transfer`). Bins that become trees (8 keys and more) are not followed.
+    """
+
+    def __init__(self) -> None:
+        self.bins: list[list[int]] = [[] for _ in range(16)]
+        self.spread: dict[int, int] = {}
+
+    def add(self, key: int, hash: int) -> None:
+        """Enters a key that is not there yet."""
+        self.spread[key] = (hash & 0xFFFFFFFF) ^ ((hash & 0xFFFFFFFF) >> 16)
+        self.bins[self.spread[key] & (len(self.bins) - 1)].append(key)
+        while len(self.spread) >= len(self.bins) * 3 // 4:
+            self._grow()
+
+    def remove(self, key: int) -> None:
+        self.bins[self.spread.pop(key) & (len(self.bins) - 1)].remove(key)
+
+    def walk(self) -> list[int]:
+        """The keys in order."""
+        return [key for b in self.bins for key in b]
+
+    def _grow(self) -> None:
+        n = len(self.bins)
+        wider: list[list[int]] = [[] for _ in range(2 * n)]
+        for i, keys in enumerate(self.bins):
+            run = len(keys)
+            while run > 1 and (self.spread[keys[run - 2]] & n) == (self.spread[keys[-1]] & n):
+                run -= 1
+            tail = keys[run - 1 :] if keys else []
+            halves: list[list[int]] = [[], []]
+            if tail:
+                halves[1 if self.spread[tail[0]] & n else 0] = tail
+            for key in keys[: max(run - 1, 0)]:
+                halves[1 if self.spread[key] & n else 0].insert(0, key)
+            wider[i], wider[i + n] = halves
+        self.bins = wider

@@ -40,7 +40,7 @@ def inlined(function: F) -> F:
 def kernel(function: F) -> F:
     """Compiles a loop over arrays. To a type checker the function stays what it is."""
     node = _parsed(function)
-    names = {n: f for n, f in function.__globals__.items() if _is_inlined(f)}
+    names = {f.__name__: f for f in _INLINED} | {n: f for n, f in function.__globals__.items() if _is_inlined(f)}
     if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node)):
         node = _Inliner(names).visit(node)
         ast.fix_missing_locations(node)

@@ -30,7 +30,10 @@ class NamedWindow:
         expired = definition.output != "current"
         self.published = {"current": (CURRENT,), "expired": (EXPIRED,), "all": (CURRENT, EXPIRED)}[definition.output]
         attrs = list(range(len(self.types)))
-        self.window = make_window(definition.window, (*self.types, Type.LONG), scheduler, expired, True, attrs)
+        self.window = make_window(
+            definition.window, (*self.types, Type.LONG), scheduler, expired, True, attrs, schema=definition.source.schema,
+            services=services, query=self.id, stream=self.id,
+        )  # fmt: skip
         self.serial = 0
         self._log = EventLog((*self.types, Type.LONG))
         self._alive = np.zeros(0, np.bool_)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..plan import nodes
 from ..plan.nodes import Expr
+from ..plan.signatures.windows import BATCHING
 from .faults import may_fail
 from .frame import Frame, frame_of
 from .joins import JoinOp, Lookup
@@ -58,6 +59,10 @@ def query_exprs(query: nodes.Query) -> list[Expr]:
     return out
 
 
+_NOT_SLIDING = BATCHING | {"session"}
+"""Windows whose queries keep only the best of `min` and `max` unless they want expired events (`ProcessingMode`)."""
+
+
 class QueryOp:
     """A query. `inputs` are the ids of the streams that it reads; `target` the stream, window or table it writes.
 
@@ -93,12 +98,13 @@ class QueryOp:
                 origin = source.source  # a failing event must still have all its values
                 needed |= set(range(len(origin.schema)))
             self._steps = Steps(
-                source, needed, services, query=self.name, scheduler=scheduler, wants_expired=expired
+                source, needed, services, query=self.name, scheduler=scheduler, wants_expired=expired,
+                selected=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],
             )  # fmt: skip
             self.inputs: tuple[str, ...] = (source.source.id,)
             windows = [s for s in source.steps if isinstance(s, nodes.WindowStep)]
             self._from_window = source.source.kind == "window"
-            sliding = expired or self._from_window or any(not w.function.endswith("atch") for w in windows)
+            sliding = expired or self._from_window or any(w.function not in _NOT_SLIDING for w in windows)
             self.schedulers = self._steps.schedulers
         elif isinstance(source, nodes.StateInput):
             from .patterns.op import StateOp

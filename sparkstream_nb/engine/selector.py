@@ -15,7 +15,7 @@ import numpy as np
 
 from ..plan.nodes import OUTPUT, Agg, EventRef, Expr, Ref, Select, Source, walk
 from ..types import Type
-from .aggregators import AGGREGATORS, Aggregator
+from .aggregators import Aggregator, make_aggregator
 from .columns import Array, Column
 from .expressions import Env, Evaluator, compile_expr
 from .frame import Frame, cached
@@ -89,12 +89,8 @@ class Selector:
         if select.having is not None:
             exprs.append(select.having)
         self._agg_nodes = list(dict.fromkeys(e for x in exprs for e in walk(x) if isinstance(e, Agg)))
-        self._aggs: list[Aggregator] = [
-            AGGREGATORS[a.function](a.args[0].type if a.args else None, sliding) for a in self._agg_nodes
-        ]
-        self._args: list[Evaluator | None] = [
-            compile_expr(a.args[0], context) if a.args else None for a in self._agg_nodes
-        ]
+        self._aggs: list[Aggregator] = [make_aggregator(a, sliding, services.strings) for a in self._agg_nodes]
+        self._args: list[list[Evaluator]] = [[compile_expr(x, context) for x in a.args] for a in self._agg_nodes]
         self._group = [compile_expr(g, context) for g in select.group_by]
         self._items = [compile_expr(i.expr, context) for i in select.items]
         self._having = None if select.having is None else compile_expr(select.having, context)
@@ -113,7 +109,11 @@ class Selector:
             return self._none()
         frame.resolve = cached(frame.resolve)
         env = self._env(frame, clock)
-        args = [None if a is None else a(env) for a in self._args]
+        args = [tuple(a(env) for a in arg_list) for arg_list in self._args]
+        for agg, columns in zip(self._aggs, args, strict=True):
+            refused = agg.refused(columns)
+            if refused is not None:
+                env.fail(*refused)
         keys = [g(env) for g in self._group]
         if env.failed is not None:
             # A row that fails here takes no part at all: neither in the aggregates nor in the output.
@@ -122,7 +122,7 @@ class Selector:
             return self.run(frame.take(keep), clock)
         group, groups = self._group_ids(frame, keys)
         env.aggs = {
-            node: agg.run(arg, frame.kind, group, groups)
+            node: agg.run(arg, frame.kind, group, groups, frame.part if self.partitioned else None)
             for node, agg, arg in zip(self._agg_nodes, self._aggs, args, strict=True)
         }
         index = self._wanted(frame)

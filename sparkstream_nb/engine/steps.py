@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..plan.nodes import Agg, Const, Expr, FilterStep, FunctionStep, Ref, Step, StreamInput, WindowStep, walk
-from ..types import Type
-from .aggregators import AGGREGATORS, Aggregator
+from ..types import Schema, Type
+from .aggregators import Aggregator, make_aggregator
 from .columns import Column, Mask
 from .expressions import Env, Evaluator, compile_expr
 from .frame import frame_of
@@ -33,6 +33,14 @@ def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:
 def step_exprs(step: Step) -> tuple[Expr, ...]:
     """The expressions of a step."""
     return (step.condition,) if isinstance(step, FilterStep) else step.args
+
+
+def window_attrs(step: WindowStep, width: int) -> set[int]:
+    """The attributes that the expression of an `expression` window may name: all `width` where each event brings it."""
+    if step.condition is not None:
+        return {e.attr for e in walk(step.condition) if isinstance(e, Ref)}
+    dynamic = step.function in ("expression", "expressionBatch")
+    return set(range(width)) if dynamic else set()
 
 
 @dataclass(slots=True)
@@ -79,8 +87,9 @@ class Steps:
         wants_expired: bool = False,
         findable: bool = False,
         serial: bool = False,
+        selected: Sequence[int | None] | None = None,
     ) -> None:
-        """With `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the
+        """`selected` are the attributes that the query selects as they are, None for what it computes. With `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the
         window.
         """
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
@@ -99,6 +108,8 @@ class Steps:
         keeps: list[set[int]] = [later]
         for step in reversed(input.steps):
             later = later | slot_attrs(iter(step_exprs(step)), slot)
+            if isinstance(step, WindowStep):
+                later |= window_attrs(step, widths[len(input.steps) - len(keeps)])
             if isinstance(step, FunctionStep):
                 before = widths[len(input.steps) - len(keeps)]
                 later = {a for a in later if a < before}
@@ -127,7 +138,10 @@ class Steps:
                 if serial:
                     types = (*types, Type.LONG)
                 phase = scheduler + self.schedulers
-                self.window = make_window(step, types, phase, wants_expired, findable, self._keep[i], slot)
+                self.window = make_window(
+                    step, types, phase, wants_expired, findable, self._keep[i], slot, schema=input.schema,
+                    services=services, query=query, stream=self.source, selected=selected,
+                )  # fmt: skip
                 self._steps.append(_Window(self.window))
                 self.schedulers += 1
         self._widths, self._types = widths, schema
@@ -135,7 +149,7 @@ class Steps:
 
     def _running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
         args = [compile_expr(a, self.services.context) for a in node.args]
-        return node, AGGREGATORS[node.function](node.args[0].type if node.args else None, False), args
+        return node, make_aggregator(node, False, self.services.strings), args
 
     def run(self, rows: Rows, clock: Clock, serial: Column | None = None) -> Rows:
         """Rows after the last step; columns are those of `places`, and `serial` last where it is given."""
@@ -175,7 +189,7 @@ class Steps:
         if step.aggregates:
             group, groups = rows.parts(), 1 if rows.part is None else self.services.parts
             env.aggs = {
-                node: aggregator.run(args[0](env) if args else None, rows.kind, group, groups)
+                node: aggregator.run(tuple(a(env) for a in args), rows.kind, group, groups)
                 for node, aggregator, args in step.aggregates
             }
         result = step.condition(env)
@@ -237,6 +251,20 @@ class Steps:
             step.reorder.load(s)
 
 
+def _placed(e: Expr, places: Mapping[int, int]) -> Expr:
+    """`e` with references to column positions instead of attributes."""
+    if isinstance(e, Ref):
+        return replace(e, attr=places[e.attr])
+    parts: dict[str, Any] = {}
+    for f in fields(e):
+        value = getattr(e, f.name)
+        if isinstance(value, Expr):
+            parts[f.name] = _placed(value, places)
+        elif isinstance(value, tuple) and any(isinstance(x, Expr) for x in value):
+            parts[f.name] = tuple(_placed(x, places) for x in value)
+    return replace(e, **parts)
+
+
 def make_window(
     step: WindowStep,
     types: tuple[Any, ...],
@@ -245,11 +273,32 @@ def make_window(
     findable: bool,
     attrs: Sequence[int] = (),
     slot: int = 0,
+    *,
+    schema: Schema,
+    services: Services,
+    query: str,
+    stream: str,
+    selected: Sequence[int | None] | None = None,
 ) -> Window:
-    """The window of a step. References among its arguments are made to name column positions instead of attributes."""
+    """The window of a step, over the attributes `attrs` of `schema`.
+
+    References among its arguments and in its condition are made to name column positions instead of attributes.
+    """
     places = {a: i for i, a in enumerate(attrs)}
     args = tuple(
-        Ref(a.type, a.slot, places[a.attr], a.name, span=a.span) if isinstance(a, Ref) and a.slot == slot else a
-        for a in step.args
+        replace(a, attr=places[a.attr]) if isinstance(a, Ref) and a.slot == slot else a for a in step.args
     )
-    return WINDOWS[step.function](WindowSetup(args, types, scheduler, wants_expired, findable))
+    condition = None if step.condition is None else _placed(step.condition, places)
+
+    def refuse(rows: Rows, mask: Mask, why: str) -> None:
+        env = Env(len(rows), services.strings, rows.ts, rows.ts, frame_of(rows).resolve)
+        env.fail(mask, why)
+        services.failed(query, stream, env, list(rows.columns))
+
+    return WINDOWS[step.function](
+        WindowSetup(
+            args, types, scheduler, wants_expired, findable, condition, tuple(schema.names[a] for a in attrs),
+            tuple(range(len(attrs))) if selected is None else tuple(None if a is None else places[a] for a in selected),
+            services.strings, services.context, refuse,
+        )  # fmt: skip
+    )

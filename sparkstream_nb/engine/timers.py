@@ -2,8 +2,8 @@
 
 An instance's times form a queue, first in first out. When the clock moves, every instance whose first time is due
 runs, in the order of those times, until its queue holds nothing that is due (`Scheduler.sendTimerEvents`). Of
-several instances with the very same first time Siddhi runs only the first by its map's order and leaves the rest to the next
-movement of the clock (`Scheduler.onTimeChange` collects them in a set sorted by time).
+several instances with the very same first time Siddhi runs only the first by its map's order and leaves the rest to
+the next movement of the clock (`Scheduler.onTimeChange` collects them in a set sorted by time).
 """
 
 from __future__ import annotations
@@ -11,12 +11,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from .arrays import grown
 from .columns import Array
 from .jit import inlined, kernel
+from .rows import ROOT_BITS
 
 FREE, HEAP, SPARE = 0, 1, 2
 """Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list."""
+
+TICK, AT, READY, TIME, ROOT, NOW, BUSY = range(7)
+"""Places in a cursor of `next_due`: the step it stands at, its place in the due parts and their number (-1: not
+looked up), then the time, root, clock and part of the timer that it found last."""
+
+NEVER = np.int64(2**63 - 1)
+"""A root after all others: the limit of `next_due` when no row is left."""
+
+_BITS = np.int64(ROOT_BITS)
 
 
 @kernel
@@ -46,10 +57,12 @@ def _sift_down(heap: Array, first: Array, n: int) -> None:
 
 @inlined
 def notify_at(
-    part: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, meta: Array,
-    idle: bool,
+    part: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, meta:
+    Array, idle: bool,
 ) -> None:  # fmt: skip
-    """Appends `time` to the queue of `part`. `idle`: the part is not just being run, so it is entered in the heap if need be."""
+    """Appends `time` to the queue of `part`. `idle`: the part is not just being run, so it is entered in the heap if
+    need be.
+    """
     at = meta[FREE]
     meta[FREE] = qnext[at]
     meta[SPARE] -= 1
@@ -127,6 +140,66 @@ def due_parts(now: int, heap: Array, first: Array, rank: Array, meta: Array, out
         runs += 1
         i = j
     return runs
+
+
+def timer_cursor(first: int) -> Array:
+    """A cursor for `next_due` that begins at step `first`."""
+    return np.array([first, 0, -1, 0, 0, 0, -1], np.int64)
+
+
+@kernel
+def next_due(
+    cursor: Array, limit: int, scheduler: int, base: int, now: Array, moved: Array, last: int, rank: Array, qtime:
+    Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, due: Array, meta: Array,
+) -> int:  # fmt: skip
+    """The part whose timer fires next, before the row with root `limit`; -1 where none does. `cursor` tells the rest.
+    """
+    while cursor[TICK] < last:
+        tick = cursor[TICK]
+        root = ((base + tick) << _BITS) | scheduler
+        if root > limit:
+            break
+        t = now[tick]
+        if cursor[READY] < 0:
+            cursor[READY] = 0
+            cursor[AT] = 0
+            if moved[tick] and meta[HEAP] > 0 and first[heap[0]] <= t:
+                cursor[READY] = due_parts(t, heap, first, rank, meta, due)
+        while cursor[AT] < cursor[READY]:
+            p = due[cursor[AT]]
+            if qhead[p] >= 0 and qtime[qhead[p]] <= t:
+                cursor[TIME] = qtime[qhead[p]]
+                pop_time(p, qnext, qhead, qtail, meta)
+                cursor[ROOT] = root
+                cursor[NOW] = t
+                cursor[BUSY] = p
+                return p
+            if qhead[p] >= 0:
+                enter(p, qtime, qhead, heap, first, meta)
+            cursor[AT] += 1
+        cursor[TICK] += 1
+        cursor[READY] = -1
+    cursor[BUSY] = -1
+    return -1
+
+
+@inlined
+def nothing_due(cursor: Array, step: int, now: Array, last: int, heap: Array, first: Array, meta: Array) -> bool:
+    """Whether no timer can fire up to step `step` (counted from the batch's first); the cursor then moves past it."""
+    until = min(step, last - 1)
+    quiet = until < cursor[TICK] or meta[HEAP] == 0 or first[heap[0]] > now[until]
+    if quiet and until >= cursor[TICK]:
+        cursor[TICK] = until + 1
+    return quiet
+
+
+@inlined
+def notify(
+    cursor: Array, part: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
+    first: Array, due: Array, meta: Array,
+) -> None:  # fmt: skip
+    """Schedules `time` for `part` (`Scheduler.notifyAt`), from a row or from the timer that `next_due` found last."""
+    notify_at(part, time, qtime, qnext, qhead, qtail, heap, first, meta, cursor[BUSY] != part)
 
 
 class Timers:

@@ -22,36 +22,10 @@ pattern:stream- function           a stream function in a pattern's state
 playback-idle                     @app:playback(idle.time, increment)
 script                            functions in a script language
 sequence                          sequences A, B
+mapping                           mappings of an inMemory source or sink other than passThrough
 sink                              sinks other than inMemory and log
 source                            sources other than inMemory
 store                             tables under @store
-window:timeLength                 time and length together
-window:externalTime               time by an attribute
-window:externalTimeBatch          batches by a time attribute
-window:session                    sessions by a gap
-window:batch                      what arrives together
-window:delay                      events held back
-window:cron                       batches by a calendar text
-window:sort                       the least or greatest events
-window:expression                 as long as an expression holds
-window:expressionBatch            batches ended by an expression
-window:frequent                   the most frequent keys (Misra-Gries)
-window:lossyFrequent              frequent keys by lossy counting
-aggregator:distinctCount          aggregator distinctCount
-aggregator:minForever             aggregator minForever
-aggregator:maxForever             aggregator maxForever
-aggregator:stdDev                 aggregator stdDev
-aggregator:and                    aggregator and
-aggregator:or                     aggregator or
-aggregator:unionSet               aggregator unionSet
-aggregator:str:groupConcat        aggregator str:groupConcat
-aggregator:math:percentile        aggregator math:percentile
-aggregator:list:collect           aggregator list:collect
-aggregator:list:merge             aggregator list:merge
-aggregator:map:collect            aggregator map:collect
-aggregator:map:merge              aggregator map:merge
-aggregator:json:group             aggregator json:group
-aggregator:json:groupAsObject     aggregator json:groupAsObject
 """
 
 GAPS: Mapping[str, str] = {
@@ -146,6 +120,9 @@ def _stream(s: n.StreamDef) -> Iterator[GapUse]:
             type_ = a.get("type")
             if type_ is not None and type_.lower() not in ("inmemory", "log"):
                 yield GapUse(kind, f"a {kind} of type '{type_}'", a.span)
+            mapping = next((m.get("type") for m in a.nested if m.name.lower() == "map"), None)
+            if (type_ or "").lower() == "inmemory" and (mapping or "passThrough").lower() != "passthrough":
+                yield GapUse("mapping", f"a {kind} with mapping '{mapping}'", a.span)
         elif kind == "onerror" and s.on_error in ("STREAM", "STORE"):
             name = "fault-stream" if s.on_error == "STREAM" else "on-error-store"
             yield GapUse(name, f"@OnError(action='{s.on_error}')", a.span)

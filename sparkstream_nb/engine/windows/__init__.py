@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from .base import Window, WindowFactory, WindowSetup
+from .batch import BatchWindow
+from .cron import CronWindow
+from .delay import DelayWindow
+from .expression import ExpressionBatchWindow, ExpressionWindow
+from .external import ExternalTimeBatchWindow, ExternalTimeWindow
+from .frequent import FrequentWindow, LossyFrequentWindow
 from .length import LengthBatchWindow, LengthWindow
+from .session import SessionWindow
+from .sort import SortWindow
 from .time import TimeBatchWindow, TimeWindow
+from .timelength import TimeLengthWindow
 
 WINDOWS: dict[str, WindowFactory] = {
     "length": LengthWindow,
     "lengthBatch": LengthBatchWindow,
     "time": TimeWindow,
     "timeBatch": TimeBatchWindow,
+    "timeLength": TimeLengthWindow,
+    "externalTime": ExternalTimeWindow,
+    "externalTimeBatch": ExternalTimeBatchWindow,
+    "session": SessionWindow,
+    "batch": BatchWindow,
+    "delay": DelayWindow,
+    "cron": CronWindow,
+    "sort": SortWindow,
+    "expression": ExpressionWindow,
+    "expressionBatch": ExpressionBatchWindow,
+    "frequent": FrequentWindow,
+    "lossyFrequent": LossyFrequentWindow,
 }
 """Window by its key in `plan.functions.WINDOWS`."""
 

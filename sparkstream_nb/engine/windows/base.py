@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-from ...plan.nodes import Const, Expr
+from ...plan.nodes import Const, Expr, Ref
 from ...types import Type
-from ..columns import Array
+from ..columns import Array, Mask, Strings
+from ..expressions import Context
 from ..rows import ROOT_BITS, Clock, Rows
 from .log import EventLog
 
@@ -21,7 +22,10 @@ class WindowSetup:
 
     `args` are the window's arguments, `types` the types of the columns it holds. `scheduler` is the number of its
     timer phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query puts out expired events;
-    `findable` tells that a join looks into the window.
+    `findable` tells that a join looks into the window. `condition` is what an `expression` window's constant text
+    states, `names` the attributes of the columns, `selected` the columns that the query selects as they are, in order (None
+    for what it computes). `refuse` takes rows that raise an error (mask over them, why):
+    they do not enter the window. References among `args` and in `condition` name column positions.
     """
 
     args: tuple[Expr, ...]
@@ -29,6 +33,12 @@ class WindowSetup:
     scheduler: int
     wants_expired: bool
     findable: bool = False
+    condition: Expr | None = None
+    names: tuple[str, ...] = ()
+    selected: tuple[int | None, ...] = ()
+    strings: Strings = field(default_factory=Strings)
+    context: Context = field(default_factory=Context)
+    refuse: Callable[[Rows, Mask, str], None] = lambda rows, mask, why: None
 
     def constant(self, i: int, default: Any = None) -> Any:
         """The value of constant argument `i`; `default` where there are fewer."""
@@ -38,9 +48,31 @@ class WindowSetup:
         assert isinstance(arg, Const), "the binder lets only constants through here"
         return arg.value
 
+    def column(self, i: int) -> int:
+        """The position of the column that argument `i` names."""
+        arg = self.args[i]
+        assert isinstance(arg, Ref), "the binder lets only attributes through here"
+        return arg.attr
+
+    def without_nulls(self, rows: Rows, columns: Sequence[int], why: str) -> Rows:
+        """The rows that have a value in all of `columns`; the others are refused (Siddhi's executors cast null)."""
+        null = np.zeros(len(rows), np.bool_)
+        for i in columns:
+            mask = rows.columns[i].null
+            if mask is not None:
+                null |= mask
+        if not null.any():
+            return rows
+        self.refuse(rows, null, why)
+        return rows.take(np.flatnonzero(~null))
+
 
 class Window(Protocol):
-    """One window of one query (or one named window)."""
+    """One window of one query (or one named window).
+
+    What a join finds in it: a CURRENT row enters, an EXPIRED or LEAVE row leaves. Where a window has an attribute `moves`
+    that is true, only ENTER and LEAVE rows count. It puts out such rows only when it is made `findable`.
+    """
 
     def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
         """Takes CURRENT rows, lets due timers fire, and puts out rows of all kinds in Siddhi's order.

@@ -63,6 +63,10 @@ class EventLog:
         null = None if m is None else m[index]
         return Column(self.types[i], self._values[i][index], null if null is not None and null.any() else None)
 
+    def values(self, i: int) -> Array:
+        """The buffer of attribute `i`, by position, for compiled loops."""
+        return self._values[i]
+
     def assign(self, i: int, positions: Array, column: Column) -> None:
         """New values of attribute `i` at positions."""
         self._values[i][positions] = column.values

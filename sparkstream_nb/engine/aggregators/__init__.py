@@ -1,0 +1,47 @@
+"""Aggregators of a query's select, one class each, found by the name that SiddhiQL gives them.
+
+A CURRENT row adds, an EXPIRED row takes away, a RESET row clears every group, and every row gets the value after it
+(Siddhi's `AttributeAggregatorExecutor`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...plan.nodes import Agg
+from ...types import Type
+from ..columns import Strings
+from .base import Aggregator
+from .collected import COLLECTED
+from .distinct import DistinctCount
+from .extremes import Max, MaxForever, Min, MinForever
+from .logic import And, Or
+from .percentile import Percentile
+from .sums import Avg, Count, StdDev, Sum
+
+AGGREGATORS: dict[str, Callable[[tuple[Type, ...], bool], Aggregator]] = {
+    "sum": Sum,
+    "avg": Avg,
+    "count": Count,
+    "stdDev": StdDev,
+    "min": Min,
+    "max": Max,
+    "minForever": MinForever,
+    "maxForever": MaxForever,
+    "distinctCount": DistinctCount,
+    "and": And,
+    "or": Or,
+    "math:percentile": Percentile,
+}
+"""Aggregator by its key in `plan.functions.AGGREGATORS`."""
+
+
+def make_aggregator(node: Agg, sliding: bool, strings: Strings) -> Aggregator:
+    """The aggregator of `node`. `sliding`: rows of its query expire one by one, or expired ones are wanted."""
+    types = tuple(a.type for a in node.args)
+    if node.function in COLLECTED:
+        return COLLECTED[node.function](types, sliding, strings)
+    return AGGREGATORS[node.function](types, sliding)
+
+
+__all__ = ["AGGREGATORS", "Aggregator", "make_aggregator"]

@@ -1,0 +1,326 @@
+"""Aggregators whose value is a collection or a text made of all that a group holds, row by row.
+
+Siddhi copies the collection for every event; so do these, because an event that was sent on must never change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...types import Type
+from ..columns import Array, Column, Mask, Strings
+from ..expressions.jsontext import JsonError, read_smart, write_gson
+from ..expressions.objects import HashMap, same
+from ..expressions.values import box, object_text, text
+from ..rows import CURRENT, EXPIRED, RESET
+from .base import Base
+
+
+class Collected(Base):
+    """An aggregator with a Python object of state per group. Arguments come as boxed Python values."""
+
+    result = Type.OBJECT
+
+    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: Strings) -> None:
+        self.types, self.sliding, self.strings = args, sliding, strings
+        self.held: dict[int, dict[int, Any]] = {}
+        """Partition instance → group → state."""
+
+    def empty(self) -> Any:
+        """The state of a group that holds nothing."""
+        raise NotImplementedError
+
+    def add(self, state: Any, args: tuple[Any, ...]) -> None:
+        raise NotImplementedError
+
+    def remove(self, state: Any, args: tuple[Any, ...]) -> None:
+        raise NotImplementedError
+
+    def value(self, state: Any, args: tuple[Any, ...]) -> Any:
+        """What a row with these arguments shows."""
+        raise NotImplementedError
+
+    def run(
+        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
+    ) -> Column:
+        columns = [[box(c.type, v) for v in c.to_list(self.strings)] for c in args]
+        kinds = [CURRENT] * len(group) if kind is None else kind.tolist()
+        out: list[Any] = []
+        parts = [0] * len(group) if part is None else part.tolist()
+        for g, p, k, row in zip(group.tolist(), parts, kinds, zip(*columns, strict=True), strict=True):
+            if k == RESET:
+                self.held.pop(p, None)
+                out.append(None)
+                continue
+            held = self.held.setdefault(p, {})
+            state = held.get(g)
+            if state is None:
+                state = held[g] = self.empty()
+            if k == CURRENT:
+                self.add(state, row)
+            elif k == EXPIRED:
+                self.remove(state, row)
+            out.append(self.value(state, row))
+        return Column.of(self.result, out, self.strings)
+
+    def state(self) -> dict[str, Any]:
+        return {"held": {p: dict(sorted(held.items())) for p, held in sorted(self.held.items())}}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.held = state["held"]
+
+
+def not_of(column: Column, kind: type, why: str) -> tuple[Mask, str] | None:
+    """Rows whose object is no `kind` (null is none)."""
+    mask = np.fromiter((not isinstance(v, kind) for v in column.values.tolist()), np.bool_, len(column))
+    return (mask, why) if mask.any() else None
+
+
+def _discard(items: list[Any], value: Any) -> None:
+    for i, x in enumerate(items):
+        if same(x, value):
+            del items[i]
+            return
+
+
+class UnionSet(Collected):
+    """`unionSet`. Where events expire the elements are counted, in Siddhi's way: the count of one that leaves the set stays
+    at one (`UnionSetAttributeAggregatorExecutor.processRemove`)."""
+
+    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+        return not_of(args[0], set, "unionSet takes sets")
+
+    def empty(self) -> tuple[set[Any], dict[Any, int]]:
+        return set(), {}
+
+    def add(self, state: tuple[set[Any], dict[Any, int]], args: tuple[Any, ...]) -> None:
+        members, counts = state
+        for item in args[0]:
+            members.add(item)
+            counts[item] = counts.get(item, 0) + 1
+
+    def remove(self, state: tuple[set[Any], dict[Any, int]], args: tuple[Any, ...]) -> None:
+        members, counts = state
+        for item in args[0]:
+            if not self.sliding or counts.get(item) == 1:
+                members.discard(item)
+            elif item in counts:
+                counts[item] -= 1
+
+    def value(self, state: tuple[set[Any], dict[Any, int]], args: tuple[Any, ...]) -> Any:
+        return set(state[0])
+
+
+class ListCollect(Collected):
+    """`list:collect(value[, is.distinct])`."""
+
+    def empty(self) -> list[Any]:
+        return []
+
+    def add(self, state: list[Any], args: tuple[Any, ...]) -> None:
+        if not (len(args) > 1 and args[1] and any(same(x, args[0]) for x in state)):
+            state.append(args[0])
+
+    def remove(self, state: list[Any], args: tuple[Any, ...]) -> None:
+        _discard(state, args[0])
+
+    def value(self, state: list[Any], args: tuple[Any, ...]) -> Any:
+        return list(state)
+
+
+class ListMerge(ListCollect):
+    """`list:merge(list[, is.distinct])`: an expired list takes all its elements out, however often they are in."""
+
+    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+        return not_of(args[0], list, "list:merge takes lists")
+
+    def add(self, state: list[Any], args: tuple[Any, ...]) -> None:
+        for item in args[0]:
+            super().add(state, (item, *args[1:]))
+
+    def remove(self, state: list[Any], args: tuple[Any, ...]) -> None:
+        state[:] = [x for x in state if not any(same(x, y) for y in args[0])]
+
+
+class MapCollect(Collected):
+    """`map:collect(key, value)`."""
+
+    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+        if args[0].type is not Type.OBJECT:
+            return None
+        mask = np.fromiter((isinstance(v, list | dict | set) for v in args[0].values.tolist()), np.bool_, len(args[0]))
+        return (mask, "a list, set or map cannot be a key of a map here") if mask.any() else None
+
+    def empty(self) -> HashMap:
+        return HashMap()
+
+    def add(self, state: HashMap, args: tuple[Any, ...]) -> None:
+        state[args[0]] = args[1]
+
+    def remove(self, state: HashMap, args: tuple[Any, ...]) -> None:
+        state.pop(args[0], None)
+
+    def value(self, state: HashMap, args: tuple[Any, ...]) -> Any:
+        return HashMap(state)
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.held = {p: {g: HashMap(m) for g, m in held.items()} for p, held in state["held"].items()}
+
+
+class MapMerge(MapCollect):
+    """`map:merge(map)`."""
+
+    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+        return not_of(args[0], dict, "map:merge takes maps")
+
+    def add(self, state: HashMap, args: tuple[Any, ...]) -> None:
+        state.update(args[0])
+
+    def remove(self, state: HashMap, args: tuple[Any, ...]) -> None:
+        for key in args[0]:
+            state.pop(key, None)
+
+
+class _Counted(Collected):
+    """Texts with their counts, in the order of their first coming."""
+
+    result = Type.STRING
+
+    def empty(self) -> dict[str, int]:
+        return {}
+
+    def put(self, state: dict[str, int], key: str) -> None:
+        state[key] = state.get(key, 0) + 1
+
+    def drop(self, state: dict[str, int], key: str) -> None:
+        if state.get(key, 0) > 1:
+            state[key] -= 1
+        else:
+            state.pop(key, None)
+
+
+class GroupConcat(_Counted):
+    """`str:groupConcat(key[, separator[, distinct[, order]]])`; equal texts stand together, '' for none.
+
+    Alone, a null key is skipped; with a separator it is the text 'null' (`GroupConcatFunctionExtension`).
+    """
+
+    def add(self, state: dict[str, int], args: tuple[Any, ...]) -> None:
+        if args[0] is not None or len(args) > 1:
+            self.put(state, text(Type.STRING, args[0]))
+
+    def remove(self, state: dict[str, int], args: tuple[Any, ...]) -> None:
+        if args[0] is not None or len(args) > 1:
+            self.drop(state, text(Type.STRING, args[0]))
+
+    def value(self, state: dict[str, int], args: tuple[Any, ...]) -> Any:
+        keys = list(state)
+        if len(args) > 3:
+            keys.sort(key=lambda k: k.encode("utf-16-be", "surrogatepass"), reverse=str(args[3]).upper() == "DESC")
+        separator = text(Type.STRING, args[1]) if len(args) > 1 else ","
+        distinct = len(args) > 2 and args[2]
+        return separator.join(k for k in keys for _ in range(1 if distinct else state[k]))
+
+
+class JsonGroup(_Counted):
+    """`json:group(json[, enclosing.element][, distinct])`: the objects as the text of an array, or of an object around it.
+
+    States are keyed by the objects' canonical texts, so that members in another order make no other object.
+    """
+
+    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+        bad = np.zeros(len(args[0]), np.bool_)
+        for i, v in enumerate(args[0].to_list(self.strings)):
+            try:
+                bad[i] = not isinstance(_object(v), dict | None)
+            except (JsonError, TypeError, ValueError):
+                bad[i] = True
+        return (bad, "json:group takes JSON objects") if bad.any() else None
+
+    def empty(self) -> dict[str, Any]:
+        return {}
+
+    def add(self, state: dict[str, Any], args: tuple[Any, ...]) -> None:
+        value = _object(args[0])
+        key = json.dumps(value, sort_keys=True)
+        count, first = state.get(key, (0, value))
+        state[key] = (count + 1, first)
+
+    def remove(self, state: dict[str, Any], args: tuple[Any, ...]) -> None:
+        key = json.dumps(_object(args[0]), sort_keys=True)
+        count, first = state.get(key, (0, None))
+        if count > 1:
+            state[key] = (count - 1, first)
+        else:
+            state.pop(key, None)
+
+    def value(self, state: dict[str, Any], args: tuple[Any, ...]) -> Any:
+        return write_smart(self.whole(state, args))
+
+    def whole(self, state: dict[str, Any], args: tuple[Any, ...]) -> Any:
+        """The array, or the object around it."""
+        distinct = any(a is True for a in args[1:])
+        around = next((a for a in args[1:] if isinstance(a, str)), None)
+        items = [first for count, first in state.values() for _ in range(1 if distinct else count)]
+        return items if around is None else {around: items}
+
+
+class JsonGroupAsObject(JsonGroup):
+    """`json:groupAsObject`: the same as an object."""
+
+    result = Type.OBJECT
+
+    def value(self, state: dict[str, Any], args: tuple[Any, ...]) -> Any:
+        return self.whole(state, args)
+
+
+def _object(value: Any) -> Any:
+    """A JSON object from a text or a map; None for null."""
+    if value is None:
+        return None
+    return read_smart(value if isinstance(value, str) else write_gson(value))
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _quoted(value: str) -> str:
+    out = []
+    for c in value:
+        if c in _ESCAPES:
+            out.append(_ESCAPES[c])
+        elif c < " " or "\x7f" <= c <= "\x9f" or "\u2000" <= c <= "\u20ff":
+            out.append(f"\\u{ord(c):04X}")
+        else:
+            out.append(c)
+    return '"' + "".join(out) + '"'
+
+
+def write_smart(value: Any) -> str:
+    """A JSON text as json-smart's `toJSONString` writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_quoted(object_text(k))}:{write_smart(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(write_smart, value)) + "]"
+    return object_text(value)
+
+
+COLLECTED: dict[str, Callable[[tuple[Type, ...], bool, Strings], Collected]] = {
+    "unionSet": UnionSet,
+    "list:collect": ListCollect,
+    "list:merge": ListMerge,
+    "map:collect": MapCollect,
+    "map:merge": MapMerge,
+    "str:groupConcat": GroupConcat,
+    "json:group": JsonGroup,
+    "json:groupAsObject": JsonGroupAsObject,
+}
+"""Those that need the node's dictionary."""

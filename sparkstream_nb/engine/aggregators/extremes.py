@@ -1,0 +1,269 @@
+"""`min`, `max`, `minForever`, `maxForever`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...types import Type
+from ..arrays import grown
+from ..columns import DTYPES, Array, Column
+from ..jit import kernel
+from ..rows import CURRENT, EXPIRED, RESET
+from .base import NO_KIND, NO_MASK, Base, Eras
+
+
+@kernel
+def _extremes(
+    values: Array, null: Array, kind: Array, group: Array, sign: int, head: Array, tail: Array, epoch: Array, era: Array,
+    node_value: Array, node_next: Array, node_prev: Array, free: int, spare: int, out: Array, out_null: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """A monotonic queue per group (linked lists in a pool): its front is the minimum of sign * value.
+
+    Values that a newer, smaller one makes irrelevant leave from the back; an expired value leaves from where it
+    stands, which is the front for windows that expire in order (`MinAttributeAggregatorExecutor`, its deque).
+    """
+    for i in range(len(group)):
+        k = kind[i] if len(kind) else CURRENT
+        if k == RESET:
+            out_null[i] = True
+            continue
+        g = group[i]
+        e = era[i] if len(era) > 1 else era[0]
+        if epoch[g] != e:
+            epoch[g] = e
+            at = head[g]
+            while at >= 0:  # back to the pool
+                nxt = node_next[at]
+                node_next[at] = free
+                free = at
+                spare += 1
+                at = nxt
+            head[g] = -1
+            tail[g] = -1
+        if not (len(null) and null[i]):
+            v = values[i]
+            if k == CURRENT:
+                back = tail[g]
+                while back >= 0 and (node_value[back] > v if sign > 0 else node_value[back] < v):
+                    before = node_prev[back]
+                    node_next[back] = free
+                    free = back
+                    spare += 1
+                    back = before
+                fresh = free
+                free = node_next[fresh]
+                spare -= 1
+                node_value[fresh] = v
+                node_next[fresh] = -1
+                node_prev[fresh] = back
+                if back >= 0:
+                    node_next[back] = fresh
+                else:
+                    head[g] = fresh
+                tail[g] = fresh
+            elif k == EXPIRED:
+                at = head[g]
+                while at >= 0 and (node_value[at] < v if sign > 0 else node_value[at] > v):
+                    at = node_next[at]
+                if at >= 0 and node_value[at] == v:
+                    before, after = node_prev[at], node_next[at]
+                    if before >= 0:
+                        node_next[before] = after
+                    else:
+                        head[g] = after
+                    if after >= 0:
+                        node_prev[after] = before
+                    else:
+                        tail[g] = before
+                    node_next[at] = free
+                    free = at
+                    spare += 1
+        if head[g] >= 0:
+            out[i] = node_value[head[g]]
+            out_null[i] = False
+        else:
+            out_null[i] = True
+    return free, spare
+
+
+@kernel
+def _running_extremes(
+    values: Array, null: Array, kind: Array, group: Array, sign: int, best: Array, has: Array, epoch: Array, era: Array,
+    out: Array, out_null: Array,
+) -> None:  # fmt: skip
+    """The extreme since the last RESET, where events do not expire one by one: the extreme itself, expired, leaves
+    nothing behind (`MinAttributeAggregatorExecutor` without its deque)."""
+    for i in range(len(group)):
+        k = kind[i] if len(kind) else CURRENT
+        if k == RESET:
+            out_null[i] = True
+            continue
+        g = group[i]
+        e = era[i] if len(era) > 1 else era[0]
+        if epoch[g] != e:
+            epoch[g] = e
+            has[g] = False
+        if not (len(null) and null[i]):
+            v = values[i]
+            if k == EXPIRED:
+                if has[g] and best[g] == v:
+                    has[g] = False
+            elif k == CURRENT and (not has[g] or (best[g] > v if sign > 0 else best[g] < v)):
+                best[g] = v
+                has[g] = True
+        out[i] = best[g]
+        out_null[i] = not has[g]
+
+
+class Min(Base):
+    """`min` and `max`: the type of the argument; null when nothing is left.
+
+    Where rows expire one by one the candidates are kept in a queue per group, else only the best so far.
+    """
+
+    sign = 1
+
+    def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
+        (arg,) = args
+        self.type = arg
+        self.sliding = sliding
+        self.dtype = np.dtype(np.int64 if arg in (Type.INT, Type.LONG) else np.float64)
+        self._clear()
+
+    def _clear(self) -> None:
+        self.epoch, self.eras = np.zeros(0, np.int64), Eras()
+        self.best, self.has = np.zeros(0, self.dtype), np.zeros(0, np.bool_)
+        self.head, self.tail = np.full(0, -1, np.int64), np.full(0, -1, np.int64)
+        self.value = np.zeros(0, self.dtype)
+        self.next, self.prev, self.free, self.spare = np.zeros(0, np.int64), np.zeros(0, np.int64), -1, 0
+
+    def _room(self, n: int) -> None:
+        """At least `n` free nodes, for the case that every row is a new candidate."""
+        if self.spare >= n:
+            return
+        have = len(self.value)
+        self.value = grown(self.value, have + n)
+        size = len(self.value)
+        self.prev, chain = grown(self.prev, size, -1), grown(self.next, size)
+        chain[have : size - 1] = np.arange(have + 1, size)
+        chain[size - 1] = self.free
+        self.next, self.free, self.spare = chain, have, self.spare + size - have
+
+    def run(
+        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
+    ) -> Column:
+        (column,) = args
+        n = len(group)
+        values = column.values.astype(self.dtype, copy=False)
+        null_in = NO_MASK if column.null is None else column.null
+        kinds = NO_KIND if kind is None else kind
+        self.epoch = grown(self.epoch, groups, -1)
+        out, null = np.zeros(n, self.dtype), np.empty(n, np.bool_)
+        era = self.eras.rows(kind, part)
+        if self.sliding:
+            self._room(n)
+            self.head, self.tail = grown(self.head, groups, -1), grown(self.tail, groups, -1)
+            self.free, self.spare = _extremes(
+                values, null_in, kinds, group, self.sign, self.head, self.tail, self.epoch, era,
+                self.value, self.next, self.prev, self.free, self.spare, out, null,
+            )  # fmt: skip
+        else:
+            self.best, self.has = grown(self.best, groups), grown(self.has, groups, False)
+            _running_extremes(
+                values, null_in, kinds, group, self.sign, self.best, self.has, self.epoch, era, out, null
+            )
+        return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if null.any() else None)
+
+    def state(self) -> dict[str, Any]:
+        """The queues laid end to end: a node's place in memory is no part of what it means."""
+        common = {"epoch": self.epoch, "era": self.eras.now}
+        if not self.sliding:
+            return {"best": self.best, "has": self.has, **common}
+        values: list[float] = []
+        lengths = []
+        for head in self.head.tolist():
+            at, n = head, 0
+            while at >= 0:
+                values.append(self.value[at])
+                at, n = int(self.next[at]), n + 1
+            lengths.append(n)
+        return {"values": np.array(values, self.dtype), "lengths": np.array(lengths, np.int64), **common}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._clear()
+        if self.sliding:
+            lengths = state["lengths"]
+            groups = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+            type = Type.LONG if self.dtype == np.int64 else Type.DOUBLE
+            self.run((Column(type, state["values"]),), None, groups, len(lengths))
+        else:
+            self.best, self.has = state["best"].copy(), state["has"].copy()
+        self.epoch, self.eras.now = state["epoch"].copy(), state["era"].copy()
+
+
+class Max(Min):
+    sign = -1
+
+
+@kernel
+def _forever(
+    values: Array, null: Array, kind: Array, group: Array, sign: int, best: Array, has: Array, epoch: Array, era: Array,
+    out: Array, out_null: Array,
+) -> None:  # fmt: skip
+    """The extreme of all that came or went since the last RESET."""
+    for i in range(len(group)):
+        if len(kind) and kind[i] > EXPIRED:
+            out_null[i] = True
+            continue
+        g = group[i]
+        e = era[i] if len(era) > 1 else era[0]
+        if epoch[g] != e:
+            epoch[g] = e
+            has[g] = False
+        if not (len(null) and null[i]):
+            v = values[i]
+            if not has[g] or (best[g] > v if sign > 0 else best[g] < v):
+                best[g] = v
+                has[g] = True
+        out[i] = best[g]
+        out_null[i] = not has[g]
+
+
+class MinForever(Base):
+    """`minForever` and `maxForever`: the type of the argument; expired rows count as well. A RESET drops the
+    states of all groups, so in batch windows forever ends with the batch."""
+
+    sign = 1
+
+    def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
+        (self.type,) = args
+        self.dtype = np.dtype(np.int64 if self.type in (Type.INT, Type.LONG) else np.float64)
+        self.best, self.has = np.zeros(0, self.dtype), np.zeros(0, np.bool_)
+        self.epoch, self.eras = np.zeros(0, np.int64), Eras()
+
+    def run(
+        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
+    ) -> Column:
+        (column,) = args
+        self.best, self.has = grown(self.best, groups), grown(self.has, groups, False)
+        self.epoch = grown(self.epoch, groups, -1)
+        out, null = np.zeros(len(group), self.dtype), np.empty(len(group), np.bool_)
+        _forever(
+            column.values.astype(self.dtype, copy=False), NO_MASK if column.null is None else column.null,
+            NO_KIND if kind is None else kind, group, self.sign, self.best, self.has,
+            self.epoch, self.eras.rows(kind, part), out, null,
+        )  # fmt: skip
+        return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if null.any() else None)
+
+    def state(self) -> dict[str, Any]:
+        return {"best": self.best, "has": self.has, "epoch": self.epoch, "era": self.eras.now}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.best, self.has = state["best"].copy(), state["has"].copy()
+        self.epoch, self.eras.now = state["epoch"].copy(), state["era"].copy()
+
+
+class MaxForever(MinForever):
+    sign = -1

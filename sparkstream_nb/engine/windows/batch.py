@@ -1,0 +1,118 @@
+"""`batch([n])`: what arrives together, in pieces of n events at most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import grown
+from ..columns import Array
+from ..jit import kernel
+from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from .base import Emission, WindowSetup
+from .chain import ChainedLog, pop, push
+from .length import load_reset, reset_state
+
+
+@kernel
+def _batch(
+    length: int, wants_expired: bool, at: int, rows: int, now: Array, row_root: Array, row_chunk: Array, ts: Array,
+    part: Array, nxt: Array, alive: Array, head: Array, tail: Array, reset: Array, pos_out: Array, kind_out: Array,
+    ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """`BatchWindowProcessor.process`, chunk by chunk. All of a chunk expires with the next one, however it was cut."""
+    n = 0
+    chunk = 0
+    i = 0
+    while i < rows:
+        a = i
+        i += 1
+        while i < rows and row_chunk[i] == row_chunk[a]:
+            i += 1
+        p = part[at + a]
+        begin = n
+        if wants_expired and head[p] >= 0:
+            while head[p] >= 0:
+                old = pop(p, nxt, head, tail)
+                alive[old] = False
+                pos_out[n] = old
+                kind_out[n] = EXPIRED
+                ts_out[n] = now[a]
+                n += 1
+            if reset[p] >= 0:
+                pos_out[n] = reset[p]
+                kind_out[n] = RESET
+                ts_out[n] = ts[reset[p]]
+                n += 1
+                reset[p] = -1
+        b = a
+        while b < i:
+            e = i if length == 0 else min(i, b + length)
+            if reset[p] >= 0:
+                pos_out[n] = reset[p]
+                kind_out[n] = RESET
+                ts_out[n] = ts[reset[p]]
+                n += 1
+            reset[p] = at + b
+            for k in range(b, e):
+                pos = at + k
+                if wants_expired:
+                    push(pos, p, nxt, head, tail)
+                    alive[pos] = True
+                pos_out[n] = pos
+                kind_out[n] = CURRENT
+                ts_out[n] = ts[pos]
+                n += 1
+            for k in range(begin, n):
+                root_out[k] = row_root[a]
+                chunk_out[k] = chunk
+            begin = n
+            chunk += 1
+            b = e
+    return n
+
+
+class BatchWindow:
+    """Chunks as they arrive; one takes the place of the one before it.
+
+    A join finds the chunk only in a query that wants expired events: else Siddhi does not keep it.
+    """
+
+    stamps_unprobed = True
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.length = int(setup.constant(0, 0))
+        self.wants_expired = setup.wants_expired
+        self.moves = not setup.wants_expired
+        self.log = ChainedLog(setup.types)
+        self.reset = np.full(0, -1, np.int64)
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        n = len(rows)
+        log = self.log
+        at = log.add(rows, parts)
+        self.reset = grown(self.reset, parts, -1)
+        # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
+        out = Emission(3 * (at + n))
+        made = _batch(
+            self.length, self.wants_expired, at, n, clock.at(rows.root), rows.root, rows.chunk, log.ts, log.part, log.next,
+            log.alive, log.head[0], log.tail[0], self.reset, *out.arrays,
+        )  # fmt: skip
+        result = out.rows(made, log, rows.part is not None)
+        if not self.wants_expired:
+            log.alive[: log.end] = False
+        log.alive[self.reset[self.reset >= 0]] = True
+        log.tidy(self.reset)
+        return result
+
+    def state(self) -> dict[str, Any]:
+        return {"events": self.log.chain_state(), "reset": reset_state(self.log, self.reset)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load_chains([state["events"]])
+        self.reset = load_reset(self.log, state["reset"])
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes

@@ -1,0 +1,131 @@
+"""`delay(t)`: every event comes out t ms late."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import grown
+from ..columns import Array
+from ..jit import inlined, kernel
+from ..rows import CURRENT, ENTER, LEAVE, ROOT_BITS, Clock, Rows
+from ..timers import NEVER, NOW, ROOT, Timers, next_due, nothing_due, notify, timer_cursor
+from .base import Emission, WindowSetup
+from .chain import ChainedLog, pop, push
+
+_BITS = np.int64(ROOT_BITS)
+
+
+@inlined
+def _release(
+    p: int, now: int, span: int, root: int, findable: bool, ts: Array, nxt: Array, alive: Array, head: Array, tail: Array,
+    n: int, chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """The events that have waited long enough come out, stamped with the clock."""
+    while head[p] >= 0 and ts[head[p]] - now + span <= 0:
+        old = pop(p, nxt, head, tail)
+        alive[old] = False
+        for kind in (LEAVE, CURRENT):
+            if kind == CURRENT or findable:
+                pos_out[n] = old
+                kind_out[n] = kind
+                ts_out[n] = now
+                root_out[n] = root
+                chunk_out[n] = chunk
+                n += 1
+    return n
+
+
+@kernel
+def _delay(
+    span: int, findable: bool, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int,
+    now: Array, moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, head: Array,
+    tail: Array, newest: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
+    qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
+    chunk_out: Array,
+) -> int:  # fmt: skip
+    """`DelayWindowProcessor.process` over rows and timers merged by root."""
+    n = 0
+    chunk = 0
+    for i in range(rows + 1):
+        limit = row_root[i] if i < rows else NEVER
+        step = (row_root[i] >> _BITS) - base if i < rows else last
+        idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
+        while not idle:
+            p = next_due(
+                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due, meta
+            )
+            if p < 0:
+                break
+            chunk += 1
+            n = _release(
+                p, cursor[NOW], span, cursor[ROOT], findable, ts, nxt, alive, head, tail, n, chunk,
+                pos_out, kind_out, ts_out, root_out, chunk_out,
+            )  # fmt: skip
+        if i == rows:
+            break
+        if i == 0 or row_chunk[i] != row_chunk[i - 1]:
+            chunk += 1
+        pos = at + i
+        p = part[pos]
+        t = now[(row_root[i] >> _BITS) - base]
+        n = _release(
+            p, t, span, row_root[i], findable, ts, nxt, alive, head, tail, n, chunk,
+            pos_out, kind_out, ts_out, root_out, chunk_out,
+        )  # fmt: skip
+        push(pos, p, nxt, head, tail)
+        alive[pos] = True
+        if newest[p] < ts[pos]:
+            newest[p] = ts[pos]
+            notify(cursor, p, ts[pos] + span, qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
+        if findable:
+            pos_out[n] = pos
+            kind_out[n] = ENTER
+            ts_out[n] = ts[pos]
+            root_out[n] = row_root[i]
+            chunk_out[n] = chunk
+            n += 1
+    return n
+
+
+class DelayWindow:
+    """Events wait t ms and come out as CURRENT; a join finds those that wait."""
+
+    moves = True
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.span = int(setup.constant(0))
+        self.findable = setup.findable
+        self.scheduler = setup.scheduler
+        self.log = ChainedLog(setup.types)
+        self.newest = np.zeros(0, np.int64)
+        self.timers = Timers()
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        n = len(rows)
+        log = self.log
+        at = log.add(rows, parts)
+        self.newest = grown(self.newest, parts, -(2**63))
+        self.timers.room(n, parts)
+        out = Emission(2 * (at + n) + n)
+        made = _delay(
+            self.span, self.findable, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
+            clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
+            self.newest, self.timers.rank(rank), *self.timers.arrays, *out.arrays,
+        )  # fmt: skip
+        result = out.rows(made, log, rows.part is not None)
+        log.tidy()
+        return result
+
+    def state(self) -> dict[str, Any]:
+        return {"events": self.log.chain_state(), "newest": self.newest[: self.log.parts], "timers": self.timers.state()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load_chains([state["events"]])
+        self.newest = state["newest"].copy()
+        self.timers.load(state["timers"])
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes

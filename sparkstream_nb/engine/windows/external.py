@@ -1,0 +1,334 @@
+"""`externalTime(ts, t)` and `externalTimeBatch(ts, t, ...)`: time as an attribute of the events tells it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...plan.nodes import Const
+from ..arrays import grown
+from ..columns import Array
+from ..jit import kernel
+from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
+from ..timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
+from .base import Emission, WindowSetup
+from .chain import ChainedLog, pop, push
+from .length import load_reset, reset_state
+
+_BITS = np.int64(ROOT_BITS)
+_NO_TIME = "the window's time attribute is null"
+
+
+@kernel
+def _external_time(
+    span: int, at: int, rows: int, row_root: Array, row_chunk: Array, time: Array, ts: Array, part: Array, nxt: Array,
+    alive: Array, head: Array, tail: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
+    chunk_out: Array,
+) -> int:  # fmt: skip
+    """`ExternalTimeWindowProcessor.process`."""
+    n = 0
+    for i in range(rows):
+        pos = at + i
+        p = part[pos]
+        first = n
+        t = time[pos]
+        while head[p] >= 0 and time[head[p]] - t + span <= 0:
+            old = pop(p, nxt, head, tail)
+            alive[old] = False
+            pos_out[n] = old
+            kind_out[n] = EXPIRED
+            ts_out[n] = t
+            n += 1
+        push(pos, p, nxt, head, tail)
+        alive[pos] = True
+        pos_out[n] = pos
+        kind_out[n] = CURRENT
+        ts_out[n] = ts[pos]
+        n += 1
+        for k in range(first, n):
+            root_out[k] = row_root[i]
+            chunk_out[k] = row_chunk[i]
+    return n
+
+
+class ExternalTimeWindow:
+    """The events of the last t ms by their own time; only events move it on, the clock never does."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.setup = setup
+        self.time = setup.column(0)
+        self.span = int(setup.constant(1))
+        self.log = ChainedLog(setup.types)
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        rows = self.setup.without_nulls(rows, [self.time], _NO_TIME)
+        n = len(rows)
+        log = self.log
+        at = log.add(rows, parts)
+        out = Emission(at + 2 * n)
+        made = _external_time(
+            self.span, at, n, rows.root, rows.chunk, log.values(self.time), log.ts, log.part, log.next, log.alive,
+            log.head[0], log.tail[0], *out.arrays,
+        )  # fmt: skip
+        result = out.rows(made, log, rows.part is not None)
+        log.tidy()
+        return result
+
+    def state(self) -> dict[str, Any]:
+        return {"events": self.log.chain_state()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load_chains([state["events"]])
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes
+
+
+END, START, SCHEDULED, NEWEST, FLUSHED, HELD, PENDING = 0, 1, 2, 3, 4, 5, 6
+"""Rows of the batch window's state: when the batch ends, where batches begin, when the timeout is due, the highest time so
+far, whether a timeout has put the batch out already, and how many events are held as expired and as pending."""
+
+
+@kernel
+def _wider(a: Array, n: int) -> Array:
+    out = np.empty(max(n, 2 * len(a)), a.dtype)
+    out[: len(a)] = a
+    return out
+
+
+@kernel
+def _end_time(now: int, start: int, span: int) -> int:
+    gone = now - start
+    gone = gone - span * int(gone / span) if span else 0  # Java's remainder, toward zero
+    return now + (span - gone)
+
+
+@kernel
+def _flush(
+    p: int, now: int, root: int, n: int, chunk: int, again: bool, wants_expired: bool, keeps: bool, findable: bool,
+    st: Array, ts: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, reset: Array,
+    pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """`flushToOutputChunk`, and with `again` `appendToOutputChunk`, which repeats what a timeout has put out before."""
+    begin = n
+    if again:
+        if chead[p] < 0:
+            return n
+        if wants_expired:
+            at = ehead[p]
+            while at >= 0:
+                pos_out[n] = at
+                kind_out[n] = EXPIRED
+                ts_out[n] = now
+                n += 1
+                at = nxt[at]
+        pos_out[n] = reset[p]
+        kind_out[n] = RESET
+        ts_out[n] = now
+        n += 1
+        at = ehead[p]
+        while at >= 0:
+            pos_out[n] = at
+            kind_out[n] = CURRENT
+            ts_out[n] = now
+            n += 1
+            at = nxt[at]
+    else:
+        while ehead[p] >= 0:
+            old = pop(p, nxt, ehead, etail)
+            alive[old] = False
+            for kind in (LEAVE, EXPIRED):
+                if findable if kind == LEAVE else wants_expired:
+                    pos_out[n] = old
+                    kind_out[n] = kind
+                    ts_out[n] = now
+                    n += 1
+        st[HELD, p] = 0
+        if chead[p] >= 0:
+            pos_out[n] = reset[p]
+            kind_out[n] = RESET
+            ts_out[n] = now
+            n += 1
+            reset[p] = -1
+    while chead[p] >= 0:
+        cur = pop(p, nxt, chead, ctail)
+        pos_out[n] = cur
+        kind_out[n] = CURRENT
+        ts_out[n] = ts[cur]
+        n += 1
+        if keeps:
+            push(cur, p, nxt, ehead, etail)
+            st[HELD, p] += 1
+            if findable:
+                pos_out[n] = cur
+                kind_out[n] = ENTER
+                ts_out[n] = now
+                n += 1
+        else:
+            alive[cur] = False
+    st[PENDING, p] = 0
+    for k in range(begin, n):
+        root_out[k] = root
+        chunk_out[k] = chunk
+    return n
+
+
+@kernel
+def _external_time_batch(
+    span: int, starts: int, start: Array, timeout: int, replaces: bool, wants_expired: bool, keeps: bool, findable: bool,
+    scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, last: int,
+    cursor: Array, time: Array, ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
+    ehead: Array, etail: Array, reset: Array, st: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array,
+    qtail: Array, heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
+    root_out: Array, chunk_out: Array,
+) -> tuple[int, Array, Array, Array, Array, Array]:  # fmt: skip
+    """`ExternalTimeBatchWindowProcessor.process` over rows and timers merged by root.
+
+    `starts`: 0 batches begin with the first event, 1 at a constant (already in the state), 2 at the attribute `start`.
+    Returns how many rows came out, and the arrays that hold them, which may be wider ones.
+    """
+    n = 0
+    chunk = 0
+    for i in range(rows + 1):
+        limit = row_root[i] if i < rows else NEVER
+        step = (row_root[i] >> _BITS) - base if i < rows else last
+        idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
+        while not idle:
+            p = next_due(
+                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due, meta
+            )
+            if p < 0:
+                break
+            if st[SCHEDULED, p] > cursor[TIME]:
+                continue
+            most = n + 2 * st[HELD, p] + 2 * st[PENDING, p] + 1
+            if most > len(pos_out):
+                pos_out, kind_out, ts_out = _wider(pos_out, most), _wider(kind_out, most), _wider(ts_out, most)
+                root_out, chunk_out = _wider(root_out, most), _wider(chunk_out, most)
+            chunk += 1
+            n = _flush(
+                p, st[NEWEST, p], cursor[ROOT], n, chunk, st[FLUSHED, p] == 1, wants_expired, keeps, findable, st, ts,
+                nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, root_out, chunk_out,
+            )  # fmt: skip
+            st[FLUSHED, p] = 1
+            st[SCHEDULED, p] = cursor[NOW] + timeout
+            notify(cursor, p, st[SCHEDULED, p], qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
+        if i == rows:
+            break
+        pos = at + i
+        p = part[pos]
+        root = row_root[i]
+        t = time[pos]
+        if st[END, p] < 0 and (i == 0 or row_chunk[i] != row_chunk[i - 1]):
+            if starts == 1:
+                st[END, p] = _end_time(t, st[START, p], span)
+            else:
+                st[START, p] = start[pos] if starts == 2 else t
+                st[END, p] = st[START, p] + span
+            if timeout > 0:
+                st[SCHEDULED, p] = now[(root >> _BITS) - base] + timeout
+                notify(cursor, p, st[SCHEDULED, p], qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
+        if st[NEWEST, p] < t:
+            st[NEWEST, p] = t
+        if t >= st[END, p]:
+            most = n + 2 * st[HELD, p] + 2 * st[PENDING, p] + 1
+            if most > len(pos_out):
+                pos_out, kind_out, ts_out = _wider(pos_out, most), _wider(kind_out, most), _wider(ts_out, most)
+                root_out, chunk_out = _wider(root_out, most), _wider(chunk_out, most)
+            chunk += 1
+            n = _flush(
+                p, st[NEWEST, p], root, n, chunk, st[FLUSHED, p] == 1, wants_expired, keeps, findable, st, ts,
+                nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, root_out, chunk_out,
+            )  # fmt: skip
+            st[FLUSHED, p] = 0
+            st[END, p] = _end_time(st[NEWEST, p], st[START, p], span)
+            if timeout > 0:
+                st[SCHEDULED, p] = now[(root >> _BITS) - base] + timeout
+                notify(cursor, p, st[SCHEDULED, p], qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
+        if replaces:
+            time[pos] = st[END, p]
+        push(pos, p, nxt, chead, ctail)
+        alive[pos] = True
+        st[PENDING, p] += 1
+        if reset[p] < 0:
+            reset[p] = pos
+    return n, pos_out, kind_out, ts_out, root_out, chunk_out
+
+
+class ExternalTimeBatchWindow:
+    """Batches of t ms by the events' own time; an event at or after a batch's end lets it out.
+
+    With a timeout the batch also comes out when the clock has moved on for that long, and what arrives for it
+    afterwards comes out together with what it had. A join finds the batch that came out last.
+    """
+
+    moves = True
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.setup = setup
+        self.time = setup.column(0)
+        self.span = int(setup.constant(1))
+        third = setup.args[2] if len(setup.args) > 2 else None
+        self.start = None if third is None or isinstance(third, Const) else setup.column(2)
+        self.starts = 0 if third is None else 1 if self.start is None else 2
+        self.origin = int(setup.constant(2)) if self.starts == 1 else 0
+        self.timeout = int(setup.constant(3, 0))
+        self.replaces = bool(setup.constant(4, False))
+        self.wants_expired = setup.wants_expired
+        self.keeps = setup.wants_expired or setup.findable or self.timeout > 0
+        self.scheduler = setup.scheduler
+        self.log = ChainedLog(setup.types, chains=2)
+        self.reset = np.full(0, -1, np.int64)
+        self.batch = np.zeros((PENDING + 1, 0), np.int64)
+        self.timers = Timers()
+
+    def _room(self, parts: int) -> None:
+        have = self.batch.shape[1]
+        self.reset = grown(self.reset, parts, -1)
+        self.batch = grown(self.batch, parts)
+        self.batch[END, have:] = -1
+        self.batch[START, have:] = self.origin
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        needed = [self.time] if self.start is None else [self.time, self.start]
+        rows = self.setup.without_nulls(rows, needed, _NO_TIME)
+        n = len(rows)
+        log = self.log
+        at = log.add(rows, parts)
+        self._room(parts)
+        self.timers.room(2 * n, parts)  # a timer that fires leaves its place to the next one
+        time = log.values(self.time)
+        made, *arrays = _external_time_batch(
+            self.span, self.starts, time if self.start is None else log.values(self.start), self.timeout, self.replaces,
+            self.wants_expired, self.keeps, self.setup.findable, self.scheduler, at, n, rows.root, rows.chunk, clock.base,
+            clock.now, clock.moved, clock.last, timer_cursor(clock.first), time, log.ts, log.part, log.next, log.alive,
+            log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset, self.batch, self.timers.rank(rank),
+            *self.timers.arrays, *Emission(3 * (at + n) + 2).arrays,
+        )  # fmt: skip
+        out = Emission(0)
+        out.pos, out.kind, out.ts, out.root, out.chunk = arrays
+        result = out.rows(made, log, rows.part is not None)
+        log.alive[self.reset[self.reset >= 0]] = True
+        log.tidy(self.reset)
+        return result
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "pending": self.log.chain_state(0),
+            "held": self.log.chain_state(1),
+            "reset": reset_state(self.log, self.reset),
+            "batch": self.batch[:, : self.log.parts],
+            "timers": self.timers.state(),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load_chains([state["pending"], state["held"]])
+        self.reset = load_reset(self.log, state["reset"])
+        self.batch = state["batch"].copy()
+        self.timers.load(state["timers"])
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes

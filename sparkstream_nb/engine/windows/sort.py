@@ -1,0 +1,176 @@
+"""`sort(n, attribute, 'asc' | 'desc', ...)`: the n least events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...plan.nodes import Ref
+from ...types import Type
+from ..arrays import grown
+from ..columns import Array, Column, Strings
+from ..jit import kernel
+from ..rows import CURRENT, EXPIRED, Clock, Rows
+from .base import Emission, WindowSetup
+from .chain import ChainedLog
+
+
+@kernel
+def _after(keys: Array, arrival: Array, a: int, b: int) -> bool:
+    """Whether event `a` stands after `b` in the sorted window; of equal ones the newer does."""
+    for k in range(len(keys)):
+        if keys[k, a] != keys[k, b]:
+            return keys[k, a] > keys[k, b]
+    return arrival[a] > arrival[b]
+
+
+@kernel
+def _sort(
+    length: int, at: int, rows: int, now: Array, row_root: Array, row_chunk: Array, ts: Array, part: Array, alive: Array,
+    keys: Array, arrival: Array, heap: Array, size: Array, pos_out: Array, kind_out: Array, ts_out: Array,
+    root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """`SortWindowProcessor.process`. `heap[p]` holds the positions of instance p with the greatest event first."""
+    n = 0
+    for r in range(rows):
+        pos = at + r
+        p = part[pos]
+        first = n
+        pos_out[n], kind_out[n], ts_out[n] = pos, CURRENT, ts[pos]
+        n += 1
+        alive[pos] = True
+        gone = -1
+        if size[p] < length:
+            i = size[p]
+            size[p] += 1
+            heap[p, i] = pos
+            while i > 0:
+                up = (i - 1) >> 1
+                if not _after(keys, arrival, heap[p, i], heap[p, up]):
+                    break
+                heap[p, i], heap[p, up] = heap[p, up], heap[p, i]
+                i = up
+        elif length == 0 or _after(keys, arrival, pos, heap[p, 0]):
+            gone = pos
+        else:
+            gone = heap[p, 0]
+            heap[p, 0] = pos
+            i = 0
+            while True:
+                low = 2 * i + 1
+                if low >= length:
+                    break
+                if low + 1 < length and _after(keys, arrival, heap[p, low + 1], heap[p, low]):
+                    low += 1
+                if not _after(keys, arrival, heap[p, low], heap[p, i]):
+                    break
+                heap[p, i], heap[p, low] = heap[p, low], heap[p, i]
+                i = low
+        if gone >= 0:
+            alive[gone] = False
+            pos_out[n], kind_out[n], ts_out[n] = gone, EXPIRED, now[r]
+            n += 1
+        for k in range(first, n):
+            root_out[k] = row_root[r]
+            chunk_out[k] = row_chunk[r]
+    return n
+
+
+def sort_numbers(column: Column, strings: Strings) -> Array:
+    """int64 numbers in the order of the values as Java's `compareTo` has it (strings by UTF-16 units, NaN last)."""
+    values = column.values
+    if column.type is Type.STRING:
+        used, inverse = np.unique(values, return_inverse=True)
+        texts = [(t or "").encode("utf-16-be", "surrogatepass") for t in strings.decode(used)]
+        place = np.empty(len(texts), np.int64)
+        place[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+        return place[inverse]
+    if column.type in (Type.FLOAT, Type.DOUBLE):
+        bits = np.where(np.isnan(values), np.nan, values).astype(np.float64).view(np.int64)
+        return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
+    return values.astype(np.int64)
+
+
+class SortWindow:
+    """The n least events in the order asked for; an event too many pushes out the greatest, itself perhaps."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.setup = setup
+        self.length = int(setup.constant(0))
+        self.by: list[tuple[int, bool]] = []
+        for i, arg in enumerate(setup.args[1:], 1):
+            if isinstance(arg, Ref):
+                self.by.append((arg.attr, False))
+            else:
+                self.by[-1] = (self.by[-1][0], str(setup.constant(i)).lower() == "desc")
+        self._clear()
+
+    def _clear(self) -> None:
+        self.log = ChainedLog(self.setup.types)
+        self.arrival = np.zeros(0, np.int64)
+        self.arrived = 0
+        self.heap = np.full((0, self.length), -1, np.int64)
+        self.size = np.zeros(0, np.int64)
+
+    def _room(self, parts: int, n: int) -> None:
+        """Room for `parts` instances, and in each for what may be in its heap after `n` more rows."""
+        self.size = grown(self.size, parts)
+        width = min(self.length, int(self.size.max(initial=0)) + n)
+        if parts > self.heap.shape[0] or width > self.heap.shape[1]:
+            wider = np.full((max(parts, self.heap.shape[0]), max(width, self.heap.shape[1])), -1, np.int64)
+            wider[: self.heap.shape[0], : self.heap.shape[1]] = self.heap
+            self.heap = wider
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        rows = self.setup.without_nulls(rows, [i for i, _ in self.by], "the window sorts by a null")
+        n = len(rows)
+        log = self.log
+        at = log.add(rows, parts)
+        self.arrival = grown(self.arrival, len(log.ts))
+        self.arrival[at : at + n] = np.arange(self.arrived, self.arrived + n)
+        self.arrived += n
+        self._room(parts, n)
+        whole = np.arange(log.end)
+        keys = np.empty((len(self.by), log.end), np.int64)
+        for k, (i, descending) in enumerate(self.by):
+            numbers = sort_numbers(log.column(i, whole), self.setup.strings)
+            keys[k] = ~numbers if descending else numbers
+        out = Emission(2 * n)
+        made = _sort(
+            self.length, at, n, clock.at(rows.root), rows.root, rows.chunk, log.ts, log.part, log.alive, keys,
+            self.arrival, self.heap, self.size, *out.arrays,
+        )  # fmt: skip
+        result = out.rows(made, log, rows.part is not None)
+        self._tidy()
+        return result
+
+    def _tidy(self) -> None:
+        log = self.log
+        before, keep = log.end, np.flatnonzero(log.alive[: log.end])
+        log.tidy(self.heap.reshape(-1))
+        if log.end != before:
+            self.arrival = self.arrival[keep]
+
+    def _held(self) -> Array:
+        """The positions that the window holds, by instance and arrival."""
+        keep = np.flatnonzero(self.log.alive[: self.log.end])
+        return keep[np.lexsort((self.arrival[keep], self.log.part[keep]))]
+
+    def state(self) -> dict[str, Any]:
+        return {"events": self.log.state(self._held()), "parts": self.log.parts}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Events that fit in push nothing out, so they just come once more."""
+        self._clear()
+        events = state["events"]
+        n = len(events["ts"])
+        zeros = np.zeros(n, np.int64)
+        part = events["part"]
+        rows = Rows(events["columns"], events["ts"], zeros, zeros, None, part)
+        clock = Clock(0, np.zeros(1, np.int64), np.zeros(1, np.bool_), 0, 0)
+        self.run(rows, clock, state["parts"], None)
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes

@@ -1,0 +1,126 @@
+"""`timeLength(t, n)`: the events of the last t ms, n of them at most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import grown
+from ..columns import Array
+from ..jit import inlined, kernel
+from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
+from ..timers import NEVER, NOW, ROOT, Timers, next_due, nothing_due, notify, timer_cursor
+from .base import Emission, WindowSetup
+from .chain import ChainedLog, pop, push
+
+_BITS = np.int64(ROOT_BITS)
+
+
+@inlined
+def _leave(
+    p: int, now: int, root: int, nxt: Array, alive: Array, head: Array, tail: Array, count: Array, n: int, chunk: int,
+    pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """The oldest event leaves."""
+    old = pop(p, nxt, head, tail)
+    alive[old] = False
+    count[p] -= 1
+    pos_out[n] = old
+    kind_out[n] = EXPIRED
+    ts_out[n] = now
+    root_out[n] = root
+    chunk_out[n] = chunk
+    return n + 1
+
+
+@kernel
+def _time_length(
+    span: int, length: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array,
+    moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, head: Array, tail: Array,
+    count: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array,
+    due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """`TimeLengthWindowProcessor.process` over rows and timers merged by root."""
+    n = 0
+    chunk = 0
+    for i in range(rows + 1):
+        limit = row_root[i] if i < rows else NEVER
+        step = (row_root[i] >> _BITS) - base if i < rows else last
+        idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
+        while not idle:
+            p = next_due(
+                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due, meta
+            )
+            if p < 0:
+                break
+            chunk += 1
+            t = cursor[NOW]
+            while head[p] >= 0 and ts[head[p]] - t + span <= 0:
+                n = _leave(
+                    p, t, cursor[ROOT], nxt, alive, head, tail, count, n, chunk,
+                    pos_out, kind_out, ts_out, root_out, chunk_out,
+                )  # fmt: skip
+        if i == rows:
+            break
+        if i == 0 or row_chunk[i] != row_chunk[i - 1]:
+            chunk += 1
+        pos = at + i
+        p = part[pos]
+        t = now[(row_root[i] >> _BITS) - base]
+        while head[p] >= 0 and (ts[head[p]] - t + span <= 0 or count[p] >= length):
+            n = _leave(
+                p, t, row_root[i], nxt, alive, head, tail, count, n, chunk,
+                pos_out, kind_out, ts_out, root_out, chunk_out,
+            )  # fmt: skip
+        if length > 0:
+            push(pos, p, nxt, head, tail)
+            alive[pos] = True
+            count[p] += 1
+        notify(cursor, p, ts[pos] + span, qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
+        pos_out[n] = pos
+        kind_out[n] = CURRENT
+        ts_out[n] = ts[pos]
+        root_out[n] = row_root[i]
+        chunk_out[n] = chunk
+        n += 1
+    return n
+
+
+class TimeLengthWindow:
+    """Each event leaves at its time + t, or when the n-th after it comes."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.span, self.length = int(setup.constant(0)), int(setup.constant(1))
+        self.scheduler = setup.scheduler
+        self.log = ChainedLog(setup.types)
+        self.count = np.zeros(0, np.int64)
+        self.timers = Timers()
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        n = len(rows)
+        log = self.log
+        at = log.add(rows, parts)
+        self.count = grown(self.count, parts)
+        self.timers.room(n, parts)
+        out = Emission(at + 2 * n)
+        made = _time_length(
+            self.span, self.length, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
+            clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
+            self.count, self.timers.rank(rank), *self.timers.arrays, *out.arrays,
+        )  # fmt: skip
+        result = out.rows(made, log, rows.part is not None)
+        log.tidy()
+        return result
+
+    def state(self) -> dict[str, Any]:
+        return {"events": self.log.chain_state(), "timers": self.timers.state()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load_chains([state["events"]])
+        self.count = np.asarray(state["events"]["lengths"], np.int64).copy()
+        self.timers.load(state["timers"])
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes
