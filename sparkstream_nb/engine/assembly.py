@@ -19,6 +19,7 @@ from .partitions import Instances, PartitionEntry
 from .query import QueryOp
 from .ratelimit import waits
 from .services import Services
+from .sinks import sink_operators
 from .table_log import loggable_read, loggable_write
 from .tables import Condition, TableLookup, TableStore, TableWriter
 from .triggers import TriggerOperator
@@ -61,6 +62,7 @@ class Assembly:
                 self._partition(element)
             else:
                 self._query(element, services, {})
+        self.operators += sink_operators(plan, services)
 
     def _in_table(self, table: str, condition: nodes.Expr, env: Env) -> Mask:
         known = self._conditions.get((table, condition))

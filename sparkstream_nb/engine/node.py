@@ -27,6 +27,7 @@ from .operators import EntryOperator, Operator, QueryOperator, entry
 from .query import split_kinds
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, in_order
 from .services import Services
+from .sinks import TopicOperator
 from .snapshot import pack, unpack
 from .table_log import TableLog
 from .triggers import TriggerOperator, start_rows
@@ -288,8 +289,8 @@ class _Collected:
         What comes out of a named window keeps its kinds; what leaves a partition for an outer stream its instance no
         more.
         """
-        if isinstance(op, TriggerOperator):
-            self.note(op.definition.id, rows)
+        if isinstance(op, TriggerOperator | TopicOperator) and op.node.target is not None:
+            self.note(op.node.target, rows)
         if not isinstance(op, QueryOperator):
             return rows
         target = op.query.target

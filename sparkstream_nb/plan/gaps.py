@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..errors import NOWHERE, NotInThisBuild, Span
 from ..lang import tree
 from . import nodes as n
-from .query_parts import expressions, inputs
+from .query_parts import connector_option, expressions, inputs
 
 _LIST = """
 pattern:absent                    not A for t, not A and B
@@ -87,7 +87,7 @@ def _definitions(plan: n.Plan) -> Iterator[GapUse]:
         if a.name.lower() == "playback" and a.elements:
             yield GapUse("playback-idle", "a clock that moves by itself (@app:playback)", a.span)
     for s in plan.streams.values():
-        yield from _stream(s)
+        yield from _stream(s, plan.properties)
     for t in plan.tables.values():
         store = tree.find_annotation(t.annotations, "store")
         if store is not None:
@@ -113,15 +113,15 @@ def _place(annotations: tuple[tree.Annotation, ...]) -> Span:
     return annotations[0].span if annotations else NOWHERE
 
 
-def _stream(s: n.StreamDef) -> Iterator[GapUse]:
+def _stream(s: n.StreamDef, properties: Mapping[str, str]) -> Iterator[GapUse]:
     for a in s.annotations:
         kind = a.name.lower()
         if kind in ("source", "sink"):
-            type_ = a.get("type")
-            if type_ is not None and type_.lower() not in ("inmemory", "log"):
+            type_ = connector_option(a, "type", properties)
+            if type_ and type_.lower() not in ("inmemory", "log"):
                 yield GapUse(kind, f"a {kind} of type '{type_}'", a.span)
             mapping = next((m.get("type") for m in a.nested if m.name.lower() == "map"), None)
-            if (type_ or "").lower() == "inmemory" and (mapping or "passThrough").lower() != "passthrough":
+            if type_.lower() == "inmemory" and (mapping or "passThrough").lower() != "passthrough":
                 yield GapUse("mapping", f"a {kind} with mapping '{mapping}'", a.span)
         elif kind == "onerror" and s.on_error in ("STREAM", "STORE"):
             name = "fault-stream" if s.on_error == "STREAM" else "on-error-store"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from ..lang import tree
 from . import nodes as n
 
 
@@ -40,6 +41,15 @@ def stream_states(s: n.State) -> Iterator[n.StreamState]:
             yield from stream_states(s.then)
         case n.EveryState():
             yield from stream_states(s.state)
+
+
+def connector_option(connector: tree.Annotation, key: str, properties: Mapping[str, str]) -> str:
+    """An option of a `@source` or `@sink`: as written, or as the node's properties have it under its `ref`; or ''."""
+    ref = connector.get("ref")
+    found = connector.get(key)
+    if found is None and ref is not None:
+        found = properties.get(f"{ref}.{key}")
+    return found or ""
 
 
 def conjuncts(e: n.Expr | None) -> Iterator[n.Expr]:

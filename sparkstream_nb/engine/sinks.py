@@ -1,0 +1,184 @@
+"""Sinks and sources inside a node: `inMemory` topics between streams of one app, and the `log` sink.
+
+Siddhi publishes what one chunk brings at once (`SinkCallback`, `PassThroughSinkMapper`), so a chunk stays one. A sink
+comes after the queries that read the stream.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..lang.tree import Annotation
+from ..plan import nodes
+from ..plan.query_parts import connector_option
+from .columns import Array, Column
+from .expressions.values import text
+from .graph import OpNode
+from .javamap import hash_code, string_hash
+from .rows import Clock, Rows, concat_rows
+from .services import Services
+
+LINES = 1000
+"""How many events a log sink writes out per step at most."""
+
+
+@dataclass(frozen=True)
+class _Route:
+    """One sink's way to one topic: destination `number` of `of`, chosen by `strategy` (None: there is only one)."""
+
+    topic: str
+    strategy: str | None
+    number: int
+    of: int
+    key: int | None
+
+
+def _routes(stream: nodes.StreamDef, properties: Mapping[str, str]) -> Iterator[_Route]:
+    """The topics that a stream's inMemory sinks publish to."""
+    for sink in stream.annotations:
+        if sink.name.lower() != "sink" or connector_option(sink, "type", properties).lower() != "inmemory":
+            continue
+        topic = connector_option(sink, "topic", properties)
+        distribution = next((a for a in sink.nested if a.name.lower() == "distribution"), None)
+        if distribution is None:
+            yield _Route(topic, None, 0, 1, None)
+            continue
+        strategy = (distribution.get("strategy") or "").lower()
+        places = [a for a in distribution.nested if a.name.lower() == "destination"]
+        by = distribution.get("partitionKey")
+        key = stream.source.schema.names.index(by) if strategy == "partitioned" and by is not None else None
+        for i, place in enumerate(places):
+            yield _Route(place.get("topic") or topic, strategy, i, len(places), key)
+
+
+def _topics(stream: nodes.StreamDef, properties: Mapping[str, str]) -> Iterator[str]:
+    """The topics that a stream's inMemory sources listen to."""
+    for source in stream.annotations:
+        if source.name.lower() == "source" and connector_option(source, "type", properties).lower() == "inmemory":
+            yield connector_option(source, "topic", properties)
+
+
+def sink_operators(plan: nodes.Plan, services: Services) -> list[TopicOperator | LogOperator]:
+    """The operators of all sinks, in the order of the text."""
+    out: list[TopicOperator | LogOperator] = []
+    for s, stream in plan.streams.items():
+        for route in _routes(stream, plan.properties):
+            for r, receiver in plan.streams.items():
+                for _ in range(sum(t == route.topic for t in _topics(receiver, plan.properties))):
+                    if receiver.source.schema.types == stream.source.schema.types:
+                        out.append(TopicOperator(f"{s} > {route.topic} > {r}", route, OpNode((s,), r), services))
+        for sink in stream.annotations:
+            if sink.name.lower() == "sink" and connector_option(sink, "type", plan.properties).lower() == "log":
+                out.append(LogOperator(s, _prefix(sink, plan, s), OpNode((s,), None), services))
+    return out
+
+
+def _prefix(sink: Annotation, plan: nodes.Plan, stream: str) -> str:
+    return sink.get("prefix") or f"{plan.name} : {stream}"
+
+
+@dataclass(slots=True)
+class TopicOperator:
+    """What goes from a sink to a stream that listens to its topic."""
+
+    name: str
+    route: _Route
+    node: OpNode
+    services: Services
+    count: int = 0
+
+    @property
+    def timed(self) -> bool:
+        return False
+
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
+        rows = inputs[self.node.inputs[0]]
+        if len(rows) == 0:
+            return None
+        rows = Rows(rows.columns, rows.ts, rows.root, rows.chunk)
+        route = self.route
+        if route.strategy == "roundrobin":  # Siddhi's next destination takes the next chunk
+            number = np.cumsum(np.append(0, np.diff(rows.chunk) != 0)) + self.count
+            self.count = (int(number[-1]) + 1) % route.of
+            return rows.take(np.flatnonzero(number % route.of == route.number))
+        if route.strategy == "partitioned" and route.key is not None:
+            return self._keyed(rows, rows.columns[route.key])
+        return rows
+
+    def _keyed(self, rows: Rows, key: Column) -> Rows:
+        """A chunk's events with one remainder of their key's hash go together, to where the first one's text says.
+
+        (`PartitionedGroupDeterminer` groups, `PartitionedDistributionStrategy` chooses; for texts these are the same.)
+        """
+        values = key.to_list(self.services.strings)
+        n = self.route.of
+        parts = []
+        for chunk in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(rows.chunk)) + 1):
+            groups: dict[int, list[int]] = {}
+            for i in chunk.tolist():
+                groups.setdefault(_remainder(hash_code(key.type, values[i]), n), []).append(i)
+            for at in groups.values():
+                if abs(_remainder(string_hash(text(key.type, values[at[0]])), n)) == self.route.number:
+                    parts.append(rows.take(np.array(at)))
+        return concat_rows(parts) if parts else rows.take(np.empty(0, np.int64))
+
+    def apply(self, rows: Rows, clock: Clock) -> None:
+        pass
+
+    def state(self) -> Any:
+        return self.count
+
+    def load(self, state: Any) -> None:
+        self.count = state
+
+    @property
+    def bytes(self) -> int:
+        return 0
+
+
+@dataclass(slots=True)
+class LogOperator:
+    """`@sink(type='log')`: a line per event, the first thousand of a step."""
+
+    name: str
+    prefix: str
+    node: OpNode
+    services: Services
+
+    @property
+    def timed(self) -> bool:
+        return False
+
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
+        rows = inputs[self.node.inputs[0]]
+        shown: Array = np.arange(min(len(rows), LINES))
+        values = [c.take(shown).to_list(self.services.strings) for c in rows.columns]
+        for ts, data in zip(rows.ts[shown].tolist(), zip(*values, strict=True), strict=True):
+            line = ", ".join(text(c.type, v) for c, v in zip(rows.columns, data, strict=True))
+            self.services.logs.append(f"{self.prefix} : Event{{timestamp={ts}, data=[{line}], isExpired=false}}")
+        if len(rows) > LINES:
+            self.services.logs.append(f"{self.prefix} : {len(rows) - LINES} more events")
+        return None
+
+    def apply(self, rows: Rows, clock: Clock) -> None:
+        pass
+
+    def state(self) -> Any:
+        return None
+
+    def load(self, state: Any) -> None:
+        pass
+
+    @property
+    def bytes(self) -> int:
+        return 0
+
+
+def _remainder(a: int, n: int) -> int:
+    """Java's `a % n`."""
+    return int(math.fmod(a, n))
