@@ -90,7 +90,8 @@ def test_replay_says_which_line_is_no_case(tmp_path: Path, capsys: pytest.Captur
 def test_replay_on_the_engine_loads_neither_spark_nor_a_notebook(tmp_path: Path) -> None:
     code = (
         "import sys; from sparkstream_nb.cli import main; code = main(sys.argv[1:]);"
-        "loaded = {'pyspark', 'py4j', 'IPython', 'plotly', 'duckdb'} & set(sys.modules); assert not loaded, loaded; sys.exit(code)"
+        "loaded = {'pyspark', 'py4j', 'IPython', 'plotly', 'duckdb'} & set(sys.modules); "
+        "assert not loaded, loaded; sys.exit(code)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "replay", cases(tmp_path, CASE), "--out", "-"],
@@ -118,12 +119,13 @@ def test_run(tmp_path: Path, app: str) -> None:
     feed = tmp_path / "s.csv"
     feed.write_text("a,b,at\nx,1,1000\ny,5,2000\nz,many,3000\nw,9,4000\n")
     done = subprocess.run(
-        [sys.executable, "-m", "sparkstream_nb", "run", app, "--param", "LEAST=3", "--nodes", "2", "--feed", f"S={feed}", "--time", "at"],
+        [sys.executable, "-m", "sparkstream_nb", "run", app, "--param", "LEAST=3", "--nodes", "2",
+         "--feed", f"S={feed}", "--time", "at"],
         capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
     assert done.stdout.startswith("S: 3 events in ")
-    assert ["2", "2000", "y", "5"] in lines
+    assert ["node-2", "2000", "y", "5"] in lines
     assert any(line[2:] == ["w", "9"] for line in lines)
     assert "1 rows rejected" in done.stdout

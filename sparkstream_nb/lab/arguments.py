@@ -226,6 +226,7 @@ def line_options() -> dict[str, Options]:
     p = command("output", "Shows what a stream put out so far, and on which node.")
     p.add_argument("stream", metavar="NAME.Stream")
     p.add_argument("--last", type=int, metavar="N", help="only the last N events")
+    p.add_argument("--limit", type=int, metavar="N", help="rows to show")
     p.add_argument("-o", "--out", type=variable, metavar="VAR", help="keep the events as a data frame")
 
     p = command("explain", "Shows the plan of an app: what runs where, and what routing does to each query.")
@@ -242,6 +243,7 @@ def line_options() -> dict[str, Options]:
 
     p = command("errors", "Shows the rows and events that an app could not take, and why.")
     p.add_argument("app", metavar="NAME")
+    p.add_argument("--limit", type=int, metavar="N", help="rows to show")
     p.add_argument("-o", "--out", type=variable, metavar="VAR", help="keep them as a data frame")
 
     p = command("stats", "Shows how much state each node holds, and how fast it works.")

@@ -6,6 +6,7 @@ notebook, a web page of it, a mail). `widgets.aggregation` draws the same data w
 
 from __future__ import annotations
 
+import base64
 import html
 import math
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..plan.nodes import Agg, AggDuration, AggregationDef, Ref
-from .tables import number
+from ..types import Type
+from .tables import text_of
 
 # Okabe and Ito's colours, which the colour-blind tell apart; black is kept for the merged answer.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -52,10 +54,20 @@ def bucket_name(ms: int, per: AggDuration) -> str:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number that an aggregation selects. Parts of shards and groups add up to the whole only where `additive`."""
+    """A number that an aggregation selects. Parts of shards and groups add up to the whole only where `additive`.
+
+    `whole`: it has no decimals.
+    """
 
     name: str
     additive: bool
+    whole: bool = False
+
+    def value(self, v: float) -> float | int | None:
+        """One point of a `Series` as it is shown."""
+        if math.isnan(v):
+            return None
+        return int(v) if self.whole else v
 
 
 def measures(aggregation: AggregationDef) -> list[Measure]:
@@ -69,7 +81,7 @@ def measures(aggregation: AggregationDef) -> list[Measure]:
         if item.name in groups or not item.expr.type.numeric:
             continue
         additive = isinstance(item.expr, Agg) and item.expr.function.lower() in ("sum", "count")
-        out.append(Measure(item.name, additive))
+        out.append(Measure(item.name, additive, item.expr.type in (Type.INT, Type.LONG)))
     return out
 
 
@@ -207,6 +219,7 @@ def _spread(frame: Any, measure: str, buckets: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------ drawing
 
 _WIDTH, _HEIGHT = 760, 330
+_INK = "#6b7280"  # reads on light and on dark
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 58, 46
 
 
@@ -242,8 +255,8 @@ def svg(s: Series) -> str:
         return round(_TOP + height * (high - value) / (high - low), 1)
 
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" '
-        f'style="max-width:{_WIDTH}px;font:12px sans-serif;color:var(--jp-ui-font-color1,#222)" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
+        f'height="{_HEIGHT}" style="font:12px sans-serif;color:{_INK}" '
         f'role="img" aria-label="{html.escape(s.title)}">',
         f'<text x="{_LEFT}" y="18" font-size="14" font-weight="bold" fill="currentColor">{html.escape(s.title)}</text>',
     ]
@@ -259,6 +272,12 @@ def svg(s: Series) -> str:
     out += _merged(s, slot, y)
     out += _bucket_names(s, slot)
     return "".join([*out, "</svg>"])
+
+
+def image(s: Series) -> str:
+    """`svg` as an HTML image. As a bare element it would not survive the cleaning of notebooks that are not trusted."""
+    data = base64.b64encode(svg(s).encode()).decode()
+    return f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(s.title)}" style="max-width:100%">'
 
 
 def _extent(s: Series, stacked: bool) -> tuple[float, float]:
@@ -309,7 +328,8 @@ def _bars(s: Series, stacked: bool, slot: float, y: Any) -> list[str]:
             x = left if stacked else left + each * i
             out.append(
                 f'<rect x="{x:.1f}" y="{top:.1f}" width="{each:.1f}" height="{bottom - top:.1f}" '
-                f'fill="{COLOURS[i % len(COLOURS)]}"><title>{html.escape(name)}: {number(v)}</title></rect>'
+                f'fill="{COLOURS[i % len(COLOURS)]}">'
+                f'<title>{html.escape(name)}: {text_of(s.measure.value(v))}</title></rect>'
             )
             if stacked and bottom - top >= 16 and each >= 34:
                 out.append(
@@ -330,7 +350,7 @@ def _merged(s: Series, slot: float, y: Any) -> list[str]:
     if len(points) <= MOST_NAMED:
         out += [
             f'<circle cx="{x:.1f}" cy="{top:.1f}" r="3.5" fill="currentColor">'
-            f"<title>merged: {number(v)}</title></circle>"
+            f"<title>merged: {text_of(s.measure.value(v))}</title></circle>"
             for x, top, v in points
         ]
     if len(points) <= 14:

@@ -192,6 +192,8 @@ class SiddhiMagic(Magics):
     def _frame(self, o: Namespace, shown: FrameShown) -> Shown:
         if o.out:
             self.shell.user_ns[o.out] = shown.frame
+        if o.limit is not None:
+            shown.limit = o.limit
         return shown
 
     def _part_of(self, dotted: str, what: str) -> tuple[App, str]:

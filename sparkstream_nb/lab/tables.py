@@ -30,18 +30,25 @@ def when(ms: int) -> str:
 
 def text_of(value: Any, column: str = "") -> str:
     """One value as a cell: null for a missing one, at most four decimals, a time for the columns of `TIME_COLUMNS`."""
-    if value is None or value != value or type(value).__name__ == "NAType":
+    if is_missing(value):
         return "null"
-    if isinstance(value, bool) or type(value).__name__ == "bool_":
-        return "true" if value else "false"
     if hasattr(value, "item"):  # a numpy scalar
         value = value.item()
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, int):
         return when(value) if column in TIME_COLUMNS else str(value)
     if isinstance(value, float):
         return number(value)
     text = str(value).replace("\r", "\\r").replace("\n", "\\n")
     return text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 1] + "…"
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell holds nothing: None, NaN, pandas' NA or NaT."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def number(value: float) -> str:
@@ -92,7 +99,7 @@ class Grid:
         """Which columns hold numbers, and stand at the right."""
         out = []
         for i, name in enumerate(self.columns):
-            known = [r[i] for r in self.values if r[i] is not None and r[i] == r[i]]
+            known = [r[i] for r in self.values if not is_missing(r[i])]
             out.append(name not in TIME_COLUMNS and bool(known) and all(is_number(v) for v in known))
         return out
 

@@ -157,6 +157,9 @@ def convert(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
         return _from_text(source.cast(pa.string()), type)
     if type is Type.BOOL or pa.types.is_boolean(source.type):
         return pa.nulls(n, target), _mask(pc.is_valid(source))
+    if type is Type.LONG and (pa.types.is_timestamp(source.type) or pa.types.is_date(source.type)):
+        # A time as a long is ms since the epoch, as `aggregate by` and every function of times take it.
+        return _millis(source), None
     try:
         if type in (Type.FLOAT, Type.DOUBLE):
             return source.cast(target, safe=False), None
@@ -230,6 +233,11 @@ def _parse(text: Any, type: Type) -> Any:
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
+def _millis(source: pa.Array) -> pa.Array:
+    """Dates, or times of day with date, as int64 ms since the epoch."""
+    return pc.cast(source, pa.timestamp("ms", getattr(source.type, "tz", None)), safe=False).cast(pa.int64())
+
+
 def times(source: pa.Array) -> tuple[Array, Array | None]:
     """Event times as int64 ms since the epoch, and a mask of values that are none; nulls are none.
 
@@ -240,7 +248,7 @@ def times(source: pa.Array) -> tuple[Array, Array | None]:
     kind = source.type
     failed: Array | None = None
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        found = pc.cast(source, pa.timestamp("ms", getattr(kind, "tz", None)), safe=False).cast(pa.int64())
+        found = _millis(source)
     elif pa.types.is_integer(kind):
         found, failed = convert(source, Type.LONG)
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):

@@ -25,7 +25,7 @@ def test_split(line: str, words: list[str]) -> None:
 
 @pytest.mark.parametrize("line", ["send 'abc", 'send ["a"', "send {"])
 def test_what_is_not_closed_is_said(line: str) -> None:
-    with pytest.raises(Misuse, match="closed|missing"):
+    with pytest.raises(Misuse, match=r"closed|missing"):
         split(line)
 
 

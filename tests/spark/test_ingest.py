@@ -33,6 +33,13 @@ def test_values_that_fit(values: list[Any], type: Type, expected: list[Any]) -> 
     assert str(typed.to_pylist()) == str(expected)
 
 
+def test_a_time_as_a_long_is_in_milliseconds() -> None:
+    for unit in ("s", "ms", "us", "ns"):
+        typed, bad = convert(pa.array([dt.datetime(2013, 1, 1, 5, 17), None], pa.timestamp(unit)), Type.LONG)
+        assert bad is None
+        assert typed.to_pylist() == [1357017420000, None]
+
+
 @pytest.mark.parametrize(
     ("values", "type", "bad"),
     [

@@ -22,9 +22,9 @@ from ..charts import (
     group_label,
     group_names,
     groups_of,
+    image,
     measures,
     series,
-    svg,
 )
 from ..results import Shown
 from ..tables import MUTED, Grid
@@ -122,10 +122,8 @@ class AggregationView(Shown):
     def grid(self) -> Grid:
         """The picture's numbers: a row per bucket, a column per shard, and the merged answer; the latest eight."""
         s = self.series()
-        rows = [
-            [name, *(None if np.isnan(v) else float(v) for v in s.parts[:, b]), float(s.merged[b])]
-            for b, name in enumerate(s.names)
-        ]
+        value = s.measure.value
+        rows = [[n, *map(value, s.parts[:, b]), value(s.merged[b])] for b, n in enumerate(s.names)]
         return Grid([s.per, *s.shards, "merged"], rows[-8:], total=s.of[2], what=s.per)
 
     def text(self) -> str:
@@ -135,7 +133,7 @@ class AggregationView(Shown):
     def html(self) -> str:
         s = self.series()
         head = f'<b>{html.escape(self.aggregation.id)}</b> <span style="{MUTED}">{html.escape(s.note)}</span>'
-        return f"<div>{head}</div>{svg(s)}<details><summary>the numbers</summary>{self.grid().html()}</details>"
+        return f"<div>{head}</div>{image(s)}<details><summary>the numbers</summary>{self.grid().html()}</details>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         bundle = super()._repr_mimebundle_()
