@@ -91,16 +91,23 @@ def events(emitted: Emitted) -> list[list[Any]]:
 def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[int] = ()) -> dict[str, Any]:
     """What the case's app puts out for its feed, in the shape of the case's `expect`.
 
-    `cuts` are positions in the feed at which a new micro-batch begins. Raises `NotInThisBuild` for an app that needs
-    what the engine cannot do yet, so that it is not taken for a rejection.
+    A case with `scripts` true may run script functions. `cuts` are positions in the feed at which a new micro-batch
+    begins. Raises `NotInThisBuild` for an app that needs what the engine cannot do yet, so that it is not taken for
+    a rejection.
     """
+    shard = case.get("properties", {}).get("shardId", "")
+
+    def new_node() -> NodeEngine:
+        scripts = bool(case.get("scripts"))
+        return NodeEngine(plan, shard=shard, trace=True, allow_scripts=scripts, by_chunk=by_chunk)
+
     try:
         plan = compile_app(case["app"], properties=case.get("properties", {}))
+        node = new_node()
     except NotInThisBuild:
         raise
     except SiddhiError as e:
         return {"error": type(e).__name__, "message": str(e)}
-    node = NodeEngine(plan, shard=case.get("properties", {}).get("shardId", ""), trace=True, by_chunk=by_chunk)
     got: dict[str, Any] = {
         "streams": {},
         "queries": {q.name: {"in": [], "out": []} for q in plan.queries if q.named},
@@ -134,7 +141,7 @@ def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[
         elif isinstance(step, dict) and "restart" in step:
             flush()
             blob = node.snapshot()
-            node = NodeEngine(plan, shard=node.shard, trace=True, by_chunk=by_chunk)
+            node = new_node()
             take(node.step(InputBatch(np.empty(0, np.int64))))  # Siddhi starts an app before it restores it
             node.restore(blob)
         else:

@@ -7,7 +7,7 @@ the fault stream (`STREAM`), to the log (`LOG`), or else to the errors of the st
 
 from __future__ import annotations
 
-from ..plan.nodes import Call, Expr, InTable, walk
+from ..plan.nodes import Call, Expr, InTable, ScriptCall, walk
 
 _SURE = frozenset(
     {"ifThenElse", "coalesce", "default", "maximum", "minimum", "UUID", "convert", "createSet", "sizeOfSet"}
@@ -30,4 +30,6 @@ def fault_stream(stream: str) -> str:
 
 def may_fail(expr: Expr) -> bool:
     """Whether evaluating the expression may raise an error for some event, as far as one sees from its functions."""
-    return any(isinstance(e, InTable) or (isinstance(e, Call) and e.function not in _SURE) for e in walk(expr))
+    return any(
+        isinstance(e, InTable | ScriptCall) or (isinstance(e, Call) and e.function not in _SURE) for e in walk(expr)
+    )

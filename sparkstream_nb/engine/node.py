@@ -26,6 +26,7 @@ from .ondemand import answer
 from .operators import EntryOperator, Operator, QueryOperator, entry
 from .query import split_kinds
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, in_order
+from .scripts import scripts_of
 from .services import Services
 from .sinks import TopicOperator
 from .snapshot import pack, unpack
@@ -37,9 +38,9 @@ class NodeEngine:
     """A node that runs `plan`.
 
     `shard` is the id under which it writes aggregations. With `trace`, `Outputs.queries` holds what every named query
-    put out. `stored` tells that a store takes `Outputs.partials` and answers retrievals, so that buckets need not be kept
-    here. `by_chunk` forces the second way of running, for tests. Raises `NotInThisBuild` for an app that needs
-    what the engine cannot do yet.
+    put out. `stored` tells that a store takes `Outputs.partials` and answers retrievals, so that buckets need not be
+    kept here. `by_chunk` forces the second way of running, for tests. Raises `NotInThisBuild` for an app that needs
+    what the engine cannot do yet, SiddhiBindError for one with script functions unless `allow_scripts`.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class NodeEngine:
     ) -> None:
         refuse(plan)
         self.plan, self.shard, self.trace = plan, shard, trace
-        self.services = Services(Strings(), Context())
+        self.services = Services(Strings(), Context(scripts=scripts_of(plan, allow_scripts)))
         self.now = 0
         self.steps = 1  # step 0 is the start, before any event
         self.started = False

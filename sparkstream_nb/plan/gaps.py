@@ -20,7 +20,8 @@ pattern:count                     A<2:5> in a pattern
 pattern:logical                   A and B, A or B in a pattern
 pattern:stream- function           a stream function in a pattern's state
 playback-idle                     @app:playback(idle.time, increment)
-script                            functions in a script language
+script:r                          functions in R
+script:scala                      functions in Scala
 sequence                          sequences A, B
 mapping                           mappings of an inMemory source or sink other than passThrough
 sink                              sinks other than inMemory and log
@@ -99,7 +100,7 @@ def _definitions(plan: n.Plan) -> Iterator[GapUse]:
     for trigger in plan.triggers.values():
         yield GapUse("trigger", f"trigger '{trigger.id}'", _place(plan.streams[trigger.id].annotations))
     for f in plan.functions.values():
-        yield GapUse("script", f"function '{f.id}' in {f.language}", NOWHERE)
+        yield GapUse(f"script:{f.language.lower()}", f"function '{f.id}' in {f.language}", NOWHERE)
     for aggregation in plan.aggregations.values():
         for step in aggregation.input.steps:
             yield from _step(step)
@@ -202,8 +203,6 @@ def _node(e: n.Expr) -> Iterator[GapUse]:
             yield GapUse(f"aggregator:{e.function}", f"aggregator '{e.function}'", e.span)
         case n.Call():
             yield GapUse(f"function:{e.function}", f"function '{e.function}'", e.span)
-        case n.ScriptCall():
-            yield GapUse("script", f"script function '{e.function}'", e.span)
         case n.InTable():
             yield GapUse("table", f"'in {e.table}'", e.span)
 

@@ -38,12 +38,12 @@ def test_what_runs_since_the_beginning_is_no_gap() -> None:
     gaps.refuse(plan)
 
 
-@pytest.mark.skipif("script" not in gaps.GAPS, reason="scripts run now; show the refusal with another gap")
+@pytest.mark.skipif("script:r" not in gaps.GAPS, reason="R runs now; show the refusal with another gap")
 def test_refusal_names_gap_and_place() -> None:
     plan = compile_app(
-        S + "define function f[javascript] return int { return 1; };\nfrom S select f(v) as x insert into O;"
+        S + "define function f[r] return int { return(1) };\nfrom S select f(v) as x insert into O;"
     )
-    assert {u.name for u in gaps.needed(plan)} == {"script"}
-    with pytest.raises(NotInThisBuild, match="Declared gap 'script'") as caught:
+    assert {u.name for u in gaps.needed(plan)} == {"script:r"}
+    with pytest.raises(NotInThisBuild, match="Declared gap 'script:r'") as caught:
         gaps.refuse(plan)
-    assert caught.value.gap == "script"
+    assert caught.value.gap == "script:r"

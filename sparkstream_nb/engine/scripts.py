@@ -1,0 +1,146 @@
+"""`define function f[javascript] return T { ... }`: run by an embedded QuickJS, with limits, and only where allowed.
+
+A script sees its arguments as `data[0]`, `data[1]` ... and nothing of the machine: the interpreter has no files, no
+network, no modules. A call may take a second and an interpreter 64 MB. A number is converted to the return type as Java
+narrows numbers, anything to its text where a string is returned.
+
+An answer must depend on the arguments alone: it is asked once for equal arguments, and what a script keeps in global
+variables is no part of the app's state.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import quickjs
+
+from ..errors import SiddhiBindError
+from ..plan import nodes
+from ..types import Type
+from .expressions.env import Script
+
+SECONDS = 1.0
+MEMORY = 64 * 1024 * 1024
+STACK = 512 * 1024
+LANGUAGES = ("javascript", "js")
+
+_WIDTH = {Type.INT: 32, Type.LONG: 64}
+
+# What a script answers comes out as [kind, value]: a number of JavaScript as it is, all else by its JSON.
+_CALL = """(function (...data) {
+  const x = %s(data);
+  if (x === null || x === undefined) return null;
+  if (typeof x === "number") return x;
+  if (typeof x === "bigint") return "i" + x;
+  if (typeof x === "boolean") return x;
+  if (typeof x === "string") return "s" + x;
+  return "o" + JSON.stringify(x);
+})"""
+
+
+class _Interpreter:
+    """One interpreter with the functions of an app; QuickJS lets only the thread that made it use it."""
+
+    def __init__(self, functions: Mapping[str, nodes.FunctionDef]) -> None:
+        context = quickjs.Context()
+        context.set_memory_limit(MEMORY)
+        context.set_max_stack_size(STACK)
+        context.set_time_limit(SECONDS)
+        self.context = context
+        self.calls: dict[str, Any] = {}
+        for id, f in functions.items():
+            context.eval(f"function {id}(data) {{{f.body}\n}}")
+            self.calls[id] = context.eval(_CALL % id)
+
+    def call(self, id: str, args: list[Any]) -> Any:
+        return self.calls[id](*(self._given(a) for a in args))
+
+    def _given(self, value: Any) -> Any:
+        if isinstance(value, set | frozenset):
+            value = list(value)
+        return self.context.parse_json(json.dumps(value)) if isinstance(value, list | dict) else value
+
+
+class Scripts:
+    """The script functions of an app, by name. Raises SiddhiBindError for a body that is no JavaScript."""
+
+    def __init__(self, functions: Mapping[str, nodes.FunctionDef]) -> None:
+        self._functions = functions
+        self._own = threading.local()
+        try:
+            self._interpreter()
+        except quickjs.JSException as e:
+            raise SiddhiBindError(f"a script of the app does not compile: {str(e).splitlines()[0]}") from e
+
+    def _interpreter(self) -> _Interpreter:
+        found: _Interpreter | None = getattr(self._own, "interpreter", None)
+        if found is None:
+            found = self._own.interpreter = _Interpreter(self._functions)
+        return found
+
+    def functions(self) -> dict[str, Script]:
+        """What expressions call."""
+        return {id: self._function(id, f.returns) for id, f in self._functions.items()}
+
+    def _function(self, id: str, returns: Type) -> Script:
+        def script(args: list[Any]) -> Any:
+            return converted(self._interpreter().call(id, args), returns)
+
+        return script
+
+
+def converted(answer: Any, type: Type) -> Any:
+    """A script's answer as a value of `type`. Raises ValueError where it is none."""
+    if answer is None:
+        return None
+    value: Any = answer
+    if isinstance(answer, str):
+        kind, rest = answer[0], answer[1:]
+        value = int(rest) if kind == "i" else rest if kind == "s" else json.loads(rest)
+    if type is Type.OBJECT:
+        return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**31 else value
+    if type is Type.STRING:
+        return _text(value)
+    if type is Type.BOOL:
+        if isinstance(value, bool):
+            return value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        return _narrowed(value, type)
+    raise ValueError(f"the script answered {_text(value)}, which is no {type.value}")
+
+
+def _narrowed(value: float, type: Type) -> int | float:
+    """Java's `intValue`, `longValue`, `floatValue`, `doubleValue` of a number: whole parts, cut at the type's ends."""
+    if type not in _WIDTH:
+        return float(value)
+    if isinstance(value, float) and math.isnan(value):
+        return 0
+    end = 2 ** (_WIDTH[type] - 1)
+    whole: int = int(value) if math.isfinite(value) else end if value > 0 else -end
+    return max(-end, min(end - 1, whole))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def scripts_of(plan: nodes.Plan, allowed: bool) -> dict[str, Script]:
+    """The script functions of a plan. Raises SiddhiBindError where there are some and scripts are not allowed."""
+    if not plan.functions:
+        return {}
+    if not allowed:
+        first = next(iter(plan.functions))
+        raise SiddhiBindError(
+            f"function '{first}' is a script, and scripts are switched off",
+            hint="Whoever runs the node may allow them (allow_scripts=True). They run with limits, without files.",
+            kind="ExtensionNotFoundException",
+        )
+    return Scripts(plan.functions).functions()
