@@ -187,7 +187,7 @@ def bench(options: Any) -> int:
 
         rows = options.batch or BATCH
     else:
-        from .cluster.bench import run  # type: ignore[assignment]
+        from .cluster.bench import run
 
         rows = options.batch
     for workload in workloads:

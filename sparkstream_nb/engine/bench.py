@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from ..plan import Plan, compile_app
+from ..plan import compile_app
+from ..plan.nodes import Plan
 from .batch import InputBatch, StreamRows
 from .columns import ARROW
 from .node import NodeEngine

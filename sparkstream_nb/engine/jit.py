@@ -1,8 +1,9 @@
 """How the engine's hot loops are compiled: one place for numba's options, and for calls that cost nothing.
 
-A call between compiled functions hands every array over as seven words and counts references, which measured 60 to 130 ns
-with ten arrays: more than the rest of a window's work for an event. So small helpers are marked `inlined`, and `kernel`
-writes their bodies into the loop's source before numba sees it. (numba's own `inline="always"` keeps the counting.)
+A call between compiled functions hands every array over as seven words and counts references, which measured 60 to
+130 ns with ten arrays: more than the rest of a window's work for an event. So small helpers are marked `inlined`,
+and `kernel` writes their bodies into the loop's source before numba sees it. (numba's own `inline="always"` keeps
+the counting.)
 
 Compiled code is kept in numba's cache beside the modules (or in `NUMBA_CACHE_DIR`), so that a loop is compiled once per
 machine, not once per process.
@@ -26,8 +27,9 @@ _INLINED: dict[Any, ast.FunctionDef] = {}
 def inlined(function: F) -> F:
     """Marks a helper whose body `kernel` writes in place of a call.
 
-    The helper has one `return`, as its last statement, or none. It must be called as a statement, or as all of the right
-    side of an assignment to one name. It still runs as plain Python. Raises TypeError for a helper of another shape.
+    The helper has one `return`, as its last statement, or none. It must be called as a statement, or as all of the
+    right side of an assignment to one name. It still runs as plain Python. Raises TypeError for a helper of another
+    shape.
     """
     node = _parsed(function)
     returns = [n for n in ast.walk(node) if isinstance(n, ast.Return)]
@@ -37,8 +39,8 @@ def inlined(function: F) -> F:
     return function
 
 
-def kernel(function: F) -> F:
-    """Compiles a loop over arrays. To a type checker the function stays what it is."""
+def kernel(function: Callable[..., object]) -> Callable[..., Any]:
+    """Compiles a loop over arrays, and writes the helpers that it calls into it."""
     node = _parsed(function)
     names = {f.__name__: f for f in _INLINED} | {n: f for n, f in function.__globals__.items() if _is_inlined(f)}
     if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node)):
@@ -53,8 +55,8 @@ def kernel(function: F) -> F:
         exec(code, known, scope)  # the function's own source, from this package
         compiled = scope[function.__name__]
         compiled.__module__, compiled.__qualname__ = function.__module__, function.__qualname__
-        return cast(F, njit(cache=True)(compiled))
-    return cast(F, njit(cache=True)(function))
+        return cast(Callable[..., Any], njit(cache=True)(compiled))
+    return cast(Callable[..., Any], njit(cache=True)(function))
 
 
 def _is_inlined(f: object) -> bool:

@@ -10,9 +10,10 @@ from ..plan import nodes
 from ..types import Type
 from .arrays import grown
 from .columns import Array, Column
-from .rows import CURRENT, EXPIRED, Clock, Rows
+from .rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from .services import Services
 from .steps import make_window
+from .windows import changes, for_joins
 from .windows.log import EventLog
 
 
@@ -31,21 +32,23 @@ class NamedWindow:
         self.published = {"current": (CURRENT,), "expired": (EXPIRED,), "all": (CURRENT, EXPIRED)}[definition.output]
         attrs = list(range(len(self.types)))
         self.window = make_window(
-            definition.window, (*self.types, Type.LONG), scheduler, expired, True, attrs, schema=definition.source.schema,
-            services=services, query=self.id, stream=self.id,
+            definition.window, (*self.types, Type.LONG), scheduler, expired, True, attrs,
+            schema=definition.source.schema, services=services, query=self.id, stream=self.id,
         )  # fmt: skip
         self.serial = 0
         self._log = EventLog((*self.types, Type.LONG))
         self._alive = np.zeros(0, np.bool_)
 
     def run(self, rows: Rows, clock: Clock) -> Rows:
-        """Takes rows into the window and lets its timers fire; CURRENT and EXPIRED rows come out."""
+        """Takes rows into the window and lets its timers fire; CURRENT and EXPIRED rows come out, and for joins ENTER
+        and LEAVE rows where the window has them."""
         serial = np.arange(self.serial, self.serial + len(rows), dtype=np.int64)
         self.serial += len(rows)
         out = self.window.run(rows.with_columns([*rows.columns, Column(Type.LONG, serial)]), clock, 1, None)
         out.part = None
         if out.kind is not None:
-            out = out.take(np.flatnonzero(out.kind <= EXPIRED))
+            out = out.take(np.flatnonzero((out.kind <= EXPIRED) | (out.kind > RESET)))
+        out = for_joins(out, self.window)
         self._track(out)
         return out
 
@@ -58,13 +61,14 @@ class NamedWindow:
         """Keeps what the window holds at this moment, for on-demand queries."""
         if not len(rows):
             return
-        serial, kind = rows.columns[-1].values, rows.kinds()
-        entering = rows.take(np.flatnonzero(kind == CURRENT))
+        serial = rows.columns[-1].values
+        fresh, left = changes(rows)
+        entering = rows.take(fresh)
         at = self._log.append(entering)
         self._alive = grown(self._alive, len(self._log.ts), False)
         self._alive[at : at + len(entering)] = True
         held = self._log.column(len(self.types), np.arange(self._log.end)).values
-        gone = serial[kind == EXPIRED]
+        gone = serial[left]
         if len(gone):
             self._alive[: self._log.end] &= ~np.isin(held, gone)
         if self._log.end > 2048 and 2 * np.count_nonzero(self._alive[: self._log.end]) < self._log.end:

@@ -110,8 +110,8 @@ class Selector:
         frame.resolve = cached(frame.resolve)
         env = self._env(frame, clock)
         args = [tuple(a(env) for a in arg_list) for arg_list in self._args]
-        for agg, columns in zip(self._aggs, args, strict=True):
-            refused = agg.refused(columns)
+        for agg, values in zip(self._aggs, args, strict=True):
+            refused = agg.refused(values)
             if refused is not None:
                 env.fail(*refused)
         keys = [g(env) for g in self._group]

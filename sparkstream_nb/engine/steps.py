@@ -19,7 +19,7 @@ from .reorder import Reorder
 from .rows import CURRENT, Clock, Rows
 from .services import Services
 from .streamfunctions import STREAM_FUNCTIONS
-from .windows import WINDOWS, Window, WindowSetup
+from .windows import WINDOWS, Window, WindowSetup, for_joins
 
 _SERIAL = 1 << 30
 """Stands for the column of serial numbers among attribute numbers."""
@@ -89,8 +89,8 @@ class Steps:
         serial: bool = False,
         selected: Sequence[int | None] | None = None,
     ) -> None:
-        """`selected` are the attributes that the query selects as they are, None for what it computes. With `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the
-        window.
+        """`selected` are the attributes that the query selects as they are, None for what it computes. With
+        `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the window.
         """
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.window: Window | None = None
@@ -162,6 +162,8 @@ class Steps:
             if isinstance(step, _Window):
                 rows, held = self._thin(rows, held, keep)
                 rows = step.window.run(rows, clock, self.services.parts, self.services.rank())
+                if serial is not None:
+                    rows = for_joins(rows, step.window)
                 continue
             if isinstance(step, _Reorder):
                 rows, held = self._thin(rows, held, keep)

@@ -166,7 +166,7 @@ def next_due(
             if moved[tick] and meta[HEAP] > 0 and first[heap[0]] <= t:
                 cursor[READY] = due_parts(t, heap, first, rank, meta, due)
         while cursor[AT] < cursor[READY]:
-            p = due[cursor[AT]]
+            p: int = due[cursor[AT]]
             if qhead[p] >= 0 and qtime[qhead[p]] <= t:
                 cursor[TIME] = qtime[qhead[p]]
                 pop_time(p, qnext, qhead, qtail, meta)
@@ -187,7 +187,7 @@ def next_due(
 def nothing_due(cursor: Array, step: int, now: Array, last: int, heap: Array, first: Array, meta: Array) -> bool:
     """Whether no timer can fire up to step `step` (counted from the batch's first); the cursor then moves past it."""
     until = min(step, last - 1)
-    quiet = until < cursor[TICK] or meta[HEAP] == 0 or first[heap[0]] > now[until]
+    quiet: bool = until < cursor[TICK] or meta[HEAP] == 0 or first[heap[0]] > now[until]
     if quiet and until >= cursor[TICK]:
         cursor[TICK] = until + 1
     return quiet

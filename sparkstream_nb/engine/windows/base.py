@@ -10,9 +10,9 @@ import numpy as np
 
 from ...plan.nodes import Const, Expr, Ref
 from ...types import Type
-from ..columns import Array, Mask, Strings
+from ..columns import Array, Column, Mask, Strings
 from ..expressions import Context
-from ..rows import ROOT_BITS, Clock, Rows
+from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
 from .log import EventLog
 
 
@@ -23,8 +23,8 @@ class WindowSetup:
     `args` are the window's arguments, `types` the types of the columns it holds. `scheduler` is the number of its
     timer phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query puts out expired events;
     `findable` tells that a join looks into the window. `condition` is what an `expression` window's constant text
-    states, `names` the attributes of the columns, `selected` the columns that the query selects as they are, in order (None
-    for what it computes). `refuse` takes rows that raise an error (mask over them, why):
+    states, `names` the attributes of the columns, `selected` the columns that the query selects as they are, in
+    order (None for what it computes). `refuse` takes rows that raise an error (mask over them, why):
     they do not enter the window. References among `args` and in `condition` name column positions.
     """
 
@@ -70,8 +70,8 @@ class WindowSetup:
 class Window(Protocol):
     """One window of one query (or one named window).
 
-    What a join finds in it: a CURRENT row enters, an EXPIRED or LEAVE row leaves. Where a window has an attribute `moves`
-    that is true, only ENTER and LEAVE rows count. It puts out such rows only when it is made `findable`.
+    What a join finds in it: a CURRENT row enters, an EXPIRED or LEAVE row leaves. Where a window has an attribute
+    `moves` that is true, only ENTER and LEAVE rows count. It puts out such rows only when it is made `findable`.
     """
 
     def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
@@ -89,6 +89,25 @@ class Window(Protocol):
     def bytes(self) -> int:
         """Bytes held."""
         ...
+
+
+def for_joins(rows: Rows, window: Window) -> Rows:
+    """What a window put out, for a reader that tells by the serial numbers (the last column) what the window holds: where
+    only ENTER and LEAVE rows count, the others lose their number (-1)."""
+    if not getattr(window, "moves", False) or rows.kind is None:
+        return rows
+    serial = rows.columns[-1]
+    told = np.where(rows.kind > RESET, serial.values, np.int64(-1))
+    return rows.with_columns([*rows.columns[:-1], Column(serial.type, told)])
+
+
+def changes(rows: Rows) -> tuple[Array, Array]:
+    """(indices of the rows whose events enter the window's contents, of those whose events leave) of `for_joins` rows."""
+    kind, numbered = rows.kinds(), rows.columns[-1].values >= 0
+    return (
+        np.flatnonzero((kind == ENTER) | ((kind == CURRENT) & numbered)),
+        np.flatnonzero((kind == LEAVE) | ((kind == EXPIRED) & numbered)),
+    )
 
 
 WindowFactory = Callable[[WindowSetup], Window]

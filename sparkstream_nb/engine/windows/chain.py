@@ -33,7 +33,7 @@ def push(pos: int, part: int, nxt: Array, head: Array, tail: Array) -> None:
 @inlined
 def pop(part: int, nxt: Array, head: Array, tail: Array) -> int:
     """Takes the first position of a chain that is not empty."""
-    pos = head[part]
+    pos: int = head[part]
     head[part] = nxt[pos]
     if head[part] < 0:
         tail[part] = -1

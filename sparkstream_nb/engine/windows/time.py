@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import grown
 from ..columns import Array
 from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
+from ..rows import CURRENT, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
 from ..timers import Timers, due_parts, enter, notify_at, pop_time
 from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
@@ -48,7 +48,7 @@ def _time(
     tick = first
     for i in range(rows + 1):
         while tick < last:
-            root = ((base + tick) << _BITS) | scheduler
+            root: Any = ((base + tick) << _BITS) | scheduler
             if i < rows and root > row_root[i]:
                 break
             t = now[tick]
@@ -236,12 +236,12 @@ def _time_batch(
             else:
                 push(pos, p, nxt, chead, ctail)
         if send:
-            if wants_expired:
+            if keeps_expired:
                 while ehead[p] >= 0:
                     old = pop(p, nxt, ehead, etail)
                     alive[old] = False
                     pos_out[n] = old
-                    kind_out[n] = EXPIRED
+                    kind_out[n] = EXPIRED if wants_expired else LEAVE
                     ts_out[n] = t
                     n += 1
             if reset[p] >= 0:
@@ -271,7 +271,8 @@ def _time_batch(
 
 
 class TimeBatchWindow:
-    """Batches of t ms, from the first event or aligned to `start.time`; a batch leaves when the clock reaches its end."""
+    """Batches of t ms, from the first event or aligned to `start.time`; a batch leaves when the clock reaches its end.
+    """
 
     stamps_unprobed = True
 
