@@ -59,6 +59,8 @@ class DuckDBStore:
                 f"The store {self.path} cannot be opened. If another process has it, end that first; "
                 f"a DuckDB file has one writer. DuckDB says: {e}"
             ) from e
+        # In a notebook DuckDB would put a bar of its own into whatever cell runs.
+        self._db.execute("SET enable_progress_bar = false")
         with self._transaction():
             self._db.execute(
                 f"CREATE TABLE IF NOT EXISTS {LEDGER} "

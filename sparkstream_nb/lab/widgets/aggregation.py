@@ -120,11 +120,11 @@ class AggregationView(Shown):
     # ------------------------------------------------------------------------------------------ without widgets
 
     def grid(self) -> Grid:
-        """The picture's numbers: a row per bucket, a column per shard, and the merged answer; the latest eight."""
+        """The picture's numbers: a row per bucket, a column per shard, and the merged answer; the latest twelve."""
         s = self.series()
         value = s.measure.value
         rows = [[n, *map(value, s.parts[:, b]), value(s.merged[b])] for b, n in enumerate(s.names)]
-        return Grid([s.per, *s.shards, "merged"], rows[-8:], total=s.of[2], what=s.per)
+        return Grid([s.per, *s.shards, "merged"], rows[-12:], total=s.of[2], what=s.per)
 
     def text(self) -> str:
         s = self.series()
