@@ -1,7 +1,7 @@
 """Joins of streams, windows and tables.
 
 Both sides run their windows first; what comes out (CURRENT, EXPIRED, RESET rows) is taken in the order of the roots.
-A CURRENT row enters its side's contents, an EXPIRED one leaves it, and a row of a side that triggers looks up the other
+A CURRENT row enters its side's contents, an EXPIRED one leaves it (ENTER and LEAVE rows where a window says so), and a row of a side that triggers looks up the other
 side's contents at that moment (Siddhi's `JoinProcessor` after each window). Contents hang in chains, one per join key:
 the equalities of the `on` condition are a hash index, the rest of it is evaluated over the candidate pairs.
 """
@@ -22,9 +22,10 @@ from .expressions import Env, Evaluator, compile_expr
 from .frame import EventTime, Frame, Resolver, cached
 from .groups import Keys
 from .jit import kernel
-from .rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from .rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from .services import Services
 from .steps import Steps, slot_attrs
+from .windows import changes
 from .windows.log import EventLog
 
 _BLOCK = 1 << 20
@@ -74,7 +75,7 @@ def _lookup(
 ) -> tuple[int, int]:  # fmt: skip
     """Runs the ops from `at` on until the pair buffer is full; returns (next op, pairs made).
 
-    `pos` is a CURRENT row's new place in the contents of its side, an EXPIRED row's old one (-1: it never was there).
+    `pos` is an entering row's new place in the contents of its side, a leaving row's old one (-1: it never was there).
     `resume[0]` is the content at which an interrupted lookup goes on, -1 for none. `probed` marks the EXPIRED rows
     whose contents were looked into since they came (`finds` counts the lookups by side and partition instance).
     """
@@ -84,7 +85,7 @@ def _lookup(
         o = 1 - s
         if resume[0] < 0:
             p = pos[i]
-            if kind[i] == CURRENT and p >= 0:
+            if (kind[i] == CURRENT or kind[i] == ENTER) and p >= 0:
                 k = key[i]
                 key_of[s, p] = k
                 alive[s, p] = True
@@ -97,7 +98,7 @@ def _lookup(
                     else:
                         head[s, k] = p
                     tail[s, k] = p
-            elif kind[i] == EXPIRED and p >= 0 and alive[s, p]:
+            elif (kind[i] == EXPIRED or kind[i] == LEAVE) and p >= 0 and alive[s, p]:
                 alive[s, p] = False
                 probed[i] = finds[s, part[i]] > born[s, p]
                 k = key_of[s, p]
@@ -368,15 +369,13 @@ class JoinOp:
             held.compact(s)
         places = []
         for s, rows in enumerate(sides):
-            kind = rows.kinds()
             serial = rows.columns[-1].values if len(rows.columns) else np.empty(0, np.int64)
             pos = np.full(len(rows), -1, np.int64)
             has_window = self._steps[s] is not None and self._holds(s)
             if has_window and len(rows):
-                fresh = np.flatnonzero(kind == CURRENT)
+                fresh, gone = changes(rows)
                 entering = rows.take(fresh)
                 pos[fresh] = held.add(s, entering.with_columns(entering.columns[:-1]), serial[fresh])
-                gone = np.flatnonzero(kind == EXPIRED)
                 pos[gone] = held.find(s, serial[gone])
             places.append(pos)
         held.room(1 if self._keys is None else self._keys.size, self.services.parts)

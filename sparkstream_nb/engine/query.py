@@ -104,7 +104,7 @@ class QueryOp:
             self.inputs: tuple[str, ...] = (source.source.id,)
             windows = [s for s in source.steps if isinstance(s, nodes.WindowStep)]
             self._from_window = source.source.kind == "window"
-            sliding = expired or self._from_window or any(w.function not in _NOT_SLIDING for w in windows)
+            sliding = expired or any(w.function not in _NOT_SLIDING for w in windows)
             self.schedulers = self._steps.schedulers
         elif isinstance(source, nodes.StateInput):
             from .patterns.op import StateOp
@@ -120,6 +120,8 @@ class QueryOp:
             )  # fmt: skip
             self.inputs = self._join.inputs
             self.schedulers = self._join.schedulers
+            steps = (*source.left.steps, *source.right.steps)
+            sliding = expired or any(isinstance(s, nodes.WindowStep) and s.function not in _NOT_SLIDING for s in steps)
         self.selector = Selector(
             query.select, services, name=self.name, current=current, expired=expired, sliding=sliding,
             partitioned=partitioned, batching=query.rate is None or query.rate.kind != "snapshot",

@@ -206,8 +206,14 @@ class _Counted(Collected):
 class GroupConcat(_Counted):
     """`str:groupConcat(key[, separator[, distinct[, order]]])`; equal texts stand together, '' for none.
 
-    Alone, a null key is skipped; with a separator it is the text 'null' (`GroupConcatFunctionExtension`).
+    Alone, a null key is skipped; with a separator it is the text 'null'. As in siddhi-execution-string 5.0.5
+    (`GroupConcatFunctionExtension`) one store of texts serves all groups of the query.
     """
+
+    def run(
+        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
+    ) -> Column:
+        return super().run(args, kind, np.zeros_like(group), 1)
 
     def add(self, state: dict[str, int], args: tuple[Any, ...]) -> None:
         if args[0] is not None or len(args) > 1:

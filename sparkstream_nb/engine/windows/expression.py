@@ -28,7 +28,7 @@ Events = deque[int]
 
 
 class _Condition:
-    """A condition over a window's contents; its aggregators hold what they have seen, per partition instance.
+    """A condition over a window's contents; its aggregators hold what they have seen, in all partition instances together.
 
     As in Siddhi an aggregator takes an event when it is evaluated: one behind an `and` whose left side is false does not.
     """
@@ -46,7 +46,7 @@ class _Condition:
         }
         self._keep = nodes  # so that their identities stay theirs
 
-    def holds(self, kind: int, part: int, now: int, event: int, first: int, last: int) -> bool:
+    def holds(self, kind: int, now: int, event: int, first: int, last: int) -> bool:
         """Whether it is true for `event` (a position), which comes (CURRENT), goes (EXPIRED) or begins anew (RESET)."""
         log = self.log
         places = [np.array([p]) for p in (event, first, last)]
@@ -60,7 +60,7 @@ class _Condition:
             1, self.setup.strings, log.ts[places[0]], np.array([now]), resolve,
             event_time=lambda ref: Column(Type.LONG, log.ts[places[ref.slot]]),
         )  # fmt: skip
-        env.aggs = _Running(self._aggregators, env, kind, part)
+        env.aggs = _Running(self._aggregators, env, kind)
         result = self._evaluate(env)
         if env.failed is not None:
             raise _Failed(env.reason(0) or "the window's expression failed")
@@ -81,16 +81,12 @@ class _Failed(Exception):
 class _Running(Mapping[Agg, Column]):
     """The aggregators of one evaluation: asking for one is what makes it take the event."""
 
-    def __init__(
-        self, aggregators: dict[int, tuple[Aggregator, list[Evaluator]]], env: Env, kind: int, part: int
-    ) -> None:
-        self._aggregators, self._env = aggregators, env
-        self._kind, self._part = np.array([kind], np.int8), part
+    def __init__(self, aggregators: dict[int, tuple[Aggregator, list[Evaluator]]], env: Env, kind: int) -> None:
+        self._aggregators, self._env, self._kind = aggregators, env, np.array([kind], np.int8)
 
     def __getitem__(self, agg: Agg) -> Column:
         aggregator, args = self._aggregators[id(agg)]
-        group = np.array([self._part], np.int32)
-        return aggregator.run(tuple(a(self._env) for a in args), self._kind, group, self._part + 1, group)
+        return aggregator.run(tuple(a(self._env) for a in args), self._kind, np.zeros(1, np.int32), 1)
 
     def __iter__(self) -> Iterator[Agg]:
         raise TypeError("aggregators are asked for one by one")
@@ -103,6 +99,7 @@ class _ExpressionBase:
     """What both windows share: the condition, constant or from an attribute, and the events as lists of positions."""
 
     lists = 1
+    moves = True
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
@@ -163,6 +160,11 @@ class _ExpressionBase:
 
     def _take(self, pos: int, part: int, now: int, root: int) -> None:
         raise NotImplementedError
+
+    def _move(self, pos: int, kind: int, root: int) -> None:
+        """Tells a join that looks into the window."""
+        if self.setup.findable:
+            self._put(pos, kind, int(self.log.ts[pos]), root)
 
     def _put(self, pos: int, kind: int, ts: int, root: int) -> None:
         self.out.append((pos, kind, ts, root, self.chunk))
@@ -243,6 +245,7 @@ class ExpressionWindow(_ExpressionBase):
             self._add(pos, part, now, root)
 
     def _take(self, pos: int, part: int, now: int, root: int) -> None:
+        self._move(pos, ENTER, root)
         self._add(pos, part, now, root)
         self._put(pos, CURRENT, int(self.log.ts[pos]), root)
 
@@ -251,12 +254,13 @@ class ExpressionWindow(_ExpressionBase):
         assert self.condition is not None
         queue = self._queue(0, part)
         queue.append(pos)
-        if self.condition.holds(CURRENT, part, now, pos, queue[0], pos):
+        if self.condition.holds(CURRENT, now, pos, queue[0], pos):
             return
         while queue:
             old = queue.popleft()
+            self._move(old, LEAVE, root)
             self._put(old, EXPIRED, now, root)
-            if self.condition.holds(EXPIRED, part, now, old, queue[0] if queue else old, pos):
+            if self.condition.holds(EXPIRED, now, old, queue[0] if queue else old, pos):
                 break
 
 
@@ -272,7 +276,6 @@ class ExpressionBatchWindow(_ExpressionBase):
     """
 
     lists = 2
-    moves = True
 
     def __init__(self, setup: WindowSetup) -> None:
         super().__init__(setup)
@@ -284,10 +287,6 @@ class ExpressionBatchWindow(_ExpressionBase):
     def _includes(self, pos: int) -> bool:
         """Whether the event that ends a batch belongs to it."""
         return self.include if self.flag is None else bool(self.log.values(self.flag)[pos])
-
-    def _move(self, pos: int, kind: int, root: int) -> None:
-        if self.setup.findable:
-            self._put(pos, kind, int(self.log.ts[pos]), root)
 
     def _again(self, part: int, now: int, root: int) -> None:
         """`ExpressionBatchWindowProcessor.processAllExpiredEvents`."""
@@ -307,19 +306,19 @@ class ExpressionBatchWindow(_ExpressionBase):
         else:
             self._collect(pos, part, now, root)
 
-    def _ends(self, pos: int, part: int, now: int, first: int) -> bool:
+    def _ends(self, pos: int, now: int, first: int) -> bool:
         """Whether `pos` makes the condition false; its aggregators then begin anew with that event."""
         assert self.condition is not None
-        if self.condition.holds(CURRENT, part, now, pos, first, pos):
+        if self.condition.holds(CURRENT, now, pos, first, pos):
             return False
-        self.condition.holds(RESET, part, now, pos, first, pos)
-        self.condition.holds(CURRENT, part, now, pos, first, pos)
+        self.condition.holds(RESET, now, pos, first, pos)
+        self.condition.holds(CURRENT, now, pos, first, pos)
         return True
 
     def _collect(self, pos: int, part: int, now: int, root: int) -> None:
         """`processStreamEvent`."""
         pending, gone = self._queue(_PENDING, part), self._queue(_GONE, part)
-        if not self._ends(pos, part, now, pending[0] if pending else pos):
+        if not self._ends(pos, now, pending[0] if pending else pos):
             pending.append(pos)
             self._move(pos, ENTER, root)
             return
@@ -346,7 +345,7 @@ class ExpressionBatchWindow(_ExpressionBase):
     def _stream(self, pos: int, part: int, now: int, root: int, *, output: bool) -> None:
         """`processStreamEventAsStream`. What expires while held events are taken anew waits in the list of pending ones."""
         waiting, held = self._queue(_PENDING, part), self._queue(_GONE, part)
-        ends = self._ends(pos, part, now, held[0] if held else pos)
+        ends = self._ends(pos, now, held[0] if held else pos)
         ts = int(self.log.ts[pos])
         if output:
             self.chunk += 1

@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import grown
 from ..columns import Array
 from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from ..rows import CURRENT, EXPIRED, LEAVE, RESET, Clock, Rows
 from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
 
@@ -120,12 +120,12 @@ def _length_batch(
                 push(pos, p, nxt, chead, ctail)
             full = count[p] == (length + 1 if streaming else length)
             if full:
-                if wants_expired:
+                if keeps_expired:
                     while ehead[p] >= 0:
                         old = pop(p, nxt, ehead, etail)
                         alive[old] = False
                         pos_out[n] = old
-                        kind_out[n] = EXPIRED
+                        kind_out[n] = EXPIRED if wants_expired else LEAVE
                         ts_out[n] = now[i]
                         n += 1
                 if reset[p] >= 0:
