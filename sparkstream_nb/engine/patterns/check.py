@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit import kernel
 from .machine import find_event
 from .memory import (
     N_VALUE,
@@ -27,6 +26,7 @@ from .memory import (
     XZ,
     Reals,
     Words,
+    compiled,
     octets,
     reals,
     words,
@@ -39,7 +39,7 @@ T_INT, T_LONG, T_FLOAT, T_DOUBLE, T_CODE = range(5)
 """The type that an operator works in; `T_CODE` for strings and bools, which only compare equal or not."""
 
 
-@kernel
+@compiled
 def _order(op: int, below: bool, same: bool, above: bool) -> bool:
     if op == EQ:
         return same
@@ -54,7 +54,7 @@ def _order(op: int, below: bool, same: bool, above: bool) -> bool:
     return above or same
 
 
-@kernel
+@compiled
 def _compare(op: int, kind: int, a: int, x: float, a_real: int, b: int, y: float, b_real: int) -> bool:
     if kind in (T_FLOAT, T_DOUBLE):
         x = x if a_real != 0 else np.float64(a)
@@ -66,7 +66,7 @@ def _compare(op: int, kind: int, a: int, x: float, a_real: int, b: int, y: float
     return _order(op, a < b, a == b, a > b)
 
 
-@kernel
+@compiled
 def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int, b_real: int) -> None:
     """Combines the two values on top of the stack; the result goes to `s`."""
     if Z[s] != 0 or Z[s + 1] != 0:
@@ -116,7 +116,7 @@ def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int
     V[s] = ((a + (1 << 31)) & 0xFFFFFFFF) - (1 << 31) if kind == T_INT else a
 
 
-@kernel
+@compiled
 def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
     """Whether event `g` passes the filter of processor `p` together with the earlier events of partial `e`."""
     P = words(X[XP])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..jit import kernel
 from .machine import append_new, notify_at, splice_new
 from .memory import (
     ACTIVE,
@@ -46,11 +45,12 @@ from .memory import (
     XN,
     XP,
     XT,
+    compiled,
     words,
 )  # fmt: skip
 
 
-@kernel
+@compiled
 def measure(address: int, parts: int, out: Any) -> None:
     """Counts list entries, partials at most, chain cells at most and scheduled times."""
     X = words(address)
@@ -72,7 +72,7 @@ def measure(address: int, parts: int, out: Any) -> None:
     out[1] = out[0]
 
 
-@kernel
+@compiled
 def dump_machine(
     address: int, parts: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any, seen: Any,
     seen_chains: Any,
@@ -130,7 +130,7 @@ def dump_machine(
     return n, k
 
 
-@kernel
+@compiled
 def restore_machine(
     address: int, parts: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any
 ) -> None:

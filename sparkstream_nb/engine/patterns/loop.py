@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..jit import kernel
 from ..rows import ROOT_BITS
 from .machine import drop_partial, enter_index, index_key, pop_heap, push_heap
 from .memory import (
@@ -28,6 +27,7 @@ from .memory import (
     DRAINING,
     DUE_AT,
     DUE_N,
+    E_EXPIRED,
     E_SIZE,
     E_SLOTS,
     E_TIME,
@@ -62,6 +62,7 @@ from .memory import (
     NP,
     O_CAP,
     O_EVENT,
+    O_KIND,
     O_N,
     O_PART,
     O_ROOT,
@@ -107,6 +108,7 @@ from .memory import (
     XT,
     XV,
     Words,
+    compiled,
     octets,
     words,
 )  # fmt: skip
@@ -132,7 +134,7 @@ DONE, NEED_ROOM, NEED_MUCH, NEED_ROWS, NEED_EVENTS, NEED_VERDICTS = range(6)
 verdicts on the cells of a list by a filter that only Python can evaluate. After any but the first call it again."""
 
 
-@kernel
+@compiled
 def _birth(X: Words, l0: int, now: int) -> None:
     """A new partition instance: its start states wait for their first events (`initPartition`)."""
     L = words(X[XL])
@@ -151,7 +153,7 @@ def _birth(X: Words, l0: int, now: int) -> None:
         i += 1
 
 
-@kernel
+@compiled
 def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
     """`stabilizeStates`: before an event, what has run out goes and what was new waits."""
     if X[WITHIN] >= 0:
@@ -189,7 +191,7 @@ def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
         i += 1
 
 
-@kernel
+@compiled
 def _emit(X: Words, root: int, part: int, p: int, g: int) -> int:
     """Writes what was given to the selector as matches."""
     R, E, out, D = words(X[XR]), words(X[XE]), words(X[XO]), words(X[XD])
@@ -213,6 +215,7 @@ def _emit(X: Words, root: int, part: int, p: int, g: int) -> int:
         out[o + O_PART] = part
         out[o + O_STATE] = p
         out[o + O_EVENT] = g
+        out[o + O_KIND] = E[e + E_EXPIRED]
         for k in range(n):
             v = E[e + E_SLOTS + k]
             if counted and P[k * P_SIZE + CHAINED] != 0:
@@ -232,7 +235,7 @@ def _emit(X: Words, root: int, part: int, p: int, g: int) -> int:
     return DONE
 
 
-@kernel
+@compiled
 def _collect_due(X: Words, k: int, now: int) -> None:
     """Takes the instances that run at `now` into `DUE`, by their first times. Of several with the same first time only
     the first by the rank of Siddhi's map runs; the others stay for the next movement of the clock (`onTimeChange`)."""
@@ -261,7 +264,7 @@ def _collect_due(X: Words, k: int, now: int) -> None:
     X[DUE_AT] = 0
 
 
-@kernel
+@compiled
 def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
     """`Scheduler.sendTimerEvents`: all times of an instance that are due, each with what it causes."""
     L, T, P = words(X[XL]), words(X[XT]), words(X[XP])
@@ -294,7 +297,7 @@ def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
     return DONE
 
 
-@kernel
+@compiled
 def _advance_clock(X: Words, limit: int) -> int:
     """Fires the timers whose order key is before `limit`."""
     P, M, H = words(X[XP]), words(X[M_TIMERS]), words(X[XH])
@@ -329,7 +332,7 @@ def _advance_clock(X: Words, limit: int) -> int:
     return DONE
 
 
-@kernel
+@compiled
 def _process(X: Words, l0: int, p: int, i: int) -> int:
     """One processor and one event, from the beginning or from the cell where memory ran out."""
     P, L = words(X[XP]), words(X[XL])
@@ -371,7 +374,7 @@ def _process(X: Words, l0: int, p: int, i: int) -> int:
     return DONE
 
 
-@kernel
+@compiled
 def run(address: int, whole: bool, origin: int) -> int:
     """Processes the rows from `AT` on, and the timers up to the clock's end. `whole`: no partitions, so that instance 0
     exists from the start, which is at time `origin`."""
@@ -426,7 +429,7 @@ def run(address: int, whole: bool, origin: int) -> int:
     return DONE
 
 
-@kernel
+@compiled
 def candidates(address: int, p: int, out: Any) -> int:
     """The cells that processor `p` will look at for the current event; their verdicts are cleared. With an index these
     are the cells of one bucket. `out` has room for a whole list."""
@@ -452,7 +455,7 @@ def candidates(address: int, p: int, out: Any) -> int:
     return n
 
 
-@kernel
+@compiled
 def reindex(address: int, parts: int) -> None:
     """Enters all pending cells into the bucket array, which is new and empty, in list order."""
     X = words(address)
@@ -468,7 +471,7 @@ def reindex(address: int, parts: int) -> None:
                     c = N[c + N_NEXT]
 
 
-@kernel
+@compiled
 def mark_events(address: int, capacity: int, used: Any) -> None:
     """Sets `used` at every log number that a living partial refers to. `capacity`: words of `E`."""
     X = words(address)
@@ -487,7 +490,7 @@ def mark_events(address: int, capacity: int, used: Any) -> None:
         e += X[E_SIZE]
 
 
-@kernel
+@compiled
 def renumber_events(address: int, capacity: int, new: Any) -> None:
     """Replaces log numbers by `new[number]` in all living partials. Chains are shared, so they are visited cell by cell
     through a negative sign."""

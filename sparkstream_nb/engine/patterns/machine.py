@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit import kernel
 from .memory import (
     B_BOUND,
     B_HEAD,
@@ -88,6 +87,7 @@ from .memory import (
     Words,
     as_real,
     as_word,
+    compiled,
     octets,
     reals,
     words,
@@ -107,7 +107,7 @@ AS_WORD, AS_DOUBLE, AS_FLOAT = 0, 1, 2
 # ------------------------------------------------------------------------------------------------ partials and chains
 
 
-@kernel
+@compiled
 def new_partial(X: Words) -> int:
     """A partial without events, held by nobody yet (`StateEventFactory.newInstance`)."""
     E = words(X[XE])
@@ -122,7 +122,7 @@ def new_partial(X: Words) -> int:
     return e
 
 
-@kernel
+@compiled
 def drop_chain(X: Words, c: int) -> None:
     """Gives up one reference to a chain."""
     C = words(X[XC])
@@ -137,7 +137,7 @@ def drop_chain(X: Words, c: int) -> None:
         c = after
 
 
-@kernel
+@compiled
 def drop_partial(X: Words, e: int) -> None:
     """Gives up one reference to a partial."""
     E = words(X[XE])
@@ -154,7 +154,7 @@ def drop_partial(X: Words, e: int) -> None:
     X[E_LEFT] += 1
 
 
-@kernel
+@compiled
 def clear_slot(X: Words, e: int, p: int) -> None:
     """`StateEvent.setEvent(p, null)`."""
     E = words(X[XE])
@@ -165,7 +165,7 @@ def clear_slot(X: Words, e: int, p: int) -> None:
         E[s] = 0
 
 
-@kernel
+@compiled
 def copy_partial(X: Words, e: int) -> int:
     """`StateEventCloner.copyStateEvent`: the copy shares the chains."""
     E = words(X[XE])
@@ -181,7 +181,7 @@ def copy_partial(X: Words, e: int) -> int:
     return f
 
 
-@kernel
+@compiled
 def add_event(X: Words, e: int, p: int, g: int) -> None:
     """`StateEvent.addEvent` for a counted state."""
     E, C = words(X[XE]), words(X[XC])
@@ -205,7 +205,7 @@ def add_event(X: Words, e: int, p: int, g: int) -> None:
         C[head + C_COUNT] += 1
 
 
-@kernel
+@compiled
 def remove_last_event(X: Words, e: int, p: int) -> None:
     """`StateEvent.removeLastEvent`."""
     E, C = words(X[XE]), words(X[XC])
@@ -225,7 +225,7 @@ def remove_last_event(X: Words, e: int, p: int) -> None:
     X[C_LEFT] += 1
 
 
-@kernel
+@compiled
 def first_event(X: Words, e: int, p: int) -> int:
     """The log number of the (first) event of a state; 0 for none."""
     v = words(X[XE])[e + E_SLOTS + p]
@@ -234,7 +234,7 @@ def first_event(X: Words, e: int, p: int) -> int:
     return v
 
 
-@kernel
+@compiled
 def is_expired(X: Words, e: int, t: int) -> bool:
     """Whether an event of a start state is further than `within` from time `t`, in either direction."""
     within = X[WITHIN]
@@ -251,7 +251,7 @@ def is_expired(X: Words, e: int, t: int) -> bool:
 # ------------------------------------------------------------------------------------------------------- loads
 
 
-@kernel
+@compiled
 def find_event(X: Words, e: int, g: int, mode: int, p: int, k: int) -> int:
     """The log number of the event that a load names; 0 where there is none."""
     if mode == CURRENT:
@@ -274,7 +274,7 @@ def find_event(X: Words, e: int, g: int, mode: int, p: int, k: int) -> int:
     return 0 if v == 0 else C[v + C_EVENT]
 
 
-@kernel
+@compiled
 def mix(h: int, v: int) -> int:
     """A hash of a hash and a further word."""
     u = (np.uint64(h) ^ np.uint64(v)) * np.uint64(0x9E3779B97F4A7C15)
@@ -282,7 +282,7 @@ def mix(h: int, v: int) -> int:
     return np.int64(u & np.uint64(0x7FFFFFFFFFFFFFFF))  # type: ignore[return-value]
 
 
-@kernel
+@compiled
 def key_word(X: Words, at: int, real: int, how: int) -> int:
     """The word at `at` of the log, such that equal values of any numeric types give equal words."""
     if how == AS_WORD:
@@ -296,7 +296,7 @@ def key_word(X: Words, at: int, real: int, how: int) -> int:
     return as_word(f + 0.0)  # -0.0 becomes 0.0
 
 
-@kernel
+@compiled
 def index_key(X: Words, lp: int, p: int, e: int, g: int, partial: bool) -> int:
     """The bucket for a partial, or for an event `g` (`partial` False); -1 where a key is null: nothing can match."""
     P, Q, W = words(X[XP]), words(X[XQ]), X[WORDS]
@@ -317,7 +317,7 @@ def index_key(X: Words, lp: int, p: int, e: int, g: int, partial: bool) -> int:
     return (h & (X[BUCKETS] - 1)) * B_SIZE
 
 
-@kernel
+@compiled
 def bound_value(X: Words, p: int, e: int, g: int, partial: bool) -> float:
     """What an event has to exceed for this partial, or what event `g` has to show; NaN where it is null."""
     P, Q = words(X[XP]), words(X[XQ])
@@ -337,7 +337,7 @@ def bound_value(X: Words, p: int, e: int, g: int, partial: bool) -> float:
 # -------------------------------------------------------------------------------------------------------- lists
 
 
-@kernel
+@compiled
 def free_cell(X: Words, c: int) -> None:
     N = words(X[XN])
     N[c + N_NEXT] = X[N_FREE]
@@ -345,7 +345,7 @@ def free_cell(X: Words, c: int) -> None:
     X[N_LEFT] += 1
 
 
-@kernel
+@compiled
 def append_new(X: Words, lp: int, p: int, e: int) -> None:
     """Adds a partial to a processor's `newAndEveryStateEventList`."""
     L, N, E = words(X[XL]), words(X[XN]), words(X[XE])
@@ -368,7 +368,7 @@ def append_new(X: Words, lp: int, p: int, e: int) -> None:
         widen(X, lp, e)
 
 
-@kernel
+@compiled
 def widen(X: Words, lp: int, e: int) -> None:
     """Keeps, for a new list, the times between which no entry of it expires."""
     L, times, starts = words(X[XL]), words(X[XET]), words(X[M_STARTS])
@@ -387,7 +387,7 @@ def widen(X: Words, lp: int, e: int) -> None:
             L[lp + RISING] = 0
 
 
-@kernel
+@compiled
 def reset_times(X: Words, lp: int) -> None:
     """Of an empty new list."""
     L = words(X[XL])
@@ -397,7 +397,7 @@ def reset_times(X: Words, lp: int) -> None:
     L[lp + RISING] = 1
 
 
-@kernel
+@compiled
 def remove_new(X: Words, lp: int, c: int) -> None:
     """Takes a cell out of a new list."""
     L, N = words(X[XL]), words(X[XN])
@@ -416,7 +416,7 @@ def remove_new(X: Words, lp: int, c: int) -> None:
     drop_partial(X, e)
 
 
-@kernel
+@compiled
 def clear_new(X: Words, lp: int) -> None:
     L = words(X[XL])
     while L[lp + NEW] != 0:
@@ -424,7 +424,7 @@ def clear_new(X: Words, lp: int) -> None:
     reset_times(X, lp)
 
 
-@kernel
+@compiled
 def leave_index(X: Words, c: int) -> None:
     """Takes a pending cell out of its bucket."""
     N = words(X[XN])
@@ -446,7 +446,7 @@ def leave_index(X: Words, c: int) -> None:
     X[INDEXED] -= 1
 
 
-@kernel
+@compiled
 def enter_index(X: Words, lp: int, p: int, c: int) -> None:
     """Puts a pending cell at the end of its bucket, so that a bucket keeps the order of the list."""
     N, P = words(X[XN]), words(X[XP])
@@ -476,7 +476,7 @@ def enter_index(X: Words, lp: int, p: int, c: int) -> None:
     X[INDEXED] += 1
 
 
-@kernel
+@compiled
 def remove_pending(X: Words, lp: int, c: int) -> None:
     """Takes a cell out of a pending list."""
     L, N = words(X[XL]), words(X[XN])
@@ -496,14 +496,14 @@ def remove_pending(X: Words, lp: int, c: int) -> None:
     drop_partial(X, e)
 
 
-@kernel
+@compiled
 def clear_pending(X: Words, lp: int) -> None:
     L = words(X[XL])
     while L[lp + PEND] != 0:
         remove_pending(X, lp, L[lp + PEND])
 
 
-@kernel
+@compiled
 def sort_new(X: Words, lp: int) -> None:
     """Sorts a new list by the partials' times, -1 last, stably (`eventTimeComparator`)."""
     L, N, E = words(X[XL]), words(X[XN]), words(X[XE])
@@ -540,7 +540,7 @@ def sort_new(X: Words, lp: int) -> None:
         c = after
 
 
-@kernel
+@compiled
 def move_new(X: Words, lp: int, p: int) -> None:
     """`updateState`: the new list goes to the end of the pending list."""
     L = words(X[XL])
@@ -552,7 +552,7 @@ def move_new(X: Words, lp: int, p: int) -> None:
     splice_new(X, lp, p)
 
 
-@kernel
+@compiled
 def splice_new(X: Words, lp: int, p: int) -> None:
     """Hangs the new list, as it is, on the end of the pending list."""
     L, N = words(X[XL]), words(X[XN])
@@ -579,7 +579,7 @@ def splice_new(X: Words, lp: int, p: int) -> None:
 # -------------------------------------------------------------------------------------------------------- timers
 
 
-@kernel
+@compiled
 def notify_at(X: Words, lp: int, p: int, time: int) -> None:
     """`Scheduler.notifyAt`: appends a time to the queue of this processor and instance."""
     L, T, P = words(X[XL]), words(X[XT]), words(X[XP])
@@ -598,7 +598,7 @@ def notify_at(X: Words, lp: int, p: int, time: int) -> None:
         L[lp + QUEUE_TAIL] = c
 
 
-@kernel
+@compiled
 def push_heap(X: Words, timer: int, time: int, part: int) -> None:
     """Enters (time, part) into the heap of a scheduler; each heap record starts with its size."""
     H = words(X[XH])
@@ -618,7 +618,7 @@ def push_heap(X: Words, timer: int, time: int, part: int) -> None:
     H[base + 3 + 2 * i] = part
 
 
-@kernel
+@compiled
 def pop_heap(X: Words, timer: int) -> int:
     """Takes the first (time, part) out of the heap of a scheduler; the part."""
     H = words(X[XH])

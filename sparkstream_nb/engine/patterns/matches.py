@@ -76,13 +76,16 @@ class Partials:
 
     def _lists(self, column: Any, p: int) -> Column:
         """All values of a counted state, as a list per partial (`MultiValueVariableFunctionExecutor`)."""
-        values = column.take(self.row[self.events]).to_list(self.strings)
+        first, count = self.first[:, p], self.count[:, p]
+        ends = np.cumsum(count)
+        place = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - count - first, count)
+        values = column.take(self.row[self.events[place]]).to_list(self.strings)
         wrap = {Type.LONG: Long, Type.FLOAT: Float}.get(column.type)
         if wrap is not None:
             values = [None if v is None else wrap(v) for v in values]
-        out = np.empty(len(self.first), object)
-        for i, (a, n) in enumerate(zip(self.first[:, p].tolist(), self.count[:, p].tolist(), strict=True)):
-            out[i] = values[a : a + n]
+        out = np.empty(len(first), object)
+        for i, (end, n) in enumerate(zip(ends.tolist(), count.tolist(), strict=True)):
+            out[i] = values[end - n : end]
         return Column(Type.OBJECT, out)
 
     def event_time(self, ref: EventRef, own: int = -1) -> Column:
@@ -96,13 +99,15 @@ class Partials:
 class Matches:
     """`n` matches in order. `ts`, `root`, `chunk`, `part`: as in `Rows`; for the select each match is a chunk.
 
-    `group` int64[n] numbers what goes on as one chunk after the select: the matches that one event makes in one state
-    of a stream that several states read (`MultiProcessStreamReceiver`); else each match alone.
+    `kind` is EXPIRED for a match of a partial that had run out of time before in another state: Siddhi marks such a one
+    and yet goes on with it. `group` int64[n] numbers what goes on as one chunk after the select: the matches that one
+    event makes in one state of a stream that several states read (`MultiProcessStreamReceiver`); else each match alone.
     """
 
     ts: Array
     root: Array
     chunk: Array
+    kind: Array | None
     part: Array | None
     group: Array
     slots: Partials
@@ -116,7 +121,7 @@ class Matches:
 
     def frame(self) -> Frame:
         """The matches as a select looks at them."""
-        return Frame(self.ts, self.root, self.chunk, None, self.part, cached(self.column), self.slots.event_time)
+        return Frame(self.ts, self.root, self.chunk, self.kind, self.part, cached(self.column), self.slots.event_time)
 
 
 def attribute_key(layout: Layout, p: int, attr: int) -> Key:

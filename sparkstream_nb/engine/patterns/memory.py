@@ -28,7 +28,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic
 
 NO_EVENT, EMPTY_EVENT = 0, 1
@@ -67,7 +67,7 @@ B_SIZE = 4
 
 # Fields of `O`; `O_EVENT` is the log number of the event that made the match, -1 for a timer. Then per state the event
 # (or the offset in `D`), and, where a state is counted, per state the number of events.
-O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_SLOTS = range(6)
+O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_KIND, O_SLOTS = range(7)
 
 # The header: addresses, then registers.
 (
@@ -82,6 +82,12 @@ O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_SLOTS = range(6)
     XDUE, XRANK, DUE_N, DUE_AT, NEEDED,
 ) = range(77)  # fmt: skip
 X_SIZE = 96
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiles a function over pointers. Calls between such functions are cheap, so that nothing needs to be written
+    into its callers (`engine.jit`)."""
+    return cast(Callable[..., Any], njit(cache=True)(function))
 
 
 def _pointer(item: Any) -> Any:

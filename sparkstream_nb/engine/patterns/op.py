@@ -347,7 +347,8 @@ class StateOp:
             fresh[1:] = ~(several[1:] & (number[1:] == number[:-1]) & (state[1:] == state[:-1]))
             group = chunk[0] + np.cumsum(fresh) - 1
         part = out[:, m.O_PART].astype(np.int32) if not self._whole else None
-        return Matches(out[:, m.O_TIME], out[:, m.O_ROOT], chunk, part, group, slots)
+        kind = out[:, m.O_KIND].astype(np.int8) if out[:, m.O_KIND].any() else None
+        return Matches(out[:, m.O_TIME], out[:, m.O_ROOT], chunk, kind, part, group, slots)
 
     # --------------------------------------------------------------------------------------------------------- state
 

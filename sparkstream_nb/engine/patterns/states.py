@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from ..jit import kernel
 from .check import passes
 from .machine import (
     FAR,
@@ -104,6 +103,7 @@ from .memory import (
     Words,
     as_real,
     as_word,
+    compiled,
     words,
 )  # fmt: skip
 
@@ -114,21 +114,21 @@ NONE_LEFT = -1
 """What `process_*` answers when it is done; otherwise the cell to go on with after memory was added."""
 
 
-@kernel
+@compiled
 def has_room(X: Words) -> bool:
     """Whether one further partial can be processed: what it can cause at most is bounded by the number of states."""
     n = 4 * X[NP] + 8
     return X[N_LEFT] > n and X[E_LEFT] > n and X[C_LEFT] > 4 and X[T_LEFT] > n and X[R_N] + n < X[R_CAP]
 
 
-@kernel
+@compiled
 def has_room_for_event(X: Words) -> bool:
     """Whether an event can be processed with `FREE_TRIES` partials at each state without asking again."""
     n = (4 * X[NP] + 8) * (FREE_TRIES * X[NP] + 1)
     return X[N_LEFT] > n and X[E_LEFT] > n and X[C_LEFT] > n and X[T_LEFT] > n and X[R_N] + n < X[R_CAP]
 
 
-@kernel
+@compiled
 def give(X: Words, e: int) -> None:
     """Puts a partial into what goes to the selector (`returnEventChunk.add`)."""
     words(X[XR])[X[R_N]] = e
@@ -139,7 +139,7 @@ def give(X: Words, e: int) -> None:
 # ------------------------------------------------------------------------------------------------- adding states
 
 
-@kernel
+@compiled
 def _add_logical(X: Words, l0: int, p: int, e: int) -> None:
     L, P = words(X[XL]), words(X[XP])
     lp, other = l0 + p * L_SIZE, P[p * P_SIZE + PARTNER]
@@ -154,7 +154,7 @@ def _add_logical(X: Words, l0: int, p: int, e: int) -> None:
         append_new(X, lo, other, e)
 
 
-@kernel
+@compiled
 def _add_one(X: Words, l0: int, p: int, e: int) -> None:
     """`addState` of one processor, without what a count of zero passes on."""
     L, P, E = words(X[XL]), words(X[XP]), words(X[XE])
@@ -183,7 +183,7 @@ def _add_one(X: Words, l0: int, p: int, e: int) -> None:
                     notify_at(X, l0 + other * L_SIZE, other, E[e + E_TIME] + P[other * P_SIZE + WAIT])
 
 
-@kernel
+@compiled
 def add_every(X: Words, l0: int, p: int, e: int) -> None:
     """`addEveryState`: a copy of `e` without the events from this state on waits here anew."""
     P, E, L = words(X[XP]), words(X[XE]), words(X[XL])
@@ -206,7 +206,7 @@ def add_every(X: Words, l0: int, p: int, e: int) -> None:
         notify_at(X, lp, p, L[lp + SCHEDULED])
 
 
-@kernel
+@compiled
 def _skippable(X: Words, p: int, e: int) -> bool:
     """Whether a partial passes a counted state at once, since that needs no event."""
     P = words(X[XP])
@@ -214,7 +214,7 @@ def _skippable(X: Words, p: int, e: int) -> bool:
     return P[f + KIND] == COUNT and P[f + LEAST] == 0 and words(X[XE])[e + E_SLOTS + p] == 0
 
 
-@kernel
+@compiled
 def _reached(X: Words, l0: int, p: int) -> None:
     """The first half of `CountPostStateProcessor.processMinCountReached`: of a last state, a match."""
     if words(X[XP])[p * P_SIZE + LAST_STATE] != 0:
@@ -222,7 +222,7 @@ def _reached(X: Words, l0: int, p: int) -> None:
         words(X[XV])[p] = 1
 
 
-@kernel
+@compiled
 def add_state(X: Words, l0: int, p: int, e: int) -> None:
     """`addState`, and on to the next state where this one needs no event."""
     P = words(X[XP])
@@ -246,7 +246,7 @@ def add_state(X: Words, l0: int, p: int, e: int) -> None:
             add_every(X, l0, P[p * P_SIZE + EVERY], e)
 
 
-@kernel
+@compiled
 def init(X: Words, l0: int, p: int) -> None:
     """`StreamPreStateProcessor.init`: a start state gets a partial without events."""
     L, P, E = words(X[XL]), words(X[XP]), words(X[XE])
@@ -259,7 +259,7 @@ def init(X: Words, l0: int, p: int) -> None:
         L[lp + INITIALIZED] = 1
 
 
-@kernel
+@compiled
 def start_reset(X: Words, l0: int, p: int) -> None:
     """`callbackPreStateProcessor.startStateReset` of the processor `p`, if it has one."""
     c = words(X[XP])[p * P_SIZE + CALLBACK]
@@ -270,7 +270,7 @@ def start_reset(X: Words, l0: int, p: int) -> None:
 # -------------------------------------------------------------------------------------------- stabilising states
 
 
-@kernel
+@compiled
 def update_state(X: Words, l0: int, p: int) -> None:
     """`updateState`."""
     L, P = words(X[XL]), words(X[XP])
@@ -285,7 +285,7 @@ def update_state(X: Words, l0: int, p: int) -> None:
         move_new(X, l0 + other * L_SIZE, other)
 
 
-@kernel
+@compiled
 def is_blank_start(X: Words, l0: int, p: int) -> bool:
     """Whether a start state of a sequence holds just the partial without events that it would be given anew before the
     next event, so that it may as well keep it."""
@@ -299,7 +299,7 @@ def is_blank_start(X: Words, l0: int, p: int) -> bool:
     return E[e + E_TIME] == -1 and E[e + E_REFS] == 1
 
 
-@kernel
+@compiled
 def reset_state(X: Words, l0: int, p: int) -> None:
     """`resetState`: what a sequence does before every event."""
     L, P = words(X[XL]), words(X[XP])
@@ -322,7 +322,7 @@ def reset_state(X: Words, l0: int, p: int) -> None:
         init(X, l0, p)
 
 
-@kernel
+@compiled
 def _expire_new(X: Words, lp: int, p: int, t: int) -> int:
     """Drops expired partials of a new list; answers the last of them that was not known as expired, held, or 0."""
     L, N, E, P = words(X[XL]), words(X[XN]), words(X[XE]), words(X[XP])
@@ -363,7 +363,7 @@ def _expire_new(X: Words, lp: int, p: int, t: int) -> int:
     return last
 
 
-@kernel
+@compiled
 def expire_events(X: Words, l0: int, p: int, t: int) -> None:
     """`expireEvents`: from the head of the pending list, and anywhere in the new list."""
     L, N, E, P = words(X[XL]), words(X[XN]), words(X[XE]), words(X[XP])
@@ -400,7 +400,7 @@ def expire_events(X: Words, l0: int, p: int, t: int) -> None:
 # ------------------------------------------------------------------------------------------------ post processors
 
 
-@kernel
+@compiled
 def _advance(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`StreamPostStateProcessor.process`: the state is reached, so on to the next."""
     P, L = words(X[XP]), words(X[XL])
@@ -416,7 +416,7 @@ def _advance(X: Words, l0: int, p: int, e: int, g: int) -> None:
     start_reset(X, l0, p)
 
 
-@kernel
+@compiled
 def _count(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`CountPostStateProcessor.process`."""
     P, L, E = words(X[XP]), words(X[XL]), words(X[XE])
@@ -442,7 +442,7 @@ def _count(X: Words, l0: int, p: int, e: int, g: int) -> None:
         L[lp + CHANGED] = 1
 
 
-@kernel
+@compiled
 def _partner_can_proceed(X: Words, l0: int, p: int, e: int) -> bool:
     """`AbsentLogicalPreStateProcessor.partnerCanProceed` of the absent side `p`."""
     P, L = words(X[XP]), words(X[XL])
@@ -461,7 +461,7 @@ def _partner_can_proceed(X: Words, l0: int, p: int, e: int) -> bool:
     return True
 
 
-@kernel
+@compiled
 def _logical(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`LogicalPostStateProcessor.process`."""
     P = words(X[XP])
@@ -482,7 +482,7 @@ def _logical(X: Words, l0: int, p: int, e: int, g: int) -> None:
         words(X[XL])[l0 + p * L_SIZE + CHANGED] = 1
 
 
-@kernel
+@compiled
 def _came(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`AbsentStreamPostStateProcessor` and `AbsentLogicalPostStateProcessor`: what should not come has come."""
     P, L = words(X[XP]), words(X[XL])
@@ -503,7 +503,7 @@ def _came(X: Words, l0: int, p: int, e: int, g: int) -> None:
 # ----------------------------------------------------------------------------------------------- processAndReturn
 
 
-@kernel
+@compiled
 def _returned(X: Words, p: int) -> bool:
     """Whether the processor's last state has put out a match (`isEventReturned`), which this clears."""
     V = words(X[XV])
@@ -514,7 +514,7 @@ def _returned(X: Words, p: int) -> bool:
     return True
 
 
-@kernel
+@compiled
 def _try_stream(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
     """One pending partial of a `StreamPreStateProcessor`; True where it left the list."""
     P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
@@ -541,7 +541,7 @@ def _try_stream(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
     return False
 
 
-@kernel
+@compiled
 def process_stream(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
     """`processAndReturn` over the whole pending list, from cell `c` on."""
     N = words(X[XN])
@@ -556,7 +556,7 @@ def process_stream(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> in
     return NONE_LEFT
 
 
-@kernel
+@compiled
 def process_indexed(X: Words, l0: int, p: int, g: int, c: int) -> int:
     """`processAndReturn` over those pending partials that the event can match: the others would not change."""
     P, N, B = words(X[XP]), words(X[XN]), words(X[XB])
@@ -589,7 +589,7 @@ def process_indexed(X: Words, l0: int, p: int, g: int, c: int) -> int:
     return NONE_LEFT
 
 
-@kernel
+@compiled
 def process_count(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
     """`CountPreStateProcessor.processAndReturn`."""
     L, N, E = words(X[XL]), words(X[XN]), words(X[XE])
@@ -621,7 +621,7 @@ def process_count(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int
     return NONE_LEFT
 
 
-@kernel
+@compiled
 def process_logical(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
     """`LogicalPreStateProcessor.processAndReturn`."""
     P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
@@ -653,7 +653,7 @@ def process_logical(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> i
     return NONE_LEFT
 
 
-@kernel
+@compiled
 def process_absent_logical(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
     """`AbsentLogicalPreStateProcessor.processAndReturn`; it never returns an event itself."""
     P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
@@ -691,7 +691,7 @@ def process_absent_logical(X: Words, l0: int, p: int, g: int, plain: bool, c: in
     return NONE_LEFT
 
 
-@kernel
+@compiled
 def remove_from(X: Words, lp: int, e: int) -> None:
     """Takes a partial out of a pending list, if it is there."""
     N = words(X[XN])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..jit import kernel
 from .machine import drop_partial, is_expired, new_partial, notify_at, remove_pending
 from .memory import (
     ABSENT,
@@ -48,12 +47,13 @@ from .memory import (
     XP,
     XR,
     Words,
+    compiled,
     words,
 )  # fmt: skip
 from .states import add_every, add_state, give, reset_state, start_reset, update_state
 
 
-@kernel
+@compiled
 def partition_created(X: Words, l0: int, p: int, now: int) -> None:
     """`partitionCreated`: an absent start state begins to wait."""
     L, P = words(X[XL]), words(X[XP])
@@ -67,7 +67,7 @@ def partition_created(X: Words, l0: int, p: int, now: int) -> None:
         notify_at(X, lp, p, now + P[f + WAIT])
 
 
-@kernel
+@compiled
 def has_room_for_timer(X: Words, l0: int, p: int) -> bool:
     """Whether a timer of processor `p` can run; `NEEDED` tells how many records it may take."""
     L, P = words(X[XL]), words(X[XP])
@@ -81,7 +81,7 @@ def has_room_for_timer(X: Words, l0: int, p: int) -> bool:
     return X[N_LEFT] > n and X[E_LEFT] > n and X[C_LEFT] > 4 and X[T_LEFT] > n and X[R_N] + n < X[R_CAP]
 
 
-@kernel
+@compiled
 def _send(X: Words, l0: int, p: int, e: int) -> None:
     """`sendEvent`: nothing came in time, so the partial goes on."""
     P, L = words(X[XP]), words(X[XL])
@@ -101,7 +101,7 @@ def _send(X: Words, l0: int, p: int, e: int) -> None:
     start_reset(X, l0, p)
 
 
-@kernel
+@compiled
 def _send_all(X: Words, l0: int, p: int, first: int) -> None:
     """Sends the partials that were collected behind the matches in `R`, from place `first` on."""
     R = words(X[XR])
@@ -117,7 +117,7 @@ def _send_all(X: Words, l0: int, p: int, first: int) -> None:
         drop_partial(X, e)
 
 
-@kernel
+@compiled
 def process_timer(X: Words, l0: int, p: int, time: int) -> None:
     """`AbsentStreamPreStateProcessor.process`; `time` is when the timer was due."""
     P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
@@ -161,7 +161,7 @@ def process_timer(X: Words, l0: int, p: int, time: int) -> None:
         notify_at(X, lp, p, time + wait)
 
 
-@kernel
+@compiled
 def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
     """`AbsentLogicalPreStateProcessor.process`; `SCHEDULED` holds its `lastArrivalTime`."""
     P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])

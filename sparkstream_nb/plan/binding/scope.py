@@ -188,7 +188,7 @@ class Scope:
             if self.lists and qualified:
                 type_ = Type.OBJECT
             else:
-                index = tree.EventIndex(0)
+                index = tree.EventIndex(0, from_last=True)  # `StateEvent.getStreamEvent`: of several the latest
         return Ref(type_, entry.slot, at, attribute.name, index, span=span)
 
 

@@ -25,7 +25,7 @@ from .scope import Entry, Scope
 @dataclass
 class _Binder:
     """Walks the states. Slots are numbered in the order of the text; `known` holds the entries in the order in which
-    Siddhi makes them: of `A and B` it makes B first, so A's filter may name B and not the other way round."""
+    Siddhi makes them: of `A and B` it makes B first, of `A and not B` A, so the other's filter may name that one."""
 
     place: Place
     slots: dict[int, Slot] = field(default_factory=dict)
@@ -42,9 +42,11 @@ class _Binder:
             case tree.AbsentState():
                 return self.absent(s)
             case tree.LogicalState():
+                if isinstance(s.right, tree.AbsentState) and not isinstance(s.left, tree.AbsentState):
+                    left = self.one(s.left)
+                    return LogicalState(s.op, left, self.one(s.right))
                 right = self.one(s.right)
-                left = self.one(s.left)
-                return LogicalState(s.op, left, right)
+                return LogicalState(s.op, self.one(s.left), right)
             case tree.NextState():
                 first = self.state(s.first)
                 return NextState(first, self.state(s.then))
