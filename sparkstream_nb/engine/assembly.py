@@ -121,8 +121,8 @@ class Assembly:
 
     def _partition(self, partition: nodes.Partition) -> None:
         services = self.services.inside()
-        instances = Instances(services)
-        services.rank, services.born = instances.rank, instances.born
+        instances = Instances(services, partition.purge)
+        services.rank, services.born, services.gone = instances.rank, instances.born, instances.gone
         self.instances[partition.id] = instances
         keyed = {k.stream: k for k in partition.keys}
         inner = {s.id for s in partition.inner}
@@ -134,6 +134,8 @@ class Assembly:
         for s, key in used.items():
             way = PartitionEntry(s, keyed.get(s), instances, services, partition.id)
             alone = "" if way.keyed else f"{s} goes to every instance of a partition"
+            if len(used) > 1 and partition.purge is not None:
+                alone = "events of any of several streams keep a partition's key from being purged"
             if len(keyed) > 1 and any(waits(q.rate) for q in partition.queries):
                 alone = "any of several streams may begin the periods of a partition's rate limit"
             self.operators.append(EntryOperator(way, OpNode((s,), key, alone=alone, also=self._faults(s))))

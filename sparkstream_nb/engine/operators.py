@@ -148,7 +148,7 @@ class EntryOperator:
 
     @property
     def timed(self) -> bool:
-        return False
+        return self.entry.instances.purge is not None
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         return self.entry.run(inputs[self.node.inputs[0]], clock)

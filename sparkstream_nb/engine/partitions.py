@@ -8,54 +8,132 @@ import numpy as np
 
 from ..plan import nodes
 from ..types import Type
+from .arrays import grown
 from .columns import Array, Column
 from .expressions import Env, Evaluator, compile_expr
 from .expressions.values import text as to_text
 from .frame import frame_of
 from .javamap import string_hash, walk_order
-from .rows import Clock, Rows, concat_rows
+from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows
 from .services import Services
+
+NEVER = 2**63 - 1
+"""The root at which an instance that lives on is forgotten."""
 
 
 class Instances:
-    """The instances of one partition: key texts, numbered in the order in which they first came."""
+    """The instances of one partition: key texts, numbered in the order in which they first came.
 
-    def __init__(self, services: Services) -> None:
-        self.services = services
+    `@purge` forgets the keys that had no event for its idle period, whenever its interval has passed on the app's clock
+    (`PartitionRuntimeImpl.initPartition` does so on the wall clock). A key that comes again is a new instance with a
+    new number.
+    """
+
+    def __init__(self, services: Services, purge: nodes.Purge | None = None) -> None:
+        self.services, self.purge = services, purge
         self.numbers: dict[str, int] = {}
-        self._born: list[int] = []
-        self._rank = np.zeros(0, np.int64)
+        self.count = 0
+        self._most = 0
+        self._born = np.zeros(0, np.int64)
+        self._hash = np.zeros(0, np.int64)
+        self._seen = np.zeros(0, np.int64)
+        self._gone = np.zeros(0, np.int64)
+        self._check: int | None = None
+        self._rank: Array | None = None
         services.parts = 0
 
     def number(self, key: str, now: int) -> int:
         """The instance of a key, new if need be; `now` is the clock (ms)."""
         found = self.numbers.get(key)
         if found is None:
-            found = self.numbers[key] = len(self.numbers)
-            self._born.append(now)
-            self.services.parts = len(self.numbers)
+            found = self.numbers[key] = self.count
+            self.count += 1
+            self._most = max(self._most, len(self.numbers))
+            self._born, self._hash = grown(self._born, self.count), grown(self._hash, self.count)
+            self._born[found], self._hash[found] = now, string_hash(key)
+            self._rank = None
+            self.services.parts = self.count
         return found
 
     def born(self) -> Array:
         """int64 per instance: the clock (ms) at which it was made."""
-        return np.array(self._born, np.int64)
+        return self._born[: self.count]
 
     def rank(self) -> Array:
-        """int64 per instance: its place when Siddhi walks through the map of instances."""
-        if len(self._rank) != len(self.numbers):
-            order = walk_order([string_hash(k) for k in self.numbers], len(self.numbers))
-            self._rank = np.empty(len(order), np.int64)
+        """int64 per instance: its place when Siddhi walks through the map of instances; one forgotten keeps its own."""
+        if self._rank is None:
+            order = walk_order(self._hash[: self.count].tolist(), self._most)
+            self._rank = np.empty(self.count, np.int64)
             self._rank[order] = np.arange(len(order))
         return self._rank
 
+    def in_order(self) -> list[int]:
+        """The instances that there are, in the map's order."""
+        rank = self.rank()
+        return sorted(self.numbers.values(), key=lambda p: int(rank[p]))
+
+    # ------------------------------------------------------------------------------------------------------ forgetting
+
+    def gone(self) -> Array | None:
+        """int64 per instance: the root from which on it is forgotten; None where nothing is."""
+        if len(self._gone) == 0:
+            return None
+        self._gone = grown(self._gone, self.count, NEVER)
+        return self._gone
+
+    def seen(self, part: Array, now: Array) -> None:
+        """Notes events: their instances, and the clock at each."""
+        if self.purge is not None and len(part):
+            self._seen = grown(self._seen, self.count)
+            np.maximum.at(self._seen, part, now)
+
+    def check(self, clock: Clock, step: int) -> int:
+        """The first step from `step` on at which keys may be forgotten; `clock.last` where there is none."""
+        if self.purge is None or step >= clock.last:
+            return clock.last
+        if self._check is None:
+            self._check = int(clock.now[step]) + max(self.purge.interval, 1)
+        step = max(step, int(np.searchsorted(clock.now, self._check)))
+        while step < clock.last and not clock.moved[step]:
+            step += 1
+        return min(step, clock.last)
+
+    def forget(self, clock: Clock, step: int) -> None:
+        """Forgets the idle keys: after the timers of a step, before its events."""
+        assert self.purge is not None
+        assert self._check is not None
+        every = max(self.purge.interval, 1)
+        time = self._check + (int(clock.now[step]) - self._check) // every * every
+        self._check = time + every
+        self._seen = grown(self._seen, self.count)
+        idle = [k for k, p in self.numbers.items() if self._seen[p] + self.purge.idle < time]
+        if not idle:
+            return
+        self._gone = grown(self._gone, self.count, NEVER)
+        for key in idle:
+            self._gone[self.numbers.pop(key)] = ((clock.base + step) << ROOT_BITS) | EVENT_PHASE
+
+    # ----------------------------------------------------------------------------------------------------------- state
+
     def state(self) -> dict[str, Any]:
-        return {"keys": list(self.numbers), "born": self.born()}
+        return {
+            "keys": dict(self.numbers),
+            "count": self.count,
+            "most": self._most,
+            "born": self.born().copy(),
+            "hash": self._hash[: self.count].copy(),
+            "seen": self._seen[: self.count].copy(),
+            "gone": self._gone[: self.count].copy(),
+            "check": self._check,
+        }
 
     def load(self, state: dict[str, Any]) -> None:
-        self.numbers, self._born = {}, []
-        self.services.parts = 0
-        for key, now in zip(state["keys"], state["born"].tolist(), strict=True):
-            self.number(key, now)
+        self.numbers = dict(state["keys"])
+        self.count, self._most, self._check = state["count"], state["most"], state["check"]
+        self._born, self._hash = state["born"].copy(), state["hash"].copy()
+        self._seen, self._gone = state["seen"].copy(), state["gone"].copy()
+        self._rank = None
+        self.services.parts = self.count
 
 
 class PartitionEntry:
@@ -80,6 +158,17 @@ class PartitionEntry:
 
     def run(self, rows: Rows, clock: Clock) -> Rows:
         """The rows with their instances; an event may come in several times, or not at all (a null key)."""
+        parts, row, step = [], 0, clock.first
+        while (step := self.instances.check(clock, step)) < clock.last:
+            end = int(np.searchsorted(rows.root, ((clock.base + step) << ROOT_BITS) | EVENT_PHASE))
+            parts.append(self._run(rows.slice(row, end), clock))
+            self.instances.forget(clock, step)
+            row, step = end, step + 1
+        if not parts:
+            return self._run(rows, clock)
+        return concat_rows([*parts, self._run(rows.slice(row, len(rows)), clock)])
+
+    def _run(self, rows: Rows, clock: Clock) -> Rows:
         n = len(rows)
         if n == 0:
             return rows
@@ -99,6 +188,7 @@ class PartitionEntry:
             index, part = index[keep], part[keep]
             rows = rows.take(index)
         # What one send brings for one instance in a row is one chunk.
+        self.instances.seen(part, clock.at(rows.root))
         fresh = np.ones(len(rows), np.bool_)
         fresh[1:] = (rows.chunk[1:] != rows.chunk[:-1]) | (part[1:] != part[:-1])
         return Rows(rows.columns, rows.ts, rows.root, np.cumsum(fresh) - 1, rows.kind, part.astype(np.int32))
@@ -150,13 +240,13 @@ class PartitionEntry:
 
     def _to_all(self, rows: Rows) -> Rows:
         """Every chunk to every instance there is, in the map's order; before the first key there is none."""
-        k = len(self.instances.numbers)
+        by_rank = self.instances.in_order()
+        k = len(by_rank)
         if k == 0:
             return rows.take(np.empty(0, np.int64))
-        by_rank = np.argsort(self.instances.rank())
         parts = []
         for number, chunk in enumerate(rows.by_chunk()):
-            for j, p in enumerate(by_rank.tolist()):
+            for j, p in enumerate(by_rank):
                 m = len(chunk)
                 part, at = np.full(m, p, np.int32), np.full(m, number * k + j, np.int64)
                 parts.append(Rows(chunk.columns, chunk.ts, chunk.root, at, chunk.kind, part))

@@ -11,11 +11,12 @@ import numpy as np
 from ..plan import nodes
 from ..plan.nodes import Expr
 from ..plan.signatures.windows import BATCHING
+from .columns import Array
 from .faults import may_fail
 from .frame import Frame, frame_of
 from .joins import JoinOp, Lookup
 from .ratelimit import limiter, waits
-from .rows import CURRENT, Clock, Rows
+from .rows import CURRENT, ROOT_BITS, Clock, Rows
 from .selector import Selected, Selector
 from .services import Services
 from .steps import Steps, slot_attrs, step_exprs
@@ -90,6 +91,7 @@ class QueryOp:
         self._from_window = False
         self._join: JoinOp | None = None
         self.schedulers = 0
+        self._forgotten = np.empty(0, np.int64)
         origin: nodes.Source | None = None
         source = query.input
         if isinstance(source, nodes.StreamInput):
@@ -146,6 +148,25 @@ class QueryOp:
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         """What the query puts out for these rows, and for the timers that `clock` lets fire."""
+        gone = self.services.gone()
+        if gone is not None:
+            self._forget(np.flatnonzero(gone < clock.base << ROOT_BITS))
+        rows = self._limited(inputs, clock).rows
+        if gone is not None and rows.part is not None:  # what is forgotten has nothing more to say
+            rows = rows.take(np.flatnonzero(rows.root < gone[rows.part]))
+        return Selected(rows, None)
+
+    def _forget(self, gone: Array) -> None:
+        """Drops what is held for instances that were forgotten before this run."""
+        fresh = gone[~np.isin(gone, self._forgotten)]
+        if len(fresh):
+            self._forgotten = gone
+            if self._limiter is not None:
+                self._limiter.forget(fresh)
+            if self._steps is not None:
+                self._steps.forget(fresh)
+
+    def _limited(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         frame: Frame
         if self._steps is not None:
             rows = self._steps.run(inputs[self.inputs[0]], clock)

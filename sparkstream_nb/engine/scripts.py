@@ -119,9 +119,9 @@ def _narrowed(value: float, type: Type) -> int | float:
         return float(value)
     if isinstance(value, float) and math.isnan(value):
         return 0
-    end = 2 ** (_WIDTH[type] - 1)
-    whole: int = int(value) if math.isfinite(value) else end if value > 0 else -end
-    return max(-end, min(end - 1, whole))
+    end = 1 << (_WIDTH[type] - 1)
+    whole = int(value) if math.isfinite(value) else end if value > 0 else -end
+    return min(end - 1, whole) if whole > 0 else max(-end, whole)
 
 
 def _text(value: Any) -> str:

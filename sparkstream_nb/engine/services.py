@@ -21,7 +21,8 @@ class Services:
     """The node's dictionary, the compiler's context, and what is collected during one `step` call.
 
     `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
-    order in Siddhi's map, `born` the clock (ms) at which each was made. `on_error` is what `@OnError` says of a stream,
+    order in Siddhi's map, `born` the clock (ms) at which each was made,
+    `gone` the root from which on it is forgotten (None: none is). `on_error` is what `@OnError` says of a stream,
     `faults` what an operator's last run put into fault streams.
     """
 
@@ -32,6 +33,7 @@ class Services:
     parts: int = 1
     rank: Callable[[], Array | None] = lambda: None
     born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
+    gone: Callable[[], Array | None] = lambda: None
     in_table: Callable[[str, Expr, Env], Mask] | None = None
     on_error: Mapping[str, str] = field(default_factory=dict)
     faults: list[tuple[str, Rows]] = field(default_factory=list)

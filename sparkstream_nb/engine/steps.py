@@ -12,7 +12,7 @@ import numpy as np
 from ..plan.nodes import Agg, Const, Expr, FilterStep, FunctionStep, Ref, Step, StreamInput, WindowStep, walk
 from ..types import Schema, Type
 from .aggregators import Aggregator, make_aggregator
-from .columns import Column, Mask
+from .columns import Array, Column, Mask
 from .expressions import Env, Evaluator, compile_expr
 from .frame import frame_of
 from .reorder import Reorder
@@ -20,6 +20,12 @@ from .rows import CURRENT, Clock, Rows
 from .services import Services
 from .streamfunctions import STREAM_FUNCTIONS
 from .windows import WINDOWS, Window, WindowSetup, for_joins
+from .windows.chain import ChainedLog
+
+_BY_INSTANCE = frozenset(
+    {"length", "time", "lengthBatch", "timeBatch", "timeLength", "externalTime", "delay", "cron", "batch"}
+)
+"""Windows whose chains of events are those of partition instances, and nothing else."""
 
 _SERIAL = 1 << 30
 """Stands for the column of serial numbers among attribute numbers."""
@@ -94,6 +100,7 @@ class Steps:
         """
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.window: Window | None = None
+        self._by_instance = False
         self._steps: list[_Filter | _Function | _Window | _Reorder] = []
         self.schedulers = 0
         self._keep: list[list[int]] = []  # before each step, the attributes to carry on; the last entry: after all
@@ -143,6 +150,7 @@ class Steps:
                     services=services, query=query, stream=self.source, selected=selected,
                 )  # fmt: skip
                 self._steps.append(_Window(self.window))
+                self._by_instance = step.function in _BY_INSTANCE
                 self.schedulers += 1
         self._widths, self._types = widths, schema
         self.places = {a: i for i, a in enumerate(self._keep[-1])}
@@ -222,6 +230,12 @@ class Steps:
         columns = [c for c, a in zip(rows.columns, held, strict=True) if a < self._widths[0]]
         only = None if rows.kind is None else rows.kind == CURRENT
         self.services.failed(self.query, self.source, env, columns, rows.root, only)
+
+    def forget(self, parts: Array) -> None:
+        """Lets go of the events that the window holds for these partition instances, where it can."""
+        log = getattr(self.window, "log", None)
+        if isinstance(log, ChainedLog) and self._by_instance:
+            log.forget(parts)
 
     def named(self, rows: Rows) -> Rows:
         """Rows of a named window, whose last column is the serial number, with the columns of `places` and that."""

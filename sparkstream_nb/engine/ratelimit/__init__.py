@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ...plan import nodes
+from ..columns import Array
 from ..rows import Clock, Rows
 from ..selector import Selected
 from ..services import Services
@@ -32,6 +33,10 @@ class Limiter(Protocol):
 
     def run(self, selected: Selected, clock: Clock) -> Rows:
         """The rows that are let out for these rows, and for the timers that `clock` lets fire."""
+        ...
+
+    def forget(self, parts: Array) -> None:
+        """Drops what is held for partition instances that are no more."""
         ...
 
     def state(self) -> Any: ...

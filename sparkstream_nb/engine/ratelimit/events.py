@@ -76,6 +76,9 @@ class FirstEvents:
             keep &= rows.kind <= EXPIRED
         return rows.take(np.flatnonzero(keep))
 
+    def forget(self, parts: Array) -> None:
+        pass
+
     def state(self) -> Any:
         return {"counts": self._counter.state()}
 
@@ -99,6 +102,9 @@ class LastEvents:
         if self.every < 1:
             return rows.take(np.empty(0, np.int64))
         return rows.take(np.flatnonzero(self._counter.run(rows.parts(), self.every) == self.every))
+
+    def forget(self, parts: Array) -> None:
+        pass
 
     def state(self) -> Any:
         return {"counts": self._counter.state()}
@@ -157,6 +163,10 @@ class AllEvents:
 
     def _reduced(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
         return rows, group
+
+    def forget(self, parts: Array) -> None:
+        keep = np.flatnonzero(~np.isin(self._held.parts(), parts))
+        self._held, self._group = self._held.take(keep), self._group[keep]
 
     def state(self) -> Any:
         r = self._held

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,9 @@ class FirstPerTime:
         if rows.kind is not None:
             out &= rows.kind <= EXPIRED
         return rows.take(np.flatnonzero(out))
+
+    def forget(self, parts: Array) -> None:
+        pass
 
     def state(self) -> Any:
         used = np.flatnonzero(self._at != _NEVER)
@@ -183,6 +186,13 @@ class _Schedule:
                 queue.append(int(self.due[part]))
         heapq.heappush(self._heap, (queue[0], part))
 
+    def forget(self, parts: Iterable[int]) -> None:
+        """Takes the times of instances out."""
+        for p in parts:
+            self.queues[p].clear()
+        self._heap = [(t, p) for t, p in self._heap if self.queues[p]]
+        heapq.heapify(self._heap)
+
     def state(self) -> Any:
         return {"due": self.due[: len(self.queues)].copy(), "queues": [list(q) for q in self.queues]}
 
@@ -269,6 +279,10 @@ class Timed:
             columns, ts, np.concatenate(roots), np.concatenate(chunks), kind if kind.any() else None,
             part if self.partitioned else None,
         )  # fmt: skip
+
+    def forget(self, parts: Array) -> None:
+        self.held.drop(parts.tolist())
+        self._schedule.forget(parts.tolist())
 
     def state(self) -> Any:
         return {"schedule": self._schedule.state(), "held": self.held.state(), "log": self._log.state(self.held)}

@@ -78,6 +78,13 @@ class ChainedLog(EventLog):
             self.parts = parts
         return at
 
+    def forget(self, parts: Array) -> None:
+        """Empties the chains of these instances, which get no events any more."""
+        known = parts[parts < self.parts]
+        self.alive[: self.end][np.isin(self.part[: self.end], known)] = False
+        for ends in (*self.head, *self.tail):
+            ends[known] = -1
+
     def tidy(self, *positions: Array) -> None:
         """Compacts when most of the log is dead. `positions` are arrays of positions (-1: none) to move along, in
         place.
