@@ -17,7 +17,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .columns import Array
+from .columns import Array, Strings
+from .snapshot import pack, unpack
+
+_OBJECTS = {b"type": b"object"}
+
+
+def _pack_objects(values: list[Any]) -> pa.Array:
+    """Objects of any mixture, each as bytes of its own."""
+    strings = Strings()
+    return pa.array([None if v is None else pack(v, strings) for v in values], pa.binary())
+
+
+def _unpack_objects(array: pa.Array) -> list[Any]:
+    strings = Strings()
+    return [None if v is None else unpack(v, strings) for v in array.to_pylist()]
 
 
 @dataclass(slots=True)
@@ -47,8 +61,13 @@ class InputBatch:
         names = sorted(self.rows)
         for name in names:
             r = self.rows[name]
-            arrays = [pa.array(r.step, pa.int64()), pa.array(r.ts, pa.int64()), *r.columns]
-            batch = pa.record_batch(arrays, names=["step", "ts", *(f"a{i}" for i in range(len(r.columns)))])
+            arrays = [pa.array(r.step, pa.int64()), pa.array(r.ts, pa.int64())]
+            fields = [pa.field("step", pa.int64()), pa.field("ts", pa.int64())]
+            for i, column in enumerate(r.columns):
+                packed = isinstance(column, list)
+                arrays.append(_pack_objects(column) if packed else column)
+                fields.append(pa.field(f"a{i}", arrays[-1].type, metadata=_OBJECTS if packed else None))
+            batch = pa.record_batch(arrays, schema=pa.schema(fields))
             sink = io.BytesIO()
             with pa.ipc.new_stream(sink, batch.schema) as writer:
                 writer.write_batch(batch)
@@ -69,7 +88,9 @@ class InputBatch:
         for name, part in zip(head["streams"], parts[1:], strict=True):
             batch = pa.ipc.open_stream(pa.py_buffer(part)).read_all().combine_chunks()
             cols = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in batch.columns]
-            rows[name] = StreamRows(cols[0].to_numpy(), cols[1].to_numpy(), cols[2:])
+            objects = [f.metadata == _OBJECTS for f in batch.schema]
+            columns = [_unpack_objects(c) if o else c for c, o in zip(cols, objects, strict=True)]
+            rows[name] = StreamRows(cols[0].to_numpy(), cols[1].to_numpy(), columns[2:])
         return InputBatch(np.frombuffer(parts[0], np.int64), rows)
 
 
