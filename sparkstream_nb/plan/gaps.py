@@ -15,14 +15,9 @@ from . import nodes as n
 from .query_parts import connector_option, expressions, inputs
 
 _LIST = """
-pattern:absent                    not A for t, not A and B
-pattern:count                     A<2:5> in a pattern
-pattern:logical                   A and B, A or B in a pattern
-pattern:stream- function           a stream function in a pattern's state
 playback-idle                     @app:playback(idle.time, increment)
 script:r                          functions in R
 script:scala                      functions in Scala
-sequence                          sequences A, B
 mapping                           mappings of an inMemory source or sink other than passThrough
 sink                              sinks other than inMemory and log
 source                            sources other than inMemory
