@@ -1,0 +1,144 @@
+"""The engine's small parts, each by itself: inlining, key ids, Java's map order, snapshots, the graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkstream_nb.engine.cases import run_case
+from sparkstream_nb.engine.columns import Column, Strings
+from sparkstream_nb.engine.graph import OpNode, build
+from sparkstream_nb.engine.groups import Keys
+from sparkstream_nb.engine.javamap import string_hash, walk_order
+from sparkstream_nb.engine.jit import inlined, kernel
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.snapshot import pack, unpack
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.types import Type
+
+
+@inlined
+def _add_one(values: np.ndarray, at: int) -> int:
+    """Adds one, and says what is there then."""
+    new = values[at] + 1
+    values[at] = new
+    return new
+
+
+@kernel
+def _twice(values: np.ndarray) -> int:
+    total = 0
+    for i in range(len(values)):
+        _add_one(values, i)
+        new = _add_one(values, i)
+        total += new
+    return total
+
+
+def test_a_helper_is_written_into_the_loop() -> None:
+    values = np.array([1, 10], np.int64)
+    assert _twice(values) == 3 + 12
+    assert values.tolist() == [3, 12]
+    assert _add_one(values, 0) == 4, "it still runs as plain Python"
+
+
+def test_a_helper_that_returns_early_is_refused() -> None:
+    def early(x: int) -> int:
+        if x:
+            return 1
+        return 2
+
+    with pytest.raises(TypeError, match="returns once"):
+        inlined(early)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b", None, "null"]), st.sampled_from([1, 2, None])), max_size=30))
+@settings(deadline=None)
+def test_key_ids_are_equal_where_the_keys_texts_are(rows: list[tuple[str | None, int | None]]) -> None:
+    strings = Strings()
+    keys = Keys([Type.STRING, Type.INT], strings)
+    cut = len(rows) // 2
+    ids = [
+        i
+        for part in (rows[:cut], rows[cut:])
+        if part
+        for i in keys.ids(
+            [
+                Column.of(Type.STRING, [r[0] for r in part], strings),
+                Column.of(Type.INT, [r[1] for r in part], strings),
+            ]
+        ).tolist()
+    ]
+    seen: dict[tuple[str, int | None], int] = {}
+    for (text, number), i in zip(rows, ids, strict=True):
+        assert seen.setdefault(("null" if text is None else text, number), i) == i
+    assert len(set(ids)) == len(seen)
+
+
+def test_javas_hashes_and_map_order() -> None:
+    assert string_hash("IBM") == 72276
+    assert string_hash("polygenelubricants") == -(2**31)
+    assert string_hash("") == 0
+    names = ["banana", "apple", "cherry"]  # as java.util.HashMap prints them
+    assert [names[i] for i in walk_order([string_hash(n) for n in names], 3)] == ["banana", "apple", "cherry"]
+
+
+def test_a_snapshot_keeps_texts_not_codes() -> None:
+    here, there = Strings(), Strings()
+    there.encode(["something", "else"])
+    state = {"c": Column.of(Type.STRING, ["b", None, "a", "b"], here), "n": np.arange(3), "x": [1, 2.5, None, {"k"}]}
+    blob = pack(state, here)
+    found = unpack(blob, there)
+    assert found["c"].to_list(there) == ["b", None, "a", "b"]
+    assert found["n"].tolist() == [0, 1, 2]
+    assert found["x"] == [1, 2.5, None, {"k"}]
+    assert pack(found, there) == blob, "equal states give equal bytes"
+
+
+def test_a_snapshot_holds_plain_data_only() -> None:
+    with pytest.raises(TypeError, match="no plain data"):
+        pack({"f": object()}, Strings())
+    with pytest.raises(ValueError, match="not a node's state"):
+        unpack(b"something else", Strings())
+
+
+@pytest.mark.parametrize(
+    ("ops", "reason"),
+    [
+        ([OpNode(("S",), "A"), OpNode(("A",), "B")], ""),
+        ([OpNode(("S",), "A"), OpNode(("T",), "A")], "several queries insert into A"),
+        ([OpNode(("S",), "A"), OpNode(("A", "S"), "B")], "merges derived streams"),
+        ([OpNode(("A",), "B"), OpNode(("B",), "A")], "reaches itself"),
+        ([OpNode(("S",), None, writes=("T",)), OpNode(("S",), "B", reads=("T",))], "read and changed by queries: T"),
+    ],
+)
+def test_when_whole_batches_may_go_through(ops: list[OpNode], reason: str) -> None:
+    graph = build(ops)
+    assert (graph.order is None) == bool(reason)
+    assert reason in graph.reason
+
+
+KEYED = """
+define stream S (k string, v int);
+define stream D (k string);
+@PrimaryKey('k') define table T (k string, v int);
+@info(name='before') from S join T on S.k == T.k select S.k as k, S.v as v, T.v as held insert into Before;
+from S[v % 3 != 0] select k, v update or insert into T on T.k == k;
+from S[v % 3 == 0] insert into T;
+from D delete T on T.k == k;
+@info(name='after') from S left outer join T on S.k == T.k and T.v > 1 select S.k as k, T.v as held insert into After;
+"""
+
+
+@given(st.lists(st.tuples(st.sampled_from("SSSD"), st.sampled_from("xyz"), st.integers(0, 8)), max_size=25), st.data())
+@settings(deadline=None, max_examples=60)
+def test_a_keyed_table_read_as_of_each_row_is_the_table_chunk_by_chunk(
+    steps: list[tuple[str, str, int]], data: st.DataObject
+) -> None:
+    feed = [[s, i + 1, [k, v] if s == "S" else [k]] for i, (s, k, v) in enumerate(steps)]
+    assert NodeEngine(compile_app(KEYED)).stats()["runs"] == "by operator"
+    cuts = data.draw(st.lists(st.integers(0, max(0, len(feed))), max_size=3))
+    case = {"app": KEYED, "feed": feed}
+    assert run_case(case, cuts=cuts) == run_case(case, by_chunk=True)
