@@ -297,14 +297,13 @@ class ExpressionBatchWindow(_ExpressionBase):
             if self.streaming:
                 self._stream(pos, part, now, root, output=False)
             else:
-                self._move(pos, LEAVE, root)
-                self._collect(pos, part, now, root)
+                self._collect(pos, part, now, root, held=True)
 
     def _take(self, pos: int, part: int, now: int, root: int) -> None:
         if self.streaming:
             self._stream(pos, part, now, root, output=True)
         else:
-            self._collect(pos, part, now, root)
+            self._collect(pos, part, now, root, held=False)
 
     def _ends(self, pos: int, now: int, first: int) -> bool:
         """Whether `pos` makes the condition false; its aggregators then begin anew with that event."""
@@ -315,16 +314,18 @@ class ExpressionBatchWindow(_ExpressionBase):
         self.condition.holds(CURRENT, now, pos, first, pos)
         return True
 
-    def _collect(self, pos: int, part: int, now: int, root: int) -> None:
-        """`processStreamEvent`."""
+    def _collect(self, pos: int, part: int, now: int, root: int, *, held: bool) -> None:
+        """`processStreamEvent`. `held`: the event is in the batch already and is taken anew."""
         pending, gone = self._queue(_PENDING, part), self._queue(_GONE, part)
         if not self._ends(pos, now, pending[0] if pending else pos):
             pending.append(pos)
-            self._move(pos, ENTER, root)
+            if not held:
+                self._move(pos, ENTER, root)
             return
         self.chunk += 1
         while gone:
             self._put(gone.popleft(), EXPIRED, now, root)
+        stays = False
         if pending:
             while pending:
                 old = pending.popleft()
@@ -336,10 +337,12 @@ class ExpressionBatchWindow(_ExpressionBase):
                 gone.append(pos)
             else:
                 pending.append(pos)
-                self._move(pos, ENTER, root)
+                stays = True
         else:
             self._put(pos, EXPIRED, now, root)
             self._put(pos, CURRENT, now, root)
+        if stays != held:
+            self._move(pos, ENTER if stays else LEAVE, root)
         self.chunk += 1
 
     def _stream(self, pos: int, part: int, now: int, root: int, *, output: bool) -> None:

@@ -132,7 +132,7 @@ def _flush(
         while at >= 0:
             pos_out[n] = at
             kind_out[n] = CURRENT
-            ts_out[n] = now
+            ts_out[n] = ts[at]
             n += 1
             at = nxt[at]
     else:

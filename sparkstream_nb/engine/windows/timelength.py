@@ -68,7 +68,11 @@ def _time_length(
         pos = at + i
         p = part[pos]
         t = now[(row_root[i] >> _BITS) - base]
-        while head[p] >= 0 and (ts[head[p]] - t + span <= 0 or count[p] >= length):
+        late = True
+        while head[p] >= 0 and (late or count[p] >= length):
+            late = late and ts[head[p]] - t + span <= 0
+            if not late and count[p] < length:
+                break
             n = _leave(
                 p, t, row_root[i], nxt, alive, head, tail, count, n, chunk,
                 pos_out, kind_out, ts_out, root_out, chunk_out,

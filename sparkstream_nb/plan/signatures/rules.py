@@ -139,6 +139,8 @@ CHECKS: Mapping[str, Check] = {
 def sort_window(args: Sequence[Expr]) -> None:
     """`SortWindowProcessor`: attributes, each perhaps followed by 'asc' or 'desc'."""
     not_negative("the length of a 'sort' window", 0)(args)
+    if len(args) > 2 and not isinstance(args[2], Const):
+        raise RuleError("the first attribute of a 'sort' window that sorts by several must be followed by its order", 2)
     previous_is_attribute = False
     for i, arg in enumerate(args[1:], 1):
         if isinstance(arg, Ref):

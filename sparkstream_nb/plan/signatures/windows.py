@@ -45,10 +45,10 @@ TABLE: Mapping[str, Signature] = signatures(
     expressionBatch(expression string|bool, include.triggering.event bool)
     expressionBatch(expression string|bool, include.triggering.event bool, stream.current.event bool!)
     frequent(event.count int!)
-    frequent(event.count int!, attribute any, ...)
+    frequent(event.count int!, attribute string)
     lossyFrequent(support.threshold double!)
     lossyFrequent(support.threshold double!, error.bound double!)
-    lossyFrequent(support.threshold double!, error.bound double!, attribute any, ...)
+    lossyFrequent(support.threshold double!, error.bound double!, attribute string)
     """,
     checks={
         "length": not_negative("the length of a 'length' window", 0),
