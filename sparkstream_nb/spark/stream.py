@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -162,6 +165,8 @@ def _reached(offsets: Path, batch: int) -> int:
 
 def session_for(session: SparkSession, partitions: int) -> SparkSession:
     """A session of its own on the same Spark, with as many shuffle partitions as nodes have places."""
+    refuse_connect(session)
+    ship(session)
     own = session.newSession()
     for name, value in defaults().items():
         if name.startswith("spark.sql.") and own.conf.isModifiable(name):
@@ -171,6 +176,31 @@ def session_for(session: SparkSession, partitions: int) -> SparkSession:
     own.conf.set("spark.sql.adaptive.enabled", "false")
     own.dataSource.register(InboxSource)
     return own
+
+
+def ship(session: SparkSession) -> None:
+    """Sends this package to the executors of a cluster, once per session. Executors of `local` masters have it.
+
+    They need Python, pyspark and the package's other requirements themselves, and must reach the apps' folder.
+    """
+    context = session.sparkContext
+    if context.master.startswith("local") or getattr(context, "_sparkstream_shipped", False):
+        return
+    package = Path(__file__).parent.parent
+    folder = Path(tempfile.mkdtemp(prefix="sparkstream-ship-"))
+    archive = shutil.make_archive(str(folder / package.name), "zip", package.parent, package.name)
+    context.addPyFile(archive)
+    context._sparkstream_shipped = True  # type: ignore[attr-defined]
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+def refuse_connect(session: SparkSession) -> None:
+    """Raises SparkStreamError for a Connect session: its micro-batches are committed in a process of the server's."""
+    if not hasattr(session, "_jsparkSession"):
+        raise SparkStreamError(
+            "Over Spark Connect micro-batches are committed in a process of the server's, and a DuckDB store has one "
+            "writing process. Use a local master or spark://."
+        )
 
 
 def carried(session: SparkSession, options: Mapping[str, str], processor: NodeProcessor) -> Any:
