@@ -1,0 +1,425 @@
+"""Random apps, area by area, each with a feed: `compose(seed, number, area)` always gives the same case."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from .expressions import NUMBERS, Attr, Expressions
+from .feeds import Stream, feed, habits
+from .states import States
+
+EXTRA = {"l": "long", "f": "float", "d": "double", "b": "bool", "n": "string"}
+RATES = ("", "", "", "", "all every {n} events", "first every {n} events", "last every {n} events", "every {n} events",
+         "first every {t} sec")  # fmt: skip
+
+
+class Composer:
+    """Writes one case. Statements are collected while streams, tables and outputs become known to later queries."""
+
+    def __init__(self, r: Random) -> None:
+        self.r = r
+        self.habits = habits(r)
+        self.e = Expressions(r, safe=self.habits.null > 0)
+        self.definitions: list[str] = []
+        self.queries: list[str] = []
+        self.streams = [self.stream(name) for name in ("S", "R", "Q")[: r.choice((1, 2, 2, 3))]]
+        self.known = {s.id: dict(s.types) for s in self.streams}
+        self.outputs = 0
+
+    def stream(self, name: str) -> Stream:
+        extra = self.r.sample(list(EXTRA), self.r.choice((0, 1, 2, 3)))
+        types = {"k": "string", "v": "int", **{x: EXTRA[x] for x in extra}, "t": "long"}
+        self.definitions.append(f"define stream {name} ({columns(types)});")
+        return Stream(name, types)
+
+    # ------------------------------------------------------------------------------------------------- clauses
+
+    def scope(self, id: str, prefix: str = "") -> list[Attr]:
+        return [Attr(prefix + name, type) for name, type in self.known[id].items()]
+
+    def handlers(self, id: str, window: float, join: bool = False) -> tuple[str, bool]:
+        """Filters, stream functions and at most one window over a stream; whether there is a window."""
+        r, scope, text = self.r, self.scope(id), ""
+        if r.random() < 0.35:
+            text += f"[{self.e.boolean(scope)}]"
+        has = r.random() < window
+        if has:
+            text += "#window." + self.window(id)
+            if r.random() < 0.12 and not join:
+                text += f"[{self.e.boolean(scope, 1)}]"
+        return text, has
+
+    def window(self, id: str) -> str:
+        r = self.r
+        n, t = r.choice((1, 2, 3, 3, 4, 5)), r.choice((200, 500, 800, 1000, 2000))
+        time = f"{t}" if r.random() < 0.3 else f"{t} millisec" if t % 1000 else f"{t // 1000} sec"
+        forms = [f"length({n})", f"lengthBatch({n})", f"time({time})", f"timeBatch({time})"] * 3
+        forms += [f"lengthBatch({n}, true)", f"timeBatch({time}, 0)", f"timeBatch({time}, true)",
+                  f"timeBatch({time}, 300L)", f"timeLength({time}, {n})", "batch()", f"delay({time})", "batch(2)",
+                  f"expression('count() <= {n}')", f"expressionBatch('count() <= {n}')"]  # fmt: skip
+        known = self.known[id]
+        if "v" in known:
+            forms += [f"sort({n}, v)", f"sort({n}, v, 'desc')", f"expression('last.v - first.v < {n + 3}')",
+                      f"expressionBatch('last.v - first.v < {n + 3}')", f"expression('sum(v) < {4 * n}')"]  # fmt: skip
+        if "k" in known:
+            forms += [f"frequent({n}, k)", f"session({t} millisec, k)", "lossyFrequent(0.3, 0.1, k)",
+                      f"sort({n}, k, 'asc')"]  # fmt: skip
+        if known.get("t") == "long":
+            forms += [f"externalTime(t, {time})", f"externalTimeBatch(t, {time})", f"externalTimeBatch(t, {time}, 0)"]
+        return r.choice([*forms, f"session({t} millisec)"])
+
+    def aggregate(self, scope: list[Attr]) -> Attr:
+        r = self.r
+        number = self.e.attr(scope, NUMBERS) or Attr("1", "int")
+        arg = number if r.random() < 0.8 else self.e.number(scope, 1)
+        kind = r.choice(("sum", "sum", "avg", "count", "count", "min", "max", "min", "max", "distinctCount", "stdDev",
+                         "minForever", "maxForever", "bool"))  # fmt: skip
+        if kind == "count":
+            return Attr(r.choice(("count()", f"count({arg.text})")), "long")
+        if kind == "distinctCount":
+            return Attr(f"distinctCount({(self.e.attr(scope, (*NUMBERS, 'string')) or number).text})", "long")
+        if kind == "sum":
+            return Attr(f"sum({arg.text})", "long" if arg.type in ("int", "long") else "double")
+        if kind in ("avg", "stdDev"):
+            return Attr(f"{kind}({arg.text})", "double")
+        if kind == "bool":
+            return Attr(f"{r.choice(('and', 'or'))}({self.e.boolean(scope, 0)})", "bool")
+        return Attr(f"{kind}({arg.text})", arg.type)
+
+    def select(self, scope: list[Attr], aggregates: float) -> tuple[str, dict[str, str]]:
+        """A whole select with group by, having, order by, limit, offset; and the output's attributes."""
+        r = self.r
+        grouped = [a for a in scope if "[" not in a.text]
+        by = min(len(grouped), r.choice((1, 1, 2))) if r.random() < aggregates * 0.6 else 0
+        keys = r.sample(grouped, by)
+        out: dict[str, str] = {}
+        items = []
+        for a in keys:
+            if r.random() < 0.85:
+                items.append(self.item(a, out))
+        for _ in range(r.choice((1, 2, 2, 3))):
+            if r.random() < aggregates:
+                a = self.aggregate(scope)
+                if r.random() < 0.15 and a.type in NUMBERS:
+                    a = Attr(f"({a.text} {r.choice('+-*')} {self.e.number(scope, 0).text})", "double")
+                    a = Attr(f"convert({a.text}, 'double')", "double")
+            else:
+                a = r.choice(scope) if r.random() < 0.6 else self.e.any(scope)
+            items.append(self.item(a, out))
+        text = "select " + ", ".join(items)
+        mine = [Attr(name, type) for name, type in out.items()]
+        if keys:
+            text += " group by " + ", ".join(a.text for a in keys)
+        if r.random() < 0.2:
+            text += f" having {self.e.boolean(mine, 1)}"
+        if r.random() < 0.12:
+            by = r.sample([a for a in mine if a.type != "bool"] or mine, 1)
+            text += " order by " + ", ".join(a.text + r.choice(("", " asc", " desc")) for a in by)
+        if r.random() < 0.12:
+            text += f" limit {r.choice((1, 2, 3))}"
+            if r.random() < 0.4:
+                text += f" offset {r.choice((0, 1, 2))}"
+        return text, out
+
+    def item(self, a: Attr, out: dict[str, str]) -> str:
+        name = f"x{len(out)}"
+        out[name] = a.type
+        return f"{a.text} as {name}"
+
+    def rate(self, share: float) -> str:
+        if self.r.random() >= share:
+            return ""
+        form = self.r.choice(RATES)
+        return f" output {form.format(n=self.r.choice((1, 2, 3)), t=self.r.choice((1, 2)))}" if form else ""
+
+    def insert(self, out: dict[str, str], windowed: bool, inner: bool = False) -> str:
+        """`insert into` a new stream, which later queries may read."""
+        kinds = ("", "", "all events ", "expired events ", "current events ") if windowed else ("",)
+        self.outputs += 1
+        id = f"{'#' if inner else ''}O{self.outputs}"
+        self.known[id] = out
+        return f" insert {self.r.choice(kinds)}into {id};"
+
+    def add(self, text: str) -> str:
+        query = f"@info(name='q{self.count()}') {text}"
+        self.queries.append(query)
+        return query
+
+    def count(self) -> int:
+        self.numbered = getattr(self, "numbered", 0) + 1
+        return self.numbered
+
+    def source(self) -> str:
+        """A stream to read: an input, or what an earlier query puts out."""
+        inner = [id for id in self.known if not id.startswith(("T", "W", "#"))]
+        inputs = [s.id for s in self.streams]
+        return self.r.choice(inputs if self.r.random() < 0.75 else inner)
+
+    # ------------------------------------------------------------------------------------------------- queries
+
+    def simple(self, window: float = 0.0, aggregates: float = 0.0, rate: float = 0.0) -> None:
+        id = self.source()
+        handlers, windowed = self.handlers(id, window)
+        if self.r.random() < 0.1:
+            select, out = "select *", dict(self.known[id])
+        else:
+            select, out = self.select(self.scope(id), aggregates)
+        self.add(f"from {id}{handlers} {select}{self.rate(rate)}{self.insert(out, windowed)}")
+
+    def join(self, right: str | None = None, left: str | None = None) -> None:
+        """A join of two streams, or of a stream with the table or named window `right`."""
+        r = self.r
+        ids = [left or self.source(), right or self.source()]
+        sides = []
+        for id, alias in zip(ids, "xy", strict=True):
+            handlers = "" if id == right else self.handlers(id, 0.8, join=True)[0]
+            sides.append(f"{id}{handlers} as {alias}")
+        kind = r.choice(("join", "join", "left outer join", "right outer join", "full outer join", "inner join"))
+        if right and right.startswith("T"):
+            kind = r.choice(("join", "left outer join"))
+        way = r.choice(("", "", "", " unidirectional")) if right is None or not right.startswith("T") else ""
+        first = r.random() < 0.5 and way
+        scopes = [self.scope(id, f"{alias}.") for id, alias in zip(ids, "xy", strict=True)]
+        both = [*scopes[0], *scopes[1]]
+        condition = self.join_condition(scopes[0], scopes[1])
+        select, out = self.select(both, r.choice((0.0, 0.0, 0.3)))
+        a, b = sides
+        if first:
+            text = f"from {a}{way} {kind} {b}{condition}"
+        else:
+            text = f"from {a} {kind} {b}{way}{condition}"
+        self.add(f"{text} {select}{self.insert(out, True)}")
+
+    def join_condition(self, left: list[Attr], right: list[Attr]) -> str:
+        r = self.r
+        if r.random() < 0.1:
+            return ""
+        parts = []
+        a, b = self.e.attr(left, ("string",)), self.e.attr(right, ("string",))
+        if a and b and r.random() < 0.75:
+            parts.append(f"{a.text} == {b.text}")
+        if not parts or r.random() < 0.3:
+            parts.append(self.e.boolean([*left, *right], 1))
+        return " on " + " and ".join(parts)
+
+    def table(self) -> None:
+        """A table, queries that change it, ones that read it, and questions about it in the feed."""
+        r = self.r
+        types = {"k": "string", "v": "int"} | ({"d": "double"} if r.random() < 0.5 else {})
+        key = r.choice(("", "", "@PrimaryKey('k') ", "@PrimaryKey('k') ", "@Index('k') ", "@PrimaryKey('k', 'v') "))
+        self.definitions.append(f"{key}define table T ({columns(types)});")
+        self.known["T"] = types
+
+        def row(id: str) -> str:
+            scope = self.scope(id)
+            items = []
+            for name, type in types.items():
+                found = self.e.attr(scope, (type,))
+                items.append(f"{found.text if found and r.random() < 0.95 else self.e.constant(type)} as {name}")
+            return f"select {', '.join(items)}"
+
+        def input() -> tuple[str, str]:
+            id = r.choice(self.streams).id
+            handlers, _ = self.handlers(id, 0.15)
+            return id, f"from {id}{handlers}"
+
+        def condition() -> str:
+            own = [Attr(f"T.{n}", t) for n, t in types.items()]
+            events = [Attr(n, t) for n, t in types.items()]
+            return "T.k == k" if r.random() < 0.7 else self.e.boolean([*own, *events], 1)
+
+        def assign() -> str:
+            own = [] if key else [Attr(f"T.{n}", t) for n, t in types.items()]
+            scope = [Attr(n, t) for n, t in types.items()] + own
+            number = self.e.number([a for a in scope if a.type == "int"], 1)
+            return f" set T.v = {number.text if number.type == 'int' else 'v'}"
+
+        id, text = input()
+        self.add(f"{text} {row(id)} insert into T;")
+        for _ in range(r.choice((1, 2, 3))):
+            id, text = input()
+            action = r.randrange(5)
+            if action == 0:
+                self.add(f"{text} {row(id)} delete T on {condition()};")
+            elif action == 1:
+                self.add(f"{text} {row(id)} update T{assign() if r.random() < 0.7 else ''} on {condition()};")
+            elif action == 2:
+                sets = assign() if not key and r.random() < 0.6 else ""
+                self.add(f"{text} {row(id)} update or insert into T{sets} on {condition()};")
+            elif action == 3:
+                self.join("T", r.choice(self.streams).id)
+            else:
+                found = self.scope(id)
+                item = self.e.attr(found, ("string",)) or Attr("'a'", "string")
+                test = f"(T.k == {item.text} in T)"
+                select, out = self.select(found, 0.0)
+                test = r.choice((test, f"not ({test})", f"(T.v > {r.randrange(10)} in T)"))
+                self.add(f"from {id}[{test}] {select}{self.insert(out, False)}")
+        self.ask("T", types)
+
+    def ask(self, id: str, types: dict[str, str]) -> None:
+        """On-demand queries over a table or window."""
+        r = self.r
+        for _ in range(r.choice((1, 1, 2))):
+            scope = [Attr(n, t) for n, t in types.items()]
+            on = f" on {self.e.boolean(scope, 1)}" if r.random() < 0.4 else ""
+            if r.random() < 0.6:
+                order = ", ".join(types)
+                self.habits.queries.append(f"from {id}{on} select {order} order by {order}")
+            else:
+                items = [f"{self.aggregate(scope).text} as x{i}" for i in range(2)]
+                group = "k, " if r.random() < 0.5 else ""
+                by = " group by k" if group else ""
+                self.habits.queries.append(f"from {id}{on} select {group}{', '.join(items)}{by}")
+
+    def named_window(self) -> None:
+        r = self.r
+        source = r.choice(self.streams)
+        types = dict(source.types)
+        events = r.choice(("", "", " output all events", " output current events", " output expired events"))
+        self.known["W"] = types
+        self.definitions.append(f"define window W ({columns(types)}) {self.window('W')}{events};")
+        where = f"[{self.e.boolean(self.scope(source.id), 1)}]" if r.random() < 0.3 else ""
+        self.add(f"from {source.id}{where} select * insert into W;")
+        for _ in range(r.choice((1, 2))):
+            if r.random() < 0.6:
+                handlers = f"[{self.e.boolean(self.scope('W'), 1)}]" if r.random() < 0.3 else ""
+                select, out = self.select(self.scope("W"), 0.6)
+                self.add(f"from W{handlers} {select}{self.rate(0.1)}{self.insert(out, True)}")
+            else:
+                self.join("W", r.choice(self.streams).id)
+        if r.random() < 0.5:
+            self.ask("W", types)
+
+    def partition(self) -> None:
+        """A partition by value or range over one or two streams, with inner streams at times."""
+        r = self.r
+        keyed = self.streams[: r.choice((1, 2))]
+        keys = []
+        for s in keyed:
+            if r.random() < 0.8:
+                keys.append(f"{r.choice(('k', 'k', 'k', 'v % 2' if 'v' in s.types else 'k'))} of {s.id}")
+            else:
+                keys.append(f"v < {r.randrange(2, 12)} as 'low' or v >= {r.randrange(2, 12)} as 'high' of {s.id}")
+        before, self.queries = self.queries, []
+        for i in range(r.choice((1, 1, 2, 3))):
+            inner = [id for id in self.known if id.startswith("#")]
+            id = r.choice(inner) if inner and r.random() < 0.6 else r.choice(keyed).id
+            which = r.random()
+            if which < 0.15 and len(keyed) > 1:
+                self.join(None, id)
+            elif which < 0.3:
+                self.pattern(streams=[s.id for s in keyed])
+            else:
+                handlers, windowed = self.handlers(id, 0.7)
+                select, out = self.select(self.scope(id), 0.6)
+                to = self.insert(out, windowed, inner=i == 0 and r.random() < 0.4)
+                self.add(f"from {id}{handlers} {select}{self.rate(0.15)}{to}")
+        inside, self.queries = self.queries, before
+        self.known = {id: types for id, types in self.known.items() if not id.startswith("#")}
+        self.queries.append("partition with (" + ", ".join(keys) + ")\nbegin\n" + "\n".join(inside) + "\nend;")
+
+    def pattern(self, sequence: bool = False, streams: list[str] | None = None) -> None:
+        ids = streams or [s.id for s in self.streams]
+        states = States(self.r, self.e, {id: self.known[id] for id in ids}, sequence)
+        text, scope = states.chain()
+        select, out = self.select(scope, self.r.choice((0.0, 0.0, 0.2)))
+        self.add(f"from {text} {select}{self.rate(0.05)}{self.insert(out, False)}")
+
+    def aggregation(self) -> None:
+        """An incremental aggregation and questions about it."""
+        r = self.r
+        self.habits.start = 1_600_000_000_000 + r.choice((0, 55_000, 3_590_000))
+        self.habits.gap = r.choice((400, 2000, 20_000))
+        self.habits.null = 0.0
+        s = self.streams[0]
+        scope = self.scope(s.id)
+        items = []
+        keys = r.choice(("k", "k", "", "k, v"))
+        for name in keys.split(", ") if keys else ():
+            items.append(name)
+        for i in range(r.choice((1, 2, 3))):
+            a = self.e.attr(scope, NUMBERS)
+            assert a is not None
+            kind = r.choice(("sum", "avg", "count", "min", "max", "distinctCount"))
+            items.append(f"{kind}({'' if kind == 'count' else a.text}) as x{i}")
+        by = " by t" if r.random() < 0.5 else ""
+        group = f" group by {keys}" if keys else ""
+        self.definitions.append(
+            f"define aggregation A from {s.id} select {', '.join(items)}{group} aggregate{by} every sec ... day;"
+        )
+        for _ in range(r.choice((1, 2))):
+            per = r.choice(("seconds", "minutes", "hours", "days"))
+            within = r.choice(("'2020-**-** **:**:**'", "'2020-09-13 **:**:**'", "1600000000000L, 1600003600000L"))
+            columns = ", ".join(["AGG_TIMESTAMP", *(i.split(" as ")[-1] for i in items)])
+            self.habits.queries.append(f"from A within {within} per '{per}' select {columns} order by {columns}")
+
+    def case(self, id: str, steps: int) -> dict[str, Any]:
+        """The case, with a feed to all input streams."""
+        app = "\n".join([*self.definitions, *self.queries])
+        return {"id": id, "app": app, "feed": feed(self.r, self.habits, self.streams, steps)}
+
+
+def columns(types: dict[str, str]) -> str:
+    return ", ".join(f"{name} {type}" for name, type in types.items())
+
+
+def _selects(c: Composer) -> None:
+    for _ in range(c.r.choice((1, 2, 2, 3))):
+        c.simple(aggregates=c.r.choice((0.0, 0.5)))
+
+
+def _windows(c: Composer) -> None:
+    for _ in range(c.r.choice((1, 2, 2))):
+        c.simple(window=0.9, aggregates=0.6)
+
+
+def _rates(c: Composer) -> None:
+    for _ in range(c.r.choice((1, 2))):
+        c.simple(window=0.5, aggregates=0.5, rate=1.0)
+
+
+def _joins(c: Composer) -> None:
+    for _ in range(c.r.choice((1, 1, 2))):
+        c.join()
+
+
+def _mixed(c: Composer) -> None:
+    for _ in range(c.r.choice((2, 3, 4))):
+        c.r.choice((_selects, _windows, _joins, _patterns, _sequences, Composer.partition))(c)
+    if c.r.random() < 0.4:
+        c.table()
+    if c.r.random() < 0.3:
+        c.named_window()
+
+
+def _patterns(c: Composer) -> None:
+    c.pattern()
+
+
+def _sequences(c: Composer) -> None:
+    c.pattern(sequence=True)
+
+
+AREAS = {
+    "selects": _selects,
+    "windows": _windows,
+    "rates": _rates,
+    "joins": _joins,
+    "tables": Composer.table,
+    "named_windows": Composer.named_window,
+    "partitions": Composer.partition,
+    "aggregations": Composer.aggregation,
+    "patterns": _patterns,
+    "sequences": _sequences,
+    "mixed": _mixed,
+}
+
+
+def compose(seed: int, number: int, area: str) -> dict[str, Any]:
+    """Case `number` of a seed, of an area of `AREAS`."""
+    r = Random(f"{seed}/{number}/{area}")
+    c = Composer(r)
+    AREAS[area](c)
+    return c.case(f"fuzz/{area}/{seed}-{number}", r.choice((8, 15, 25)))
