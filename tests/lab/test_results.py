@@ -141,7 +141,7 @@ def test_view_has_widget_picture_and_text(app: StandIn) -> None:
     bundle = view._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
     assert "2024-06-01 10:00      30      40      70" in bundle["text/plain"]
-    assert bundle["text/html"].count("<img src=\"data:image/svg+xml;base64,") == 1
+    assert bundle["text/html"].count('<img src="data:image/svg+xml;base64,') == 1
 
 
 def test_choices_redraw_the_figure(app: StandIn) -> None:

@@ -264,7 +264,7 @@ def fill(figure: Any, s: Series) -> None:
     """Puts `s` into a plotly figure in one update: a bar trace per shard, and a line for the merged answer."""
     named = len(s.buckets) <= MOST_NAMED
     x: Any = s.names if named else np.asarray(s.buckets, "datetime64[ms]")
-    few = len(s.buckets) <= 14
+    few, fewest = len(s.buckets) <= 14, len(s.buckets) <= 6
     traces: list[Any] = [
         go.Bar(
             name=shard,
@@ -272,8 +272,8 @@ def fill(figure: Any, s: Series) -> None:
             y=s.parts[i],
             marker={"color": COLOURS[i % len(COLOURS)], "line": {"width": 0}},
             hovertemplate="%{y:,.6~g}",
-            text=s.parts[i] if few else None,
-            texttemplate="%{text:.4~s}" if few else None,
+            text=s.parts[i] if fewest else None,
+            texttemplate="%{text:.4~s}" if fewest else None,
             textposition="inside",
             insidetextanchor="middle",
             textfont={"color": "white"},
@@ -291,7 +291,7 @@ def fill(figure: Any, s: Series) -> None:
             hovertemplate="<b>%{y:,.6~g}</b>",
             cliponaxis=False,
             text=s.merged if few else None,
-            texttemplate="<b>%{text:.4~s}</b>" if few else None,
+            texttemplate="<b>%{text:.3~s}</b>" if few else None,
             textposition="top center",
         )
     )

@@ -1,0 +1,71 @@
+"""The first notebook's story through the magics, on Spark: two nodes, four trades, 30 and 40 and 70."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from sparkstream_nb import cluster
+
+from .conftest import HOUR, TRADES
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+
+@pytest.fixture
+def line(shell: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path))
+    yield lambda text: shell.run_line_magic("siddhi", text)
+    cluster.stop_all()
+
+
+def test_two_nodes_know_parts_and_the_answer_is_merged(shell: Any, line: Any) -> None:
+    shell.run_cell_magic("siddhi", "LabTrades --nodes 2 --fresh -o app", TRADES)
+    for quantity, node, at in ((10, 1, 0), (20, 1, 1000), (10, 2, 2000), (30, 2, 3000)):
+        line(
+            f"""send LabTrades.TradeStream '["wso2", 100.0, {quantity}, {HOUR + at}]' --node {node} --at {HOUR + at}"""
+        )
+    line(
+        """query LabTrades "from TradeAggregation within '2024-**-** **:**:**' per 'hours' select symbol, total" -o answer"""
+    )
+    assert shell.user_ns["answer"].to_dict("records") == [{"symbol": "wso2", "total": 70}]
+    view = line("view LabTrades.TradeAggregation --per hour")
+    assert view.series().parts.tolist() == [[30.0], [40.0]]
+    assert view.series().merged.tolist() == [70.0]
+
+    shell.user_ns["more"] = pd.DataFrame(
+        {"symbol": ["a", "b"], "price": ["1.5", "much"], "quantity": [1, 2], "timestamp": [HOUR + 4000, HOUR + 5000]}
+    )
+    report = line("feed LabTrades.TradeStream more --time timestamp")
+    assert (report.rows, report.rejected) == (2, 1)
+    assert report.reasons == {"price: 'much' is not a double": 1}
+    assert len(line("errors LabTrades")) == 1
+    assert "1 app" in repr(line("list"))
+
+
+def test_the_stop_button_frees_the_kernel_within_two_seconds(shell: Any, line: Any) -> None:
+    shell.run_cell_magic("siddhi", "LabLong --fresh", "define stream S (a long); from S[a > 5] select a insert into O;")
+    n = 3_000_000
+    shell.user_ns["long_feed"] = pd.DataFrame({"a": range(n), "t": range(n)})
+    pressed: list[float] = []
+
+    def press() -> None:
+        pressed.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(1.0, press)
+    timer.start()
+    result = shell.run_cell("%siddhi feed LabLong.S long_feed --time t")
+    took = time.perf_counter() - pressed[0]
+    timer.cancel()
+    assert type(result.error_in_exec).__name__ == "Interrupted"
+    assert took < 2.0
+    line("send LabLong.S [7] --at 9000000")
+    cluster.apps()["LabLong"].flush()
+    assert 7 in line("output LabLong.O --last 1").frame["a"].tolist()
