@@ -89,7 +89,10 @@ class Selector:
         if select.having is not None:
             exprs.append(select.having)
         self._agg_nodes = list(dict.fromkeys(e for x in exprs for e in walk(x) if isinstance(e, Agg)))
-        self._aggs: list[Aggregator] = [make_aggregator(a, sliding, services.strings) for a in self._agg_nodes]
+        self._aggs: list[Aggregator] = [
+            make_aggregator(a, sliding, services.strings, grouped=partitioned or bool(select.group_by))
+            for a in self._agg_nodes
+        ]
         self._args: list[list[Evaluator]] = [[compile_expr(x, context) for x in a.args] for a in self._agg_nodes]
         self._group = [compile_expr(g, context) for g in select.group_by]
         self._items = [compile_expr(i.expr, context) for i in select.items]
@@ -267,14 +270,14 @@ class Selector:
         return Selected(rows.take(order), None if group is None else group[order])
 
     def _limited(self, rows: Rows, index: Array) -> Array:
-        """Expired rows always stay and count; a current one stays while the count is below the limit."""
+        """Expired rows always stay and count, resets only stay; a current one stays while the count is below the limit."""
         assert self.select.limit is not None
         if rows.kind is None:
             first: Array = index[: self.select.limit]
             return first
-        expired = rows.kind[index] != CURRENT
-        before = np.cumsum(expired) + np.cumsum(~expired) - 1
-        out: Array = index[expired | (before < self.select.limit)]
+        kind = rows.kind[index]
+        before = np.cumsum(kind <= EXPIRED) - 1
+        out: Array = index[(kind != CURRENT) | (before < self.select.limit)]
         return out
 
     def _sorted(self, rows: Rows, a: int, b: int) -> Array:

@@ -12,7 +12,7 @@ from ...plan.nodes import Agg
 from ...types import Type
 from ..columns import Strings
 from .base import Aggregator
-from .collected import COLLECTED
+from .collected import COLLECTED, UnionSet
 from .distinct import DistinctCount
 from .extremes import Max, MaxForever, Min, MinForever
 from .logic import And, Or
@@ -36,9 +36,13 @@ AGGREGATORS: dict[str, Callable[[tuple[Type, ...], bool], Aggregator]] = {
 """Aggregator by its key in `plan.functions.AGGREGATORS`."""
 
 
-def make_aggregator(node: Agg, sliding: bool, strings: Strings) -> Aggregator:
-    """The aggregator of `node`. `sliding`: rows of its query expire one by one, or expired ones are wanted."""
+def make_aggregator(node: Agg, sliding: bool, strings: Strings, *, grouped: bool = False) -> Aggregator:
+    """The aggregator of `node`. `sliding`: rows of its query expire one by one, or expired ones are wanted. `grouped`: it has
+    a state per group or partition instance, which Siddhi drops when it is empty.
+    """
     types = tuple(a.type for a in node.args)
+    if node.function == "unionSet":
+        return UnionSet(types, sliding, strings, grouped)
     if node.function in COLLECTED:
         return COLLECTED[node.function](types, sliding, strings)
     return AGGREGATORS[node.function](types, sliding)

@@ -10,7 +10,7 @@ from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask
 from ..jit import kernel
-from ..rows import RESET
+from ..rows import EXPIRED, RESET, TIMER
 
 NO_MASK = np.zeros(0, np.bool_)
 NO_KIND = np.zeros(0, np.int8)
@@ -82,3 +82,29 @@ def null_rows(column: Column, why: str) -> tuple[Mask, str] | None:
     if column.null is None or not column.null.any():
         return None
     return column.null, why
+
+
+def shared(
+    touched: set[int], kind: Array | None, part: Array | None, n: int
+) -> tuple[Array | None, Array, int]:
+    """(kinds, groups, 1) for an aggregator that keeps one store for all groups and partition instances.
+
+    Siddhi clears such a store at a RESET only where the row's instance has taken an event since its last one; the other
+    RESET rows become TIMER rows, which change nothing. `touched` are the instances that have, and is brought up to date.
+    """
+    group = np.zeros(n, np.int32)
+    if kind is None:
+        touched.update([0] if part is None else np.unique(part).tolist())
+        return None, group, 1
+    if not (kind == RESET).any():
+        touched.update([0] if part is None else np.unique(part[kind <= EXPIRED]).tolist())
+        return kind, group, 1
+    kinds = kind.copy()
+    for i, (k, p) in enumerate(zip(kind.tolist(), [0] * n if part is None else part.tolist(), strict=True)):
+        if k == RESET:
+            if p not in touched:
+                kinds[i] = TIMER
+            touched.discard(p)
+        elif k <= EXPIRED:
+            touched.add(p)
+    return kinds, group, 1

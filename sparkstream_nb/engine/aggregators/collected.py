@@ -17,7 +17,7 @@ from ..expressions.jsontext import JsonError, read_smart, write_gson
 from ..expressions.objects import HashMap, same
 from ..expressions.values import box, object_text, text
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import Base
+from .base import Base, shared
 
 
 class Collected(Base):
@@ -89,7 +89,11 @@ def _discard(items: list[Any], value: Any) -> None:
 
 class UnionSet(Collected):
     """`unionSet`. Where events expire the elements are counted, in Siddhi's way: the count of one that leaves the set stays
-    at one (`UnionSetAttributeAggregatorExecutor.processRemove`)."""
+    at one (`UnionSetAttributeAggregatorExecutor.processRemove`), until a group's set is empty."""
+
+    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: Strings, grouped: bool) -> None:
+        super().__init__(args, sliding, strings)
+        self.grouped = grouped
 
     def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return not_of(args[0], set, "unionSet takes sets")
@@ -110,6 +114,8 @@ class UnionSet(Collected):
                 members.discard(item)
             elif item in counts:
                 counts[item] -= 1
+        if self.grouped and not members:
+            counts.clear()
 
     def value(self, state: tuple[set[Any], dict[Any, int]], args: tuple[Any, ...]) -> Any:
         return set(state[0])
@@ -213,7 +219,18 @@ class GroupConcat(_Counted):
     def run(
         self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
     ) -> Column:
-        return super().run(args, kind, np.zeros_like(group), 1)
+        return super().run(args, *shared(self.touched, kind, part, len(group)))
+
+    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: Strings) -> None:
+        super().__init__(args, sliding, strings)
+        self.touched: set[int] = set()
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "touched": sorted(self.touched)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        super().load(state)
+        self.touched = set(state["touched"])
 
     def add(self, state: dict[str, int], args: tuple[Any, ...]) -> None:
         if args[0] is not None or len(args) > 1:
@@ -320,7 +337,6 @@ def write_smart(value: Any) -> str:
 
 
 COLLECTED: dict[str, Callable[[tuple[Type, ...], bool, Strings], Collected]] = {
-    "unionSet": UnionSet,
     "list:collect": ListCollect,
     "list:merge": ListMerge,
     "map:collect": MapCollect,

@@ -11,7 +11,7 @@ import numpy as np
 from ...types import Type
 from ..columns import Array, Column, Mask
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import Base, null_rows
+from .base import Base, null_rows, shared
 
 
 class Percentile(Base):
@@ -23,6 +23,7 @@ class Percentile(Base):
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.narrow = args[0] in (Type.INT, Type.LONG)
         self.held: list[float] = []
+        self.touched: set[int] = set()
 
     def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return null_rows(args[0], "math:percentile takes no null")
@@ -34,7 +35,8 @@ class Percentile(Base):
         if self.narrow:  # through a float, as there
             values = values.astype(np.float32)
         numbers, share = values.astype(np.float64).tolist(), args[1].values.tolist()
-        kinds = [CURRENT] * len(group) if kind is None else kind.tolist()
+        taken = shared(self.touched, kind, part, len(group))[0]
+        kinds = [CURRENT] * len(group) if taken is None else taken.tolist()
         out, null = np.zeros(len(group)), np.zeros(len(group), np.bool_)
         for i, (k, v) in enumerate(zip(kinds, numbers, strict=True)):
             if k == RESET:
@@ -60,7 +62,7 @@ class Percentile(Base):
         return held[max(math.floor(place + 0.5) - 1, 0)]
 
     def state(self) -> dict[str, Any]:
-        return {"held": np.array(self.held, np.float64)}
+        return {"held": np.array(self.held, np.float64), "touched": sorted(self.touched)}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.held = state["held"].tolist()
+        self.held, self.touched = state["held"].tolist(), set(state["touched"])

@@ -1,0 +1,63 @@
+"""Times of cron texts, and the window that they let out, by the app's clock."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from sparkstream_nb.engine.cases import run_case
+from sparkstream_nb.engine.cron import CronTimes
+
+
+def after(text: str, moment: str) -> str | None:
+    start = dt.datetime.fromisoformat(moment).replace(tzinfo=dt.UTC)
+    found = CronTimes(text).after(int(start.timestamp() * 1000))
+    return None if found is None else dt.datetime.fromtimestamp(found / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+@pytest.mark.parametrize(
+    ("text", "moment", "expected"),
+    [
+        ("*/5 * * * * ?", "2024-01-01 00:00:00", "2024-01-01 00:00:05"),
+        ("0 0/15 * * * ?", "2024-01-01 10:15:00", "2024-01-01 10:30:00"),
+        ("0 30 9 ? * MON-FRI", "2024-03-01 09:30:00", "2024-03-04 09:30:00"),
+        ("0 0 0 L * ?", "2024-02-10 00:00:00", "2024-02-29 00:00:00"),
+        ("0 0 0 L-2 * ?", "2024-02-10 00:00:00", "2024-02-27 00:00:00"),
+        ("0 0 0 LW * ?", "2024-03-01 00:00:00", "2024-03-29 00:00:00"),
+        ("0 0 0 15W * ?", "2024-06-01 00:00:00", "2024-06-14 00:00:00"),
+        ("0 0 0 ? * 6L", "2024-05-01 00:00:00", "2024-05-31 00:00:00"),
+        ("0 0 0 ? * 2#1", "2024-05-07 00:00:00", "2024-06-03 00:00:00"),
+        ("0 0 12 ? * FRI-MON", "2024-05-06 12:00:00", "2024-05-10 12:00:00"),
+        ("0 0 0 29 2 ?", "2024-03-01 00:00:00", "2028-02-29 00:00:00"),
+        ("0 0 0 1 JAN ? 2030", "2024-01-01 00:00:00", "2030-01-01 00:00:00"),
+    ],
+)
+def test_next_time(text: str, moment: str, expected: str) -> None:
+    assert after(text, moment) == expected
+
+
+def test_no_time_left() -> None:
+    assert after("0 0 0 1 JAN ? 2020", "2024-01-01 00:00:00") is None
+
+
+APP = """define stream S (v int);
+@info(name='q') from S#window.cron('*/5 * * * * ?') select v, sum(v) as s insert all events into Out;"""
+
+
+def test_window_by_the_clock() -> None:
+    """A batch comes out at the first time after its events, before the event of that instant; the one before it expires."""
+    feed = [["S", 1000, [1]], ["S", 4000, [2]], ["S", 5000, [3]], {"tick": 9999}, {"tick": 17000}, {"tick": 30000}]
+    got = run_case({"app": APP, "feed": feed})
+    assert got["queries"]["q"] == {"in": [[4000, [2, 3]], [5000, [3, 3]]], "out": []}
+
+
+@pytest.mark.parametrize("by_chunk", [False, True])
+def test_cuts_change_nothing(by_chunk: bool) -> None:
+    feed = [["S", 700 * i, [i]] for i in range(1, 40)]
+    whole = run_case({"app": APP, "feed": feed})
+    assert len(whole["queries"]["q"]["in"]) == 5
+    for cuts in ([3], [7, 8, 9], range(40)):
+        assert run_case({"app": APP, "feed": feed}, by_chunk=by_chunk, cuts=list(cuts)) == whole
+    restarts = [s for i, step in enumerate(feed) for s in ([step, {"restart": True}] if i % 5 == 2 else [step])]
+    assert run_case({"app": APP, "feed": restarts}, by_chunk=by_chunk) == whole
