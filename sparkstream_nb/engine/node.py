@@ -22,13 +22,14 @@ from .batch import Answer, Emitted, InputBatch, Outputs
 from .columns import Array, Column, Strings
 from .expressions import Context
 from .graph import build
+from .javamap import string_hash, walk_order
 from .ondemand import answer
 from .operators import EntryOperator, Operator, QueryOperator, entry
 from .query import split_kinds
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, in_order
 from .scripts import scripts_of
 from .services import Services
-from .sinks import TopicOperator
+from .sinks import GroupOperator, TopicOperator
 from .snapshot import pack, unpack
 from .table_log import TableLog
 from .triggers import TriggerOperator, start_rows
@@ -83,6 +84,8 @@ class NodeEngine:
                 rows = out[op.entry.stream]
                 assert op.node.target is not None
                 out[op.node.target] = Rows(rows.columns, none, none, none, None, np.empty(0, np.int32))
+            elif isinstance(op, GroupOperator):
+                out[op.name] = out[op.node.inputs[0]]
         return out
 
     # ------------------------------------------------------------------------------------------------------ running
@@ -109,7 +112,9 @@ class NodeEngine:
         """Fires the triggers at 'start': once in the life of the state, before the first step, the clock as it is."""
         self.started = True
         clock = Clock(self.steps - 1, np.array([self.now], np.int64), np.zeros(1, np.bool_), 0, 0)
-        for trigger in self.plan.triggers.values():
+        triggers = list(self.plan.triggers.values())
+        for i in walk_order([string_hash(t.id) for t in triggers], len(triggers)):  # Siddhi keeps them in a map
+            trigger = triggers[i]
             if trigger.start:
                 rows = start_rows(self.steps - 1, self.now)
                 out.note(trigger.id, rows)

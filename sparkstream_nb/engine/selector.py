@@ -270,7 +270,8 @@ class Selector:
         return Selected(rows.take(order), None if group is None else group[order])
 
     def _limited(self, rows: Rows, index: Array) -> Array:
-        """Expired rows always stay and count, resets only stay; a current one stays while the count is below the limit."""
+        """Expired rows always stay and count, resets only stay; a current one stays while the count is below the
+        limit."""
         assert self.select.limit is not None
         if rows.kind is None:
             first: Array = index[: self.select.limit]

@@ -16,11 +16,11 @@ import numpy as np
 from ..lang.tree import Annotation
 from ..plan import nodes
 from ..plan.query_parts import connector_option
-from .columns import Array, Column
+from .columns import Array
 from .expressions.values import text
 from .graph import OpNode
 from .javamap import hash_code, string_hash
-from .rows import Clock, Rows, concat_rows
+from .rows import Clock, Rows
 from .services import Services
 
 LINES = 1000
@@ -29,8 +29,9 @@ LINES = 1000
 
 @dataclass(frozen=True)
 class _Route:
-    """One sink's way to one topic: destination `number` of `of`, chosen by `strategy` (None: there is only one)."""
+    """Sink number `sink`'s way to a topic: destination `number` of `of`, chosen by `strategy` (None: there is one)."""
 
+    sink: int
     topic: str
     strategy: str | None
     number: int
@@ -40,20 +41,20 @@ class _Route:
 
 def _routes(stream: nodes.StreamDef, properties: Mapping[str, str]) -> Iterator[_Route]:
     """The topics that a stream's inMemory sinks publish to."""
-    for sink in stream.annotations:
+    for n, sink in enumerate(stream.annotations):
         if sink.name.lower() != "sink" or connector_option(sink, "type", properties).lower() != "inmemory":
             continue
         topic = connector_option(sink, "topic", properties)
         distribution = next((a for a in sink.nested if a.name.lower() == "distribution"), None)
         if distribution is None:
-            yield _Route(topic, None, 0, 1, None)
+            yield _Route(n, topic, None, 0, 1, None)
             continue
         strategy = (distribution.get("strategy") or "").lower()
         places = [a for a in distribution.nested if a.name.lower() == "destination"]
         by = distribution.get("partitionKey")
         key = stream.source.schema.names.index(by) if strategy == "partitioned" and by is not None else None
         for i, place in enumerate(places):
-            yield _Route(place.get("topic") or topic, strategy, i, len(places), key)
+            yield _Route(n, place.get("topic") or topic, strategy, i, len(places), key)
 
 
 def _topics(stream: nodes.StreamDef, properties: Mapping[str, str]) -> Iterator[str]:
@@ -63,15 +64,20 @@ def _topics(stream: nodes.StreamDef, properties: Mapping[str, str]) -> Iterator[
             yield connector_option(source, "topic", properties)
 
 
-def sink_operators(plan: nodes.Plan, services: Services) -> list[TopicOperator | LogOperator]:
+def sink_operators(plan: nodes.Plan, services: Services) -> list[GroupOperator | TopicOperator | LogOperator]:
     """The operators of all sinks, in the order of the text."""
-    out: list[TopicOperator | LogOperator] = []
+    out: list[GroupOperator | TopicOperator | LogOperator] = []
     for s, stream in plan.streams.items():
         for route in _routes(stream, plan.properties):
+            source = s
+            if route.key is not None:
+                source = f"{s}|{route.sink}"
+                if route.number == 0:
+                    out.append(GroupOperator(source, route.key, route.of, OpNode((s,), source), services))
             for r, receiver in plan.streams.items():
                 for _ in range(sum(t == route.topic for t in _topics(receiver, plan.properties))):
                     if receiver.source.schema.types == stream.source.schema.types:
-                        out.append(TopicOperator(f"{s} > {route.topic} > {r}", route, OpNode((s,), r), services))
+                        out.append(TopicOperator(f"{s} > {route.topic} > {r}", route, OpNode((source,), r), services))
         for sink in stream.annotations:
             if sink.name.lower() == "sink" and connector_option(sink, "type", plan.properties).lower() == "log":
                 out.append(LogOperator(s, _prefix(sink, plan, s), OpNode((s,), None), services))
@@ -80,6 +86,54 @@ def sink_operators(plan: nodes.Plan, services: Services) -> list[TopicOperator |
 
 def _prefix(sink: Annotation, plan: nodes.Plan, stream: str) -> str:
     return sink.get("prefix") or f"{plan.name} : {stream}"
+
+
+@dataclass(slots=True)
+class GroupOperator:
+    """What `PartitionedGroupDeterminer` does before a partitioned sink: a chunk's events with one remainder of their
+    key's hash become a chunk, which goes where its first event's text says.
+    """
+
+    name: str
+    key: int
+    of: int
+    node: OpNode
+    services: Services
+
+    @property
+    def timed(self) -> bool:
+        return False
+
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
+        rows = inputs[self.node.inputs[0]]
+        if len(rows) == 0:
+            return None
+        key = rows.columns[self.key]
+        codes = [_remainder(hash_code(key.type, v), self.of) for v in key.to_list(self.services.strings)]
+        order: list[int] = []
+        chunks: list[int] = []
+        for chunk in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(rows.chunk)) + 1):
+            groups: dict[int, list[int]] = {}
+            for i in chunk.tolist():
+                groups.setdefault(codes[i], []).append(i)
+            for at in groups.values():
+                chunks += [chunks[-1] + 1 if chunks else 0] * len(at)
+                order += at
+        out = rows.take(np.array(order))
+        return Rows(out.columns, out.ts, out.root, np.array(chunks, np.int64))
+
+    def apply(self, rows: Rows, clock: Clock) -> None:
+        pass
+
+    def state(self) -> Any:
+        return None
+
+    def load(self, state: Any) -> None:
+        pass
+
+    @property
+    def bytes(self) -> int:
+        return 0
 
 
 @dataclass(slots=True)
@@ -106,26 +160,12 @@ class TopicOperator:
             number = np.cumsum(np.append(0, np.diff(rows.chunk) != 0)) + self.count
             self.count = (int(number[-1]) + 1) % route.of
             return rows.take(np.flatnonzero(number % route.of == route.number))
-        if route.strategy == "partitioned" and route.key is not None:
-            return self._keyed(rows, rows.columns[route.key])
+        if route.key is not None:
+            first = rows.columns[route.key].take(np.append(0, np.flatnonzero(np.diff(rows.chunk)) + 1))
+            values = first.to_list(self.services.strings)
+            hit = [abs(_remainder(string_hash(text(first.type, v)), route.of)) == route.number for v in values]
+            return rows.take(np.flatnonzero(np.array(hit)[np.cumsum(np.append(0, np.diff(rows.chunk) != 0))]))
         return rows
-
-    def _keyed(self, rows: Rows, key: Column) -> Rows:
-        """A chunk's events with one remainder of their key's hash go together, to where the first one's text says.
-
-        (`PartitionedGroupDeterminer` groups, `PartitionedDistributionStrategy` chooses; for texts these are the same.)
-        """
-        values = key.to_list(self.services.strings)
-        n = self.route.of
-        parts = []
-        for chunk in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(rows.chunk)) + 1):
-            groups: dict[int, list[int]] = {}
-            for i in chunk.tolist():
-                groups.setdefault(_remainder(hash_code(key.type, values[i]), n), []).append(i)
-            for at in groups.values():
-                if abs(_remainder(string_hash(text(key.type, values[at[0]])), n)) == self.route.number:
-                    parts.append(rows.take(np.array(at)))
-        return concat_rows(parts) if parts else rows.take(np.empty(0, np.int64))
 
     def apply(self, rows: Rows, clock: Clock) -> None:
         pass

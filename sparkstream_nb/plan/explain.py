@@ -27,6 +27,8 @@ def explain(plan: n.Plan) -> str:
 
 
 def _definitions(plan: n.Plan, placement: Placement) -> Iterator[str]:
+    if any(a.name.lower() == "playback" and a.elements for a in plan.annotations):
+        yield "clock: events and ticks alone move it, so idle.time and increment have nothing to do"
     for id_, s in plan.streams.items():
         note = "" if s.kind == "defined" else f"  -- {s.kind}"
         yield f"stream {id_} {s.source.schema}{note}"

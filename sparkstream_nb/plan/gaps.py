@@ -15,7 +15,6 @@ from . import nodes as n
 from .query_parts import connector_option, expressions, inputs
 
 _LIST = """
-playback-idle                     @app:playback(idle.time, increment)
 script:r                          functions in R
 script:scala                      functions in Scala
 mapping                           mappings of an inMemory source or sink other than passThrough
@@ -79,9 +78,6 @@ def _uses(plan: n.Plan) -> Iterator[GapUse]:
 
 
 def _definitions(plan: n.Plan) -> Iterator[GapUse]:
-    for a in plan.annotations:
-        if a.name.lower() == "playback" and a.elements:
-            yield GapUse("playback-idle", "a clock that moves by itself (@app:playback)", a.span)
     for s in plan.streams.values():
         yield from _stream(s, plan.properties)
     for t in plan.tables.values():

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
+from ..faults import ErrorObject
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
@@ -81,7 +82,7 @@ def type_of(value: Any) -> Type:
         return Type.FLOAT
     if isinstance(value, float):
         return Type.DOUBLE
-    if isinstance(value, str):
+    if isinstance(value, str) and not isinstance(value, ErrorObject):
         return Type.STRING
     return Type.OBJECT
 
