@@ -316,5 +316,5 @@ def make_window(
             args, types, scheduler, wants_expired, findable, condition, tuple(schema.names[a] for a in attrs),
             tuple(range(len(attrs))) if selected is None else tuple(None if a is None else places[a] for a in selected),
             services.strings, services.context, refuse,
-        )  # fmt: skip
-    )
+        )
+    )  # fmt: skip

@@ -46,7 +46,8 @@ APP = """define stream S (v int);
 
 
 def test_window_by_the_clock() -> None:
-    """A batch comes out at the first time after its events, before the event of that instant; the one before it expires."""
+    """A batch comes out at the first time after its events, before the event of that instant; the one before it
+    expires."""
     feed = [["S", 1000, [1]], ["S", 4000, [2]], ["S", 5000, [3]], {"tick": 9999}, {"tick": 17000}, {"tick": 30000}]
     got = run_case({"app": APP, "feed": feed})
     assert got["queries"]["q"] == {"in": [[4000, [2, 3]], [5000, [3, 3]]], "out": []}

@@ -1,4 +1,5 @@
-"""However a feed is cut into micro-batches, wherever the node is restarted, and in both ways of running: the same comes out."""
+"""However a feed is cut into micro-batches, wherever the node is restarted, and in both ways of running: the same
+comes out."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ AGGREGATORS: dict[str, Callable[[tuple[Type, ...], bool], Aggregator]] = {
 
 
 def make_aggregator(node: Agg, sliding: bool, strings: Strings, *, grouped: bool = False) -> Aggregator:
-    """The aggregator of `node`. `sliding`: rows of its query expire one by one, or expired ones are wanted. `grouped`: it has
+    """The aggregator of `node`. `sliding`: rows of its query expire one by one, or expired ones are wanted.
+    `grouped`: it has
     a state per group or partition instance, which Siddhi drops when it is empty.
     """
     types = tuple(a.type for a in node.args)

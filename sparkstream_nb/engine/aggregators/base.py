@@ -49,7 +49,8 @@ def _count_resets(kind: Array, part: Array, now: Array, out: Array) -> None:
 
 
 class Eras:
-    """How many RESET rows each partition instance has seen. A group that was last touched in an older era than its row's
+    """How many RESET rows each partition instance has seen. A group that was last touched in an older era than its
+    row's
     starts from nothing."""
 
     def __init__(self) -> None:
@@ -90,7 +91,8 @@ def shared(
     """(kinds, groups, 1) for an aggregator that keeps one store for all groups and partition instances.
 
     Siddhi clears such a store at a RESET only where the row's instance has taken an event since its last one; the other
-    RESET rows become TIMER rows, which change nothing. `touched` are the instances that have, and is brought up to date.
+    RESET rows become TIMER rows, which change nothing. `touched` are the instances that have, and is brought up to
+    date.
     """
     group = np.zeros(n, np.int32)
     if kind is None:

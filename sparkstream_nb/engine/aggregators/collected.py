@@ -88,7 +88,8 @@ def _discard(items: list[Any], value: Any) -> None:
 
 
 class UnionSet(Collected):
-    """`unionSet`. Where events expire the elements are counted, in Siddhi's way: the count of one that leaves the set stays
+    """`unionSet`. Where events expire the elements are counted, in Siddhi's way: the count of one that leaves the set
+    stays
     at one (`UnionSetAttributeAggregatorExecutor.processRemove`), until a group's set is empty."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool, strings: Strings, grouped: bool) -> None:
@@ -250,7 +251,8 @@ class GroupConcat(_Counted):
 
 
 class JsonGroup(_Counted):
-    """`json:group(json[, enclosing.element][, distinct])`: the objects as the text of an array, or of an object around it.
+    """`json:group(json[, enclosing.element][, distinct])`: the objects as the text of an array, or of an object
+    around it.
 
     States are keyed by the objects' canonical texts, so that members in another order make no other object.
     """

@@ -19,7 +19,8 @@ _NULL = np.int64(-(2**63))
 
 @kernel
 def _distinct(
-    pair: Array, kind: Array, group: Array, held: Array, held_epoch: Array, count: Array, epoch: Array, era: Array, out: Array
+    pair: Array, kind: Array, group: Array, held: Array, held_epoch: Array, count: Array, epoch: Array, era: Array,
+    out: Array
 ) -> None:
     """`DistinctCountAttributeAggregatorExecutor`: a count per (group, value), and how many of them are not zero."""
     for i in range(len(group)):

@@ -16,7 +16,8 @@ from .base import NO_KIND, NO_MASK, Base, Eras
 
 @kernel
 def _extremes(
-    values: Array, null: Array, kind: Array, group: Array, sign: int, head: Array, tail: Array, epoch: Array, era: Array,
+    values: Array, null: Array, kind: Array, group: Array, sign: int, head: Array, tail: Array, epoch: Array, era:
+    Array,
     node_value: Array, node_next: Array, node_prev: Array, free: int, spare: int, out: Array, out_null: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """A monotonic queue per group (linked lists in a pool): its front is the minimum of sign * value.

@@ -1,6 +1,7 @@
 """`sum`, `avg`, `count`, `stdDev`: signed running values per group.
 
-State is one array per quantity, by group id; a RESET is an epoch: a group whose epoch is older than the last reset starts
+State is one array per quantity, by group id; a RESET is an epoch: a group whose epoch is older than the last reset
+starts
 from nothing.
 """
 
@@ -51,10 +52,10 @@ def _long_minus(a: int, b: int) -> int:
     """a - b as Siddhi takes it away from a long sum: through a double, and back with Java's saturation."""
     d = float(a) - float(b)
     if d >= 9223372036854775807.0:
-        return np.int64(9223372036854775807)
+        return int(np.int64(9223372036854775807))
     if d <= -9223372036854775808.0:
-        return np.int64(-9223372036854775808)
-    return np.int64(d)
+        return int(np.int64(-9223372036854775808))
+    return int(np.int64(d))
 
 
 @kernel
@@ -62,7 +63,8 @@ def _long_sums(
     values: Array, null: Array, kind: Array, group: Array, total: Array, count: Array, epoch: Array, era: Array,
     out: Array, out_count: Array,
 ) -> None:  # fmt: skip
-    """As `_sums` for longs (`SumAttributeAggregatorExecutor.AggregatorStateLong`, whose `processRemove` takes a double)."""
+    """As `_sums` for longs (`SumAttributeAggregatorExecutor.AggregatorStateLong`, whose `processRemove` takes a
+    double)."""
     for i in range(len(group)):
         k = kind[i] if len(kind) else CURRENT
         if k == RESET:
@@ -126,7 +128,8 @@ class Sum(Base):
         out, left = np.empty(n, self.dtype), np.empty(n, np.int64)
         (_long_sums if self.long else _sums)(
             column.values.astype(self.dtype, copy=False), NO_MASK if column.null is None else column.null,
-            NO_KIND if kind is None else kind, group, self.total, self.count, self.epoch, self.eras.rows(kind, part), out, left,
+            NO_KIND if kind is None else kind, group, self.total, self.count, self.epoch, self.eras.rows(kind, part),
+            out, left,
         )  # fmt: skip
         return out, left
 

@@ -92,7 +92,8 @@ class Window(Protocol):
 
 
 def for_joins(rows: Rows, window: Window) -> Rows:
-    """What a window put out, for a reader that tells by the serial numbers (the last column) what the window holds: where
+    """What a window put out, for a reader that tells by the serial numbers (the last column) what the window holds:
+    where
     only ENTER and LEAVE rows count, the others lose their number (-1)."""
     if not getattr(window, "moves", False) or rows.kind is None:
         return rows
@@ -102,7 +103,8 @@ def for_joins(rows: Rows, window: Window) -> Rows:
 
 
 def changes(rows: Rows) -> tuple[Array, Array]:
-    """(indices of the rows whose events enter the window's contents, of those whose events leave) of `for_joins` rows."""
+    """(indices of the rows whose events enter the window's contents, of those whose events leave) of `for_joins`
+    rows."""
     kind, numbered = rows.kinds(), rows.columns[-1].values >= 0
     return (
         np.flatnonzero((kind == ENTER) | ((kind == CURRENT) & numbered)),

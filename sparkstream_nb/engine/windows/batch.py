@@ -96,7 +96,8 @@ class BatchWindow:
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + n))
         made = _batch(
-            self.length, self.wants_expired, at, n, clock.at(rows.root), rows.root, rows.chunk, log.ts, log.part, log.next,
+            self.length, self.wants_expired, at, n, clock.at(rows.root), rows.root, rows.chunk, log.ts, log.part,
+            log.next,
             log.alive, log.head[0], log.tail[0], self.reset, *out.arrays,
         )  # fmt: skip
         result = out.rows(made, log, rows.part is not None)

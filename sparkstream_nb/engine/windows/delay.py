@@ -19,7 +19,8 @@ _BITS = np.int64(ROOT_BITS)
 
 @inlined
 def _release(
-    p: int, now: int, span: int, root: int, findable: bool, ts: Array, nxt: Array, alive: Array, head: Array, tail: Array,
+    p: int, now: int, span: int, root: int, findable: bool, ts: Array, nxt: Array, alive: Array, head: Array, tail:
+    Array,
     n: int, chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """The events that have waited long enough come out, stamped with the clock."""
@@ -54,7 +55,8 @@ def _delay(
         idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
         while not idle:
             p = next_due(
-                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due, meta
+                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due,
+                meta
             )
             if p < 0:
                 break
@@ -119,7 +121,8 @@ class DelayWindow:
         return result
 
     def state(self) -> dict[str, Any]:
-        return {"events": self.log.chain_state(), "newest": self.newest[: self.log.parts], "timers": self.timers.state()}
+        return {"events": self.log.chain_state(), "newest": self.newest[: self.log.parts], "timers":
+        self.timers.state()}
 
     def load(self, state: dict[str, Any]) -> None:
         self.log.load_chains([state["events"]])

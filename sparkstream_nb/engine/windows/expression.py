@@ -1,6 +1,8 @@
-"""`expression(text)` and `expressionBatch(text, ...)`: windows that hold events as long as a condition over them is true.
+"""`expression(text)` and `expressionBatch(text, ...)`: windows that hold events as long as a condition over them is
+true.
 
-The condition sees the event that comes or goes, the `first` and the `last` one, and aggregates of what is held. It changes with
+The condition sees the event that comes or goes, the `first` and the `last` one, and aggregates of what is held. It
+changes with
 every event, so these windows go event by event; the events themselves stay columns.
 """
 
@@ -28,9 +30,11 @@ Events = deque[int]
 
 
 class _Condition:
-    """A condition over a window's contents; its aggregators hold what they have seen, in all partition instances together.
+    """A condition over a window's contents; its aggregators hold what they have seen, in all partition instances
+    together.
 
-    As in Siddhi an aggregator takes an event when it is evaluated: one behind an `and` whose left side is false does not.
+    As in Siddhi an aggregator takes an event when it is evaluated: one behind an `and` whose left side is false does
+    not.
     """
 
     def __init__(self, expr: Expr, setup: WindowSetup, log: ChainedLog) -> None:
@@ -137,7 +141,7 @@ class _ExpressionBase:
                 self.chunk += 1
             try:
                 if self.dynamic and texts[i] != self.text:
-                    condition = self._bound(texts[i])
+                    condition = self._bound(str(texts[i]))
                     self.condition, self.text = condition, texts[i]
                     self._again(part[i], now[i], root[i])
                 self._take(at + i, part[i], now[i], root[i])
@@ -235,7 +239,8 @@ class _ExpressionBase:
 
 
 class ExpressionWindow(_ExpressionBase):
-    """When a new event makes the condition false, the oldest leave until it is true again (the new one too, if need be)."""
+    """When a new event makes the condition false, the oldest leave until it is true again (the new one too, if need
+    be)."""
 
     def _again(self, part: int, now: int, root: int) -> None:
         """`ExpressionWindowProcessor.processAllExpiredEvents`."""
@@ -346,7 +351,8 @@ class ExpressionBatchWindow(_ExpressionBase):
         self.chunk += 1
 
     def _stream(self, pos: int, part: int, now: int, root: int, *, output: bool) -> None:
-        """`processStreamEventAsStream`. What expires while held events are taken anew waits in the list of pending ones."""
+        """`processStreamEventAsStream`. What expires while held events are taken anew waits in the list of pending
+        ones."""
         waiting, held = self._queue(_PENDING, part), self._queue(_GONE, part)
         ends = self._ends(pos, now, held[0] if held else pos)
         ts = int(self.log.ts[pos])

@@ -87,7 +87,8 @@ class ExternalTimeWindow:
 
 
 END, START, SCHEDULED, NEWEST, FLUSHED, HELD, PENDING = 0, 1, 2, 3, 4, 5, 6
-"""Rows of the batch window's state: when the batch ends, where batches begin, when the timeout is due, the highest time so
+"""Rows of the batch window's state: when the batch ends, where batches begin, when the timeout is due, the highest
+time so
 far, whether a timeout has put the batch out already, and how many events are held as expired and as pending."""
 
 
@@ -108,7 +109,8 @@ def _end_time(now: int, start: int, span: int) -> int:
 @kernel
 def _flush(
     p: int, now: int, root: int, n: int, chunk: int, again: bool, wants_expired: bool, keeps: bool, findable: bool,
-    st: Array, ts: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, reset: Array,
+    st: Array, ts: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, reset:
+    Array,
     pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`flushToOutputChunk`, and with `again` `appendToOutputChunk`, which repeats what a timeout has put out before."""
@@ -177,8 +179,10 @@ def _flush(
 
 @kernel
 def _external_time_batch(
-    span: int, starts: int, start: Array, timeout: int, replaces: bool, wants_expired: bool, keeps: bool, findable: bool,
-    scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, last: int,
+    span: int, starts: int, start: Array, timeout: int, replaces: bool, wants_expired: bool, keeps: bool, findable:
+    bool,
+    scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, last:
+    int,
     cursor: Array, time: Array, ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
     ehead: Array, etail: Array, reset: Array, st: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array,
     qtail: Array, heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
@@ -197,7 +201,8 @@ def _external_time_batch(
         idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
         while not idle:
             p = next_due(
-                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due, meta
+                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due,
+                meta
             )
             if p < 0:
                 break
@@ -302,7 +307,8 @@ class ExternalTimeBatchWindow:
         time = log.values(self.time)
         made, *arrays = _external_time_batch(
             self.span, self.starts, time if self.start is None else log.values(self.start), self.timeout, self.replaces,
-            self.wants_expired, self.keeps, self.setup.findable, self.scheduler, at, n, rows.root, rows.chunk, clock.base,
+            self.wants_expired, self.keeps, self.setup.findable, self.scheduler, at, n, rows.root, rows.chunk,
+            clock.base,
             clock.now, clock.moved, clock.last, timer_cursor(clock.first), time, log.ts, log.part, log.next, log.alive,
             log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset, self.batch, self.timers.rank(rank),
             *self.timers.arrays, *Emission(3 * (at + n) + 2).arrays,

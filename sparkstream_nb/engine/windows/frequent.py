@@ -1,6 +1,7 @@
 """`frequent(n[, attributes])` (Misra-Gries counting) and `lossyFrequent(support, error[, attributes])`.
 
-Both keep the last event of every key that counts as frequent. Siddhi's key is the attributes' texts laid end to end; without
+Both keep the last event of every key that counts as frequent. Siddhi's key is the attributes' texts laid end to end;
+without
 attributes it is made of all that the query selects.
 """
 
@@ -152,7 +153,8 @@ class _Counting:
 
 
 class FrequentWindow(_Counting):
-    """The n most frequent keys: a key too many takes one off every count, and itself only where one falls to nothing."""
+    """The n most frequent keys: a key too many takes one off every count, and itself only where one falls to
+    nothing."""
 
     def __init__(self, setup: WindowSetup) -> None:
         super().__init__(setup, 1)

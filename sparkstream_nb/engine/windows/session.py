@@ -14,7 +14,7 @@ from ..groups import Keys
 from ..javamap import string_hash
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
-from ..timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
+from ..timers import NEVER, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from .base import Emission, WindowSetup
 from .chain import ChainedLog
 
@@ -194,8 +194,10 @@ def _timed_out(
 
 @kernel
 def _session(
-    gap: int, latency: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array,
-    moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, session: Array, head: Array,
+    gap: int, latency: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now:
+    Array,
+    moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, session: Array, head:
+    Array,
     tail: Array, num: Array, spread: Array, part_of: Array, load: Array, heap_end: Array, heap_of: Array,
     heap_size: Array, found: Array, back: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array,
     heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
@@ -219,7 +221,8 @@ def _session(
         idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
         while not idle:
             p = next_due(
-                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due, meta
+                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due,
+                meta
             )
             if p < 0:
                 break

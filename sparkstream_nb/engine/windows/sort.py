@@ -27,7 +27,8 @@ def _after(keys: Array, arrival: Array, a: int, b: int) -> bool:
 
 @kernel
 def _sort(
-    length: int, at: int, rows: int, now: Array, row_root: Array, row_chunk: Array, ts: Array, part: Array, alive: Array,
+    length: int, at: int, rows: int, now: Array, row_root: Array, row_chunk: Array, ts: Array, part: Array, alive:
+    Array,
     keys: Array, arrival: Array, heap: Array, size: Array, pos_out: Array, kind_out: Array, ts_out: Array,
     root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip

@@ -36,7 +36,8 @@ def _leave(
 
 @kernel
 def _time_length(
-    span: int, length: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array,
+    span: int, length: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now:
+    Array,
     moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, head: Array, tail: Array,
     count: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array,
     due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
@@ -50,7 +51,8 @@ def _time_length(
         idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
         while not idle:
             p = next_due(
-                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due, meta
+                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due,
+                meta
             )
             if p < 0:
                 break
