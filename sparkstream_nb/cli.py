@@ -269,6 +269,7 @@ def run_app(options: Any) -> int:
             _print_frame("\nerrors", app.errors.groupby("reason").size().reset_index(name="count"))
     finally:
         app.stop()
+        app.close()
     return 0
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class
-from traitlets import Bool, Int, observe
+from traitlets import Int, observe
 
 from . import app as lab
 from . import results
@@ -30,7 +30,6 @@ class SiddhiMagic(Magics):
     displaylimit = Int(
         results.DISPLAY_LIMIT, min=1, help="Rows shown of a query's answer, a stream's output or the errors."
     ).tag(config=True)
-    progress = Bool(True, help="Whether a feed that takes a while shows how far it is.").tag(config=True)
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)

@@ -31,9 +31,8 @@ def test_two_nodes_know_parts_and_the_answer_is_merged(shell: Any, line: Any) ->
         line(
             f"""send LabTrades.TradeStream '["wso2", 100.0, {quantity}, {HOUR + at}]' --node {node} --at {HOUR + at}"""
         )
-    line(
-        """query LabTrades "from TradeAggregation within '2024-**-** **:**:**' per 'hours' select symbol, total" -o answer"""
-    )
+    question = "from TradeAggregation within '2024-**-** **:**:**' per 'hours' select symbol, total"
+    line(f'query LabTrades "{question}" -o answer')
     assert shell.user_ns["answer"].to_dict("records") == [{"symbol": "wso2", "total": 70}]
     view = line("view LabTrades.TradeAggregation --per hour")
     assert view.series().parts.tolist() == [[30.0], [40.0]]

@@ -125,7 +125,7 @@ def test_ticks_are_round_and_cover() -> None:
 
 def test_picture_has_a_bar_for_each_shard_of_each_bucket(app: StandIn) -> None:
     a = app.plan.aggregations["TradeAggregation"]
-    s = series(a, "hour", Measure("total", True), app.aggregation("A", "hour"))
+    s = series(a, "hour", Measure("total", True, whole=True), app.aggregation("A", "hour"))
     root = ElementTree.fromstring(svg(s))
     bars = [e for e in root.iter("{http://www.w3.org/2000/svg}rect") if len(e)]
     assert [e[0].text for e in bars] == ["node-1: 30", "node-2: 40"]
