@@ -117,10 +117,16 @@ class Condition:
         context = table.services.context
         self.on = None if on is None else compile_expr(on, context)
         equal = dict(_equal_attrs(on, slot))
-        self.index = next((i for i in table.indexes if all(a in equal for a in i.attrs)), None)
+        usable = (n for n, i in enumerate(table.indexes) if all(a in equal for a in i.attrs))
+        self._index = next(usable, None)
         self.values: list[Evaluator] = (
             [] if self.index is None else [compile_expr(equal[a], context) for a in self.index.attrs]
         )
+
+    @property
+    def index(self) -> _HashIndex | None:
+        """The index that answers: asked of the table each time, which makes new ones when it is restored."""
+        return None if self._index is None else self.table.indexes[self._index]
 
     def find(self, env: Env, n: int) -> tuple[Array, Array]:
         """(row of `env`, position) of all matches: by row, then in the table's order."""
