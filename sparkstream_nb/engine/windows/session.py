@@ -27,6 +27,9 @@ START, END, BEFORE, AT = 0, 1, 2, 3
 """Numbers of a session: its first time, its last time + gap, and Siddhi's cursor in its list (`ComplexEventChunk`): the
 position before the event returned last, and that event (-1: none)."""
 
+NONE = np.int64(-(2**63))
+"""No end: the current session of a key is not in the heap."""
+
 LIVE, MOST, KEYS = 0, 1, 2
 """Numbers of a partition instance, for each of the two: open sessions, the most that there were; and its keys."""
 
@@ -165,7 +168,7 @@ def _map_order(found: Array, n: int, ends: Array, spread: Array, most: int, keys
 @kernel
 def _timed_out(
     which: int, p: int, time: int, heap_end: Array, heap_of: Array, heap_size: Array, head: Array, num: Array,
-    latency: int, spread: Array, part_of: Array, load: Array, found: Array, back: Array,
+    latency: int, spread: Array, part_of: Array, load: Array, least: Array, found: Array, back: Array,
 ) -> int:  # fmt: skip
     """The sessions of instance `p` that end by `time`, in Siddhi's order, into `found`; returns how many."""
     n = 0
@@ -176,6 +179,14 @@ def _timed_out(
         s = heap_of[which, 0]
         end = heap_end[which, 0]
         _take(heap_end, heap_of, heap_size, which)
+        if which == CUR:  # its entry is that of its least end, and is put right when it comes up
+            if least[s] != end:
+                continue
+            least[s] = NONE
+            if head[CUR, s] >= 0 and num[END, CUR, s] != end:
+                least[s] = num[END, CUR, s]
+                _put(heap_end, heap_of, heap_size, CUR, least[s], s)
+                continue
         if head[which, s] < 0 or num[END, which, s] != end:
             continue
         if part_of[s] != p:
@@ -186,6 +197,8 @@ def _timed_out(
             found[n] = s
             n += 1
     for i in range(others):
+        if which == CUR:
+            least[back[i]] = num[END, CUR, back[i]]
         _put(heap_end, heap_of, heap_size, which, num[END, which, back[i]], back[i])
     if n > 1:
         _map_order(found, n, num[END, which], spread, load[MOST, which, p], load[KEYS, CUR, p])
@@ -199,7 +212,8 @@ def _session(
     moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, session: Array, head:
     Array,
     tail: Array, num: Array, spread: Array, part_of: Array, load: Array, heap_end: Array, heap_of: Array,
-    heap_size: Array, found: Array, back: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array,
+    heap_size: Array, least: Array, found: Array, back: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array,
+    qtail: Array,
     heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
     root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
@@ -227,9 +241,12 @@ def _session(
             if p < 0:
                 break
             chunk += 1
-            many = _timed_out(
-                CUR, p, cursor[TIME], heap_end, heap_of, heap_size, head, num, 0, spread, part_of, load, found, back
-            )
+            many = 0
+            if heap_size[CUR] > 0 and heap_end[CUR, 0] <= cursor[TIME]:
+                many = _timed_out(
+                    CUR, p, cursor[TIME], heap_end, heap_of, heap_size, head, num, 0, spread, part_of, load, least,
+                    found, back,
+                )  # fmt: skip
             for k in range(many):
                 s = found[k]
                 if latency > 0:
@@ -254,7 +271,7 @@ def _session(
             if latency > 0:
                 many = _timed_out(
                     PREV, p, cursor[TIME], heap_end, heap_of, heap_size, head, num, latency, spread, part_of, load,
-                    found, back,
+                    least, found, back,
                 )  # fmt: skip
                 for k in range(many):
                     s = found[k]
@@ -296,10 +313,12 @@ def _session(
             if head[CUR, s] < 0:
                 num[START, CUR, s] = t
                 load[LIVE, CUR, p] += 1
+            if least[s] == NONE or least[s] > t + gap:
+                least[s] = t + gap
+                _put(heap_end, heap_of, heap_size, CUR, t + gap, s)
             _append(CUR, s, pos, nxt, head, tail)
             alive[pos] = True
             num[END, CUR, s] = t + gap
-            _put(heap_end, heap_of, heap_size, CUR, t + gap, s)
             notify(cursor, p, t + gap, qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
         elif t < num[START, CUR, s]:  # late
             if t >= num[START, CUR, s] - gap:
@@ -349,6 +368,7 @@ class SessionWindow:
         self.keys = Keys((Type.INT, Type.STRING) if self.key is not None else (Type.INT,), self.setup.strings)
         self.num = np.zeros((4, 2, 0), np.int64)
         self.spread, self.part_of = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.least = np.zeros(0, np.int64)
         self.parts = 0
         self.load_of = np.zeros((3, 2, 0), np.int64)
         self.heap_end, self.heap_of = np.zeros((2, 0), np.int64), np.zeros((2, 0), np.int64)
@@ -374,6 +394,7 @@ class SessionWindow:
         self.num = grown(self.num, size)
         self.num[BEFORE:, :, known:] = -1
         self.spread, self.part_of = grown(self.spread, size), grown(self.part_of, size)
+        self.least = grown(self.least, size, NONE)
         fresh = [c.take(np.arange(known, size)) for c in self.keys.columns()]
         self.part_of[known:size] = fresh[0].values
         np.add.at(self.load_of[KEYS, CUR], fresh[0].values, 1)
@@ -397,7 +418,8 @@ class SessionWindow:
         made = _session(
             self.gap, self.latency, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
             clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, session, head, tail, self.num,
-            self.spread, self.part_of, self.load_of, self.heap_end, self.heap_of, self.heap_size, found, back,
+            self.spread, self.part_of, self.load_of, self.heap_end, self.heap_of, self.heap_size,
+            self.least, found, back,
             self.timers.rank(rank), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
         log.head, log.tail = list(head), list(tail)
@@ -446,6 +468,8 @@ class SessionWindow:
         for which in (CUR, PREV):
             for s in range(size):
                 if self.log.head[which][s] >= 0:
+                    if which == CUR:
+                        self.least[s] = self.num[END, CUR, s]
                     _put(self.heap_end, self.heap_of, self.heap_size, which, int(self.num[END, which, s]), s)
         self.timers.load(state["timers"])
 
