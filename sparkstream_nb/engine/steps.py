@@ -223,6 +223,8 @@ class Steps:
             index, appended = at[keep], [c.take(keep) for c in appended]
         if index is not None:
             rows = rows.take(index)
+        if "tokenize" in step.key:  # a tokenizer hands on each of its events alone
+            rows = one_by_one(rows)
         return rows.with_columns([*rows.columns, *appended]), [*held, *range(width, width + len(appended))]
 
     def _failed(self, rows: Rows, held: list[int], env: Env) -> None:
