@@ -16,7 +16,7 @@ from .columns import Array, Column, Mask
 from .expressions import Env, Evaluator, compile_expr
 from .frame import frame_of
 from .reorder import Reorder
-from .rows import CURRENT, Clock, Rows
+from .rows import CURRENT, Clock, Rows, one_by_one
 from .services import Services
 from .streamfunctions import STREAM_FUNCTIONS
 from .windows import WINDOWS, Window, WindowSetup, for_joins
