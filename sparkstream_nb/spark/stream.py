@@ -184,7 +184,7 @@ def ship(session: SparkSession) -> None:
     They need Python, pyspark and the package's other requirements themselves, and must reach the apps' folder.
     """
     context = session.sparkContext
-    if context.master.startswith("local") or getattr(context, "_sparkstream_shipped", False):
+    if str(context.master).startswith("local") or getattr(context, "_sparkstream_shipped", False):
         return
     package = Path(__file__).parent.parent
     folder = Path(tempfile.mkdtemp(prefix="sparkstream-ship-"))
