@@ -28,13 +28,16 @@ from .memory import (
     DUE_AT,
     DUE_N,
     E_EXPIRED,
+    E_GIVEN,
     E_SIZE,
     E_SLOTS,
     E_TIME,
     EMITTED,
     EVENTS,
     HEAP_N,
+    HELD,
     I_MASK,
+    I_MORE,
     I_MOVED,
     I_NOW,
     I_PART,
@@ -65,6 +68,7 @@ from .memory import (
     O_KIND,
     O_N,
     O_PART,
+    O_PARTIAL,
     O_ROOT,
     O_SIZE,
     O_SLOTS,
@@ -192,46 +196,105 @@ def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
 
 
 @compiled
-def _emit(X: Words, root: int, part: int, p: int, g: int) -> int:
-    """Writes what was given to the selector as matches."""
-    R, E, out, D = words(X[XR]), words(X[XE]), words(X[XO]), words(X[XD])
-    C, P, n = words(X[XC]), words(X[XP]), X[NP]
-    counted = X[CHAINS] > 0
+def _write_slots(X: Words, o: int, e: int) -> bool:
+    """Writes the events of a partial into the match at `o`; False where there is no room for those of its chains."""
+    E, out, D, C, P, n = words(X[XE]), words(X[XO]), words(X[XD]), words(X[XC]), words(X[XP]), X[NP]
+    if X[CHAINS] == 0:
+        for k in range(n):
+            out[o + O_SLOTS + k] = E[e + E_SLOTS + k]
+        return True
+    more = 0
+    for k in range(n):
+        if P[k * P_SIZE + CHAINED] != 0 and E[e + E_SLOTS + k] != 0:
+            more += C[E[e + E_SLOTS + k] + C_COUNT]
+    if X[D_N] + more > X[D_CAP]:
+        X[NEEDED] = more
+        return False
+    for k in range(n):
+        v = E[e + E_SLOTS + k]
+        if P[k * P_SIZE + CHAINED] != 0:
+            out[o + O_SLOTS + k] = X[D_N]
+            out[o + O_SLOTS + n + k] = 0 if v == 0 else C[v + C_COUNT]
+            while v != 0:
+                D[X[D_N]] = C[v + C_EVENT]
+                X[D_N] += 1
+                v = C[v + C_NEXT]
+        else:
+            out[o + O_SLOTS + k] = v
+    return True
+
+
+@compiled
+def _emit(X: Words, root: int, part: int, p: int, g: int, hold: bool) -> int:
+    """Writes what was given to the selector as matches. `hold`: `_settle` comes later."""
+    R, E, out = words(X[XR]), words(X[XE]), words(X[XO])
     while X[EMITTED] < X[R_N]:
         if X[O_N] >= X[O_CAP]:
             return NEED_ROWS
         e = R[X[EMITTED]]
-        if counted:
-            more = 0
-            for k in range(n):
-                if P[k * P_SIZE + CHAINED] != 0 and E[e + E_SLOTS + k] != 0:
-                    more += C[E[e + E_SLOTS + k] + C_COUNT]
-            if X[D_N] + more > X[D_CAP]:
-                X[NEEDED] = more
-                return NEED_EVENTS
         o = X[O_N] * X[O_SIZE]
+        if not _write_slots(X, o, e):
+            return NEED_EVENTS
         out[o + O_TIME] = E[e + E_TIME]
         out[o + O_ROOT] = root
         out[o + O_PART] = part
         out[o + O_STATE] = p
         out[o + O_EVENT] = g
         out[o + O_KIND] = E[e + E_EXPIRED]
-        for k in range(n):
-            v = E[e + E_SLOTS + k]
-            if counted and P[k * P_SIZE + CHAINED] != 0:
-                out[o + O_SLOTS + k] = X[D_N]
-                out[o + O_SLOTS + n + k] = 0 if v == 0 else C[v + C_COUNT]
-                while v != 0:
-                    D[X[D_N]] = C[v + C_EVENT]
-                    X[D_N] += 1
-                    v = C[v + C_NEXT]
-            else:
-                out[o + O_SLOTS + k] = v
+        E[e + E_GIVEN] = 0
+        if hold:
+            out[o + O_PARTIAL] = e
+            X[HELD] += 1
+        else:
+            drop_partial(X, e)
         X[O_N] += 1
-        drop_partial(X, e)
         X[EMITTED] += 1
     X[EMITTED] = 0
     X[R_N] = 0
+    return DONE
+
+
+@compiled
+def _settle(X: Words, several: bool) -> int:
+    """Ends a chunk of several events. Siddhi sends on what they made when all of them are through, and what it sends
+    are the partials themselves, which later events of the chunk may have changed: their times are those of the end.
+    Where several states read the stream, values were selected at once, so those of a partial's last match count; else
+    they too are of the end, and a partial is sent once."""
+    E, out, size = words(X[XE]), words(X[XO]), X[O_SIZE]
+    if not several and X[CHAINS] > 0:  # room first, so that this can be done again
+        more = X[HELD] * X[EVENTS]
+        if X[D_N] + more > X[D_CAP]:
+            X[NEEDED] = more
+            return NEED_EVENTS
+    first = X[O_N] - X[HELD]
+    kept = first
+    for r in range(first, X[O_N]):
+        o = r * size
+        e = out[o + O_PARTIAL]
+        out[o + O_TIME] = E[e + E_TIME]
+        if several:
+            for later in range(X[O_N] - 1, r, -1):
+                if out[later * size + O_PARTIAL] == e:
+                    for k in range(O_SLOTS, size):
+                        out[o + k] = out[later * size + k]
+                    break
+        elif E[e + E_GIVEN] != 0:
+            drop_partial(X, e)
+            continue
+        else:
+            E[e + E_GIVEN] = 1
+            out[o + O_KIND] = E[e + E_EXPIRED]
+            _write_slots(X, o, e)
+        if kept != r:
+            for k in range(size):
+                out[kept * size + k] = out[o + k]
+        kept += 1
+    for r in range(first, kept):
+        e = out[r * size + O_PARTIAL]
+        E[e + E_GIVEN] = 0
+        drop_partial(X, e)
+    X[O_N] = kept
+    X[HELD] = 0
     return DONE
 
 
@@ -274,7 +337,7 @@ def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
     X[DRAINING] = lp + 1
     while True:
         if X[R_N] > 0:
-            status = _emit(X, root, part, p, -1)
+            status = _emit(X, root, part, p, -1, False)
             if status != DONE:
                 return status
         c = L[lp + QUEUE]
@@ -379,6 +442,7 @@ def run(address: int, whole: bool, origin: int) -> int:
     """Processes the rows from `AT` on, and the timers up to the clock's end. `whole`: no partitions, so that instance 0
     exists from the start, which is at time `origin`."""
     X = words(address)
+    more = octets(X[I_MORE])
     root_of, part_of, stream_of, clock = words(X[I_ROOT]), words(X[I_PART]), words(X[I_STREAM]), words(X[I_NOW])
     if whole and words(X[XL])[BORN] == 0:
         if not has_room(X):
@@ -408,6 +472,7 @@ def run(address: int, whole: bool, origin: int) -> int:
             X[ORDINAL] = 0
         M = words(X[M_STREAM])
         n = M[2 * stream + 1]
+        hold = more[i] != 0 or (i > 0 and more[i - 1] != 0)
         while X[ORDINAL] < n:
             p = M[M[2 * stream] + n - 1 - X[ORDINAL]]
             if words(X[XL])[l0 + p * L_SIZE + PEND] != 0 or X[CELL] != 0 or X[STAGE] == 2:
@@ -417,11 +482,16 @@ def run(address: int, whole: bool, origin: int) -> int:
                         return status
                     X[STAGE] = 2
                 if X[R_N] > 0:
-                    status = _emit(X, root, part, p, X[BASE] + i)
+                    status = _emit(X, root, part, p, X[BASE] + i, hold)
                     if status != DONE:
                         return status
                 X[STAGE] = 1
             X[ORDINAL] += 1
+        if X[HELD] > 0 and more[i] == 0:
+            X[STAGE] = 3
+            status = _settle(X, n > 1)
+            if status != DONE:
+                return status
         X[STAGE] = 0
         X[AT] += 1
     if X[TIMERS] > 0:

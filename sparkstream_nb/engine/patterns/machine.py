@@ -30,6 +30,7 @@ from .memory import (
     DRAINING,
     E_EXPIRED,
     E_FREE,
+    E_GIVEN,
     E_LEFT,
     E_REFS,
     E_SIZE,
@@ -117,6 +118,7 @@ def new_partial(X: Words) -> int:
     E[e + E_TIME] = -1
     E[e + E_REFS] = 0
     E[e + E_EXPIRED] = 0
+    E[e + E_GIVEN] = 0
     for k in range(e + E_SLOTS, e + X[E_SIZE]):
         E[k] = 0
     return e

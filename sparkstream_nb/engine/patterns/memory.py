@@ -24,7 +24,9 @@ Log numbers 0 and 1 are no event, and an event without values (`StreamEventFacto
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 from llvmlite import ir
@@ -51,7 +53,7 @@ P_SIZE = 32
 L_SIZE = 20
 
 # Fields of `E`; slots follow.
-E_TIME, E_REFS, E_EXPIRED, E_SLOTS = 0, 1, 2, 3
+E_TIME, E_REFS, E_EXPIRED, E_GIVEN, E_SLOTS = range(5)
 
 # Fields of `N`.
 N_PARTIAL, N_NEXT, N_PREV, N_UP, N_DOWN, N_OWNER, N_BUCKET, N_VALUE = range(8)
@@ -67,27 +69,40 @@ B_SIZE = 4
 
 # Fields of `O`; `O_EVENT` is the log number of the event that made the match, -1 for a timer. Then per state the event
 # (or the offset in `D`), and, where a state is counted, per state the number of events.
-O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_KIND, O_SLOTS = range(7)
+O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_KIND, O_PARTIAL, O_SLOTS = range(8)
 
 # The header: addresses, then registers.
 (
     XP, XL, XE, XN, XC, XT, XB, XR, XO, XD, XW, XZ, XET, XV, XQ, XK, XS, XH,
-    I_STREAM, I_PART, I_MASK, I_ROOT, I_NOW, I_MOVED,
+    I_STREAM, I_PART, I_MASK, I_ROOT, I_NOW, I_MOVED, I_MORE,
     NP, E_SIZE, WORDS, WITHIN, SEQUENCE, BUCKETS, INDEXED,
     E_FREE, E_LEFT, N_FREE, N_LEFT, C_FREE, C_LEFT, T_FREE, T_LEFT,
     R_N, R_CAP, O_N, O_CAP, O_SIZE, D_N, D_CAP,
-    AT, EVENTS, BASE, STAGE, ORDINAL, CELL, EMITTED,
+    AT, EVENTS, BASE, STAGE, ORDINAL, CELL, EMITTED, HELD,
     STEP, STEP_END, STEP_BASE, TIMER_AT, TIMERS, NOW, DRAINING, HEAP_N,
     START_N, M_INIT, M_RESET, M_UPDATE, M_STARTUP, M_TIMERS, M_STARTS, M_STREAM, CHAINS, BY_INDEX, JUDGED,
     XDUE, XRANK, DUE_N, DUE_AT, NEEDED,
-) = range(77)  # fmt: skip
+) = range(79)  # fmt: skip
 X_SIZE = 96
+
+
+def _package_stamp() -> str:
+    """A hash of the sources of all compiled functions here, since each holds the bodies and constants of others."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_STAMP = _package_stamp()
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles a function over pointers. Calls between such functions are cheap, so that nothing needs to be written
-    into its callers (`engine.jit`)."""
-    return cast(Callable[..., Any], njit(cache=True)(function))
+    into its callers (`engine.jit`). numba's cache looks at a function's own file only; here a change of any counts."""
+    dispatcher = njit(cache=True)(function)
+    dispatcher._cache._cache_file._source_stamp = _STAMP
+    return cast(Callable[..., Any], dispatcher)
 
 
 def _pointer(item: Any) -> Any:

@@ -159,7 +159,7 @@ class StateOp:
         moved = np.ascontiguousarray(clock.moved).astype(np.uint8)
         for at, array in (
             (m.I_STREAM, merged.stream), (m.I_PART, merged.part), (m.I_ROOT, merged.root), (m.I_MASK, masks),
-            (m.I_NOW, times), (m.I_MOVED, moved), (m.XO, out), (m.XD, events),
+            (m.I_NOW, times), (m.I_MOVED, moved), (m.I_MORE, merged.more), (m.XO, out), (m.XD, events),
         ):  # fmt: skip
             pools.hold(at, array)
         x[m.O_CAP], x[m.D_CAP], x[m.O_N], x[m.D_N] = len(out), len(events), 0, 0
@@ -369,7 +369,8 @@ class StateOp:
 
 
 class _Merged:
-    """The rows of all streams in one order: int64[n] each; `places[s]` where those of stream s stand (None: all).
+    """The rows of all streams in one order: int64[n] each; `places[s]` where those of stream s stand (None: all);
+    `more` uint8: whether a row's chunk goes on with the next row.
 
     Births are rows of stream -1.
     """
@@ -384,6 +385,7 @@ class _Merged:
             self.root, self.ts = np.ascontiguousarray(r.root, np.int64), r.ts
             self.stream = np.full(len(r), s, np.int64)
             self.part = np.zeros(len(r), np.int64) if r.part is None else r.part.astype(np.int64)
+            chunk = r.chunk
         else:
             born, at = births if births is not None else (none, none)
             root = np.concatenate([at, *(r.root for _, r in present)])
@@ -394,6 +396,7 @@ class _Merged:
             self.part = part.astype(np.int64)[order]
             stream = np.concatenate([np.full(len(at), -1), *(np.full(len(r), s) for s, r in present)])
             self.stream = stream[order].astype(np.int64)
+            chunk = np.concatenate([np.full(len(at), -1), *(r.chunk for _, r in present)])[order]
             where = np.empty(len(order), np.int64)
             where[order] = np.arange(len(order))
             start = len(at)
@@ -401,4 +404,10 @@ class _Merged:
                 self.places[s] = where[start : start + len(r)]
                 start += len(r)
         self.n = len(self.root)
+        self.more = np.zeros(self.n + 1, np.uint8)
+        if self.n:
+            same = (chunk[1:] == chunk[:-1]) & (chunk[1:] >= 0)
+            if same.any():
+                same &= (self.stream[1:] == self.stream[:-1]) & (self.part[1:] == self.part[:-1])
+                self.more[: self.n - 1] = same
         self.parts = int(self.part.max()) + 1 if self.n else 0

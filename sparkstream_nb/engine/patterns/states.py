@@ -43,6 +43,7 @@ from .memory import (
     CHANGED,
     COUNT,
     E_EXPIRED,
+    E_GIVEN,
     E_LEFT,
     E_REFS,
     E_SLOTS,
@@ -130,10 +131,13 @@ def has_room_for_event(X: Words) -> bool:
 
 @compiled
 def give(X: Words, e: int) -> None:
-    """Puts a partial into what goes to the selector (`returnEventChunk.add`)."""
-    words(X[XR])[X[R_N]] = e
-    X[R_N] += 1
-    words(X[XE])[e + E_REFS] += 1
+    """Puts a partial into what goes to the selector (`returnEventChunk.add`), where it is only once."""
+    E = words(X[XE])
+    if E[e + E_GIVEN] == 0:
+        E[e + E_GIVEN] = 1
+        words(X[XR])[X[R_N]] = e
+        X[R_N] += 1
+        E[e + E_REFS] += 1
 
 
 # ------------------------------------------------------------------------------------------------- adding states

@@ -8,6 +8,7 @@ from .memory import (
     ABSENT_LOGICAL,
     ACTIVE,
     C_LEFT,
+    E_GIVEN,
     E_LEFT,
     E_REFS,
     E_SLOTS,
@@ -113,6 +114,7 @@ def _send_all(X: Words, l0: int, p: int, first: int) -> None:
     X[R_N] = first
     for i in range(n):
         e = R[cap - n + i]
+        words(X[XE])[e + E_GIVEN] = 0
         _send(X, l0, p, e)
         drop_partial(X, e)
 
