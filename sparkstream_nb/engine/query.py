@@ -88,7 +88,6 @@ class QueryOp:
         sliding = True
         self._steps: Steps | None = None
         self._pattern: Any = None
-        self._from_window = False
         self._join: JoinOp | None = None
         self.schedulers = 0
         self._forgotten = np.empty(0, np.int64)
@@ -105,7 +104,6 @@ class QueryOp:
             )  # fmt: skip
             self.inputs: tuple[str, ...] = (source.source.id,)
             windows = [s for s in source.steps if isinstance(s, nodes.WindowStep)]
-            self._from_window = source.source.kind == "window"
             sliding = expired or any(w.function not in _NOT_SLIDING for w in windows)
             self.schedulers = self._steps.schedulers
         elif isinstance(source, nodes.StateInput):
