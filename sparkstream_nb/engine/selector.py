@@ -282,7 +282,8 @@ class Selector:
         return out
 
     def _sorted(self, rows: Rows, a: int, b: int) -> Array:
-        """Rows a ≤ i < b of one chunk, sorted within each run of one kind; a null compares equal to everything."""
+        """Rows a ≤ i < b of one chunk, sorted within each run of one kind; nulls come last either way
+        (`OrderByEventComparator`)."""
         strings = self.services.strings
         at = np.arange(a, b)
         keys = [(rows.columns[o.attr].take(at).to_list(strings), o.descending) for o in self.select.order_by]
@@ -290,8 +291,10 @@ class Selector:
         def compare(i: int, j: int) -> int:
             for values, descending in keys:
                 x, y = values[i], values[j]
-                if x is None or y is None or x == y:
+                if x == y:
                     continue
+                if x is None or y is None:
+                    return 1 if x is None else -1
                 return 1 if (x > y) != descending else -1
             return 0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema, Type
-from ..nodes import OUTPUT, Agg, Expr, OrderItem, OutputItem, Select, walk
+from ..nodes import OUTPUT, Agg, Const, Expr, OrderItem, OutputItem, Ref, Select, walk
 from .expressions import bind_condition, bind_expression
 from .scope import Bare, Entry, Scope
 
@@ -32,6 +32,13 @@ def bind_selection(selection: tree.Selection, selecting: Selecting, span: Span) 
     having = None
     if selection.having is not None:
         having = bind_condition(selection.having, _having_scope(selecting, schema), "'having'")
+        if isinstance(having, Ref | Const):  # SelectorParser casts to ConditionExpressionExecutor
+            raise SiddhiBindError(
+                "'having' cannot be an attribute or a constant alone",
+                selection.having.span,
+                hint="Write a comparison, such as x == true.",
+                kind="SiddhiAppCreationException",
+            )
     order_by = tuple(_order(o, items, schema, selecting) for o in selection.order_by)
     return Select(
         items, group_by, having, order_by, _count("limit", selection.limit), _count("offset", selection.offset)
