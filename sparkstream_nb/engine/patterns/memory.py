@@ -100,7 +100,7 @@ _STAMP = _package_stamp()
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles a function over pointers. Calls between such functions are cheap, so that nothing needs to be written
     into its callers (`engine.jit`). numba's cache looks at a function's own file only; here a change of any counts."""
-    dispatcher = njit(cache=True)(function)
+    dispatcher: Any = njit(cache=True)(function)
     dispatcher._cache._cache_file._source_stamp = _STAMP
     return cast(Callable[..., Any], dispatcher)
 
