@@ -252,3 +252,13 @@ def receivers(layout: Layout) -> Array:
         head += [base + len(body), len(numbers)]
         body += numbers
     return np.array(head + body, np.int64)
+
+
+def selecting(layout: Layout) -> Array:
+    """Per stream, whether its receiver hands what it gets back to the select: it knows the select through the processor
+    that was set up last (`StateMultiProcessStreamReceiver.setNext`), or its only one's last state."""
+    out = []
+    for numbers in layout.receivers:
+        p = numbers[-1] if len(numbers) > 1 else layout.processors[numbers[-1]].returns
+        out.append(int(layout.processors[p].last))
+    return np.array(out, np.int64)

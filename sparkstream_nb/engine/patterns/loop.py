@@ -51,6 +51,7 @@ from .memory import (
     LOGICAL,
     M_INIT,
     M_RESET,
+    M_SELECTS,
     M_STARTUP,
     M_STREAM,
     M_TIMERS,
@@ -255,6 +256,16 @@ def _emit(X: Words, root: int, part: int, p: int, g: int, hold: bool) -> int:
 
 
 @compiled
+def _discard(X: Words) -> None:
+    """Drops what was given to a selector that the stream's receiver does not know."""
+    R, E = words(X[XR]), words(X[XE])
+    for i in range(X[R_N]):
+        E[R[i] + E_GIVEN] = 0
+        drop_partial(X, R[i])
+    X[R_N] = 0
+
+
+@compiled
 def _settle(X: Words, several: bool) -> int:
     """Ends a chunk of several events. Siddhi sends on what they made when all of them are through, and what it sends
     are the partials themselves, which later events of the chunk may have changed: their times are those of the end.
@@ -442,7 +453,7 @@ def run(address: int, whole: bool, origin: int) -> int:
     """Processes the rows from `AT` on, and the timers up to the clock's end. `whole`: no partitions, so that instance 0
     exists from the start, which is at time `origin`."""
     X = words(address)
-    more = octets(X[I_MORE])
+    more, selects = octets(X[I_MORE]), words(X[M_SELECTS])
     root_of, part_of, stream_of, clock = words(X[I_ROOT]), words(X[I_PART]), words(X[I_STREAM]), words(X[I_NOW])
     if whole and words(X[XL])[BORN] == 0:
         if not has_room(X):
@@ -481,6 +492,8 @@ def run(address: int, whole: bool, origin: int) -> int:
                     if status != DONE:
                         return status
                     X[STAGE] = 2
+                if X[R_N] > 0 and selects[stream] == 0:
+                    _discard(X)
                 if X[R_N] > 0:
                     status = _emit(X, root, part, p, X[BASE] + i, hold)
                     if status != DONE:

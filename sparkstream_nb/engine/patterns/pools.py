@@ -10,7 +10,7 @@ from ..arrays import grown
 from ..columns import Array
 from . import memory as m
 from .dump import dump_machine, measure, restore_machine
-from .layout import Layout, listed, receivers
+from .layout import Layout, listed, receivers, selecting
 from .log import EventLog
 from .loop import mark_events, reindex, renumber_events
 from .machine import FAR
@@ -41,7 +41,7 @@ class Pools:
             m.XK: np.array([*filters.constants, 0], np.int64), m.XS: np.zeros(256, np.int64),
             m.M_INIT: listed(layout.inits), m.M_RESET: listed(layout.resets), m.M_UPDATE: listed(layout.updates),
             m.M_STARTUP: listed(layout.startup), m.M_TIMERS: listed(layout.timers), m.M_STARTS: listed(layout.starts),
-            m.M_STREAM: receivers(layout),
+            m.M_STREAM: receivers(layout), m.M_SELECTS: selecting(layout),
         }  # fmt: skip
         self.clear()
 
