@@ -10,7 +10,7 @@ from ..plan import nodes
 from ..types import Type
 from .arrays import grown
 from .columns import Array, Column
-from .rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from .rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from .services import Services
 from .steps import make_window
 from .windows import changes, for_joins
@@ -50,7 +50,18 @@ class NamedWindow:
             out = out.take(np.flatnonzero((out.kind <= EXPIRED) | (out.kind > RESET)))
         out = for_joins(out, self.window)
         self._track(out)
-        return out
+        return self._published(out)
+
+    def _published(self, rows: Rows) -> Rows:
+        """What the definition does not put out only changes what joins find: it makes no join look."""
+        if len(self.published) == 2:
+            return rows
+        hidden, silent = (EXPIRED, LEAVE) if self.published == (CURRENT,) else (CURRENT, ENTER)
+        rows = rows.take(np.flatnonzero((rows.kinds() != hidden) | (rows.columns[-1].values >= 0)))
+        kind = rows.kinds().copy()
+        kind[kind == hidden] = silent
+        rows.kind = kind
+        return rows
 
     def readable(self, rows: Rows) -> Rows:
         """The rows that queries other than joins see, without the serial number."""
