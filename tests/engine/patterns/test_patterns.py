@@ -1,5 +1,6 @@
 """Patterns beyond the cases: cuts and restarts change nothing, a naive reference agrees, and Python's filters agree
-with programs."""
+with programs.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ SCHEMA = "".join(f"define stream {s} (k string, v int, w double); " for s in "AB
 QUERIES = [
     "from every a=A -> b=B[k == a.k and v > a.v] within 400 milliseconds select a.v as x, b.v as y",
     "from every (a=A -> b=A[w > a.w * 1.1]) -> c=B select a.w as x, b.w as y, c.v as z",
-    "from every a=A<2:3> -> b=B[v > a[0].v] within 700 milliseconds select a[0].v as x, a[last].v as y, b.v as z, a.v
-    as l", "from every a=A -> b=B<0:2> -> c=C select a.v as x, b[0].v as y, c.v as z",
+    "from every a=A<2:3> -> b=B[v > a[0].v] within 700 milliseconds "
+    "select a[0].v as x, a[last].v as y, b.v as z, a.v as l",
+    "from every a=A -> b=B<0:2> -> c=C select a.v as x, b[0].v as y, c.v as z",
     "from every (a=A and b=B) -> c=C[v != a.v] select a.v as x, b.v as y, c.v as z",
     "from every a=A or b=B -> c=A select a.v as x, b.v as y, c.v as z",
     "from every a=A -> not B[k == a.k] for 200 milliseconds select a.v as x",
