@@ -163,6 +163,8 @@ class QueryOp:
                 self._limiter.forget(fresh)
             if self._steps is not None:
                 self._steps.forget(fresh)
+            if self._pattern is not None:
+                self._pattern.forget(fresh)
 
     def _limited(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         frame: Frame
@@ -172,8 +174,11 @@ class QueryOp:
         elif self._join is not None:
             frame = self._join.run(inputs, clock)
         else:
-            frame = self._pattern.run([(s, inputs[s]) for s in self.inputs], clock).frame()
+            matches = self._pattern.run([(s, inputs[s]) for s in self.inputs], clock)
+            frame = matches.frame()
         selected = self.selector.run(frame, clock)
+        if self._pattern is not None:
+            matches.regroup(selected.rows)
         return selected if self._limiter is None else Selected(self._limiter.run(selected, clock), None)
 
     def state(self) -> dict[str, Any]:

@@ -64,6 +64,8 @@ def answered(case: Case) -> bool:
     """
     if "expect" not in case or case["expect"].get("fault"):
         return False
+    if any("null" in r.get("message", "") for r in case["expect"].get("results", ())):
+        return False  # a retrieval that ran into a null pointer
     sent, seen = Counter[str](), case["expect"].get("streams", {})
     for step in case["feed"]:
         if isinstance(step, list):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..rows import ROOT_BITS
-from .machine import drop_partial, enter_index, index_key, pop_heap, push_heap
+from .machine import clear_new, clear_pending, drop_partial, enter_index, index_key, pop_heap, push_heap
 from .memory import (
     ABSENT,
     ABSENT_LOGICAL,
@@ -552,6 +552,25 @@ def reindex(address: int, parts: int) -> None:
                 while c != 0:
                     enter_index(X, lp, p, c)
                     c = N[c + N_NEXT]
+
+
+@compiled
+def forget_parts(address: int, parts: Any) -> None:
+    """Gives back the memory of partition instances. Their records in `L` are not cleared otherwise, and entries of
+    theirs in the schedulers' heaps find nothing to run."""
+    X = words(address)
+    L, T = words(X[XL]), words(X[XT])
+    for part in parts:
+        for p in range(X[NP]):
+            lp = (part * X[NP] + p) * L_SIZE
+            clear_pending(X, lp)
+            clear_new(X, lp)
+            while L[lp + QUEUE] != 0:
+                c = L[lp + QUEUE]
+                L[lp + QUEUE] = T[c + 1]
+                T[c + 1] = X[T_FREE]
+                X[T_FREE] = c
+                X[T_LEFT] += 1
 
 
 @compiled

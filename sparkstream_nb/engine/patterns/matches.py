@@ -12,6 +12,7 @@ from ...types import Type
 from ..columns import Array, Column, Strings
 from ..expressions import Float, Long
 from ..frame import Frame, cached
+from ..rows import Rows
 from .layout import Layout
 from .log import EventLog, Key
 from .memory import EMPTY_EVENT, NO_EVENT
@@ -122,6 +123,11 @@ class Matches:
     def frame(self) -> Frame:
         """The matches as a select looks at them."""
         return Frame(self.ts, self.root, self.chunk, self.kind, self.part, cached(self.column), self.slots.event_time)
+
+    def regroup(self, rows: Rows) -> None:
+        """Gives rows that were selected from these matches the chunks in which they go on."""
+        if len(rows):
+            rows.chunk = self.group[rows.chunk - self.chunk[0]]
 
 
 def attribute_key(layout: Layout, p: int, attr: int) -> Key:

@@ -362,6 +362,10 @@ class StateOp:
         self._origin, self._whole, self._chunks = state["origin"], state["whole"], state["chunks"]
         self._trim_at = max(TRIM_FROM, 2 * self.log.n)
 
+    def forget(self, parts: Array) -> None:
+        """Drops all that partition instances hold; they begin anew with their next row."""
+        self.pools.forget(parts[parts < self.pools.parts])
+
     @property
     def bytes(self) -> int:
         """Bytes of what waits: partials, their list entries and events."""

@@ -12,7 +12,7 @@ from . import memory as m
 from .dump import dump_machine, measure, restore_machine
 from .layout import Layout, listed, receivers, selecting
 from .log import EventLog
-from .loop import mark_events, reindex, renumber_events
+from .loop import forget_parts, mark_events, reindex, renumber_events
 from .machine import FAR
 from .program import Filters
 
@@ -112,11 +112,7 @@ class Pools:
             return
         have = self.parts
         parts = max(parts, 2 * have if have > 1 else parts)
-        rows = np.zeros((parts * self.n, m.L_SIZE), np.int64)
-        rows[:, m.ACTIVE] = 1
-        rows[:, m.LOW] = rows[:, m.LAST_START] = -FAR
-        rows[:, m.HIGH] = FAR
-        rows[:, m.RISING] = 1
+        rows = fresh_lists(parts * self.n)
         rows.ravel()[: have * self.n * m.L_SIZE] = self._held[m.XL]
         self.hold(m.XL, rows.ravel())
         timers = len(self.layout.timers)
@@ -159,6 +155,13 @@ class Pools:
         self.hold(m.XW, self.log.words)
         self.hold(m.XZ, self.log.null)
         self.hold(m.XET, self.log.times)
+
+    def forget(self, parts: Array) -> None:
+        """Empties the lists of partition instances, as if they had never been."""
+        forget_parts(self.header.ctypes.data, np.ascontiguousarray(parts, np.int64))
+        rows = self._held[m.XL].reshape(-1, m.L_SIZE)
+        lists = (parts[:, None] * self.n + np.arange(self.n)).ravel()
+        rows[lists] = fresh_lists(len(lists))
 
     # -------------------------------------------------------------------------------------------------------- state
 
@@ -226,3 +229,13 @@ class Pools:
         for at, _, left, _ in _FREE:
             total += (len(self._held[at]) // self._sizes[at] - int(x[left])) * self._sizes[at] * 8
         return total + self._held[m.XL].nbytes
+
+
+def fresh_lists(n: int) -> Array:
+    """`n` records of `L` of which nothing is known yet."""
+    rows = np.zeros((n, m.L_SIZE), np.int64)
+    rows[:, m.ACTIVE] = 1
+    rows[:, m.LOW] = rows[:, m.LAST_START] = -FAR
+    rows[:, m.HIGH] = FAR
+    rows[:, m.RISING] = 1
+    return rows

@@ -159,3 +159,19 @@ def test_memory_grows_and_is_given_back() -> None:
         n.step(batch(200_000, 5000, 2000))
     assert node.snapshot() == twin.snapshot()
     assert sum(node.stats()["state_bytes"].values()) < full
+
+
+def test_forgotten_instances_begin_anew() -> None:
+    """What an instance held is gone, its memory too, and its next row finds it as new."""
+    plan = compile_app(app("from every a=A -> not B for 30 sec select a.v as x", True))
+    node = NodeEngine(plan)
+    node.step(batch(0, 100, 10))
+    pattern = next(q._pattern for q in node._queries.values())
+    before = pattern.bytes
+    pattern.forget(np.arange(10))
+    assert pattern.bytes < before
+    out = node.step(InputBatch(np.array([1_600_000_100_000])))
+    assert "Out" not in out.streams
+    node.step(batch(200_000, 10, 10))
+    out = node.step(InputBatch(np.array([1_600_000_300_000])))
+    assert len(out.streams["Out"]) == 10
