@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 
-from ..engine.columns import ARROW
+from ..engine.bench import table_of
 from ..plan import compile_app
 from .deploy import deploy
 
@@ -32,11 +31,7 @@ def run(
     plan = compile_app(workload["app"])
     stream = next(s for s, d in plan.streams.items() if d.kind == "defined")
     schema = plan.schema(stream)
-    table = pa.csv.read_csv(
-        path,
-        read_options=pa.csv.ReadOptions(column_names=list(schema.names)),
-        convert_options=pa.csv.ConvertOptions(column_types={a.name: ARROW[a.type] for a in schema}),
-    )
+    table = table_of(path, plan, stream)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, "first.parquet"), Path(folder, "rest.parquet")]
         for file, part in zip(files, (table.slice(0, FIRST), table.slice(FIRST)), strict=True):

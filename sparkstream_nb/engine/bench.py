@@ -23,15 +23,14 @@ BATCH = 250_000
 """Events of a micro-batch unless told otherwise."""
 
 
-def columns_of(path: str | Path, plan: Plan, stream: str) -> list[pa.Array]:
-    """The columns of a headless CSV, typed as the stream is; the last one is the events' time in ms."""
+def table_of(path: str | Path, plan: Plan, stream: str) -> pa.Table:
+    """The events of a headless CSV, typed as the stream is; the last column is their time in ms."""
     schema = plan.schema(stream)
-    table = pa.csv.read_csv(
+    return pa.csv.read_csv(
         path,
         read_options=pa.csv.ReadOptions(column_names=list(schema.names)),
         convert_options=pa.csv.ConvertOptions(column_types={a.name: ARROW[a.type] for a in schema}),
     )
-    return [c.combine_chunks() for c in table.columns]
 
 
 def batches(columns: Sequence[pa.Array], stream: str, rows: int) -> Iterator[InputBatch]:
@@ -51,7 +50,7 @@ def run(workload: Mapping[str, str], path: str | Path, rows: int = BATCH) -> dic
     """
     plan = compile_app(workload["app"])
     stream = next(s for s, d in plan.streams.items() if d.kind == "defined")
-    columns = columns_of(path, plan, stream)
+    columns = [c.combine_chunks() for c in table_of(path, plan, stream).columns]
     fed = list(batches(columns, stream, rows))
     for batch in fed[:2]:
         NodeEngine(plan).step(batch)
