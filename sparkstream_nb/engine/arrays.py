@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from .columns import Array
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
 
 
 def grown(array: Array, n: int, fill: Any = 0) -> Array:

@@ -18,13 +18,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ..types import Type
-
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
+from .arrays import Array as Array
+from .arrays import Mask as Mask
+from .texts import TextTable
 
 DTYPES: dict[Type, np.dtype[Any]] = {
     Type.STRING: np.dtype(np.int32),
@@ -53,6 +52,7 @@ class Strings:
         self.texts: list[str] = []
         self.codes: dict[str, int] = {}
         self._arrow: pa.Array | None = None
+        self._table = TextTable()
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -75,19 +75,26 @@ class Strings:
         """int32 codes of Python strings."""
         return np.fromiter((self.code(t) for t in texts), dtype=np.int32)
 
-    def encode_arrow(self, array: pa.Array | pa.ChunkedArray) -> Array:
-        """int32 codes of an Arrow string or dictionary array; each distinct value is looked up once."""
-        if isinstance(array, pa.ChunkedArray):
-            array = array.combine_chunks()
-            if isinstance(array, pa.ChunkedArray):  # no chunks at all
-                return np.empty(0, np.int32)
-        if not pa.types.is_dictionary(array.type):
-            array = array.dictionary_encode()
-        table = np.append(self.encode(array.dictionary.to_pylist()), np.int32(-1)).astype(np.int32)
-        indices = array.indices
-        if indices.null_count:
-            indices = indices.fill_null(len(table) - 1)
-        out: Array = table[indices.to_numpy(zero_copy_only=False)]
+    def encode_arrow(self, array: pa.Array, rows: Array | None = None) -> Array:
+        """int32 codes of an Arrow string or dictionary array, or of its `rows` alone."""
+        if pa.types.is_dictionary(array.type):
+            table = np.append(self.encode_arrow(array.dictionary), np.int32(-1)).astype(np.int32)
+            indices = array.indices
+            if indices.null_count:
+                indices = indices.fill_null(len(table) - 1)
+            at = indices.to_numpy(zero_copy_only=False)
+            out: Array = table[at if rows is None else at[rows]]
+            return out
+        known = self._table
+        if known.size < len(self.texts):  # what came by other ways since
+            added = [t.encode("utf-8", "surrogatepass") for t in self.texts[known.size :]]
+            known.encode(pa.array(added, pa.binary()))
+        if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+            array = array.cast(pa.string())
+        out, fresh = known.encode(array, rows)
+        for text in array.take(pa.array(fresh)).to_pylist() if len(fresh) else ():
+            self.codes[text] = len(self.texts)
+            self.texts.append(text)
         return out
 
     def decode(self, codes: Array) -> list[str | None]:
@@ -121,9 +128,13 @@ class Column:
         """The rows at `index`, in its order. Every index must be in range."""
         return Column(self.type, self.values[index], None if self.null is None else self.null[index])
 
+    def slice(self, a: int, b: int) -> Column:
+        """Rows a ≤ i < b, as a view."""
+        return Column(self.type, self.values[a:b], None if self.null is None else self.null[a:b])
+
     def nulls(self) -> Mask:
         """The null mask, made if there is none."""
-        return np.zeros(len(self.values), np.bool_) if self.null is None else self.null
+        return np.zeros(len(self), np.bool_) if self.null is None else self.null
 
     @staticmethod
     def empty(type: Type) -> Column:
@@ -175,21 +186,22 @@ class Column:
 
         OBJECT columns take any Arrow array, as Python values.
         """
-        if type is Type.STRING:
-            codes = strings.encode_arrow(array)
-            return Column(type, codes, (codes < 0) if array.null_count else None)
         if type is Type.OBJECT:
             return Column.of(type, array.to_pylist(), strings)
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
-        if array.type != ARROW[type]:
-            array = array.cast(ARROW[type])
+            if isinstance(array, pa.ChunkedArray):  # no chunks at all
+                return Column.empty(type)
         null: Mask | None = None
         if array.null_count:
             null = array.is_null().to_numpy(zero_copy_only=False)
+        if type is Type.STRING:
+            return _Texts(array, null, strings)
+        if array.type != ARROW[type]:
+            array = array.cast(ARROW[type])
+        if null is not None:
             array = array.fill_null(False if type is Type.BOOL else 0)
-        values = array.to_numpy(zero_copy_only=False)
-        return Column(type, values, null)
+        return Column(type, _writable(array.to_numpy(zero_copy_only=False)), null)
 
     def to_arrow(self, strings: Strings) -> pa.Array:
         """An Arrow array: dictionary for strings, else `ARROW[type]`. OBJECT raises TypeError: it has no Arrow form."""
@@ -208,6 +220,53 @@ class Column:
             for i in np.flatnonzero(self.null).tolist():
                 out[i] = None
         return out
+
+
+class _Texts(Column):
+    """An Arrow array of strings, whose codes are looked up when somebody asks for them, and only those asked for."""
+
+    __slots__ = ("_array", "_codes", "_strings")
+
+    def __init__(self, array: pa.Array, null: Mask | None, strings: Strings) -> None:
+        self.type, self.null = Type.STRING, null
+        self._array, self._strings = array, strings
+        self._codes: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    @property
+    def values(self) -> Array:  # type: ignore[override]
+        if self._codes is None:
+            self._codes = self._strings.encode_arrow(self._array)
+        return self._codes
+
+    def take(self, index: Array) -> Column:
+        null = None if self.null is None else self.null[index]
+        if self._codes is None and 2 * len(index) < len(self):
+            return Column(self.type, self._strings.encode_arrow(self._array, index), null)
+        return Column(self.type, self.values[index], null)
+
+    def slice(self, a: int, b: int) -> Column:
+        if self._codes is not None:
+            return super().slice(a, b)
+        return _Texts(self._array.slice(a, b - a), None if self.null is None else self.null[a:b], self._strings)
+
+
+class _Memory:
+    """Memory that `array` looks at, as numpy takes it."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        address, _ = array.__array_interface__["data"]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
+
+
+def _writable(array: Array) -> Array:
+    """The same memory without numpy's mark that it must not be written to, as compiled loops are made anew for arrays
+    that have it. Nobody writes into a column.
+    """
+    return array if array.flags.writeable or len(array) == 0 else np.asarray(_Memory(array))
 
 
 def concat(parts: Sequence[Column]) -> Column:

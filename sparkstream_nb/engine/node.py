@@ -10,6 +10,7 @@ A node takes a micro-batch in one of two ways, with the same operators and the s
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,16 @@ from .javamap import string_hash, walk_order
 from .ondemand import answer
 from .operators import EntryOperator, Operator, QueryOperator, entry
 from .query import split_kinds
-from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, in_order
+from .rows import Clock, Rows, concat_rows, event_order, in_order, steps_of
 from .scripts import scripts_of
 from .services import Services
 from .sinks import GroupOperator, TopicOperator
 from .snapshot import pack, unpack
 from .table_log import TableLog
 from .triggers import TriggerOperator, start_rows
+
+SLICE = 1 << 17
+"""Steps that go through the operators at a time: the columns of more do not stay in a core's cache."""
 
 
 class NodeEngine:
@@ -99,11 +103,11 @@ class NodeEngine:
         if not self.started:
             self._start(collected)
         clock = self._clock(batch.clock)
-        inputs = {s: self._rows(s, r.step + self.steps, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
-        if self._by_operator and not (self.graph.derived & inputs.keys()):
-            self._run_by_operator(inputs, clock, collected)
-        else:
-            self._run_by_chunk(inputs, clock, collected)
+        inputs = {s: self._rows(s, r.step, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
+        by_operator = self._by_operator and not (self.graph.derived & inputs.keys())
+        run = self._run_by_operator if by_operator else self._run_by_chunk
+        for a, b in itertools.pairwise([*range(0, max(len(clock.now), 1), SLICE), len(clock.now)]):
+            run(self._between(inputs, a, b), clock.part(a, b), collected)
         outputs = self._outputs(collected)
         self.steps += len(batch.clock)
         return outputs
@@ -121,14 +125,17 @@ class NodeEngine:
                 self._push(trigger.id, rows, clock, out)
 
     def _clock(self, times: Array) -> Clock:
-        times = np.asarray(times, np.int64)
-        if len(times) == 0:
-            return Clock(self.steps, times, np.empty(0, np.bool_), 0, 0)
-        now = np.maximum(np.maximum.accumulate(times), self.now)
-        before = np.empty_like(now)
-        before[0], before[1:] = self.now, now[:-1]
-        self.now = int(now[-1])
-        return Clock(self.steps, now, times >= before, 0, len(times))
+        clock, self.now = Clock.over(times, self.now, self.steps)
+        return clock
+
+    def _between(self, inputs: dict[str, Rows], a: int, b: int) -> dict[str, Rows]:
+        """The events of the steps a ≤ i < b."""
+        out = {}
+        for stream, rows in inputs.items():
+            low, high = np.searchsorted(rows.chunk, (self.steps + a, self.steps + b)).tolist()
+            if high > low:
+                out[stream] = rows if high - low == len(rows) else rows.slice(low, high)
+        return out
 
     def _rows(self, stream: str, step: Array, ts: Array, columns: list[Any] | None) -> Rows:
         schema = self._schemas[stream]
@@ -142,8 +149,7 @@ class NodeEngine:
                 Column.of(t, c, strings) if isinstance(c, list) else Column.from_arrow(t, c, strings)
                 for t, c in zip(schema.types, columns, strict=True)
             ]
-        step = np.asarray(step, np.int64)
-        return Rows(cols, np.asarray(ts, np.int64), (step << ROOT_BITS) | EVENT_PHASE, step)
+        return Rows(cols, np.ascontiguousarray(ts, np.int64), *event_order(step, self.steps))
 
     def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
         assert self.graph.order is not None
@@ -234,8 +240,7 @@ class NodeEngine:
     def _emitted(self, rows: Rows, names: tuple[str, ...]) -> Emitted:
         strings = self.services.strings
         columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in rows.columns]
-        step = np.maximum((rows.root >> ROOT_BITS) - self.steps, 0)  # what the start brings about counts to the first
-        return Emitted(names, step, rows.ts, columns)
+        return Emitted(names, steps_of(rows.root, self.steps), rows.ts, columns)
 
     def answer(self, retrieval: nodes.Retrieval) -> Answer:
         """The answer to an on-demand query over this node's own state; it may change a table.

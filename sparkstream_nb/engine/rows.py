@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .columns import Array, Column, concat
+from .jit import kernel
 
 ROOT_BITS = 16
 EVENT_PHASE = (1 << ROOT_BITS) - 1
@@ -80,7 +81,7 @@ class Rows:
     def slice(self, a: int, b: int) -> Rows:
         """Rows a ≤ i < b, as views."""
         return Rows(
-            [Column(c.type, c.values[a:b], None if c.null is None else c.null[a:b]) for c in self.columns],
+            [c.slice(a, b) for c in self.columns],
             self.ts[a:b],
             self.root[a:b],
             self.chunk[a:b],
@@ -126,6 +127,49 @@ def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
     return rows
 
 
+@kernel
+def _orders(step: Array, base: int, root: Array, chunk: Array) -> None:
+    for i in range(len(step)):
+        s = step[i] + base
+        chunk[i] = s
+        root[i] = (s << ROOT_BITS) | EVENT_PHASE
+
+
+def event_order(step: Array, base: int) -> tuple[Array, Array]:
+    """(roots, chunks) of events that come with the steps `step` (int64, counted from `base`)."""
+    root, chunk = np.empty(len(step), np.int64), np.empty(len(step), np.int64)
+    _orders(np.ascontiguousarray(step, np.int64), base, root, chunk)
+    return root, chunk
+
+
+@kernel
+def _steps(root: Array, base: int, out: Array) -> None:
+    for i in range(len(root)):
+        out[i] = max((root[i] >> ROOT_BITS) - base, 0)
+
+
+def steps_of(root: Array, base: int) -> Array:
+    """The steps of rows with these roots, counted from `base`; what came before it counts to the first."""
+    out = np.empty(len(root), np.int64)
+    _steps(root, base, out)
+    return out
+
+
+@kernel
+def _clocked(root: Array, base: int, now: Array, out: Array) -> None:
+    for i in range(len(root)):
+        out[i] = now[(root[i] >> ROOT_BITS) - base]
+
+
+@kernel
+def _ticks(times: Array, clock: int, now: Array, moved: Array) -> int:
+    for i in range(len(times)):
+        moved[i] = times[i] >= clock
+        clock = max(clock, times[i])
+        now[i] = clock
+    return clock
+
+
 @dataclass(slots=True)
 class Clock:
     """The app's clock over the steps of one `step` call.
@@ -143,5 +187,17 @@ class Clock:
 
     def at(self, root: Array) -> Array:
         """The clock (ms) for rows with these roots."""
-        out: Array = self.now[(root >> ROOT_BITS) - self.base]
+        out = np.empty(len(root), np.int64)
+        _clocked(root, self.base, self.now, out)
         return out
+
+    @staticmethod
+    def over(times: Array, now: int, base: int) -> tuple[Clock, int]:
+        """The clock over steps that move it to `times` (int64 ms), and where it stands after them; `now` before."""
+        times = np.ascontiguousarray(times, np.int64)
+        clock = Clock(base, np.empty(len(times), np.int64), np.empty(len(times), np.bool_), 0, len(times))
+        return clock, int(_ticks(times, now, clock.now, clock.moved))
+
+    def part(self, a: int, b: int) -> Clock:
+        """The steps a ≤ i < b alone."""
+        return Clock(self.base + a, self.now[a:b], self.moved[a:b], 0, b - a)

@@ -1,0 +1,177 @@
+"""Codes of strings straight from Arrow's memory: a hash table over the bytes, without a Python string per row.
+
+A text is compared as words of eight bytes, the last one filled up with zeros, and by its length. Texts longer than a
+word have their other words in an arena.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .arrays import Array, grown
+from .jit import inlined, kernel
+
+_NO_ROWS = np.zeros(0, np.int64)
+_NO_MASK = np.zeros(0, np.bool_)
+
+
+@inlined
+def _word(words: Array, tail: Any, at: Any, count: Any) -> Any:
+    """The `count` (1 to 8) bytes from byte `at`, as a number; `tail` is what comes after the last whole word."""
+    a = at >> 3
+    low = at & 7
+    w = words[a] if a < len(words) else tail
+    w = w >> np.uint64(low << 3)
+    if low + count > 8:
+        high = words[a + 1] if a + 1 < len(words) else tail
+        w = w | (high << np.uint64(64 - (low << 3)))
+    if count < 8:
+        w = w & ((np.uint64(1) << np.uint64(count << 3)) - np.uint64(1))
+    return w
+
+
+@kernel
+def _encode(
+    begin: int, rows: Array, null: Array, offsets: Array, words: Array, tail: Any, size: int, slots: Array, head:
+    Array, length: Array, place: Array, arena: Array, used: int, fresh: Array, out: Array,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Codes of rows from `begin` on, into `out`; new texts get the next codes, their rows go into `fresh`.
+
+    Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
+    """
+    mask = len(slots) - 1
+    new = 0
+    last: Any = np.int64(-1)
+    before = np.uint64(0)
+    before_length = -1
+    for i in range(begin, len(out)):
+        r = rows[i] if len(rows) else i
+        if len(null) and null[r]:
+            out[i] = -1
+            continue
+        at = np.int64(offsets[r])
+        n = np.int64(offsets[r + 1]) - at
+        w = np.uint64(0)
+        if n > 0:
+            w = _word(words, tail, at, min(n, 8))
+        if n <= 8 and w == before and n == before_length:  # as the row before it
+            out[i] = last
+            continue
+        h = (w ^ np.uint64(n)) * np.uint64(0x9E3779B97F4A7C15)
+        for k in range(8, n, 8):
+            x = _word(words, tail, at + k, min(n - k, 8))
+            h = ((h ^ (h >> np.uint64(32))) + x) * np.uint64(0xC2B2AE3D27D4EB4F)
+        h ^= h >> np.uint64(29)
+        h = h * np.uint64(0x9E3779B97F4A7C15)
+        j: Any = np.int64(h >> np.uint64(34)) & mask
+        code = slots[j]
+        while code >= 0:
+            if head[code] == w and length[code] == n:
+                same = True
+                for k in range(8, n, 8):
+                    x = _word(words, tail, at + k, min(n - k, 8))
+                    if arena[place[code] + (k >> 3) - 1] != x:
+                        same = False
+                        break
+                if same:
+                    break
+            j = (j + 1) & mask
+            code = slots[j]
+        if code < 0:
+            more = (n - 1) >> 3 if n > 8 else 0
+            if 2 * size >= len(slots) or size >= len(head) or used + more > len(arena) or new >= len(fresh):
+                return i, size, used, new
+            code = np.int32(size)
+            slots[j] = code
+            head[size] = w
+            length[size] = n
+            place[size] = used
+            for k in range(8, n, 8):
+                x = _word(words, tail, at + k, min(n - k, 8))
+                arena[used] = x
+                used += 1
+            size += 1
+            fresh[new] = r
+            new += 1
+        out[i] = code
+        if n <= 8:
+            before = w
+            before_length = n
+            last = np.int64(code)
+    return len(out), size, used, new
+
+
+@kernel
+def _move(
+    size: int, slots: Array, head: Array, length: Array, place: Array, arena: Array,
+) -> None:  # fmt: skip
+    """Enters the known texts into empty `slots`."""
+    mask = len(slots) - 1
+    for code in range(size):
+        n = length[code]
+        h = (head[code] ^ np.uint64(n)) * np.uint64(0x9E3779B97F4A7C15)
+        for k in range(8, n, 8):
+            x = arena[place[code] + (k >> 3) - 1]
+            h = ((h ^ (h >> np.uint64(32))) + x) * np.uint64(0xC2B2AE3D27D4EB4F)
+        h ^= h >> np.uint64(29)
+        h = h * np.uint64(0x9E3779B97F4A7C15)
+        j = np.int64(h >> np.uint64(34)) & mask
+        while slots[j] >= 0:
+            j = (j + 1) & mask
+        slots[j] = np.int32(code)
+
+
+class TextTable:
+    """Text → code, for Arrow arrays. Codes are 0, 1, 2 ... in the order in which texts first come."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._slots = np.full(1024, -1, np.int32)
+        self._head = np.zeros(512, np.uint64)
+        self._length = np.zeros(512, np.int64)
+        self._place = np.zeros(512, np.int64)
+        self._arena = np.zeros(512, np.uint64)
+        self._used = 0
+
+    def encode(self, array: pa.Array, rows: Array | None = None) -> tuple[Array, Array]:
+        """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null), and the rows that
+        brought new texts, in the order of their codes.
+        """
+        wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+        at, n = array.offset, len(array)
+        out = np.empty(n if rows is None else len(rows), np.int32)
+        if len(out) == 0:
+            return out, _NO_ROWS
+        _, index, data = array.buffers()
+        offsets = np.frombuffer(index, np.int64 if wide else np.int32)[at : at + n + 1]
+        null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else _NO_MASK
+        raw = np.frombuffer(b"" if data is None else data, np.uint8)
+        if raw.ctypes.data & 7:
+            raw = raw.copy()
+        whole = len(raw) & ~7
+        tail = np.uint64(int.from_bytes(raw[whole:].tobytes(), "little"))
+        words = raw[:whole].view(np.uint64)
+        fresh, found, done = np.empty(len(out), np.int64), [], 0
+        while True:
+            done, self.size, self._used, new = _encode(
+                done, _NO_ROWS if rows is None else rows, null, offsets, words, tail, self.size, self._slots,
+                self._head, self._length, self._place, self._arena, self._used, fresh, out,
+            )  # fmt: skip
+            found.append(fresh[:new].copy())
+            if done == len(out):
+                return out, np.concatenate(found)
+            self._grow(int((np.diff(offsets).max() + 7) >> 3))
+
+    def _grow(self, longest: int) -> None:
+        """More room for texts, and for one of `longest` words."""
+        if 2 * self.size >= len(self._slots):
+            self._slots = np.full(4 * len(self._slots), -1, np.int32)
+            _move(self.size, self._slots, self._head, self._length, self._place, self._arena)
+        if self.size >= len(self._head):
+            room = 2 * self.size
+            self._head, self._length = grown(self._head, room), grown(self._length, room)
+            self._place = grown(self._place, room)
+        self._arena = grown(self._arena, self._used + max(longest, 1))
