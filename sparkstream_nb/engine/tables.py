@@ -6,23 +6,27 @@ asks; equalities on the primary key or an index are looked up, the candidates ar
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..plan import nodes
 from ..plan.nodes import TABLE, EventRef, Expr, Ref
+from ..plan.query_parts import conjuncts
 from ..types import Type
 from .arrays import grown
 from .columns import DTYPES, Array, Column
 from .expressions import Env, Evaluator, compile_expr
+from .expressions.values import text as to_text
 from .frame import Resolver
 from .groups import Keys
-from .javamap import string_hash, walk_order
+from .javamap import hash_code, string_hash, walk_order
 from .rows import Rows
 from .services import Services
-from .table_log import DELETE, TableLog, loggable_write
+from .table_log import DELETE, UPSERT, TableLog, loggable_write
 from .windows.log import EventLog
 
 _BLOCK = 1 << 20
@@ -115,10 +119,14 @@ class Condition:
     def __init__(self, on: Expr | None, table: TableStore, slot: int = TABLE) -> None:
         self.table, self.slot = table, slot
         context = table.services.context
-        self.on = None if on is None else compile_expr(on, context)
         equal = dict(_equal_attrs(on, slot))
         usable = (n for n, i in enumerate(table.indexes) if all(a in equal for a in i.attrs))
         self._index = next(usable, None)
+        self.by_key = table.primary is not None and _by_key(on, slot, table.primary.attrs)
+        if self.by_key:  # the index says it all, but for what does not name the table
+            others = [e for e in conjuncts(on) if not _names(e, slot)]
+            on = functools.reduce(lambda a, b: nodes.Logic(Type.BOOL, "and", a, b), others) if others else None
+        self.on = None if on is None else compile_expr(on, context)
         self.values: list[Evaluator] = (
             [] if self.index is None else [compile_expr(equal[a], context) for a in self.index.attrs]
         )
@@ -176,7 +184,8 @@ class Condition:
         for e, a in zip(self.values, self.index.attrs, strict=True):
             column, exact = _fit(e(env), self.table.types[a])
             columns.append(column)
-            dead |= ~exact
+            # In a map of Siddhi's null is a key like any other, which a comparison never holds for.
+            dead |= ~exact & ~column.nulls() if self.by_key else ~exact
             if self.index.sorted and column.null is not None:
                 # A sorted map of Siddhi's cannot be asked for null.
                 env.fail(column.null, f"null cannot be looked up in an index of table {self.table.id}")
@@ -204,14 +213,37 @@ class Condition:
         return np.flatnonzero(mask)
 
 
+def _names(expr: Expr, slot: int) -> bool:
+    """Whether the expression names what `slot` holds."""
+    return any(isinstance(e, Ref | EventRef) and e.slot == slot for e in nodes.walk(expr))
+
+
+def _by_key(on: Expr | None, slot: int, key: tuple[int, ...]) -> bool:
+    """Whether Siddhi answers the condition by the primary key alone, without a look at the row it finds.
+
+    That is an equality for each attribute of the key, and conditions that do not name the table before or after it
+    (`CollectionExpressionParser`).
+    """
+    if on is None:
+        return False
+    equal = [_equal_attrs(e, slot) for e in conjuncts(on)]
+    if all(equal) and len(equal) == len(key):
+        return {a for ((a, _),) in equal} == set(key)
+    if isinstance(on, nodes.Logic) and on.op == "and":
+        for one, other in ((on.left, on.right), (on.right, on.left)):
+            if not _names(one, slot):
+                return _by_key(other, slot, key)
+    return False
+
+
 def _equal_attrs(on: Expr | None, slot: int) -> list[tuple[int, Expr]]:
     """(attribute, value) of the equalities between an attribute of `slot` and what does not depend on it."""
     if isinstance(on, nodes.Logic) and on.op == "and":
         return _equal_attrs(on.left, slot) + _equal_attrs(on.right, slot)
     if isinstance(on, nodes.Compare) and on.op == "==":
         for mine, other in ((on.left, on.right), (on.right, on.left)):
-            free = not any(isinstance(e, Ref | EventRef) and e.slot == slot for e in nodes.walk(other))
-            if isinstance(mine, Ref) and mine.slot == slot and free and Type.OBJECT not in (mine.type, other.type):
+            known = Type.OBJECT not in (mine.type, other.type) and not _names(other, slot)
+            if isinstance(mine, Ref) and mine.slot == slot and known:
                 return [(mine.attr, other)]
     return []
 
@@ -268,10 +300,13 @@ class TableStore:
             return out
         lists = [c.to_list(self.services.strings) for c in columns]
         if len(lists) == 1:
-            texts = ["null" if v is None else str(v) for v in lists[0]]
+            hashes = [hash_code(columns[0].type, v) for v in lists[0]]
         else:
-            texts = ["".join(f"{'null' if v is None else v}:-:" for v in key) for key in zip(*lists, strict=True)]
-        return live[walk_order([string_hash(t) for t in texts], self.most)]
+            types = [c.type for c in columns]
+            keys = (zip(types, key, strict=True) for key in zip(*lists, strict=True))
+            texts = ["".join("null:-:" if v is None else f"{to_text(t, v)}:-:" for t, v in key) for key in keys]
+            hashes = [string_hash(text) for text in texts]
+        return live[walk_order(hashes, self.most)]
 
     def columns(self, positions: Array) -> list[Column]:
         return self.log.columns(positions)
@@ -360,19 +395,17 @@ class TableStore:
             index.add(columns, positions)
 
     def replace(self, positions: Array, changes: Mapping[int, Column]) -> None:
-        """New values (one per position) for some attributes; a change onto another row's primary key is left out."""
+        """New values (one per position) for some attributes; left out as a whole where two rows would have one key."""
         if len(positions) == 0:
             return
         moved = [i for i in self.indexes if any(a in changes for a in i.attrs)]
         old = self.log.columns(positions)
         new = [changes.get(a, c) for a, c in enumerate(old)]
         if self.primary in moved and self.primary is not None:
-            before, after = self.primary.ids(old), self.primary.ids(new)
-            free = (before == after) | (self.primary.room()[after] < 0)
-            if not free.all():
+            after = self.primary.ids(new)
+            held = self.primary.room()[after]
+            if len(np.unique(after)) < len(after) or not np.isin(held[held >= 0], positions).all():
                 self.services.logs.append(f"table {self.id}: an update onto an existing primary key is left out")
-                keep = np.flatnonzero(free)
-                self.replace(positions[keep], {a: c.take(keep) for a, c in changes.items()})
                 return
         for index in moved:
             index.remove(old, positions)
@@ -432,16 +465,25 @@ class TableWriter:
                     for a, (n, t) in enumerate(zip(table.names, table.types, strict=True))
                     if n in self.names
                 )
-            self.set = [(i.attr, compile_expr(i.value, services.context)) for i in items]
+            found = {i.attr: compile_expr(i.value, services.context) for i in items}
+            order = walk_order(list(found), len(found))
+            self.set = [(a, found[a]) for a in (list(found)[i] for i in order)]
 
         self.kind = loggable_write(output, select, table.definition)
         self.rank = 0
+        # Rows that a chunk has found no place for: an upsert adds them when the chunk is through.
+        self._waiting: tuple[TableStore, Condition] | None = None
+        if isinstance(output, nodes.Upsert) and not self.condition.by_key:
+            plain = TableStore(replace(table.definition, primary_key=(), indexes=()), services)
+            self._waiting = plain, Condition(on, plain)
 
     def write(self, rows: Rows, now: Array) -> None:
         """Applies the output rows, one after the other where one may see what another did.
 
         While the table notes its writes (`TableStore.noted`), they are only noted.
         """
+        if isinstance(self.output, nodes.Insert) or (self.table.noted is not None and self.kind == UPSERT):
+            rows = self._storable(rows, now)
         if self.table.noted is not None:
             assert self.kind is not None
             assert self.table.primary is not None
@@ -457,10 +499,20 @@ class TableWriter:
             return
         for i in range(len(rows)):
             self._one(rows.slice(i, i + 1), now[i : i + 1])
+            if self._waiting is not None and (i + 1 == len(rows) or rows.chunk[i + 1] != rows.chunk[i]):
+                waiting, _ = self._waiting
+                order = waiting.order()
+                self.table.insert(waiting.columns(order), waiting.log.ts[order])
+                waiting.delete(order)
 
     def _one(self, row: Rows, now: Array) -> None:
+        """One row: the rows of the table that it finds, else those that wait, are updated; else it waits itself."""
         env = Env(1, self.services.strings, row.ts, now, self._of(row), tables=self.services.in_table)
-        _, positions = self.condition.find(env, 1)
+        table, condition = self.table, self.condition
+        _, positions = condition.find(env, 1)
+        if self._waiting is not None and len(positions) == 0 and env.failed is None:
+            table, condition = self._waiting
+            _, positions = condition.find(env, 1)
         if env.failed is not None:
             self.services.failed(self.query, self.table.id, env, list(row.columns))
             return
@@ -468,9 +520,21 @@ class TableWriter:
             self.table.delete(positions)
             return
         if len(positions):
-            self._update(row, positions, now)
-        elif isinstance(self.output, nodes.Upsert):
-            self.table.insert(self._inserted(row), row.ts)
+            self._update(table, row, positions, now)
+        elif isinstance(self.output, nodes.Upsert) and len(self._storable(row, now)):
+            table.insert(self._inserted(row), row.ts)
+
+    def _storable(self, rows: Rows, now: Array) -> Rows:
+        """The rows without those that have a null where a sorted map of Siddhi's can hold none: these are errors."""
+        attrs = {a for i in self.table.indexes if i.sorted for a in i.attrs}
+        columns = self._inserted(rows) if attrs else []
+        null = functools.reduce(np.logical_or, [columns[a].nulls() for a in attrs], np.zeros(len(rows), np.bool_))
+        if not null.any():
+            return rows
+        env = Env(len(rows), self.services.strings, rows.ts, now, self._of(rows))
+        env.fail(null, f"null cannot be put in an index of table {self.table.id}")
+        self.services.failed(self.query, self.table.id, env, list(rows.columns))
+        return rows.take(np.flatnonzero(~null))
 
     def _key_values(self, rows: Rows, now: Array) -> list[Column]:
         """What a delete looks for, per attribute of the key."""
@@ -493,20 +557,23 @@ class TableWriter:
 
         return resolve
 
-    def _update(self, row: Rows, positions: Array, now: Array) -> None:
+    def _update(self, table: TableStore, row: Rows, positions: Array, now: Array) -> None:
+        """Sets attribute after attribute: what a later one reads of an earlier one is its new value."""
         n = len(positions)
-        of_row, table = self._of(row, n), self.table
+        of_row = self._of(row, n)
+        changes: dict[int, Column] = {}
 
         def resolve(ref: Ref | EventRef) -> Column:
             if ref.slot == TABLE:
                 assert isinstance(ref, Ref)
-                return table.log.column(ref.attr, positions)
+                return changes[ref.attr] if ref.attr in changes else table.log.column(ref.attr, positions)
             return of_row(ref)
 
         env = Env(
             n, self.services.strings, np.repeat(row.ts, n), np.repeat(now, n), resolve, tables=self.services.in_table
         )
-        changes = {a: _cast(e(env), table.types[a]) for a, e in self.set}
+        for a, e in self.set:
+            changes[a] = _cast(e(env), table.types[a])
         if env.failed is not None:
             self.services.failed(self.query, self.table.id, env, [c.take(np.zeros(n, np.int64)) for c in row.columns])
             keep = np.flatnonzero(~env.failed)

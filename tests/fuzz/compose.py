@@ -8,6 +8,7 @@ from typing import Any
 from .expressions import NUMBERS, Attr, Expressions
 from .feeds import Stream, feed, habits
 from .states import States
+from .tables import Table, columns
 
 EXTRA = {"l": "long", "f": "float", "d": "double", "b": "bool", "n": "string"}
 RATES = ("", "", "", "", "all every {n} events", "first every {n} events", "last every {n} events", "every {n} events",
@@ -206,65 +207,15 @@ class Composer:
 
     def table(self) -> None:
         """A table, queries that change it, ones that read it, and questions about it in the feed."""
-        r = self.r
-        types = {"k": "string", "v": "int"} | ({"d": "double"} if r.random() < 0.5 else {})
-        key = r.choice(("", "", "@PrimaryKey('k') ", "@PrimaryKey('k') ", "@Index('k') ", "@PrimaryKey('k', 'v') "))
-        self.definitions.append(f"{key}define table T ({columns(types)});")
-        self.known["T"] = types
+        Table(self).write()
 
-        def row(id: str) -> str:
-            scope = self.scope(id)
-            items = []
-            for name, type in types.items():
-                found = self.e.attr(scope, (type,))
-                items.append(f"{found.text if found and r.random() < 0.95 else self.e.constant(type)} as {name}")
-            return f"select {', '.join(items)}"
-
-        def input() -> tuple[str, str]:
-            id = r.choice(self.streams).id
-            handlers, _ = self.handlers(id, 0.15)
-            return id, f"from {id}{handlers}"
-
-        def condition() -> str:
-            own = [Attr(f"T.{n}", t) for n, t in types.items()]
-            events = [Attr(n, t) for n, t in types.items()]
-            return "T.k == k" if key or r.random() < 0.7 else self.e.boolean([*own, *events], 1)
-
-        def assign() -> str:
-            own = [] if key else [Attr(f"T.{n}", t) for n, t in types.items()]
-            scope = [Attr(n, t) for n, t in types.items()] + own
-            number = self.e.number([a for a in scope if a.type == "int"], 1)
-            return f" set T.v = {number.text if number.type == 'int' else 'v'}"
-
-        id, text = input()
-        self.add(f"{text} {row(id)} insert into T;")
-        for _ in range(r.choice((1, 2, 3))):
-            id, text = input()
-            action = r.randrange(5)
-            if action == 0 and "Primary" in key:  # elsewhere Siddhi loses later rows when the last one is deleted
-                self.add(f"{text} {row(id)} delete T on {condition()};")
-            elif action <= 1:
-                self.add(f"{text} {row(id)} update T{assign() if r.random() < 0.7 else ''} on {condition()};")
-            elif action == 2:
-                sets = assign() if not key and r.random() < 0.6 else ""
-                self.add(f"{text} {row(id)} update or insert into T{sets} on {condition()};")
-            elif action == 3 and "Index" not in key:  # an index yields its rows in no order of its own
-                self.join("T", r.choice(self.streams).id)
-            else:
-                found = self.scope(id)
-                item = self.e.attr(found, ("string",)) or Attr("'a'", "string")
-                test = f"(T.k == {item.text} in T)"
-                select, out = self.select(found, 0.0)
-                test = r.choice((test, f"not ({test})", f"(T.v > {r.randrange(10)} in T)"))
-                self.add(f"from {id}[{test}] {select}{self.insert(out, False)}")
-        self.ask("T", types)
-
-    def ask(self, id: str, types: dict[str, str]) -> None:
-        """On-demand queries over a table or window."""
+    def ask(self, id: str, types: dict[str, str], covered: tuple[str, ...] = ()) -> None:
+        """On-demand queries over a table or window; no condition names the attributes `covered` by an index."""
         r = self.r
         for _ in range(r.choice((1, 1, 2))):
             scope = [Attr(n, t) for n, t in types.items()]
-            on = f" on {self.e.boolean(scope, 1)}" if r.random() < 0.4 else ""
+            free = [a for a in scope if a.text not in covered]
+            on = f" on {self.e.boolean(free, 1)}" if r.random() < 0.4 and free else ""
             if r.random() < 0.6:
                 order = ", ".join(types)
                 self.habits.queries.append(f"from {id}{on} select {order} order by {order}")
@@ -361,10 +312,6 @@ class Composer:
         """The case, with a feed to all input streams."""
         app = "\n".join([*self.definitions, *self.queries])
         return {"id": id, "app": app, "feed": feed(self.r, self.habits, self.streams, steps)}
-
-
-def columns(types: dict[str, str]) -> str:
-    return ", ".join(f"{name} {type}" for name, type in types.items())
 
 
 def _selects(c: Composer) -> None:
