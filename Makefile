@@ -14,7 +14,7 @@ SERIAL := spark or notebook or browser
 # Jupyter asks to be told that root is meant, as it is in containers.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup lab check test fuzz clean
+.PHONY: help setup lab check test fuzz bench clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ endif
 # More than the defaults: make fuzz SEED=7 COUNT=5000 AREA=joins,patterns TIME=600
 fuzz: setup ## Random apps through the real Siddhi and the engine (needs a JDK 17 and Maven); SEED, COUNT, AREA, TIME
 	$(BIN)/python tests/fuzz/run.py --seed $(or $(SEED),1) --count $(or $(COUNT),500) --area '$(AREA)' --time $(or $(TIME),0)
+
+bench: setup ## Siddhi, the engine and Spark over the same events, into docs/performance.md (needs a JDK 17 and Maven)
+	$(BIN)/python tests/bench/run.py $(BENCH)
 
 clean: ## Remove .venv, caches and what runs left behind
 	rm -rf .venv .work build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \

@@ -43,13 +43,13 @@ class Assembly:
         services.on_error = {s: d.on_error for s, d in plan.streams.items() if d.on_error is not None}
         for t in plan.triggers.values():
             if not t.start:
-                self.operators.append(TriggerOperator(t, self._phase, OpNode((), t.id)))
+                self.operators.append(TriggerOperator(t, self._phase, OpNode((), t.id, timed=True)))
                 self._phase += 1
         for d in plan.windows.values():
             window = NamedWindow(d, services, self._phase)
             self._phase += 1
             self.windows[d.source.id] = window
-            self.operators.append(WindowOperator(window, OpNode((entry(d.source.id),), d.source.id)))
+            self.operators.append(WindowOperator(window, OpNode((entry(d.source.id),), d.source.id, timed=True)))
         read = {t for q in plan.queries for t in tables_read(q)}
         for a in plan.aggregations.values():
             zone = plan.properties.get("aggTimeZone", "GMT")
@@ -102,6 +102,8 @@ class Assembly:
             tuple(t for t in read if t in self.logged),
             tuple(t for t in written if t in self.logged),
             self._faults(*op.inputs),
+            op.timed,
+            _single(query),
         )
         self.operators.append(QueryOperator(op, sources, node, writer, self.windows, found))
 
@@ -138,9 +140,27 @@ class Assembly:
                 alone = "events of any of several streams keep a partition's key from being purged"
             if len(keyed) > 1 and any(waits(q.rate) for q in partition.queries):
                 alone = "any of several streams may begin the periods of a partition's rate limit"
-            self.operators.append(EntryOperator(way, OpNode((s,), key, alone=alone, also=self._faults(s))))
+            by_value = isinstance(keyed.get(s), nodes.ValueKey)
+            node = OpNode(
+                (s,), key, alone=alone, also=self._faults(s), timed=partition.purge is not None, single=by_value
+            )
+            self.operators.append(EntryOperator(way, node))
         for q in partition.queries:
             self._query(q, services, used, partitioned=True)
+
+
+_ONE_CHUNK = frozenset({"length", "externalTime", "sort"})
+"""Windows that hand on what one event brings about as one chunk."""
+
+
+def _single(query: nodes.Query) -> bool:
+    """Whether the query surely makes at most one chunk of one event."""
+    if not isinstance(query.input, nodes.StreamInput) or query.rate is not None:
+        return False
+    return all(
+        isinstance(s, nodes.FilterStep) or (isinstance(s, nodes.WindowStep) and s.function in _ONE_CHUNK)
+        for s in query.input.steps
+    )
 
 
 def sources_of(query: nodes.Query) -> tuple[str, ...]:

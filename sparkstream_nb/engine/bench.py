@@ -42,6 +42,17 @@ def batches(columns: Sequence[pa.Array], stream: str, rows: int) -> Iterator[Inp
         yield InputBatch(ts, {stream: StreamRows(np.arange(len(ts)), ts, part)})
 
 
+def timed(plan: Plan, fed: Sequence[InputBatch]) -> tuple[float, int, NodeEngine]:
+    """A new node takes the batches: seconds, events of the stream `Out`, and the node."""
+    node = NodeEngine(plan)
+    out = 0
+    began = time.perf_counter()
+    for batch in fed:
+        emitted = node.step(batch).streams.get("Out")
+        out += 0 if emitted is None else len(emitted)
+    return time.perf_counter() - began, out, node
+
+
 def run(workload: Mapping[str, str], path: str | Path, rows: int = BATCH) -> dict[str, Any]:
     """Runs one workload over the events of a CSV, after a warm-up batch on a node of its own.
 
@@ -54,13 +65,7 @@ def run(workload: Mapping[str, str], path: str | Path, rows: int = BATCH) -> dic
     fed = list(batches(columns, stream, rows))
     for batch in fed[:2]:
         NodeEngine(plan).step(batch)
-    node = NodeEngine(plan)
-    out = 0
-    began = time.perf_counter()
-    for batch in fed:
-        emitted = node.step(batch).streams.get("Out")
-        out += 0 if emitted is None else len(emitted)
-    seconds = time.perf_counter() - began
+    seconds, out, node = timed(plan, fed)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return {
         "name": workload["name"],

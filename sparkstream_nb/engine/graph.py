@@ -1,16 +1,34 @@
-"""Who feeds whom inside an app, and whether whole batches may go through it operator by operator."""
+"""Who feeds whom inside an app, and whether whole batches may go through it operator by operator.
+
+Siddhi pushes an event through everything it causes before it takes the next. So the rows of a stream that several
+operators write stand in the order of the *ways* by which one event reaches them: way by way, at every fork the reader
+first that stands first in the text. `build` finds these ways. Where they order any two writers of a stream, any two
+inputs of an operator and any two users of a table, sorting by root and rank gives Siddhi's order, and the operators may
+take whole batches. A fork orders nothing where its stream may bring several chunks under one root, as the first chunk
+then goes down all ways before the second one does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from itertools import combinations
+
+_MANY = 64
+"""Ways to one operator beyond which no order is looked for."""
+
+Way = tuple[tuple[int, int], ...]
+"""Where an event enters (a number below 0 for a stream, or the operator whose timer fires), then the operators that it
+passes, each with whether it came by a fault stream (0) or another (1)."""
 
 
 @dataclass(frozen=True)
 class OpNode:
     """An operator as the graph sees it: the streams it reads, the stream it writes (None: none), and the tables and
     aggregations that it looks into (`reads`) or changes (`writes`). `alone` says why it must see one chunk at a time.
-    `also` are fault streams that it may put something into.
+    `also` are fault streams that it may put something into. `timed`: it may put something out when only the clock
+    moves; `single`: it makes at most one chunk of one event.
     `logged_reads` and `logged_writes` are accesses to tables that can be put in order afterwards (`table_log`).
     """
 
@@ -22,6 +40,8 @@ class OpNode:
     logged_reads: tuple[str, ...] = ()
     logged_writes: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    timed: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True)
@@ -29,10 +49,9 @@ class Graph:
     """`receivers` per stream: operator numbers in the order in which an event reaches them.
 
     `order` is an order of the operators in which every stream is complete before it is read, or None where events
-    must be pushed one chunk at a time: a stream reaches itself, several operators write one stream, or an operator
-    merges a derived stream with another, so that their events interleave.
-    `derived` are the streams that operators write. `ranks` is each operator's place in the order in which one event
-    reaches them.
+    must be pushed one chunk at a time, for `reason`. `derived` are the streams that operators write. `ranks` is each
+    operator's place in the order in which one event reaches them, `ties` the inputs of an operator in the order in
+    which rows of one root come to it. `events_only`: the order holds for batches whose steps bring one event each.
     """
 
     receivers: dict[str, list[int]]
@@ -40,6 +59,8 @@ class Graph:
     derived: frozenset[str]
     reason: str = field(default="")
     ranks: tuple[int, ...] = ()
+    ties: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    events_only: bool = False
 
 
 def build(ops: Sequence[OpNode]) -> Graph:
@@ -49,19 +70,30 @@ def build(ops: Sequence[OpNode]) -> Graph:
     for i, op in enumerate(ops):
         for s in op.inputs:
             receivers.setdefault(s, []).append(i)
-        if op.target is not None:
-            writers.setdefault(op.target, []).append(i)
-    faults = {s for op in ops for s in op.also}
-    derived = frozenset(writers) | faults
+        for s in (*op.also, *(() if op.target is None else (op.target,))):
+            writers.setdefault(s, []).append(i)
+    derived = frozenset(writers)
+    reason = _unshared(ops)
+    order = None if reason else _topological(ops, receivers)
+    if order is None:
+        return Graph(receivers, None, derived, reason or "a stream reaches itself")
+    ways = _Ways(ops, writers)
+    try:
+        ties = {i: ways.inputs(i) for i, op in enumerate(ops) if len(op.inputs) > 1 and derived & set(op.inputs)}
+        groups = [w for w in writers.values() if len(w) > 1]
+        groups += [
+            [i for i, op in enumerate(ops) if table in op.logged_writes or table in op.logged_reads]
+            for table in {t for op in ops for t in op.logged_writes}
+        ]
+        ranks = ways.ranks(groups)
+    except _Unordered as e:
+        return Graph(receivers, None, derived, str(e))
+    return Graph(receivers, order, derived, "", ranks, ties, ways.events_only)
+
+
+def _unshared(ops: Sequence[OpNode]) -> str:
+    """Why the operators' accesses to tables need one chunk at a time; empty if they do not."""
     reason = ""
-    if faults & receivers.keys() and any(op.logged_writes for op in ops):
-        reason = "tables are changed beside the readers of " + ", ".join(sorted(faults))
-    for s, w in writers.items():
-        if len(w) > 1:
-            reason = f"several queries insert into {s}"
-    for op in ops:
-        if len(op.inputs) > 1 and any(s in derived for s in op.inputs):
-            reason = "a query merges derived streams: " + ", ".join(op.inputs)
     written = {w for op in ops for w in op.writes}
     for op in ops:
         shared = written & set(op.reads)
@@ -70,40 +102,108 @@ def build(ops: Sequence[OpNode]) -> Graph:
         if len(op.writes) and sum(w in other.writes for other in ops for w in op.writes) > 1:
             reason = "changed by several queries: " + ", ".join(op.writes)
         reason = op.alone or reason
-    paths = [] if reason else _paths(ops, {s: w[0] for s, w in writers.items()})
-    if not reason:
-        reason = _unordered(ops, paths)
-    order = None if reason else _topological(ops, receivers)
-    if order is None and not reason:
-        reason = "a stream reaches itself"
-    by_path = sorted(range(len(paths)), key=lambda i: paths[i])
-    ranks = [0] * len(paths)
-    for rank, i in enumerate(by_path):
-        ranks[i] = rank
-    return Graph(receivers, order, derived, reason, tuple(ranks))
+    return reason
 
 
-def _paths(ops: Sequence[OpNode], writer: dict[str, int]) -> list[tuple[int, ...]]:
-    """For each operator the operators that an event passes on its way to it, itself last. Cut off where it turns in
-    circles.
-    """
-
-    def path(i: int, seen: frozenset[int]) -> tuple[int, ...]:
-        up = [writer[s] for s in ops[i].inputs if s in writer and writer[s] not in seen]
-        return (*path(up[0], seen | {i}), i) if up else (i,)
-
-    return [path(i, frozenset({i})) for i in range(len(ops))]
+class _Unordered(Exception):
+    """Says which streams or tables have no order that roots and ranks tell."""
 
 
-def _unordered(ops: Sequence[OpNode], paths: list[tuple[int, ...]]) -> str:
-    """Why logged accesses cannot be put in order by root and rank: two of them hang on one operator, which may cut
-    an event's chunk into several."""
-    for table in {t for op in ops for t in op.logged_writes}:
-        users = [i for i, op in enumerate(ops) if table in op.logged_writes or table in op.logged_reads]
-        roots = [paths[i][0] for i in users if len(paths[i]) > 1]
-        if len(roots) != len(set(roots)) or any(r in users for r in roots):
-            return f"{table} is used by several queries behind one"
-    return ""
+class _Ways:
+    """All ways by which events and timers reach the operators."""
+
+    def __init__(self, ops: Sequence[OpNode], writers: Mapping[str, list[int]]) -> None:
+        self.ops, self.writers = ops, writers
+        self.events_only = False
+        self._sources: dict[str, int] = {}
+        self._known: dict[int, list[Way]] = {}
+        self._single: dict[str, bool] = {}
+
+    def to(self, i: int) -> list[Way]:
+        """The ways to an operator, itself last."""
+        if i not in self._known:
+            found = [w for s in self.ops[i].inputs for w in self._by(s, i)]
+            if self.ops[i].timed:
+                found.append(((i, 1),))
+            if len(found) > _MANY:
+                raise _Unordered("there are too many ways through the app")
+            self._known[i] = found
+        return self._known[i]
+
+    def _by(self, s: str, i: int) -> list[Way]:
+        source = self._sources.setdefault(s, -1 - len(self._sources))
+        written = [(*w, (i, int(s not in self.ops[k].also))) for k in self.writers.get(s, ()) for w in self.to(k)]
+        return [((source, 1), (i, 1)), *written]
+
+    def ranks(self, groups: Iterable[Sequence[int]]) -> tuple[int, ...]:
+        """The operators' places, such that one event reaches those of one group in this order."""
+        after: dict[int, set[int]] = {i: set() for i in range(len(self.ops))}
+        for group in groups:
+            for i, k in combinations(dict.fromkeys(group), 2):
+                before = self._compare(self.to(i), self.to(k))
+                if before < 0:
+                    after[k].add(i)
+                elif before > 0:
+                    after[i].add(k)
+        try:
+            by_rank = list(TopologicalSorter(after).static_order())
+        except CycleError:
+            raise _Unordered("queries take turns") from None
+        out = [0] * len(by_rank)
+        for rank, i in enumerate(by_rank):
+            out[i] = rank
+        return tuple(out)
+
+    def inputs(self, i: int) -> tuple[str, ...]:
+        """The inputs of an operator in the order in which one event reaches it by them."""
+        streams = list(dict.fromkeys(self.ops[i].inputs))
+        ways = {s: self._by(s, i) for s in streams}
+        pairs = {(a, b): self._compare(ways[a], ways[b]) for a, b in combinations(streams, 2)}
+        for (a, b), before in list(pairs.items()):
+            pairs[b, a] = -before
+        ordered: list[str] = []
+        while streams:
+            s = next((s for s in streams if all(pairs[s, o] <= 0 for o in streams if o != s)), None)
+            if s is None:
+                raise _Unordered("inputs take turns: " + ", ".join(streams))
+            ordered.append(s)
+            streams.remove(s)
+        return tuple(ordered)
+
+    def _compare(self, a: Sequence[Way], b: Sequence[Way]) -> int:
+        """-1 or 1 as an event comes by `a` or by `b` first; 0 where no event comes by both."""
+        found = set()
+        for x in a:
+            for y in b:
+                if x[0][0] == y[0][0]:
+                    found.add(self._fork(x, y))
+        if len(found) > 1:
+            raise _Unordered(f"{self._name(a[0][-1][0])} is reached in turns")
+        return found.pop() if found else 0
+
+    def _fork(self, x: Way, y: Way) -> int:
+        at = next((k for k, (p, q) in enumerate(zip(x, y, strict=False)) if p != q), min(len(x), len(y)))
+        last = x[at - 1][0]
+        if (at == 1 and last >= 0) or (at > 1 and not self._one_chunk(last)):
+            raise _Unordered(f"several queries follow {self._name(last)}, and their output meets again")
+        if at == len(x) or at == len(y):  # one is on the way to the other
+            return -1 if len(x) < len(y) else 1
+        p, q = (x[at][1], x[at][0]), (y[at][1], y[at][0])
+        return -1 if p < q else 1
+
+    def _one_chunk(self, i: int) -> bool:
+        """Whether operator i puts out at most one chunk under one root, where each step brings one event."""
+        op = self.ops[i]
+        self.events_only = True
+        return op.single and not op.timed and all(self._calm(s) for s in op.inputs)
+
+    def _calm(self, s: str) -> bool:
+        w = self.writers.get(s, [])
+        return not w or (len(w) == 1 and self._one_chunk(w[0]))
+
+    def _name(self, i: int) -> str:
+        op = self.ops[i]
+        return op.target or ", ".join((*op.inputs, *op.logged_writes)) or "an operator"
 
 
 def _topological(ops: Sequence[OpNode], receivers: dict[str, list[int]]) -> tuple[int, ...] | None:

@@ -260,6 +260,7 @@ class JoinOp:
             self.schedulers += steps.schedulers
             self._steps.append(steps)
         self.inputs = tuple(dict.fromkeys(x.source.id for s, x in enumerate(self.sides) if s not in self.lookups))
+        self.right_first = False  # whether of rows of one root those of the right side come first
         self.self_join = len(self.inputs) == 1 and not self.lookups
         self.triggers = np.array(join.triggers, np.bool_)
         if self.self_join and join.left.source.kind == "window":
@@ -360,8 +361,9 @@ class JoinOp:
         root = np.concatenate([left.root, right.root])
         n0 = len(left)
         order = np.argsort(root, kind="stable")
-        if self.self_join and self.sides[0].source.kind == "window":
-            # Both sides look into the same window, which holds the event before anybody is told of it.
+        if self.right_first or (self.self_join and self.sides[0].source.kind == "window"):
+            # In a window's self-join both sides look into the same window, which holds the event before anybody is
+            # told of it.
             order = np.lexsort((np.arange(len(root)) < n0, root))
         side = (order >= n0).astype(np.int8)
         keys = np.concatenate([self._key_ids(0, left, clock), self._key_ids(1, right, clock)])

@@ -3,14 +3,15 @@
 A node takes a micro-batch in one of two ways, with the same operators and the same results:
 
 - *by operator*: every operator takes the whole batch as columns, upstream operators first. The roots of the rows (see
-  `rows`) put timer output and events in Siddhi's order. This is how all apps run whose streams form a tree.
+  `rows`) and the ways through the app (see `graph`) put timer output and events in Siddhi's order.
 - *by chunk*: each chunk is pushed through everything it causes before the next one is taken, as Siddhi does. This is
-  how apps run whose queries feed back on one another or merge derived streams (`graph.build` says which).
+  how apps run whose queries feed back on one another or have no order that the ways tell (`graph.build` says which).
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -68,9 +69,10 @@ class NodeEngine:
         self.parts = Assembly(plan, self.services, stored)
         self.operators = self.parts.operators
         self.graph = build([op.node for op in self.operators])
-        for op, rank in zip(self.operators, self.graph.ranks, strict=False):
-            if isinstance(op, QueryOperator):
-                op.place(rank)
+        for i, op in enumerate(self.operators):
+            if isinstance(op, QueryOperator) and self.graph.order is not None:
+                op.place(self.graph.ranks[i], self.graph.ties.get(i))
+        self._shown = {s for op in self.operators for s in _shown(op)}
         self._by_operator = self.graph.order is not None and not by_chunk
         self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
         self._empty = self._empties()
@@ -104,8 +106,8 @@ class NodeEngine:
             self._start(collected)
         clock = self._clock(batch.clock)
         inputs = {s: self._rows(s, r.step, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
-        by_operator = self._by_operator and not (self.graph.derived & inputs.keys())
-        run = self._run_by_operator if by_operator else self._run_by_chunk
+        at_once = self.graph.events_only and any(map(_sent_at_once, inputs.values()))
+        run = self._run_by_operator if self._by_operator and not at_once else self._run_by_chunk
         for a, b in itertools.pairwise([*range(0, max(len(clock.now), 1), SLICE), len(clock.now)]):
             run(self._between(inputs, a, b), clock.part(a, b), collected)
         outputs = self._outputs(collected)
@@ -156,23 +158,27 @@ class NodeEngine:
         logged = [self.parts.tables[t] for t in self.parts.logged]
         for table in logged:
             table.noted = TableLog()
-        faults: dict[str, list[tuple[int, Rows]]] = {}
+        written: dict[str, list[tuple[int, Rows]]] = {}
+        ready: dict[str, Rows] = {}
         for i in self.graph.order:
             op = self.operators[i]
-            if not op.timed and not any(s in inputs or s in faults for s in op.node.inputs):
-                continue
             for s in op.node.inputs:
-                if s in faults:
-                    inputs[s] = in_order(faults.pop(s))
-            rows = op.run({s: inputs.get(s, self._empty[s]) for s in op.node.inputs}, clock)
-            for stream, fault in self._faults(out):
-                faults.setdefault(stream, []).append((self.graph.ranks[i], fault))
+                if s not in ready and (s in written or s in inputs):
+                    given = [(-1, inputs[s])] if s in inputs else []
+                    ready[s] = in_order(given + written.get(s, []))
+            if not op.timed and not any(s in ready for s in op.node.inputs):
+                continue
+            rows = op.run({s: ready.get(s, self._empty[s]) for s in op.node.inputs}, clock)
+            for stream, fault in self._faults():
+                written.setdefault(stream, []).append((self.graph.ranks[i], fault))
             if rows is None or len(rows) == 0:
                 continue
             op.apply(rows, clock)
             out.query(op, rows)
             if op.node.target is not None:
-                inputs[op.node.target] = out.stream(op, rows)
+                written.setdefault(op.node.target, []).append((self.graph.ranks[i], _as_read(op, rows)))
+        for stream in self._shown & written.keys():
+            out.note(stream, in_order(written[stream]))
         for table in logged:
             table.settle()
 
@@ -197,25 +203,28 @@ class NodeEngine:
             inputs = {s: rows if s == stream else self._empty[s] for s in op.node.inputs}
             self._emit(op, op.run(inputs, clock), clock, out)
 
-    def _faults(self, out: _Collected) -> list[tuple[str, Rows]]:
-        """What the operator that ran last put into fault streams, noted and handed over."""
+    def _faults(self) -> list[tuple[str, Rows]]:
+        """What the operator that ran last put into fault streams, handed over."""
         faults = list(self.services.faults)
         self.services.faults.clear()
-        for stream, rows in faults:
-            out.note(stream, rows)
         return faults
 
     def _emit(self, op: Operator, rows: Rows | None, clock: Clock, out: _Collected) -> None:
-        for stream, fault in self._faults(out):
+        for stream, fault in self._faults():
+            out.note(stream, fault)
             for chunk in fault.by_chunk():
                 self._push(stream, chunk, clock, out)
         if rows is None or len(rows) == 0:
             return
+        target = op.node.target
         for chunk in rows.by_chunk():
             op.apply(chunk, clock)
             out.query(op, chunk)
-            if op.node.target is not None:
-                self._push(op.node.target, out.stream(op, chunk), clock, out)
+            if target is not None:
+                chunk = _as_read(op, chunk)
+                if target in self._shown:
+                    out.note(target, chunk)
+                self._push(target, chunk, clock, out)
 
     # ------------------------------------------------------------------------------------------------------ results
 
@@ -294,23 +303,6 @@ class _Collected:
         self.streams: dict[str, list[Rows]] = {}
         self.queries: dict[str, list[Rows]] = {}
 
-    def stream(self, op: Operator, rows: Rows) -> Rows:
-        """Notes what goes into a stream, and returns it as the stream's readers get it: all CURRENT.
-
-        What comes out of a named window keeps its kinds; what leaves a partition for an outer stream its instance no
-        more.
-        """
-        if isinstance(op, TriggerOperator | TopicOperator) and op.node.target is not None:
-            self.note(op.node.target, rows)
-        if not isinstance(op, QueryOperator):
-            return rows
-        target = op.query.target
-        inner = target.id.partition("#")[1] == "#"
-        rows = Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part if inner else None)
-        if target.kind == "stream" and not inner:
-            self.note(target.id, rows)
-        return rows
-
     def note(self, stream: str, rows: Rows) -> None:
         """Notes what came into a stream that somebody may look at."""
         self.streams.setdefault(stream, []).append(rows)
@@ -318,3 +310,28 @@ class _Collected:
     def query(self, op: Operator, rows: Rows) -> None:
         if self.trace and isinstance(op, QueryOperator):
             self.queries.setdefault(op.name, []).append(rows)
+
+
+def _as_read(op: Operator, rows: Rows) -> Rows:
+    """What an operator puts out as its stream's readers get it: all CURRENT.
+
+    What comes out of a named window keeps its kinds; what leaves a partition for an outer stream its instance no more.
+    """
+    if not isinstance(op, QueryOperator):
+        return rows
+    inner = "#" in op.query.target.id
+    return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part if inner else None)
+
+
+def _shown(op: Operator) -> Iterator[str]:
+    """The streams that an operator writes and that somebody may look at."""
+    yield from op.node.also
+    target = op.node.target
+    outer = isinstance(op, QueryOperator) and op.query.target.kind == "stream" and "#" not in op.query.target.id
+    if target is not None and (outer or isinstance(op, TriggerOperator | TopicOperator)):
+        yield target
+
+
+def _sent_at_once(rows: Rows) -> bool:
+    """Whether any step brings several events."""
+    return bool(np.any(rows.root[1:] == rows.root[:-1]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,8 +61,13 @@ class QueryOperator:
     windows: Mapping[str, NamedWindow]
     lookups: list[TableLookup]
 
-    def place(self, rank: int) -> None:
-        """Tells the accesses to tables where the query stands among the operators."""
+    def place(self, rank: int, ties: Sequence[str] | None) -> None:
+        """Tells the accesses to tables where the query stands among the operators, and a query of several inputs in
+        which order rows of one root come to it by them (None: no root has rows in two of them).
+        """
+        if ties is not None:
+            order = {key: at for at, key in enumerate(ties)}
+            self.query.tie(sorted(self.keys, key=lambda source: order[self.keys[source]]))
         for x in (*self.lookups, *(() if self.writer is None else (self.writer,))):
             x.rank = rank
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -143,6 +143,13 @@ class QueryOp:
     def timed(self) -> bool:
         """Whether the query may put something out when only the clock moves."""
         return self.schedulers > 0
+
+    def tie(self, sources: Sequence[str]) -> None:
+        """The inputs in the order in which rows of one root come."""
+        if self._join is not None:
+            self._join.right_first = len(sources) > 1 and sources[0] == self._join.inputs[1]
+        elif self._pattern is not None:
+            self._pattern.tie = sources
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         """What the query puts out for these rows, and for the timers that `clock` lets fire."""

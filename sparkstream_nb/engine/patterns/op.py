@@ -56,6 +56,8 @@ class StateOp:
         self.query = query
         self.layout = lay_out(input, scheduler)
         self.inputs = list(self.layout.streams)
+        self.tie: Sequence[str] = self.inputs
+        """The streams in the order in which rows of one root come to the pattern."""
         self.schedulers = len(self.layout.timers)
         ps = self.layout.processors
         filters = Filters(self.layout, table(self.layout), services.strings)
@@ -137,7 +139,7 @@ class StateOp:
         """
         by_stream = {s: r for s, r in inputs if len(r)}
         rows = [by_stream.get(s) for s in self.inputs]
-        merged = _Merged(rows, births)
+        merged = _Merged(rows, [self.inputs.index(s) for s in self.tie], births)
         if self._whole is None:
             self._whole = (
                 not any(r is not None and r.part is not None for r in rows)
@@ -379,9 +381,11 @@ class _Merged:
     Births are rows of stream -1.
     """
 
-    def __init__(self, rows: Sequence[Rows | None], births: tuple[Array, Array] | None) -> None:
+    def __init__(
+        self, rows: Sequence[Rows | None], tie: Sequence[int], births: tuple[Array, Array] | None
+    ) -> None:
         self.base = 0
-        present = [(s, r) for s, r in enumerate(rows) if r is not None]
+        present = [(s, r) for s in tie if (r := rows[s]) is not None]
         self.places: list[Array | None] = [None] * len(rows)
         none = np.empty(0, np.int64)
         if len(present) == 1 and births is None:
