@@ -72,12 +72,13 @@ class App:
             for w in shard_warnings(self.store, a.id, self.shard_ids)
         ]
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
-        self._inbox = Inbox(home / "inbox")
-        self._outputs = OutputFiles(home / "outputs", self.shard_ids)
+        folder = life.folder(home)
+        self._inbox = Inbox(folder / "inbox")
+        self._outputs = OutputFiles(folder / "outputs", self.shard_ids)
         self._progress = Progress()
         specs = [NodeSpec.of(i, s, p) for i, (s, p) in enumerate(zip(self.shard_ids, plans, strict=True))]
         commit = Commit(name, life.run, self.shard_ids, self.store, self._outputs, self._progress)
-        self._stream = Stream(session, name, home, life.run, specs, self.schemas, commit)
+        self._stream = Stream(session, name, folder, life.run, specs, self.schemas, commit)
         self._progress.batch, self._progress.last = self._stream.committed()
 
     @staticmethod

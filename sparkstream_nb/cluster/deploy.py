@@ -11,7 +11,6 @@ from ..errors import SparkStreamError, did_you_mean
 from ..plan import compile_app
 from ..plan.gaps import refuse
 from ..spark.session import spark_session
-from ..spark.stream import refuse_connect
 from .app import App
 from .folder import default_home, open_folder
 
@@ -77,7 +76,6 @@ def deploy(
             former.stop()
             former.close()
         session = _session(master)
-        refuse_connect(session)
         folder = Path(home) if home is not None else default_home(name)
         life, said = open_folder(folder, plans[0], shards=shards, mode=mode, fresh=fresh)
         app = App(

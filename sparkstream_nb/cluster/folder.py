@@ -1,6 +1,7 @@
 """An app's folder, and whether the state in it fits an app that is deployed again.
 
-`app.json` (what it was deployed as), `inbox/`, `checkpoint/`, `outputs/`, `store.duckdb`.
+`app.json` (what it was deployed as), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/`, `outputs/`. A life
+has a folder of its own, so that a query of an earlier one which still runs on a server finds nothing to meddle with.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from ..plan.nodes import Plan
 
-STATE_FORMAT = 1
+STATE_FORMAT = 2
 _IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properties", "shard"})
 
 
@@ -33,6 +34,10 @@ class Life:
     shards: tuple[str, ...]
     mode: str
     format: int = STATE_FORMAT
+
+    def folder(self, home: Path) -> Path:
+        """Where inbox, checkpoint and outputs of this life are."""
+        return home / f"life-{self.run}"
 
 
 def default_home(name: str) -> Path:
@@ -87,8 +92,8 @@ def open_folder(home: Path, plan: Plan, *, shards: Sequence[str], mode: str, fre
 
 def empty(home: Path) -> None:
     """Removes what an app has left in its folder, and makes the folder."""
-    for part in ("inbox", "checkpoint", "outputs"):
-        shutil.rmtree(home / part, ignore_errors=True)
+    for folder in home.glob("life-*"):
+        shutil.rmtree(folder, ignore_errors=True)
     for file in home.glob("store.duckdb*"):
         file.unlink()
     (home / "app.json").unlink(missing_ok=True)

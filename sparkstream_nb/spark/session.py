@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from ..errors import SparkUnavailable
 from .java import find_java
+from .remote import tame
 
 _FILES = resources.files(__package__)
 _LOG_LINES_SHOWN = 12
@@ -97,11 +98,9 @@ def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
 
 def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
     global _connected
-    place = urlsplit(address)
     try:
-        # Connect's own client goes on trying for minutes.
-        socket.create_connection((place.hostname or "", place.port or 15002), _CONNECT_SECONDS).close()
-        session = SparkSession.builder.remote(address).getOrCreate()
+        _reach(address)
+        session = tame(SparkSession.builder.remote(address).create())
         _set(session, settings)
     except ImportError as error:
         raise SparkUnavailable(
@@ -111,6 +110,12 @@ def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
         raise SparkUnavailable(f"No Spark Connect server answered at {address}: {_first_line(error)}") from error
     _connected = address, session
     return session
+
+
+def _reach(address: str) -> None:
+    """Raises OSError where nothing listens at a Connect address: its client would go on trying for long."""
+    place = urlsplit(address)
+    socket.create_connection((place.hostname or "", place.port or 15002), _CONNECT_SECONDS).close()
 
 
 def _start(master: str, settings: dict[str, str]) -> SparkSession:
@@ -179,7 +184,14 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _forget_dead() -> None:
-    """Lets go of a session whose JVM has ended (killed, out of memory), so that the next one starts afresh."""
+    """Lets go of a session whose JVM or server has ended (killed, out of memory), so that the next starts afresh."""
+    global _connected
+    if _connected is not None:
+        try:
+            _reach(_connected[0])
+            _connected[1].conf.get("spark.app.name")
+        except (PySparkException, OSError):
+            _connected = None
     gateway = SparkContext._gateway
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None or process.poll() is None:

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from ..engine.batch import InputBatch
+from ..errors import SparkStreamError
 from ..types import Schema, Type
 from . import routing, segments
 from .inbox import Entry, entries_from
@@ -95,7 +96,12 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.target = max((e["seq"] for e, _ in entries_from(self.folder, self.initialOffset())), default=-1)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """As far as the limit allows; one entry at least. An entry with `barrier` begins a micro-batch of its own."""
+        """As far as the limit allows; one entry at least. An entry with `barrier` begins a micro-batch of its own.
+
+        Raises SparkStreamError where the inbox is gone, so that a query which outlived its app's process ends.
+        """
+        if not self.folder.exists():
+            raise SparkStreamError(f"The inbox {self.folder} is gone: the app was deployed anew.")
         most = self.rows if isinstance(limit, ReadAllAvailable) else getattr(limit, "max_rows", self.rows)
         reached, rows = start, 0
         for entry, after in entries_from(self.folder, start):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import json
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -22,7 +19,9 @@ from ..errors import SparkStreamError
 from ..types import Schema
 from . import results
 from .commit import Commit, Progress
+from .handover import Intake, handover
 from .processor import NodeProcessor, NodeSpec
+from .remote import is_remote, sibling
 from .routing import keys_apart
 from .session import defaults
 from .source import ROWS_PER_TRIGGER, InboxSource, options_of
@@ -65,6 +64,7 @@ class Stream:
         self.specs, self.schemas, self.commit = list(specs), dict(schemas), commit
         self.rows_per_trigger = rows_per_trigger
         self.session = session_for(session, self.layout.partitions)
+        self.intake = Intake(home / "handed", commit) if is_remote(session) else None
         self.query: StreamingQuery | None = None
         self._stopping = threading.Lock()
 
@@ -77,23 +77,36 @@ class Stream:
         options = options_of(self.home / "inbox", [(self.layout.keys, self.schemas)], self.rows_per_trigger)
         processor = NodeProcessor(self.run, dict(zip(self.layout.keys, self.specs, strict=True)))
         frame = carried(self.session, options, processor)
+        if self.intake is not None:
+            self.intake.start()
         self.query = (
             frame.writeStream.queryName(f"{self.name}-{self.run}")
             .option("checkpointLocation", (self.home / "checkpoint").absolute().as_uri())
             .outputMode("append")
-            .foreachBatch(self.commit)
+            .foreachBatch(self.commit if self.intake is None else handover(self.intake.folder))
             .start()
         )
 
     @property
     def active(self) -> bool:
-        return self.query is not None and self.query.isActive
+        return self._runs() and (self.intake is None or self.intake.failure is None)
+
+    def _runs(self) -> bool:
+        try:
+            return self.query is not None and bool(self.query.isActive)
+        except PySparkException:  # a Connect server that is gone
+            return False
 
     def failure(self) -> str | None:
         """Why the query ended by itself; None where it did not."""
-        if self.query is None or self.query.isActive:
+        if self.query is None or self.active:
             return None
-        error = self.query.exception()
+        if self.intake is not None and self.intake.failure is not None:
+            return str(self.intake.failure)
+        try:
+            error = self.query.exception()
+        except PySparkException as lost:
+            return f"the Spark Connect server does not answer: {_cause(str(lost))}"
         return None if error is None else _cause(str(error))
 
     def wait(self, seq: int, timeout: float | None = None) -> bool:
@@ -113,6 +126,7 @@ class Stream:
                     return True
             if not self.active:
                 failure = self.failure()
+                self._take_rest()
                 if progress.last >= seq:
                     return True
                 raise SparkStreamError(f"{self.name} stopped: {failure or 'its Spark query was cancelled'}")
@@ -122,24 +136,32 @@ class Stream:
     def stop(self, timeout: float = STOP_SECONDS) -> bool:
         """Cancels the query. Returns within `timeout` seconds: False where Spark is still busy ending it."""
         query = self.query
-        if query is None or not query.isActive:
+        if query is None or not self._runs():
+            self._take_rest()
             return True
         done = threading.Event()
 
         def end() -> None:
             with self._stopping, contextlib.suppress(PySparkException, OSError):
                 query.stop()
+                self._take_rest()
             done.set()
 
         threading.Thread(target=end, name=f"stop-{self.name}", daemon=True).start()
         return done.wait(timeout)
 
+    def _take_rest(self) -> None:
+        """Commits what an ended query has handed over."""
+        if self.intake is not None:
+            self.intake.end()
+
     def ended(self, timeout: float = 60.0) -> bool:
         """Waits until a query that was stopped has let go of its files."""
         end = time.monotonic() + timeout
-        while self.active and time.monotonic() < end:
+        while self._runs() and time.monotonic() < end:
             time.sleep(0.05)
-        return not self.active
+        self._take_rest()
+        return not self._runs()
 
     def planned(self) -> int:
         """The number of the first entry that no micro-batch has been planned for."""
@@ -148,7 +170,12 @@ class Stream:
         return 0 if batch < 0 else _reached(offsets, batch)
 
     def committed(self) -> tuple[int, int]:
-        """(id of the last micro-batch that Spark knows to be committed, its last entry); -1 where there is none."""
+        """(id of the last micro-batch that is committed as far as Spark knows, its last entry); -1 for none.
+
+        Over Connect what Spark knows may not be taken in yet; `start` does so.
+        """
+        if self.intake is not None:
+            return -1, -1
         batch = _newest(self.home / "checkpoint" / "commits")
         return (-1, -1) if batch < 0 else (batch, _reached(self.home / "checkpoint" / "offsets", batch) - 1)
 
@@ -165,9 +192,7 @@ def _reached(offsets: Path, batch: int) -> int:
 
 def session_for(session: SparkSession, partitions: int) -> SparkSession:
     """A session of its own on the same Spark, with as many shuffle partitions as nodes have places."""
-    refuse_connect(session)
-    ship(session)
-    own = session.newSession()
+    own = sibling(session)
     for name, value in defaults().items():
         if name.startswith("spark.sql.") and own.conf.isModifiable(name):
             own.conf.set(name, value)
@@ -176,31 +201,6 @@ def session_for(session: SparkSession, partitions: int) -> SparkSession:
     own.conf.set("spark.sql.adaptive.enabled", "false")
     own.dataSource.register(InboxSource)
     return own
-
-
-def ship(session: SparkSession) -> None:
-    """Sends this package to the executors of a cluster, once per session. Executors of `local` masters have it.
-
-    They need Python, pyspark and the package's other requirements themselves, and must reach the apps' folder.
-    """
-    context = session.sparkContext
-    if str(context.master).startswith("local") or getattr(context, "_sparkstream_shipped", False):
-        return
-    package = Path(__file__).parent.parent
-    folder = Path(tempfile.mkdtemp(prefix="sparkstream-ship-"))
-    archive = shutil.make_archive(str(folder / package.name), "zip", package.parent, package.name)
-    context.addPyFile(archive)
-    context._sparkstream_shipped = True  # type: ignore[attr-defined]
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-
-
-def refuse_connect(session: SparkSession) -> None:
-    """Raises SparkStreamError for a Connect session: its micro-batches are committed in a process of the server's."""
-    if not hasattr(session, "_jsparkSession"):
-        raise SparkStreamError(
-            "Over Spark Connect micro-batches are committed in a process of the server's, and a DuckDB store has one "
-            "writing process. Use a local master or spark://."
-        )
 
 
 def carried(session: SparkSession, options: Mapping[str, str], processor: NodeProcessor) -> Any:

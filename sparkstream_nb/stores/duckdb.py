@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -26,6 +28,8 @@ from .layout import (
 )
 from .protocol import ErrorRow, ShardRows
 
+_open: weakref.WeakSet[DuckDBStore] = weakref.WeakSet()
+
 LEDGER = "SPARKSTREAM_LEDGER"
 ERRORS = "SPARKSTREAM_ERRORS"
 
@@ -33,6 +37,12 @@ _SQL: dict[Type, str] = {
     Type.STRING: "VARCHAR", Type.INT: "INTEGER", Type.LONG: "BIGINT",
     Type.FLOAT: "FLOAT", Type.DOUBLE: "DOUBLE", Type.BOOL: "BOOLEAN",
 }  # fmt: skip
+
+
+@atexit.register
+def _close_all() -> None:
+    for store in list(_open):
+        store.close()
 
 
 def quoted(name: str) -> str:
@@ -72,11 +82,16 @@ class DuckDBStore:
                 "reason VARCHAR NOT NULL)"
             )
 
-    def close(self) -> None:
-        with self._lock:
-            self._db.close()
+        _open.add(self)
 
-    @contextmanager
+    def close(self) -> None:
+        """Closes the file. The store is of no use afterwards."""
+        with self._lock, contextlib.suppress(AttributeError):  # closed already
+            self._db.close()
+            # What Spark's gateway still holds of the store must not keep DuckDB's objects to the end of the process.
+            del self._db
+
+    @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing, one at a time."""
         with self._lock:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from sparkstream_nb.cluster import App, deploy, stop_all
+
+from . import crashing
+
+ROOT = Path(__file__).parents[2]
+Program = Callable[[Path, str, str, int], "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
@@ -20,3 +29,30 @@ def run(spark: Any, tmp_path: Path) -> Iterator[Callable[..., App]]:
 
     yield start
     stop_all()
+
+
+@pytest.fixture(scope="session")
+def undisturbed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[pd.DataFrame, ...]]:
+    """What the app of `crashing` makes of its feeds when nothing happens to it."""
+    app = deploy(crashing.APP, home=tmp_path_factory.mktemp("undisturbed"), **crashing.DEPLOYED)
+    crashing.work(app)
+    yield crashing.found(app)
+    app.stop()
+
+
+@pytest.fixture
+def program() -> Program:
+    """Runs `crashing.py` with home, master, place and batch, in a process group of its own."""
+
+    def start(home: Path, master: str, place: str, batch: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(ROOT / "tests" / "cluster" / "crashing.py"), str(home), master, place, str(batch)],
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+
+    return start

@@ -1,19 +1,23 @@
-"""Runs an app and kills itself, with its JVM, at a given place of a given micro-batch. A program for `test_crash.py`.
+"""Runs an app and kills itself, with its JVM, at a given place of a given micro-batch. A program for tests.
 
-crashing.py HOME PLACE BATCH, PLACE one of: computing (the nodes are at work), before (outputs are written, the store's
-transaction is not), after (the store's transaction is committed, Spark's micro-batch is not).
+crashing.py HOME MASTER PLACE BATCH, PLACE one of: computing (the nodes are at work), before (outputs are written, the
+store's transaction is not), after (the store's transaction is committed, Spark's micro-batch is not), never. One that
+is never killed leaves what it found in HOME/found and prints how long (s) it took to stop.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 APP = """
@@ -43,11 +47,17 @@ def work(app: Any) -> None:
     app.flush()
 
 
+def found(app: Any) -> tuple[pd.DataFrame, ...]:
+    """Outputs, aggregation merged and by shard, errors."""
+    merged, by_shard = app.aggregation("Sums", per="min")
+    return app.output("Totals"), merged, by_shard, app.errors.astype({"values": str})
+
+
 def die() -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
-def main(home: str, place: str, batch: int) -> None:
+def main(home: str, master: str, place: str, batch: int) -> None:
     from sparkstream_nb.cluster import deploy
     from sparkstream_nb.spark.commit import Commit
     from sparkstream_nb.stores.duckdb import DuckDBStore
@@ -70,8 +80,13 @@ def main(home: str, place: str, batch: int) -> None:
 
     DuckDBStore.commit = commit  # type: ignore[method-assign]
     Commit.__call__ = call  # type: ignore[method-assign]
-    work(deploy(APP, home=Path(home), master="local[2]", **DEPLOYED))
+    app = deploy(APP, home=Path(home), master=master, **DEPLOYED)
+    work(app)
+    Path(home, "found").write_bytes(pickle.dumps(found(app)))
+    began = time.perf_counter()
+    app.stop()
+    print(time.perf_counter() - began)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))

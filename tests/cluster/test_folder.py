@@ -36,14 +36,14 @@ def test_a_folder_is_kept_or_emptied(tmp_path: Path) -> None:
     plan = compile_app(APP)
     first, said = open_folder(tmp_path, plan, shards=["a"], mode="single", fresh=False)
     assert said is None
-    (tmp_path / "inbox").mkdir()
+    (first.folder(tmp_path) / "inbox").mkdir(parents=True)
     again, said = open_folder(tmp_path, plan, shards=["a"], mode="single", fresh=False)
     assert (again, said) == (first, "The state was kept: the app means what it meant before.")
-    assert (tmp_path / "inbox").exists()
+    assert again.folder(tmp_path).exists()
     other, said = open_folder(tmp_path, plan, shards=["b"], mode="single", fresh=False)
     assert other.run != first.run
     assert said == "The state was dropped: the shard ids are b now, and were a."
-    assert not (tmp_path / "inbox").exists()
+    assert not first.folder(tmp_path).exists()
 
 
 def test_names_make_different_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

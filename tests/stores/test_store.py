@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -263,3 +265,16 @@ def test_rows_of_a_shard_move_and_go(open_store: Open) -> None:
     assert totals(store) == [70]
     store.delete_shard(A, "node-1")
     assert store.shards(A) == []
+
+
+@pytest.mark.parametrize("end", ["", "store.close()"])
+def test_a_store_that_something_holds_to_the_end_leaves_no_word_about_it(end: str) -> None:
+    program = f"""
+import ctypes
+from sparkstream_nb.stores.duckdb import DuckDBStore
+store = DuckDBStore(":memory:")
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(store))
+{end}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -1,0 +1,110 @@
+"""Sessions whose Python workers are not of this process's making: Spark Connect's, and those of clusters."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+_PACKAGE = Path(__file__).parent.parent
+_RETRIES = 5
+"""How often a Connect client asks again where the server is silent: 17 s in all, where its default is ten minutes."""
+
+_open: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Whether the session is one of Spark Connect."""
+    return not hasattr(session, "_jsparkSession")
+
+
+def tame(session: SparkSession) -> SparkSession:
+    """Makes a Connect session give up on a silent server in time, and end when this process does.
+
+    Without the latter its client waits for threads that the interpreter has stopped already.
+    """
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # needs grpc, which only Connect does
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
+    if not _open:
+        atexit.register(_close)
+    _open.add(session)
+    return session
+
+
+def _close() -> None:
+    for session in list(_open):
+        with contextlib.suppress(Exception):  # a server that is gone
+            session.stop()
+
+
+def ship(session: SparkSession) -> Path | None:
+    """Sends this package to a cluster's Python workers, unless they have it, once per session; returns what was sent.
+
+    They need Python, pyspark and the package's other requirements themselves, and must reach the apps' folders. A
+    package that was sent compiles its loops anew for every session; one that is installed there keeps them.
+    """
+    holder: Any = session if is_remote(session) else session.sparkContext
+    if not hasattr(holder, "_sparkstream_sent"):
+        holder._sparkstream_sent = None
+        local = not is_remote(session) and str(holder.master).startswith("local")
+        if not local and _seen_by_a_worker(session) != fingerprint():
+            folder = Path(tempfile.mkdtemp(prefix="sparkstream-ship-"))
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            archive = shutil.make_archive(str(folder / _PACKAGE.name), "zip", _PACKAGE.parent, _PACKAGE.name)
+            _send(session, Path(archive))
+            holder._sparkstream_sent = Path(archive)
+    sent: Path | None = holder._sparkstream_sent
+    return sent
+
+
+def _send(session: SparkSession, archive: Path) -> None:
+    if is_remote(session):
+        session.addArtifacts(str(archive), pyfile=True)
+    else:
+        session.sparkContext.addPyFile(str(archive))
+
+
+def sibling(session: SparkSession) -> SparkSession:
+    """A session of its own on the same Spark, whose workers have this package."""
+    archive = ship(session)
+    own = session.newSession()
+    if is_remote(own):
+        tame(own)
+        if archive is not None:
+            _send(own, archive)
+    return own
+
+
+def fingerprint() -> str:
+    """A hash of the source of the package that is imported here."""
+    digest = hashlib.blake2b(digest_size=16)
+    for file in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(str(file.relative_to(_PACKAGE)).encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _seen_by_a_worker(session: SparkSession) -> str:
+    """The fingerprint of the package that a Python worker has; empty where it has none."""
+
+    def look(batches: Iterable[Any]) -> Iterator[Any]:  # sent by value: the worker may lack this module
+        import pyarrow
+
+        for _ in batches:
+            try:
+                from sparkstream_nb.spark.remote import fingerprint
+
+                found = fingerprint()
+            except ImportError:
+                found = ""
+            yield pyarrow.RecordBatch.from_pydict({"found": [found]})
+
+    return str(session.range(0, 1, 1, 1).mapInArrow(look, "found string").toArrow()["found"][0])
