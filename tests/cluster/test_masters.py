@@ -48,7 +48,8 @@ def server(folder: Path, name: str, command: list[str], ready: str, **environmen
     try:
         end = time.monotonic() + 90
         while ready not in path.read_text(errors="replace"):
-            assert process.poll() is None and time.monotonic() < end, path.read_text(errors="replace")[-3000:]
+            up = process.poll() is None and time.monotonic() < end
+            assert up, path.read_text(errors="replace")[-3000:]
             time.sleep(0.1)
         yield
     finally:
