@@ -81,6 +81,9 @@ class NodeEngine:
         """No rows, for every stream key of the graph."""
         none = np.empty(0, np.int64)
         out = {s: self._rows(s, none, none, None) for s in self._schemas}
+        for s in out:
+            if "#" in s:  # an inner stream: its rows have an instance
+                out[s] = Rows(out[s].columns, none, none, none, None, none.astype(np.int32))
         for w in self.parts.windows.values():
             columns = [Column.empty(t) for t in w.types]
             out[entry(w.id)] = Rows(columns, none, none, none)

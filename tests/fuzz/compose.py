@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -76,7 +77,10 @@ class Composer:
         number = self.e.attr(scope, NUMBERS) or Attr("1", "int")
         arg = number if r.random() < 0.8 else self.e.number(scope, 1)
         kind = r.choice(("sum", "sum", "avg", "count", "count", "min", "max", "min", "max", "distinctCount", "stdDev",
-                         "minForever", "maxForever", "bool"))  # fmt: skip
+                         "minForever", "maxForever", "bool", "groupConcat"))  # fmt: skip
+        text = self.e.attr(scope, ("string",))
+        if kind == "groupConcat" and text is not None:
+            return Attr(f"str:groupConcat({text.text})", "string")
         if kind == "count":
             return Attr(r.choice(("count()", f"count({arg.text})")), "long")
         if kind == "distinctCount":
@@ -115,7 +119,7 @@ class Composer:
             text += " group by " + ", ".join(a.text for a in keys)
         if r.random() < 0.2:
             text += f" having {self.e.boolean([a for a in mine if a.type != 'bool'], 1)}"
-        if r.random() < 0.12 and not self.habits.null:
+        if r.random() < 0.12:
             by = r.sample([a for a in mine if a.type != "bool"] or mine, 1)
             text += " order by " + ", ".join(a.text + r.choice(("", " asc", " desc")) for a in by)
         if r.random() < 0.12:
@@ -135,9 +139,12 @@ class Composer:
         form = self.r.choice(RATES)
         return f" output {form.format(n=self.r.choice((1, 2, 3)), t=self.r.choice((1, 2)))}" if form else ""
 
-    def insert(self, out: dict[str, str], windowed: bool, inner: bool = False) -> str:
+    def insert(
+        self, out: dict[str, str], windowed: bool, inner: bool = False, kinds: Sequence[str] | None = None
+    ) -> str:
         """`insert into` a new stream, which later queries may read."""
-        kinds = ("", "", "all events ", "expired events ", "current events ") if windowed else ("",)
+        if kinds is None:
+            kinds = ("", "", "all events ", "expired events ", "current events ") if windowed else ("",)
         self.outputs += 1
         id = f"{'#' if inner else ''}O{self.outputs}"
         self.known[id] = out
@@ -266,7 +273,9 @@ class Composer:
             else:
                 handlers, windowed = self.handlers(id, 0.7)
                 select, out = self.select(self.scope(id), 0.6)
-                to = self.insert(out, windowed, inner=i == 0 and r.random() < 0.4)
+                # Without expired events Siddhi drops what a batch window keeps of an instance.
+                kinds = ("all events ", "expired events ") if "window.batch(" in handlers else None
+                to = self.insert(out, windowed, inner=i == 0 and r.random() < 0.4, kinds=kinds)
                 self.add(f"from {id}{handlers} {select}{self.rate(0.15)}{to}")
         inside, self.queries = self.queries, before
         self.known = {id: types for id, types in self.known.items() if not id.startswith("#")}
@@ -301,12 +310,22 @@ class Composer:
         self.definitions.append(
             f"define aggregation A from {s.id} select {', '.join(items)}{group} aggregate{by} every sec ... day;"
         )
+        units = {"seconds": 1000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
         for _ in range(r.choice((1, 2))):
-            per = r.choice(("seconds", "minutes", "hours", "days"))
-            # Where a range begins within a bucket, Siddhi reads a part of it from memory.
-            within = r.choice(("'2020-**-** **:**:**'", "'2020-09-13 **:**:**'", "1599955200000L, 1600041600000L"))
+            per = r.choice(list(units))
+            within = r.choice(("'2020-**-** **:**:**'", "'2020-09-13 **:**:**'", self.range(units[per])))
             columns = ", ".join(["AGG_TIMESTAMP", *(i.split(" as ")[-1] for i in items)])
-            self.habits.queries.append(f"from A within {within} per '{per}' select {columns} order by {columns}")
+            on = f" on {r.choice(('k', 'x0'))} {r.choice(('==', '!='))} 'a'" if keys and r.random() < 0.2 else ""
+            on = on if "x0" not in on else ""
+            self.habits.queries.append(f"from A{on} within {within} per '{per}' select {columns} order by {columns}")
+
+    def range(self, unit: int) -> str:
+        """A range of time about the feed's. It begins and ends where buckets of `unit` ms do: of a bucket that lies in
+        it in part Siddhi reads the parts that are still in memory."""
+        r, h = self.r, self.habits
+        start = (h.start + r.randrange(-2, 15) * h.gap) // unit * unit
+        end = start + unit * r.choice((1, 1, 2, 5, 60, 1000))
+        return f"{start}L, {end}L"
 
     def case(self, id: str, steps: int) -> dict[str, Any]:
         """The case, with a feed to all input streams."""
