@@ -91,6 +91,9 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument(
         "--query", action="append", default=[], metavar="TEXT", help="an on-demand query to answer at the end"
     )
+    c.add_argument(
+        "--allow-scripts", action="store_true", help="let functions that the app defines as scripts run, with limits"
+    )
     c.add_argument("--last", type=int, default=10, metavar="N", help="events to print of each stream (default: 10)")
     c.add_argument(
         "--param", action="append", default=[], type=_pair, metavar="K=V", help="the value of ${K} in the text"
@@ -251,6 +254,7 @@ def run_app(options: Any) -> int:
         master=options.master,
         store=options.store,
         variables=dict(options.param),
+        allow_scripts=options.allow_scripts,
     )
     try:
         for stream, path in options.feed:

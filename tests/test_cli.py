@@ -114,6 +114,13 @@ def test_as_a_module(app: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_scripts_are_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "define stream S (a int); define function f[javascript] return int { return 1; };"
+    (tmp_path / "s.siddhi").write_text(text + " from S select f(a) as b insert into Out;")
+    assert cli.main(["run", str(tmp_path / "s.siddhi")]) == 1
+    assert "--allow-scripts" in capsys.readouterr().err
+
+
 @pytest.mark.spark
 def test_run(tmp_path: Path, app: str) -> None:
     feed = tmp_path / "s.csv"
@@ -123,7 +130,7 @@ def test_run(tmp_path: Path, app: str) -> None:
          "--feed", f"S={feed}", "--time", "at"],
         capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(tmp_path)},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     lines = [line.split() for line in done.stdout.splitlines()]
     assert done.stdout.startswith("S: 3 events in ")
     assert ["node-2", "2000", "y", "5"] in lines

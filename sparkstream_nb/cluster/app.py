@@ -53,6 +53,7 @@ class App:
         store: str | Path | None,
         redeployed: str | None,
         fresh: bool,
+        allow_scripts: bool,
     ) -> None:
         self.name, self.plan, self.mode, self.routing = name, plans[0], mode, routing
         self.shard_ids, self.home, self.redeployed = list(life.shards), home, redeployed
@@ -76,7 +77,9 @@ class App:
         self._inbox = Inbox(folder / "inbox")
         self._outputs = OutputFiles(folder / "outputs", self.shard_ids)
         self._progress = Progress()
-        specs = [NodeSpec.of(i, s, p) for i, (s, p) in enumerate(zip(self.shard_ids, plans, strict=True))]
+        specs = [
+            NodeSpec.of(i, s, p, scripts=allow_scripts) for i, (s, p) in enumerate(zip(life.shards, plans, strict=True))
+        ]
         commit = Commit(name, life.run, self.shard_ids, self.store, self._outputs, self._progress)
         self._stream = Stream(session, name, folder, life.run, specs, self.schemas, commit)
         self._progress.batch, self._progress.last = self._stream.committed()

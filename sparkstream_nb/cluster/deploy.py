@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..engine.scripts import refuse_scripts
 from ..errors import SparkStreamError, did_you_mean
 from ..plan import compile_app
 from ..plan.gaps import refuse
@@ -32,13 +33,15 @@ def deploy(
     store: str | Path | None = None,
     fresh: bool = False,
     variables: Mapping[str, str] | None = None,
+    allow_scripts: bool = False,
     home: str | Path | None = None,
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes, and starts it.
 
     `mode`: "single" (one node), or "active-active" (every node runs the whole app on its share of the events, and
     writes aggregations under its shard id). `routing`: "round_robin", "hash:ATTR" or "node:K". `store`: the DuckDB file
-    of the aggregations, by default one in the app's folder `home`. An app of that name in this process is stopped.
+    of the aggregations, by default one in the app's folder `home`. `allow_scripts`: the app's script functions may
+    run, with limits. An app of that name in this process is stopped.
     State in the folder is kept where the app means what it meant before, unless `fresh`; `App.redeployed` says what
     became of it.
 
@@ -68,6 +71,7 @@ def deploy(
 
     plans = [plan_of(s) for s in shards]
     refuse(plans[0])
+    refuse_scripts(plans[0], allow_scripts)
     name = name or plans[0].name
     App.check_routing(plans[0], routing, nodes)
     with _lock:
@@ -79,7 +83,17 @@ def deploy(
         folder = Path(home) if home is not None else default_home(name)
         life, said = open_folder(folder, plans[0], shards=shards, mode=mode, fresh=fresh)
         app = App(
-            name, plans, life, folder, session, mode=mode, routing=routing, store=store, redeployed=said, fresh=fresh
+            name,
+            plans,
+            life,
+            folder,
+            session,
+            mode=mode,
+            routing=routing,
+            store=store,
+            redeployed=said,
+            fresh=fresh,
+            allow_scripts=allow_scripts,
         )
         _apps[name] = app
         app.start()

@@ -134,13 +134,17 @@ def _text(value: Any) -> str:
 
 def scripts_of(plan: nodes.Plan, allowed: bool) -> dict[str, Script]:
     """The script functions of a plan. Raises SiddhiBindError where there are some and scripts are not allowed."""
-    if not plan.functions:
-        return {}
-    if not allowed:
+    refuse_scripts(plan, allowed)
+    return Scripts(plan.functions).functions() if plan.functions else {}
+
+
+def refuse_scripts(plan: nodes.Plan, allowed: bool) -> None:
+    """Raises SiddhiBindError where a plan has script functions and they are not allowed."""
+    if plan.functions and not allowed:
         first = next(iter(plan.functions))
         raise SiddhiBindError(
             f"function '{first}' is a script, and scripts are switched off",
-            hint="Whoever runs the node may allow them (allow_scripts=True). They run with limits, without files.",
+            hint="If you trust the app, allow them: allow_scripts=True in Python, --allow-scripts in a cell and on the "
+            "command line. They run with limits on time and memory, and reach no files and no network.",
             kind="ExtensionNotFoundException",
         )
-    return Scripts(plan.functions).functions()

@@ -234,6 +234,7 @@ def deploy(
     store: str | Path | None = None,
     fresh: bool = False,
     variables: Mapping[str, str] | None = None,
+    allow_scripts: bool = False,
 ) -> App:
     """Deploys a SiddhiQL app on simulated nodes, carried by Spark.
 
@@ -243,6 +244,7 @@ def deploy(
     - `store`: the DuckDB file of the aggregations.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name.
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
+    - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
 
     Raises `SiddhiError` where the text is wrong, before anything starts, and `SparkUnavailable` without a usable Spark.
     """
@@ -257,6 +259,7 @@ def deploy(
         store=store,
         fresh=fresh,
         variables=variables,
+        allow_scripts=allow_scripts,
     )
     return App(core, None if fresh else core.redeployed)
 

@@ -180,6 +180,9 @@ def deploy_options() -> Options:
         help="the value of ${K} in the text; may be given several times",
     )
     p.add_argument(
+        "--allow-scripts", action="store_true", help="let functions that the app defines as scripts run, with limits"
+    )
+    p.add_argument(
         "-o", "--out", type=variable, metavar="VAR", help="keep the app, or the query's frame, in this variable"
     )
     p.add_argument("--check", action="store_true", help="only check the text; nothing starts")

@@ -79,6 +79,7 @@ class SiddhiMagic(Magics):
                 store=o.store,
                 fresh=o.fresh,
                 variables=variables,
+                allow_scripts=o.allow_scripts,
             ),
         )
         self._keep(o, app)

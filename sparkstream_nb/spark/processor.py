@@ -43,10 +43,11 @@ class NodeSpec:
     shard: str
     plan: bytes
     trace: bool = False
+    scripts: bool = False
 
     @staticmethod
-    def of(node: int, shard: str, plan: Plan, trace: bool = False) -> NodeSpec:
-        return NodeSpec(node, shard, pickle.dumps(plan), trace)
+    def of(node: int, shard: str, plan: Plan, *, trace: bool = False, scripts: bool = False) -> NodeSpec:
+        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts)
 
 
 @dataclass
@@ -72,7 +73,9 @@ def _plan(blob: bytes) -> Plan:
 
 def _engine(spec: NodeSpec) -> NodeEngine:
     """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small."""
-    return NodeEngine(_plan(spec.plan), shard=spec.shard, trace=spec.trace, stored=not spec.trace)
+    return NodeEngine(
+        _plan(spec.plan), shard=spec.shard, trace=spec.trace, stored=not spec.trace, allow_scripts=spec.scripts
+    )
 
 
 class NodeProcessor(StatefulProcessor):
@@ -82,9 +85,7 @@ class NodeProcessor(StatefulProcessor):
     other nodes go on.
     """
 
-    def __init__(
-        self, run: str, specs: Mapping[int, NodeSpec], *, keep: bool = True, isolate: bool = False
-    ) -> None:
+    def __init__(self, run: str, specs: Mapping[int, NodeSpec], *, keep: bool = True, isolate: bool = False) -> None:
         self.run, self.specs, self.keep, self.isolate = run, dict(specs), keep, isolate
 
     def init(self, handle: StatefulProcessorHandle) -> None:

@@ -299,6 +299,24 @@ def test_a_wrong_app_never_reaches_spark(tmp_path: Path) -> None:
     assert not tmp_path.joinpath("app.json").exists()
 
 
+def test_scripts_run_on_the_workers_where_they_are_allowed(run: Run, tmp_path: Path) -> None:
+    script = """
+    define stream S (a int);
+    define function twice[javascript] return int { return 2 * data[0]; };
+    from S select twice(a) as b insert into Out;
+    """
+    with pytest.raises(SiddhiError, match="function 'twice' is a script, and scripts are switched off") as refused:
+        run(script)
+    assert "allow_scripts=True" in str(refused.value)
+    assert "--allow-scripts" in str(refused.value)
+    assert not (tmp_path / "home").exists()
+    app = run(script, allow_scripts=True, nodes=2, mode="active-active")
+    for a in (1, 2):
+        app.send("S", [a])
+    app.flush()
+    assert rows(app.output("Out")[["node", "b"]]) == [("node-1", 2), ("node-2", 4)]
+
+
 def test_a_query_that_is_wrong(run: Run) -> None:
     app = run(SEED)
     with pytest.raises(SiddhiError):

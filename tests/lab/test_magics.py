@@ -23,15 +23,18 @@ def line(shell: Any, text: str) -> Any:
 
 def test_deploy_passes_the_options_on_and_keeps_the_app(shell: Any, app: StandIn) -> None:
     card = shell.run_cell_magic(
-        "siddhi", "Trades --nodes 3 --routing hash:symbol --param K=v --fresh --shard-ids a,b,c -o kept", TRADES
+        "siddhi",
+        "Trades --nodes 3 --routing hash:symbol --param K=v --fresh --allow-scripts --shard-ids a,b,c -o kept",
+        TRADES,
     )
     _, name, how = app.calls[0]
     assert name == "Trades"
-    assert {k: how[k] for k in ("nodes", "mode", "routing", "fresh", "shard_ids", "variables")} == {
+    assert {k: how[k] for k in ("nodes", "mode", "routing", "fresh", "shard_ids", "variables", "allow_scripts")} == {
         "nodes": 3,
         "mode": "active-active",
         "routing": "hash:symbol",
         "fresh": True,
+        "allow_scripts": True,
         "shard_ids": ["a", "b", "c"],
         "variables": {"K": "v"},
     }
