@@ -109,7 +109,7 @@ class QueryOp:
         elif isinstance(source, nodes.StateInput):
             from .patterns.op import StateOp
 
-            self._pattern = StateOp(source, services, scheduler, query.select)
+            self._pattern = StateOp(source, services, scheduler, query.select, self.name)
             self.inputs = tuple(self._pattern.inputs)
             self.schedulers = self._pattern.schedulers
             sliding = False
@@ -185,7 +185,7 @@ class QueryOp:
             frame = matches.frame()
         selected = self.selector.run(frame, clock)
         if self._pattern is not None:
-            matches.regroup(selected.rows)
+            selected.rows = matches.send(selected.rows)
         return selected if self._limiter is None else Selected(self._limiter.run(selected, clock), None)
 
     def state(self) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from random import Random
 
 from .expressions import Attr, Expressions
 
+WAITS = ("300 millisec", "1 sec", "2 sec")
+
 
 class States:
     """Writes a chain of states over `streams` (id → attributes), and what a select may name afterwards.
 
-    Left out is where Siddhi is known to go wrong: counts other than `* + ?` in sequences, `+` as last state of one,
-    and absent states at the start.
+    Left out are the two counts of a sequence that mean something else here than in Siddhi (see the differences):
+    a least number of two or more, and of one or more in the last state.
     """
 
     def __init__(self, r: Random, e: Expressions, streams: dict[str, dict[str, str]], sequence: bool) -> None:
@@ -23,50 +25,55 @@ class States:
     def chain(self) -> tuple[str, list[Attr]]:
         """The text of the query's input, and the attributes that its select may name."""
         r = self.r
-        length = r.choice((1, 2, 2, 2, 3, 3))
+        length = r.choice((1, 2, 2, 2, 2, 3, 3, 3, 4)) + (self.sequence and r.random() < 0.8)
         parts = [self.state(i == 0, i == length - 1) for i in range(length)]
-        if self.sequence:
-            text = ", ".join(parts)
-            if r.random() < 0.7:
-                text = "every " + text
-        else:
-            text = self.patterned(parts)
+        text = self.sequenced(parts) if self.sequence else self.patterned(parts)
         if r.random() < 0.35:
             text += f" within {r.choice(('500 millisec', '1 sec', '2 sec'))}"
         return text, self.scope or [Attr("'none'", "string")]
 
+    def sequenced(self, parts: list[str]) -> str:
+        r = self.r
+        if len(parts) > 2 and r.random() < 0.1:
+            parts = [parts[0], f"({', '.join(parts[1:])})"]
+        return ("every " if r.random() < 0.7 else "") + ", ".join(parts)
+
     def patterned(self, parts: list[str]) -> str:
         r = self.r
-        if len(parts) > 1 and r.random() < 0.25:
+        if len(parts) > 1 and r.random() < 0.3:
             at = r.randrange(0, len(parts) - 1)
-            group = f"({parts[at]} -> {parts[at + 1]})"
+            end = r.choice((at + 2, len(parts)))
+            group = f"({' -> '.join(parts[at:end])})"
             if r.random() < 0.8:
                 group = "every " + group
-            return " -> ".join([*parts[:at], group, *parts[at + 2 :]])
-        every = r.choice((0, 0, 0, 1, None))
+            if r.random() < 0.15 and end < len(parts):
+                group = f"({group} -> {parts[end]})"
+                end += 1
+            return " -> ".join([*parts[:at], group, *parts[end:]])
+        every = r.choice((0, 0, 0, 0, 1, len(parts) - 1, None))
         return " -> ".join(f"every {p}" if i == every else p for i, p in enumerate(parts))
 
     def state(self, first: bool, last: bool) -> str:
         r = self.r
         which = r.random()
-        if which < 0.15:
-            return self.logical(brackets=not (first and self.sequence))
-        if which < 0.25 and not first:
+        if which < 0.18:
+            return self.logical(brackets=r.random() < 0.8)
+        if which < 0.3:
             return self.absent()
         ref, text = self.event()
-        if which < 0.5:
+        if which < 0.55:
             if self.sequence:
-                count = r.choice(("*", "?") if last else ("*", "+", "?"))
-                if first and count != "+":
-                    count = "+" if not last else ""
+                counts = ("*", "*", "?", "<0:2>", "<:2>", "<0:>")
+                count = r.choice(counts if last else (*counts, "+", "+", "<1:2>", "<1>", "<1:3>"))
             else:
-                count = r.choice(("<1:2>", "<2:>", "<2>") + (() if first else ("<0:2>", "<:2>", "<1:>")))
-                if last and count in ("<0:2>", "<:2>"):
-                    count = "<1:2>"
-            if count:
-                index = r.choice(("0", "0", "1", "last"))
+                count = r.choice(("<1:2>", "<2:>", "<2>", "<2:3>", "<1:>", "<0:2>", "<:2>", "<0:>", "<1>"))
+            form = r.random()
+            if form < 0.15:
+                self.name(ref, f"{ref}.", listed=True)
+            else:
+                index = r.choice(("0", "0", "1", "2", "last", "last", "last - 1"))
                 self.name(ref, f"{ref}[{index}].")
-                return text + count
+            return text + count
         self.name(ref, f"{ref}.")
         return text
 
@@ -85,41 +92,47 @@ class States:
     def condition(self, own: list[Attr]) -> str:
         r = self.r
         earlier = [a for a in self.seen if any(b.type == a.type for b in own)]
-        if earlier and r.random() < 0.55:
+        if not earlier or r.random() > 0.6:
+            return self.e.boolean(own, 1)
+        parts = []
+        for _ in range(r.choice((1, 1, 1, 2))):
+            if r.random() < 0.2:
+                parts.append(self.e.boolean([*own, *earlier], 1))
+                continue
             a = r.choice(earlier)
             b = r.choice([b for b in own if b.type == a.type])
-            op = r.choice(("==", "!=")) if a.type in ("string", "bool") else r.choice((">", "<", ">=", "!="))
-            return f"{b.text} {op} {a.text}"
-        return self.e.boolean(own, 1)
+            op = r.choice(("==", "!=")) if a.type in ("string", "bool") else r.choice((">", "<", ">=", "!=", "=="))
+            parts.append(f"{b.text} {op} {a.text}")
+        return r.choice((" and ", " and ", " or ")).join(parts)
 
-    def name(self, ref: str, prefix: str) -> None:
-        attrs = [Attr(prefix + n, t) for n, t in self.streams[self.id].items()]
+    def name(self, ref: str, prefix: str, listed: bool = False) -> None:
+        attrs = [Attr(prefix + n, "object" if listed else t) for n, t in self.streams[self.id].items()]
         self.scope += attrs
-        self.seen += attrs
+        if not listed:
+            self.seen += attrs
 
     def logical(self, brackets: bool) -> str:
+        """Two sides, each of which may be absent; without `for` only beside `and`."""
         r = self.r
-        ref, left = self.event()
-        one = self.id
-        if r.random() < 0.25:
+        op = r.choice(("and", "or"))
+        kinds = r.choice(("both", "both", "both", "left", "right", "neither"))
+        sides: list[str] = []
+        named: list[tuple[str, str]] = []
+        for side in ("left", "right"):
+            if kinds in ("both", side):
+                ref, text = self.event()
+                named.append((ref, self.id))
+                sides.append(text)
+            else:
+                sides.append(self.absent(op == "and" and kinds != "neither" and r.random() < 0.5))
+        for ref, self.id in named:  # neither side may name the other
             self.name(ref, f"{ref}.")
-            other = r.choice(list(self.streams))
-            wait = r.choice(("", f" for {r.choice((300, 1000))} millisec"))
-            return self.bracketed(f"{left} and not {other}{wait}", brackets)
-        other_ref, right = self.event()
-        two = self.id
-        self.id = one
-        self.name(ref, f"{ref}.")
-        self.id = two
-        self.name(other_ref, f"{other_ref}.")
-        return self.bracketed(f"{left} {r.choice(('and', 'or'))} {right}", brackets)
-
-    def bracketed(self, text: str, brackets: bool) -> str:
+        text = f" {op} ".join(sides)
         return f"({text})" if brackets else text
 
-    def absent(self) -> str:
+    def absent(self, timeless: bool = False) -> str:
         r = self.r
         id = r.choice(list(self.streams))
         own = [Attr(n, t) for n, t in self.streams[id].items()]
         where = f"[{self.condition(own)}]" if r.random() < 0.5 else ""
-        return f"not {id}{where} for {r.choice(('300 millisec', '1 sec', '2 sec'))}"
+        return f"not {id}{where}" + ("" if timeless else f" for {r.choice(WAITS)}")

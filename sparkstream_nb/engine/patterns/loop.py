@@ -71,6 +71,8 @@ from .memory import (
     O_PART,
     O_PARTIAL,
     O_ROOT,
+    O_SENT_KIND,
+    O_SENT_TIME,
     O_SIZE,
     O_SLOTS,
     O_STATE,
@@ -247,6 +249,9 @@ def _emit(X: Words, root: int, part: int, p: int, g: int, hold: bool) -> int:
             out[o + O_PARTIAL] = e
             X[HELD] += 1
         else:
+            out[o + O_PARTIAL] = X[O_N]
+            out[o + O_SENT_TIME] = E[e + E_TIME]
+            out[o + O_SENT_KIND] = E[e + E_EXPIRED]
             drop_partial(X, e)
         X[O_N] += 1
         X[EMITTED] += 1
@@ -267,10 +272,10 @@ def _discard(X: Words) -> None:
 
 @compiled
 def _settle(X: Words, several: bool) -> int:
-    """Ends a chunk of several events. Siddhi sends on what they made when all of them are through, and what it sends
-    are the partials themselves, which later events of the chunk may have changed: their times are those of the end.
-    Where several states read the stream, values were selected at once, so those of a partial's last match count; else
-    they too are of the end, and a partial is sent once."""
+    """Ends a chunk. Siddhi sends on what it made when all of its events are through all states, and what it sends are
+    the partials themselves, which may have changed since they were selected: their times and kinds are those of the
+    end. Where several states read the stream, values were selected at once, and those of a partial's last match count;
+    else they too are of the end, and a partial is sent once."""
     E, out, size = words(X[XE]), words(X[XO]), X[O_SIZE]
     if not several and X[CHAINS] > 0:  # room first, so that this can be done again
         more = X[HELD] * X[EVENTS]
@@ -282,27 +287,27 @@ def _settle(X: Words, several: bool) -> int:
     for r in range(first, X[O_N]):
         o = r * size
         e = out[o + O_PARTIAL]
-        out[o + O_TIME] = E[e + E_TIME]
-        if several:
-            for later in range(X[O_N] - 1, r, -1):
-                if out[later * size + O_PARTIAL] == e:
-                    for k in range(O_SLOTS, size):
-                        out[o + k] = out[later * size + k]
-                    break
-        elif E[e + E_GIVEN] != 0:
-            drop_partial(X, e)
-            continue
-        else:
-            E[e + E_GIVEN] = 1
+        if not several:
+            if E[e + E_GIVEN] != 0:
+                drop_partial(X, e)
+                continue
+            out[o + O_TIME] = E[e + E_TIME]
             out[o + O_KIND] = E[e + E_EXPIRED]
             _write_slots(X, o, e)
-        if kept != r:
-            for k in range(size):
-                out[kept * size + k] = out[o + k]
+            if kept != r:
+                for k in range(size):
+                    out[kept * size + k] = out[o + k]
+        E[e + E_GIVEN] = kept + 1
         kept += 1
     for r in range(first, kept):
-        e = out[r * size + O_PARTIAL]
-        E[e + E_GIVEN] = 0
+        o = r * size
+        e = out[o + O_PARTIAL]
+        out[o + O_SENT_TIME] = E[e + E_TIME]
+        out[o + O_SENT_KIND] = E[e + E_EXPIRED]
+        last = E[e + E_GIVEN] - 1
+        out[o + O_PARTIAL] = last
+        if last == r:
+            E[e + E_GIVEN] = 0
         drop_partial(X, e)
     X[O_N] = kept
     X[HELD] = 0
@@ -475,15 +480,12 @@ def run(address: int, whole: bool, origin: int) -> int:
             X[NOW] = clock[(root >> ROOT_BITS) - X[STEP_BASE]]
             if words(X[XL])[l0 + BORN] == 0:
                 _birth(X, l0, X[NOW])
-            if stream < 0:
-                X[AT] += 1
-                continue
             _stabilize(X, l0, stream, words(X[XET])[X[BASE] + i])
             X[STAGE] = 1
             X[ORDINAL] = 0
         M = words(X[M_STREAM])
         n = M[2 * stream + 1]
-        hold = more[i] != 0 or (i > 0 and more[i - 1] != 0)
+        hold = n > 1 or more[i] != 0 or (i > 0 and more[i - 1] != 0)
         while X[ORDINAL] < n:
             p = M[M[2 * stream] + n - 1 - X[ORDINAL]]
             if words(X[XL])[l0 + p * L_SIZE + PEND] != 0 or X[CELL] != 0 or X[STAGE] == 2:

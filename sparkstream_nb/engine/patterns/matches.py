@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,12 +98,23 @@ class Partials:
 
 
 @dataclass(slots=True)
+class Sent:
+    """What became of matches between their select and the end of their chunk, when they were sent on: Siddhi hands on
+    the partials themselves. `ts`, `kind`: at the end; `last`: which match is the last one of the same partial."""
+
+    ts: Array
+    kind: Array
+    last: Array
+
+
+@dataclass(slots=True)
 class Matches:
     """`n` matches in order. `ts`, `root`, `chunk`, `part`: as in `Rows`; for the select each match is a chunk.
 
     `kind` is EXPIRED for a match of a partial that had run out of time before in another state: Siddhi marks such a one
     and yet goes on with it. `group` int64[n] numbers what goes on as one chunk after the select: the matches that one
     event makes in one state of a stream that several states read (`MultiProcessStreamReceiver`); else each match alone.
+    `sent` is None where nothing changed before they were sent on.
     """
 
     ts: Array
@@ -112,6 +124,7 @@ class Matches:
     part: Array | None
     group: Array
     slots: Partials
+    sent: Sent | None
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -124,10 +137,56 @@ class Matches:
         """The matches as a select looks at them."""
         return Frame(self.ts, self.root, self.chunk, self.kind, self.part, cached(self.column), self.slots.event_time)
 
-    def regroup(self, rows: Rows) -> None:
-        """Gives rows that were selected from these matches the chunks in which they go on."""
-        if len(rows):
-            rows.chunk = self.group[rows.chunk - self.chunk[0]]
+    def send(self, rows: Rows) -> Rows:
+        """Rows that were selected from these matches, as they go on: in their chunks, and as they are by then."""
+        if len(rows) == 0:
+            return rows
+        match = rows.chunk - self.chunk[0]
+        group = self.group[match]
+        if self.sent is None:
+            rows.chunk = group
+            return rows
+        partial = self.sent.last[match]
+        place = np.full(len(self), -1)
+        place[match] = np.arange(len(match))
+        values = place[partial]  # what a partial shows in the end is known if it passed the select then
+        rows.ts, rows.kind = self.sent.ts[match], self.sent.kind[match]
+        rows = rows.with_columns([c.take(np.where(values < 0, np.arange(len(match)), values)) for c in rows.columns])
+        if (partial[1:] <= partial[:-1]).any():
+            order, group = _linked(partial, group, rows.root)
+            rows = rows.take(order)
+        rows.chunk = group
+        return rows
+
+
+def _linked(partial: Array, group: Array, root: Array) -> tuple[Array, Array]:
+    """Which rows are sent when partials match more than once under a root, and the group of each.
+
+    Siddhi's `ComplexEventChunk` is a chain through the partials themselves: one that matches again leaves the chain
+    it was in, with what hung on it, and what comes to hang on it then is seen in both.
+    """
+    order: list[int] = []
+    groups: list[int] = []
+    cuts = np.flatnonzero(root[1:] != root[:-1]) + 1
+    for a, b in itertools.pairwise([0, *cuts.tolist(), len(root)]):
+        row: dict[int, int] = {}
+        link: dict[int, int | None] = {}
+        chains: list[list[int]] = []
+        for i in range(a, b):
+            e, g = int(partial[i]), int(group[i])
+            row[e], link[e] = i, None
+            if chains and chains[-1][0] == g:
+                link[chains[-1][2]] = e
+                chains[-1][2] = e
+            else:
+                chains.append([g, e, e])
+        for g, first, _ in chains:
+            at: int | None = first
+            while at is not None:
+                order.append(row[at])
+                groups.append(g)
+                at = link[at]
+    return np.array(order), np.array(groups)
 
 
 def attribute_key(layout: Layout, p: int, attr: int) -> Key:

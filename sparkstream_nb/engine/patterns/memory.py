@@ -67,9 +67,11 @@ C_SIZE = 6
 B_HEAD, B_TAIL, B_BOUND, B_SPARE = range(4)
 B_SIZE = 4
 
-# Fields of `O`; `O_EVENT` is the log number of the event that made the match, -1 for a timer. Then per state the event
-# (or the offset in `D`), and, where a state is counted, per state the number of events.
-O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_KIND, O_PARTIAL, O_SLOTS = range(8)
+# Fields of `O`; `O_EVENT` is the log number of the event that made the match, -1 for a timer. `O_TIME` and `O_KIND` are
+# those of the partial when it was selected, `O_SENT_TIME` and `O_SENT_KIND` when its chunk was sent on. `O_PARTIAL` is
+# the partial until then, and afterwards the number of its last match in the chunk. Then per state the event (or the
+# offset in `D`), and, where a state is counted, per state the number of events.
+O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_SLOTS = range(10)
 
 # The header: addresses, then registers.
 (

@@ -31,7 +31,7 @@ from . import memory as m
 from .layout import lay_out, table
 from .log import EventLog, Key
 from .loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_ROOM, NEED_ROWS, candidates, run
-from .matches import Matches, Partials, attribute_key
+from .matches import Matches, Partials, Sent, attribute_key
 from .pools import Pools
 from .program import Filters
 from .states import FREE_TRIES
@@ -68,8 +68,9 @@ class StateOp:
         self._slow = [[compile_condition(e, context) for e in x] for x in filters.slow]
         self._functions = [self._stream_functions(p) for p in range(len(ps))]
         self._derived = [compile_expr(d.expr, context) for d in filters.derived]
-        asked = [i.expr for i in select.items] + list(select.group_by)
-        asked += [e for x in filters.slow for e in x]
+        asked = [*(i.expr for i in select.items), *select.group_by, *(e for x in filters.slow for e in x)]
+        if select.having is not None:
+            asked.append(select.having)
         kept = self._kept(e for x in asked for e in walk(x))
         self.log = EventLog(len(self.inputs), filters.derived, self._special(), kept)
         self.pools = Pools(self.layout, filters, self.log)
@@ -128,24 +129,14 @@ class StateOp:
 
     # ------------------------------------------------------------------------------------------------------- running
 
-    def run(
-        self, inputs: Sequence[tuple[str, Rows]], clock: Clock, births: tuple[Array, Array] | None = None
-    ) -> Matches:
+    def run(self, inputs: Sequence[tuple[str, Rows]], clock: Clock) -> Matches:
         """Takes the rows of each stream (in any order of streams; a stream without rows may be left out) and the timers
-        of the clock's steps, and returns the matches.
-
-        `births`: partition instances that came to be, and the roots at which they did, where an instance should exist
-        before its first row here; otherwise it begins with that row.
-        """
+        of the clock's steps, and returns the matches. A partition instance begins with its first row here."""
         by_stream = {s: r for s, r in inputs if len(r)}
         rows = [by_stream.get(s) for s in self.inputs]
-        merged = _Merged(rows, [self.inputs.index(s) for s in self.tie], births)
+        merged = _Merged(rows, [self.inputs.index(s) for s in self.tie])
         if self._whole is None:
-            self._whole = (
-                not any(r is not None and r.part is not None for r in rows)
-                and births is None
-                and (self.services.parts == 1)
-            )
+            self._whole = self.services.parts == 1 and not any(r is not None and r.part is not None for r in rows)
         pools, x = self.pools, self.pools.header
         pools.need_parts(max(merged.parts, self.services.parts))
         if self.schedulers:
@@ -349,8 +340,13 @@ class StateOp:
             fresh[1:] = ~(several[1:] & (number[1:] == number[:-1]) & (state[1:] == state[:-1]))
             group = chunk[0] + np.cumsum(fresh) - 1
         part = out[:, m.O_PART].astype(np.int32) if not self._whole else None
+        ts, last = out[:, m.O_TIME], out[:, m.O_PARTIAL]
         kind = out[:, m.O_KIND].astype(np.int8) if out[:, m.O_KIND].any() else None
-        return Matches(out[:, m.O_TIME], out[:, m.O_ROOT], chunk, kind, part, group, slots)
+        late, marked = out[:, m.O_SENT_TIME], out[:, m.O_SENT_KIND]
+        sent = None
+        if (late != ts).any() or (marked != out[:, m.O_KIND]).any() or (last != np.arange(count)).any():
+            sent = Sent(late, marked.astype(np.int8), last)
+        return Matches(ts, out[:, m.O_ROOT], chunk, kind, part, group, slots, sent)
 
     # --------------------------------------------------------------------------------------------------------- state
 
@@ -376,45 +372,37 @@ class StateOp:
 
 class _Merged:
     """The rows of all streams in one order: int64[n] each; `places[s]` where those of stream s stand (None: all);
-    `more` uint8: whether a row's chunk goes on with the next row.
+    `more` uint8: whether a row's chunk goes on with the next row."""
 
-    Births are rows of stream -1.
-    """
-
-    def __init__(
-        self, rows: Sequence[Rows | None], tie: Sequence[int], births: tuple[Array, Array] | None
-    ) -> None:
+    def __init__(self, rows: Sequence[Rows | None], tie: Sequence[int]) -> None:
         self.base = 0
         present = [(s, r) for s in tie if (r := rows[s]) is not None]
         self.places: list[Array | None] = [None] * len(rows)
-        none = np.empty(0, np.int64)
-        if len(present) == 1 and births is None:
+        if len(present) == 1:
             s, r = present[0]
             self.root, self.ts = np.ascontiguousarray(r.root, np.int64), r.ts
             self.stream = np.full(len(r), s, np.int64)
             self.part = np.zeros(len(r), np.int64) if r.part is None else r.part.astype(np.int64)
             chunk = r.chunk
         else:
-            born, at = births if births is not None else (none, none)
-            root = np.concatenate([at, *(r.root for _, r in present)])
+            none = np.empty(0, np.int64)
+            root = np.concatenate([none, *(r.root for _, r in present)])
             order = np.argsort(root, kind="stable")
             self.root = root[order]
-            self.ts = np.concatenate([np.zeros(len(at), np.int64), *(r.ts for _, r in present)])[order]
-            part = np.concatenate([born, *(r.parts() for _, r in present)])
-            self.part = part.astype(np.int64)[order]
-            stream = np.concatenate([np.full(len(at), -1), *(np.full(len(r), s) for s, r in present)])
-            self.stream = stream[order].astype(np.int64)
-            chunk = np.concatenate([np.full(len(at), -1), *(r.chunk for _, r in present)])[order]
+            self.ts = np.concatenate([none, *(r.ts for _, r in present)])[order]
+            self.part = np.concatenate([none, *(r.parts() for _, r in present)]).astype(np.int64)[order]
+            self.stream = np.repeat([s for s, _ in present], [len(r) for _, r in present])[order].astype(np.int64)
+            chunk = np.concatenate([none, *(r.chunk for _, r in present)])[order]
             where = np.empty(len(order), np.int64)
             where[order] = np.arange(len(order))
-            start = len(at)
+            start = 0
             for s, r in present:
                 self.places[s] = where[start : start + len(r)]
                 start += len(r)
         self.n = len(self.root)
         self.more = np.zeros(self.n + 1, np.uint8)
         if self.n:
-            same = (chunk[1:] == chunk[:-1]) & (chunk[1:] >= 0)
+            same = chunk[1:] == chunk[:-1]
             if same.any():
                 same &= (self.stream[1:] == self.stream[:-1]) & (self.part[1:] == self.part[:-1])
                 self.more[: self.n - 1] = same

@@ -428,7 +428,7 @@ def _count(X: Words, l0: int, p: int, e: int, g: int) -> None:
     n = words(X[XC])[E[e + E_SLOTS + p] + C_COUNT]
     L[lp + SUCCESS] = 1
     E[e + E_TIME] = words(X[XET])[g]
-    if X[SEQUENCE] != 0 and P[f + LAST_STATE] == 0:
+    if X[SEQUENCE] != 0 and (P[f + LAST_STATE] == 0 or P[f + LEAST] == 0):
         # Below its least number Siddhi forgets the partial, so that `x<2>` never matches; here it waits on.
         if n >= P[f + LEAST] and P[f + NEXT] >= 0:
             add_state(X, l0, P[f + NEXT], e)

@@ -83,7 +83,7 @@ def _no_nested_aggregates(e: Expr) -> None:
 
 
 def _group_by(selection: tree.Selection, scope: Scope) -> tuple[Expr, ...]:
-    seeing = replace(scope, place="group by")
+    seeing = replace(scope, lists=True, place="group by")
     return tuple(seeing.variable(v) for v in selection.group_by)
 
 
@@ -91,9 +91,7 @@ def _having_scope(selecting: Selecting, schema: Schema) -> Scope:
     output = Entry(OUTPUT, selecting.output, schema, what="output")
     inputs = selecting.scope.entries if selecting.several else ()
     bare: Bare = "all" if selecting.several else "first"
-    return replace(
-        selecting.scope, entries=(output, *inputs), bare=bare, aggregators=True, lists=True, place="having", own=None
-    )
+    return replace(selecting.scope, entries=(output, *inputs), bare=bare, aggregators=True, place="having", own=None)
 
 
 def _order(o: tree.OrderBy, items: tuple[OutputItem, ...], schema: Schema, selecting: Selecting) -> OrderItem:
