@@ -184,10 +184,12 @@ class AggregationOperator:
 
     @property
     def timed(self) -> bool:
-        return False
+        return self.aggregation.definition.retention is not None
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         rows = inputs[self.node.inputs[0]]
+        if clock.last > clock.first:
+            self.aggregation.now = int(clock.now[clock.last - 1])
         if len(rows):
             self.aggregation.run(self.steps.run(rows, clock), clock)
         return None

@@ -67,6 +67,9 @@ def _aggregation(a: n.AggregationDef, plan: n.Plan, placement: Placement) -> Ite
     yield f"  per {', '.join(a.durations)} by {by}"
     if a.select.group_by:
         yield f"  group by {', '.join(show(g) for g in a.select.group_by)}"
+    if a.retention is not None:
+        kept = ", ".join(f"{d} for {ms} ms" for d, ms in a.retention.kept.items())
+        yield f"  purges every {a.retention.interval} ms, keeps {kept}"
     yield "  stores"
     for c in a.base:
         arg = f" of {show(c.arg)}" if c.arg is not None else ""

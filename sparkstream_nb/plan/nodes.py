@@ -513,6 +513,19 @@ class BaseColumn:
 
 
 @dataclass(frozen=True)
+class Retention:
+    """`@purge` of an aggregation: how long buckets of which duration stay, looked after every `interval`; in ms."""
+
+    interval: int
+    kept: Mapping[AggDuration, int]
+
+    def begins(self, duration: AggDuration, now: int) -> int | None:
+        """The time (ms) before which there are no buckets of `duration` when the clock is `now`; None for no such."""
+        kept = self.kept.get(duration)
+        return None if kept is None else now // self.interval * self.interval - kept
+
+
+@dataclass(frozen=True)
 class AggregationDef:
     """An incremental aggregation (`AggregationParser` of Siddhi).
 
@@ -520,7 +533,7 @@ class AggregationDef:
     `output` gives each selected name as an expression over the stored columns: slot 0 = group-by attributes
     then `base` in order. `by` is `aggregate by`, None for the app's clock. `schema` is what readers see:
     `AGG_TIMESTAMP long`, then the selected names.
-    `partitioned`: rows carry SHARD_ID; `shard` is its value where the app's properties gave one.
+    `partitioned`: rows carry SHARD_ID. `retention` is None where nothing is purged.
     """
 
     source: Source
@@ -532,6 +545,7 @@ class AggregationDef:
     durations: tuple[AggDuration, ...]
     partitioned: bool
     annotations: tuple[tree.Annotation, ...] = ()
+    retention: Retention | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     @property

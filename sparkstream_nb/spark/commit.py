@@ -83,7 +83,8 @@ class Commit:
                 marks[node] = json.loads(blob)
                 last = max(last, upto)
         self.outputs.write(batch, streams)
-        fresh = self.store.commit(self.app, self.run, batch, partials, errors)
+        now = max((mark["engine"]["clock"] for mark in marks.values()), default=None)
+        fresh = self.store.commit(self.app, self.run, batch, partials, errors, now)
         if self.on_batch is not None:
             self.on_batch(batch)
         p = self.progress

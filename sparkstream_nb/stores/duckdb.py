@@ -193,6 +193,7 @@ class DuckDBStore:
         batch: int,
         partials: Mapping[tuple[str, str], pa.Table],
         errors: Sequence[ErrorRow] = (),
+        now: int | None = None,
     ) -> bool:
         with self._transaction():
             fresh = self._db.execute(
@@ -208,8 +209,20 @@ class DuckDBStore:
                     # Shards have keys of their own; without SHARD_ID they may share some, and go one by one.
                     for r in [pa.concat_tables(rows)] if layout.partitioned else rows:
                         self._merge(layout, duration, r)
+            if now is not None:
+                self._purge(now)
             self._keep_errors(app, errors)
         return True
+
+    def _purge(self, now: int) -> None:
+        for layout in self._layouts.values():
+            if layout.retention is None:
+                continue
+            for duration in layout.durations:
+                begins = layout.retention.begins(duration, now)
+                if begins is not None:
+                    sql = f"DELETE FROM {quoted(layout.table(duration))} WHERE {quoted(layout.time)} < ?"
+                    self._db.execute(sql, [begins])
 
     def _merge(self, layout: Layout, duration: AggDuration, rows: pa.Table) -> None:
         """Merges `rows`, one for each key, into a table."""

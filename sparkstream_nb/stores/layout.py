@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import StoreError
-from ..plan.nodes import AggDuration, AggregationDef, Ref
+from ..plan.nodes import AggDuration, AggregationDef, Ref, Retention
 from ..types import Type
 
 TIMESTAMP = "AGG_TIMESTAMP"
@@ -66,6 +66,7 @@ class Layout:
     columns: tuple[StoredColumn, ...]
     partitioned: bool
     external: bool
+    retention: Retention | None = None
 
     def table(self, duration: AggDuration) -> str:
         """The name of a table, not quoted."""
@@ -123,8 +124,9 @@ def layout_of(definition: AggregationDef) -> Layout:
             )
         seen[c.name.upper()] = c.name
     return Layout(
-        definition.id, definition.durations, tuple(columns), definition.partitioned, definition.by is not None
-    )
+        definition.id, definition.durations, tuple(columns), definition.partitioned, definition.by is not None,
+        definition.retention,
+    )  # fmt: skip
 
 
 def rows_to_store(layout: Layout, partials: pa.Table, duration: AggDuration, shard: str) -> pa.Table:

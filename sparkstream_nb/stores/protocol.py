@@ -47,8 +47,11 @@ class Store(Protocol):
         batch: int,
         partials: Mapping[tuple[str, str], pa.Table],
         errors: Sequence[ErrorRow] = (),
+        now: int | None = None,
     ) -> bool:
         """Merges the partials of (aggregation id, shard id) into the tables and keeps `errors`, all or nothing.
+
+        `now` is the app's clock at the end of the batch (ms): what `@purge` lets go by then is deleted.
 
         A batch that the ledger has under (app, run, batch) changes nothing, and False is returned.
         """

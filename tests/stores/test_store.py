@@ -278,3 +278,16 @@ ctypes.pythonapi.Py_IncRef(ctypes.py_object(store))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+def test_what_purge_lets_go_is_deleted(open_store: Open) -> None:
+    purge = "@purge(interval='10 sec', @retentionPeriod(sec='2 min', min='all'))\n"
+    plan = plan_of(text=TRADES + purge + AGGREGATION)
+    store = open_store()
+    store.prepare(plan.aggregations.values())
+    old = partials_of(plan, [["WSO2", 10.0, 10, NOON]])
+    assert store.commit("app", "run", 0, {(A, "node-1"): old}, now=NOON + 129_999)
+    assert totals(store, "sec") == [10]
+    assert store.commit("app", "run", 1, {}, now=NOON + 130_000)
+    assert totals(store, "sec") == []
+    assert totals(store, "min") == totals(store, "day") == [10]

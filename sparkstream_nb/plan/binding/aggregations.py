@@ -26,11 +26,12 @@ from ..nodes import (
     Expr,
     OutputItem,
     Ref,
+    Retention,
     Select,
     Source,
 )
 from .definitions import check_store
-from .expressions import bind_expression
+from .expressions import bind_arguments, bind_expression
 from .inputs import Place, bind_stream
 from .scope import Entry, Scope
 from .symbols import Symbols
@@ -87,6 +88,7 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
         raise SiddhiBindError(f"'aggregate by' needs a long (ms) or a string, found {by.type}", by.span)
     items, output, columns = _select(d, scope, group_by)
     partitioned = _partitioned(d, symbols)
+    durations = _durations(d)
     schema = Schema.of((TIMESTAMP, Type.LONG), *((i.name, i.expr.type) for i in items))
     return AggregationDef(
         Source("aggregation", d.id, schema),
@@ -95,9 +97,10 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
         tuple(columns.base),
         output,
         by,
-        _durations(d),
+        durations,
         partitioned,
         d.annotations,
+        _retention(d, durations),
         span=d.span,
     )
 
@@ -121,11 +124,21 @@ def _select(
                 f"the aggregation has two attributes '{name}'", a.span, kind="DuplicateAttributeException"
             )
         _check_calls(a.expression)
-        written = bind_expression(a.expression, replace(scope, aggregators=True, place="an aggregation's select"))
+        written = _written(a.expression, replace(scope, aggregators=True, place="an aggregation's select"))
         stored = _stored(written, name, group_by, columns)
         items.append(OutputItem(name, written))
         output.append(OutputItem(name, stored))
     return tuple(items), tuple(output), columns
+
+
+def _written(e: tree.Expression, scope: Scope) -> Expr:
+    """A select item. An aggregator that is kept takes more than it does in a query: distinctCount a bool, too."""
+    if isinstance(e, tree.FunctionCall) and str(e) in INCREMENTAL and str(e) not in scope.symbols.functions:
+        args = bind_arguments(e, scope)
+        type = resolve(INCREMENTAL[str(e)], args, e.span, "aggregator")
+        assert type is not None
+        return Agg(type, str(e), args, span=e.span)
+    return bind_expression(e, scope)
 
 
 def _check_calls(e: tree.Expression) -> None:
@@ -171,8 +184,6 @@ def _aggregate(e: Agg, columns: _Columns) -> Expr:
     """An aggregate, computed from stored columns that it may share with others."""
     arg = e.args[0] if e.args else None
     name = arg.name if isinstance(arg, Ref) else ""
-    if arg is not None and e.function in INCREMENTAL:
-        resolve(INCREMENTAL[e.function], e.args, e.span, "aggregator")
     match e.function:
         case "count":
             return columns.need(BaseColumn("AGG_COUNT", "count", None, Type.LONG))
@@ -249,10 +260,19 @@ def _partitioned(d: tree.AggregationDefinition, symbols: Symbols) -> bool:
     return on
 
 
-# Least retention per duration that Siddhi accepts, in ms (`IncrementalDataPurger`).
-_LEAST = {
-    "sec": 120_000, "min": 7_200_000, "hours": 90_000_000, "days": 32 * 86_400_000,
-    "months": 13 * 2_592_000_000, "years": 0,
+_MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
+_ALL = None
+# What stays unless @retentionPeriod says otherwise, and the least that it may say (`IncrementalDataPurger`), in ms.
+_KEPT: dict[AggDuration, int | None] = {
+    "sec": 2 * _MINUTE, "min": 24 * _HOUR, "hour": 30 * _DAY, "day": 365 * _DAY, "month": _ALL, "year": _ALL,
+}  # fmt: skip
+_LEAST: dict[AggDuration, int] = {
+    "sec": 2 * _MINUTE, "min": 2 * _HOUR, "hour": 25 * _HOUR, "day": 32 * _DAY, "month": 390 * _DAY, "year": 0,
+}  # fmt: skip
+_NAMES: dict[str, AggDuration] = {
+    "sec": "sec", "second": "sec", "seconds": "sec", "min": "min", "minute": "min", "minutes": "min",
+    "hour": "hour", "hours": "hour", "day": "day", "days": "day", "month": "month", "months": "month",
+    "year": "year", "years": "year",
 }  # fmt: skip
 
 
@@ -268,28 +288,38 @@ def _check_annotations(d: tree.AggregationDefinition) -> None:
         for a in d.select.attributes:
             if isinstance(a.expression, tree.FunctionCall) and a.expression.name == "distinctCount":
                 raise SiddhiBindError("a persisted aggregation cannot keep distinctCount", a.span)
-    purge = tree.find_annotation(d.annotations, "purge")
-    if purge is not None:
-        _check_purge(purge)
 
 
-def _check_purge(a: tree.Annotation) -> None:
-    enable = a.get("enable")
-    if enable is not None and enable.lower() not in ("true", "false"):
+def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]) -> Retention | None:
+    """What `@purge` says. Without it nothing is purged, so that a replay of old events keeps what it makes."""
+    a = tree.find_annotation(d.annotations, "purge")
+    if a is None:
+        return None
+    enable = a.get("enable") or "true"
+    if enable.lower() not in ("true", "false"):
         raise SiddhiBindError(f"'enable' of @purge is 'true' or 'false', found '{enable}'", a.span)
-    if (interval := a.get("interval")) is not None:
-        parse_time(interval, a.span, "interval")
-    for nested in a.nested:
-        if nested.name.lower() != "retentionperiod":
+    if enable.lower() == "false":
+        return None
+    interval = a.get("interval")
+    every = 15 * _MINUTE if interval is None else parse_time(interval, a.span, "interval")
+    kept = {x: _KEPT[x] for x in durations}
+    for e in next((n.elements for n in a.nested if n.name.lower() == "retentionperiod"), ()):
+        duration = _NAMES.get((e.key or "").lower())
+        if duration is None:
+            raise SiddhiBindError(
+                f"@retentionPeriod knows no '{e.key}'", e.span, hint="It takes sec, min, hours, days, months and years."
+            )
+        if duration not in durations:
+            raise SiddhiBindError(
+                f"nothing is kept per {duration}, so '{e.key}' cannot be purged",
+                e.span,
+                hint=f"The aggregation is kept per {', '.join(durations)}.",
+            )
+        if e.value.strip().lower() == "all":
+            kept[duration] = _ALL
             continue
-        for e in nested.elements:
-            if e.key is None or e.value.strip().lower() == "all":
-                continue
-            kept = parse_time(e.value, e.span, e.key)
-            least = _LEAST.get(e.key.lower())
-            if least is None:
-                raise SiddhiBindError(
-                    f"@retentionPeriod knows no '{e.key}'", e.span, hint=f"It takes {', '.join(_LEAST)}."
-                )
-            if kept < least:
-                raise SiddhiBindError(f"'{e.key}' must be kept for {least} ms at least, found {kept} ms", e.span)
+        found = kept[duration] = parse_time(e.value, e.span, duration)
+        if found < _LEAST[duration]:
+            least = _LEAST[duration]
+            raise SiddhiBindError(f"'{e.key}' must be kept for {least} ms at least, found {found} ms", e.span)
+    return Retention(max(every, 1), {x: ms for x, ms in kept.items() if ms is not None})
