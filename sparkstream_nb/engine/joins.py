@@ -9,7 +9,7 @@ the equalities of the `on` condition are a hash index, the rest of it is evaluat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,20 +17,15 @@ import numpy as np
 from ..plan import nodes
 from ..plan.nodes import EventRef, Expr, Ref
 from ..types import Type, promote
-from .arrays import grown
 from .columns import DTYPES, Array, Column, concat
 from .expressions import Env, Evaluator, compile_expr
 from .frame import EventTime, Frame, Resolver, cached
 from .groups import Keys
-from .jit import kernel
-from .rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
+from .join_contents import Contents
+from .rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
 from .services import Services
 from .steps import Steps, slot_attrs
 from .windows import changes
-from .windows.log import EventLog
-
-_BLOCK = 1 << 20
-"""Pairs that one pass of the lookup loop may make before the rest of the condition is evaluated over them."""
 
 
 class Lookup(Protocol):
@@ -66,162 +61,6 @@ def equalities(on: Expr | None) -> tuple[list[tuple[Expr, Expr, Type]], Expr | N
             if slots == [{1}, {0}]:
                 return [(on.right, on.left, both)], None
     return [], on
-
-
-@kernel
-def _lookup(
-    at: int, side: Array, kind: Array, key: Array, pos: Array, triggers: Array, head: Array, tail: Array, nxt: Array,
-    prv: Array, alive: Array, key_of: Array, born: Array, part: Array, finds: Array, probed: Array, resume: Array,
-    op_out: Array, pos_out: Array,
-) -> tuple[int, int]:  # fmt: skip
-    """Runs the ops from `at` on until the pair buffer is full; returns (next op, pairs made).
-
-    `pos` is an entering row's new place in the contents of its side, a leaving row's old one (-1: it never was there).
-    `resume[0]` is the content at which an interrupted lookup goes on, -1 for none. `probed` marks the EXPIRED rows
-    whose contents were looked into since they came (`finds` counts the lookups by side and partition instance).
-    """
-    pairs = 0
-    for i in range(at, len(side)):
-        s = side[i]
-        o = 1 - s
-        if resume[0] < 0:
-            p = pos[i]
-            if (kind[i] == CURRENT or kind[i] == ENTER) and p >= 0:
-                k = key[i]
-                key_of[s, p] = k
-                alive[s, p] = True
-                born[s, p] = finds[s, part[i]]
-                if k >= 0:
-                    nxt[s, p] = -1
-                    prv[s, p] = tail[s, k]
-                    if tail[s, k] >= 0:
-                        nxt[s, tail[s, k]] = p
-                    else:
-                        head[s, k] = p
-                    tail[s, k] = p
-            elif (kind[i] == EXPIRED or kind[i] == LEAVE) and p >= 0 and alive[s, p]:
-                alive[s, p] = False
-                probed[i] = finds[s, part[i]] > born[s, p]
-                k = key_of[s, p]
-                if k >= 0:
-                    if prv[s, p] >= 0:
-                        nxt[s, prv[s, p]] = nxt[s, p]
-                    else:
-                        head[s, k] = nxt[s, p]
-                    if nxt[s, p] >= 0:
-                        prv[s, nxt[s, p]] = prv[s, p]
-                    else:
-                        tail[s, k] = prv[s, p]
-            if not triggers[s] or kind[i] > EXPIRED:
-                continue
-            finds[o, part[i]] += 1
-            if key[i] < 0:
-                continue
-            c = head[o, key[i]]
-        else:
-            c = resume[0]
-            resume[0] = -1
-        while c >= 0:
-            if pairs == len(op_out):
-                resume[0] = c
-                return i, pairs
-            op_out[pairs] = i
-            pos_out[pairs] = c
-            pairs += 1
-            c = nxt[o, c]
-    return len(side), pairs
-
-
-class _Contents:
-    """What the two sides hold: values by side, and the chains as arrays of two rows (left, right)."""
-
-    def __init__(self, types: tuple[tuple[Type, ...], tuple[Type, ...]]) -> None:
-        self.logs = (EventLog(types[0]), EventLog(types[1]))
-        self.head = np.full((2, 0), -1, np.int64)
-        self.tail = np.full((2, 0), -1, np.int64)
-        self.next = np.full((2, 0), -1, np.int64)
-        self.prev = np.full((2, 0), -1, np.int64)
-        self.alive = np.zeros((2, 0), np.bool_)
-        self.key = np.full((2, 0), -1, np.int64)
-        self.born = np.zeros((2, 0), np.int64)
-        self.finds = np.zeros((2, 0), np.int64)
-        self.place = [np.full(0, -1, np.int64), np.full(0, -1, np.int64)]  # serial - first → position
-        self.first = [0, 0]
-
-    def room(self, keys: int, parts: int) -> None:
-        n = max(len(self.logs[0].ts), len(self.logs[1].ts), self.logs[0].end, self.logs[1].end)
-        self.head, self.tail = grown(self.head, keys, -1), grown(self.tail, keys, -1)
-        self.next, self.prev = grown(self.next, n, -1), grown(self.prev, n, -1)
-        self.alive, self.key = grown(self.alive, n, False), grown(self.key, n, -1)
-        self.born, self.finds = grown(self.born, n), grown(self.finds, parts)
-
-    def add(self, side: int, rows: Rows, serial: Array) -> Array:
-        """Appends rows to a side's values, in no chain yet; returns their positions."""
-        log = self.logs[side]
-        at = log.append(rows)
-        if len(serial):
-            top = int(serial.max()) + 1 - self.first[side]
-            self.place[side] = grown(self.place[side], top, -1)
-            self.place[side][serial - self.first[side]] = np.arange(at, at + len(serial))
-        return np.arange(at, at + len(serial), dtype=np.int64)
-
-    def find(self, side: int, serial: Array) -> Array:
-        """Positions of rows by serial number, -1 where they are gone."""
-        at = serial - self.first[side]
-        place = self.place[side]
-        ok = (at >= 0) & (at < len(place))
-        out = np.full(len(serial), -1, np.int64)
-        out[ok] = place[at[ok]]
-        return out
-
-    def compact(self, side: int) -> None:
-        """Drops the dead rows of a side once they are the most."""
-        log = self.logs[side]
-        if log.end < 2048:
-            return
-        keep = np.flatnonzero(self.alive[side, : log.end])
-        if 2 * len(keep) > log.end:
-            return
-        moved = np.full(self.next.shape[1] + 1, -1, np.int64)
-        moved[keep] = np.arange(len(keep))
-        log.compact(keep)
-        n = len(keep)
-        for a in (self.next, self.prev):
-            a[side, :n] = moved[a[side, keep]]
-        self.key[side, :n] = self.key[side, keep]
-        self.born[side, :n] = self.born[side, keep]
-        self.alive[side, :n], self.alive[side, n:] = True, False
-        self.head[side], self.tail[side] = moved[self.head[side]], moved[self.tail[side]]
-        place = self.place[side]
-        live = np.where(place >= 0, moved[place], -1)
-        held = np.flatnonzero(live >= 0)
-        cut = int(held[0]) if len(held) else len(live)
-        self.place[side] = live[cut:]
-        self.first[side] += cut
-
-    def state(self, side: int) -> dict[str, Any]:
-        log = self.logs[side]
-        keep = np.flatnonzero(self.alive[side, : log.end])
-        serial = np.full(log.end, -1, np.int64)
-        held = np.flatnonzero(self.place[side] >= 0)
-        serial[self.place[side][held]] = held + self.first[side]
-        # Rows enter the chains in the order of their positions, so positions are all that order needs.
-        return {**log.state(keep), "key": self.key[side, keep], "serial": serial[keep], "born": self.born[side, keep]}
-
-    def load(self, side: int, state: dict[str, Any], keys: int, parts: int) -> None:
-        serial, key = state["serial"], state["key"]
-        n = len(serial)
-        zeros = np.zeros(n, np.int64)
-        self.first[side] = int(serial.min()) if n else 0
-        self.add(side, Rows(state["columns"], state["ts"], zeros, zeros, None, state["part"]), serial)
-        self.room(keys, parts)
-        sides, none = np.full(n, side, np.int8), np.empty(0, np.int64)
-        _lookup(
-            0, sides, np.zeros(n, np.int8), key, np.arange(n), np.zeros(2, np.bool_), self.head, self.tail, self.next,
-            self.prev, self.alive, self.key, self.born, state["part"], self.finds, np.zeros(n, np.bool_),
-            np.array([-1]), none, none,
-        )  # fmt: skip
-        self.born[side, :n] = state["born"]
 
 
 class JoinOp:
@@ -274,17 +113,18 @@ class JoinOp:
         key_types = ([Type.INT] if partitioned else []) + self._key_types
         self._keys = Keys(key_types, services.strings) if key_types else None
         self._types = tuple(tuple(side.schema.types[a] for a in self._attrs[s]) for s, side in enumerate(self.sides))
-        self._contents = _Contents((self._types[0], self._types[1]))
+        self._contents = Contents((self._types[0], self._types[1]))
         self._serial = [0, 0]
+        self._group = np.empty(0, np.int64)
+        windows = [None if s is None else s.window for s in self._steps]
+        self._loses = np.array([getattr(w, "stamps", None) == CURRENT for w in windows])
+        self.looked: tuple[str, ...] = ()
+        """The named windows that the last run looked into."""
 
     # ------------------------------------------------------------------------------------------------------ running
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Frame:
-        """The joined rows, in order; each row that triggered makes one chunk."""
-        if self.self_join:
-            rows = inputs[self.inputs[0]]
-            if len(rows) > 1 and (rows.chunk[1:] == rows.chunk[:-1]).any():
-                raise NotImplementedError("the node takes self joins event by event")
+        """The joined rows, in order; each row that triggered makes one chunk, until `regroup`."""
         outs = []
         for s, side in enumerate(self.sides):
             steps = self._steps[s]
@@ -297,6 +137,24 @@ class JoinOp:
         assert outs[0] is not None
         assert outs[1] is not None
         return self._with_windows(outs[0], outs[1], clock)
+
+    def event_by_event(
+        self, inputs: Mapping[str, Rows], clock: Clock
+    ) -> Iterator[tuple[Mapping[str, Rows], Clock]]:
+        """The input of a self join as Siddhi takes it: each event alone through both sides of a stream, or through
+        the one side of a named window, which holds all of a chunk by then (`MultiProcessStreamReceiver`)."""
+        (id,) = self.inputs
+        rows = one_by_one(inputs[id])
+        if self.sides[0].source.kind == "window":
+            yield {id: rows}, clock
+        else:
+            for piece, time in each_alone(rows, clock):
+                yield {id: piece}, time
+
+    def regroup(self, rows: Rows) -> None:
+        """Gives rows that were selected from the last run's frame the chunks in which they go on: what a side's chunk
+        finds goes on together (`OutputRateLimiter.process` of a list)."""
+        rows.chunk = self._group[rows.chunk]
 
     def _side(self, s: int, steps: Steps, rows: Rows, clock: Clock) -> Rows:
         """The rows after a side's window; their last column is the serial number."""
@@ -370,54 +228,74 @@ class JoinOp:
         held = self._contents
         for s in (0, 1):  # not at the end of a call: its frame reads the contents when the select asks
             held.compact(s)
-        places = []
-        for s, rows in enumerate(sides):
-            serial = rows.columns[-1].values if len(rows.columns) else np.empty(0, np.int64)
-            pos = np.full(len(rows), -1, np.int64)
-            has_window = self._steps[s] is not None and self._holds(s)
-            if has_window and len(rows):
-                fresh, gone = changes(rows)
-                entering = rows.take(fresh)
-                pos[fresh] = held.add(s, entering.with_columns(entering.columns[:-1]), serial[fresh])
-                pos[gone] = held.find(s, serial[gone])
-            places.append(pos)
-        held.room(1 if self._keys is None else self._keys.size, self.services.parts)
+        slot = np.concatenate([self._entered(0, left), self._entered(1, right)])[order]
         kinds = np.concatenate([left.kinds(), right.kinds()])[order]
-        pos, keys = np.concatenate(places)[order], keys[order]
         part = np.concatenate([left.parts(), right.parts()])[order]
-        probed = np.zeros(len(order), np.bool_)
-        resume, at = np.array([-1], np.int64), 0
+        probed = np.full(len(order), -1, np.int64)
+        size = 1 if self._keys is None else self._keys.size
         ops, found = [], []
-        while at < len(order):
-            op_out, pos_out = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
-            at, pairs = _lookup(
-                at, side, kinds, keys, pos, self.triggers, held.head, held.tail, held.next, held.prev, held.alive,
-                held.key, held.born, part, held.finds, probed, resume, op_out, pos_out,
-            )  # fmt: skip
-            op, place = op_out[:pairs], pos_out[:pairs]
-            if self._rest is not None and pairs:
+        for op, place in held.run(
+            side, kinds, keys[order], slot, part, self.triggers, self._loses, probed, size, self.services.parts
+        ):
+            if self._rest is not None and len(op):
                 keep = self._rest_holds(sides, order, side, n0, op, place, clock)
                 op, place = op[keep], place[keep]
             ops.append(op)
             found.append(place)
         op = np.concatenate(ops) if ops else np.empty(0, np.int64)
         place = np.concatenate(found) if found else np.empty(0, np.int64)
+        op, place = self._ranked(side, op, place)
         frame = self._frame(sides, order, side, n0, kinds, op, place)
-        self._keep_times(frame, side, pos, probed)
+        chunk = np.concatenate([left.chunk, right.chunk])[order]
+        fresh = np.ones(len(order), np.bool_)
+        fresh[1:] = (side[1:] != side[:-1]) | (chunk[1:] != chunk[:-1])
+        self._group = np.cumsum(fresh) - 1
+        self._keep_times(frame, side, kinds, probed)
+        looks = (kinds <= EXPIRED) & self.triggers[side]
+        self.looked = tuple(
+            x.source.id for s, x in enumerate(self.sides) if x.source.kind == "window" and (looks & (side != s)).any()
+        )
         return frame
 
-    def _keep_times(self, frame: Frame, side: Array, pos: Array, probed: Array) -> None:
-        """Expired rows of a batch window that was looked into keep their own time: Siddhi's stamping loop goes on
-        from where the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset)."""
+    def _entered(self, s: int, rows: Rows) -> Array:
+        """Adds what enters a side's contents; returns the rows' slots there."""
+        if not self._holds(s):
+            return np.full(len(rows), -1, np.int64)
+        fresh, _ = changes(rows)
+        entering = rows.take(fresh)
+        width = len(self._attrs[s])
+        rank = entering.columns[width].values if len(rows.columns) > width + 1 else None
+        self._contents.add(s, entering.with_columns(entering.columns[:width]), rank)
+        return self._contents.slots(s, rows.columns[-1].values)
+
+    def _ranked(self, side: Array, op: Array, place: Array) -> tuple[Array, Array]:
+        """The pairs in the order in which the windows hold what was found."""
+        held = self._contents
+        if not any(len(r) for r in held.rank):
+            return op, place
+        rank = np.zeros(len(op), np.int64)
+        for s in (0, 1):
+            if len(held.rank[s]):
+                found = side[op] != s
+                rank[found] = held.rank[s][place[found]]
+        by = np.lexsort((rank, op))
+        return op[by], place[by]
+
+    def _keep_times(self, frame: Frame, side: Array, kinds: Array, probed: Array) -> None:
+        """Rows of a batch window that was looked into keep their own time: Siddhi's stamping loop goes on from where
+        the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset)."""
+        op = frame.chunk
         for s in (0, 1):
             steps = self._steps[s]
-            if steps is None or steps.window is None or not getattr(steps.window, "stamps_unprobed", False):
+            stamps = None if steps is None else getattr(steps.window, "stamps", None)
+            if stamps is None:
                 continue
-            op = frame.chunk
-            late = np.flatnonzero(probed[op] & (side[op] == s))
+            # What comes out of a queue of current events left the contents just before.
+            at = op if stamps == EXPIRED else op - 1
+            late = np.flatnonzero((probed[at] >= 0) & (side[op] == s) & (side[at] == s) & (kinds[op] == stamps))
             if len(late):
                 frame.ts = frame.ts.copy()
-                frame.ts[late] = self._contents.logs[s].ts[pos[op[late]]]
+                frame.ts[late] = self._contents.logs[s].ts[probed[at[late]]]
 
     def _holds(self, s: int) -> bool:
         """Whether a side has contents at all: a stream without window has none."""
@@ -541,6 +419,7 @@ class JoinOp:
             place = np.concatenate([place, np.full(len(extra), -1, np.int64)])
             by_op = np.argsort(op, kind="stable")
             op, place = op[by_op], place[by_op]
+        self._group = rows.chunk
         own = self._of_rows(s, rows)
 
         def resolve(ref: Ref | EventRef) -> Column:
@@ -574,19 +453,19 @@ class JoinOp:
                 steps.load(s)
         if self._keys is not None:
             self._keys.load(state["keys"])
-        self._contents = _Contents((self._types[0], self._types[1]))
+        self._contents = Contents((self._types[0], self._types[1]))
         for side in (0, 1):
             self._contents.load(
                 side, state["contents"][side], 1 if self._keys is None else self._keys.size, self.services.parts
             )
-        self._contents.finds = grown(np.array(state["finds"], np.int64), self.services.parts)
+        self._contents.finds = np.array(state["finds"], np.int64)
         self._serial = list(state["serial"])
 
     @property
     def bytes(self) -> int:
         """Bytes held in windows and contents."""
         windows = sum(s.window.bytes for s in self._steps if s is not None and s.window is not None)
-        return windows + sum(log.bytes for log in self._contents.logs)
+        return windows + self._contents.bytes
 
 
 def _as(column: Column, type: Type) -> Column:

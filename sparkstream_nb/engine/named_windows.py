@@ -8,13 +8,12 @@ import numpy as np
 
 from ..plan import nodes
 from ..types import Type
-from .arrays import grown
-from .columns import Array, Column
+from .columns import Column
+from .join_contents import Contents
 from .rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from .services import Services
 from .steps import make_window
 from .windows import changes, for_joins
-from .windows.log import EventLog
 
 
 class NamedWindow:
@@ -36,8 +35,8 @@ class NamedWindow:
             schema=definition.source.schema, services=services, query=self.id, stream=self.id,
         )  # fmt: skip
         self.serial = 0
-        self._log = EventLog((*self.types, Type.LONG))
-        self._alive = np.zeros(0, np.bool_)
+        self.ordered = getattr(self.window, "ordered", False)
+        self._held = Contents([self.types])
 
     def run(self, rows: Rows, clock: Clock) -> Rows:
         """Takes rows into the window and lets its timers fire; CURRENT and EXPIRED rows come out, and for joins ENTER
@@ -65,42 +64,52 @@ class NamedWindow:
 
     def readable(self, rows: Rows) -> Rows:
         """The rows that queries other than joins see, without the serial number."""
-        rows = rows.with_columns(rows.columns[:-1])
+        rows = rows.with_columns(rows.columns[: len(self.types)])
         return rows.take(np.flatnonzero(np.isin(rows.kinds(), self.published)))
 
+    def looked_into(self) -> None:
+        """Notes that a join or an on-demand query looked at what the window holds."""
+        self._held.finds += 1
+
     def _track(self, rows: Rows) -> None:
-        """Keeps what the window holds at this moment, for on-demand queries."""
-        if not len(rows):
+        """Keeps what the window holds at this moment. Where somebody looked, some rows keep their own time, and some
+        do not expire (see `JoinOp._keep_times`)."""
+        n = len(rows)
+        if n == 0:
             return
-        serial = rows.columns[-1].values
-        fresh, left = changes(rows)
-        entering = rows.take(fresh)
-        at = self._log.append(entering)
-        self._alive = grown(self._alive, len(self._log.ts), False)
-        self._alive[at : at + len(entering)] = True
-        held = self._log.column(len(self.types), np.arange(self._log.end)).values
-        gone = serial[left]
-        if len(gone):
-            self._alive[: self._log.end] &= ~np.isin(held, gone)
-        if self._log.end > 2048 and 2 * np.count_nonzero(self._alive[: self._log.end]) < self._log.end:
-            keep = np.flatnonzero(self._alive[: self._log.end])
-            self._log.compact(keep)
-            self._alive = np.ones(len(keep), np.bool_)
+        held, width = self._held, len(self.types)
+        held.compact(0)
+        entering = rows.take(changes(rows)[0])
+        rank = entering.columns[width].values if self.ordered else None
+        held.add(0, entering.with_columns(entering.columns[:width]), rank)
+        slot = held.slots(0, rows.columns[-1].values)
+        side, key, part, probed = np.zeros(n, np.int8), np.full(n, -1), np.zeros(n, np.int64), np.full(n, -1)
+        stamps = getattr(self.window, "stamps", None)
+        off, loses = np.zeros(2, np.bool_), np.array([stamps == CURRENT, False])
+        rows.kind = rows.kinds().copy()
+        for _ in held.run(side, rows.kind, key, slot, part, off, loses, probed, 0, 1):
+            pass
+        if stamps is not None and (probed >= 0).any():
+            at = probed if stamps == EXPIRED else np.append(-1, probed[:-1])
+            late = np.flatnonzero((at >= 0) & (rows.kind == stamps))
+            rows.ts[late] = held.logs[0].ts[at[late]]
 
     def contents(self) -> list[Column]:
-        """What the window holds, in the order of entry."""
-        return self._log.columns(np.flatnonzero(self._alive[: self._log.end]))[: len(self.types)]
+        """What the window holds, in its order."""
+        return self._held.logs[0].columns(self._held.held(0))
 
     def state(self) -> dict[str, Any]:
-        live: Array = np.flatnonzero(self._alive[: self._log.end])
-        return {"window": self.window.state(), "serial": self.serial, "held": self._log.state(live)}
+        finds = self._held.finds.copy()
+        return {"window": self.window.state(), "serial": self.serial, "held": self._held.state(0), "finds": finds}
 
     def load(self, state: dict[str, Any]) -> None:
         self.window.load(state["window"])
         self.serial = state["serial"]
-        self._log.load(state["held"])
-        self._alive = np.ones(self._log.end, np.bool_)
+        self._held = Contents([self.types])
+        self._held.load(0, state["held"], 0, 1)
+        self._held.finds = state["finds"].copy()
 
     @property
     def bytes(self) -> int:
-        return self.window.bytes + self._log.bytes
+        """Bytes held."""
+        return self.window.bytes + self._held.bytes

@@ -87,7 +87,7 @@ class NodeEngine:
         for w in self.parts.windows.values():
             columns = [Column.empty(t) for t in w.types]
             out[entry(w.id)] = Rows(columns, none, none, none)
-            out[w.id] = Rows([*columns, Column.empty(Type.LONG)], none, none, none)
+            out[w.id] = Rows([*columns, *[Column.empty(Type.LONG)] * (1 + w.ordered)], none, none, none)
         for op in self.operators:
             if isinstance(op, EntryOperator):
                 rows = out[op.entry.stream]

@@ -33,6 +33,7 @@ def answer(retrieval: nodes.Retrieval, parts: Assembly, services: Services, now:
         n = table.size
     else:
         columns = parts.windows[source.id].contents()
+        parts.windows[source.id].looked_into()
         n = len(columns[0])
     if retrieval.output is None:
         return answer_rows(retrieval, columns, services, now)

@@ -13,7 +13,7 @@ from .graph import OpNode
 from .named_windows import NamedWindow
 from .partitions import PartitionEntry
 from .query import QueryOp, query_exprs
-from .rows import Clock, Rows, one_by_one
+from .rows import Clock, Rows
 from .services import Services
 from .steps import Steps
 from .tables import TableLookup, TableWriter
@@ -85,8 +85,11 @@ class QueryOperator:
             rows = inputs[key]
             if source in self.windows and not self.query.joins:
                 rows = self.windows[source].readable(rows)
-            given[source] = one_by_one(rows) if self.query.event_by_event else rows
-        return self.query.run(given, clock).rows
+            given[source] = rows
+        out = self.query.run(given, clock).rows
+        for id in self.query.looked:
+            self.windows[id].looked_into()
+        return out
 
     def apply(self, rows: Rows, clock: Clock) -> None:
         if self.writer is not None:

@@ -16,7 +16,7 @@ from .faults import may_fail
 from .frame import Frame, frame_of
 from .joins import JoinOp, Lookup
 from .ratelimit import limiter, waits
-from .rows import CURRENT, ROOT_BITS, Clock, Rows
+from .rows import CURRENT, ROOT_BITS, Clock, Rows, concat_rows
 from .selector import Selected, Selector
 from .services import Services
 from .steps import Steps, slot_attrs, step_exprs
@@ -135,9 +135,9 @@ class QueryOp:
         return self._join is not None
 
     @property
-    def event_by_event(self) -> bool:
-        """Whether the events of one chunk must come one at a time: a stream joined with itself."""
-        return self._join is not None and self._join.self_join
+    def looked(self) -> tuple[str, ...]:
+        """The named windows that the last run looked into."""
+        return () if self._join is None else self._join.looked
 
     @property
     def timed(self) -> bool:
@@ -156,7 +156,10 @@ class QueryOp:
         gone = self.services.gone()
         if gone is not None:
             self._forget(np.flatnonzero(gone < clock.base << ROOT_BITS))
-        rows = self._limited(inputs, clock).rows
+        if self._join is not None and self._join.self_join:
+            rows = concat_rows([self._limited(i, c).rows for i, c in self._join.event_by_event(inputs, clock)])
+        else:
+            rows = self._limited(inputs, clock).rows
         if gone is not None and rows.part is not None:  # what is forgotten has nothing more to say
             rows = rows.take(np.flatnonzero(rows.root < gone[rows.part]))
         return Selected(rows, None)
@@ -186,6 +189,8 @@ class QueryOp:
         selected = self.selector.run(frame, clock)
         if self._pattern is not None:
             selected.rows = matches.send(selected.rows)
+        if self._join is not None:
+            self._join.regroup(selected.rows)
         return selected if self._limiter is None else Selected(self._limiter.run(selected, clock), None)
 
     def state(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ numbers them, never decreasing within one `Rows`. Siddhi's `ComplexEventChunk`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,6 +113,18 @@ def concat_rows(parts: Sequence[Rows]) -> Rows:
 def one_by_one(rows: Rows) -> Rows:
     """The same rows, each a chunk of its own."""
     return Rows(rows.columns, rows.ts, rows.root, np.arange(len(rows), dtype=np.int64), rows.kind, rows.part)
+
+
+def each_alone(rows: Rows, clock: Clock) -> Iterator[tuple[Rows, Clock]]:
+    """The rows in pieces in which no two events have one root, each with the part of the clock that goes with it."""
+    cuts = np.flatnonzero(rows.root[1:] == rows.root[:-1]) + 1
+    steps = (rows.root[cuts] >> ROOT_BITS) - clock.base + 1
+    first, start = clock.first, 0
+    for cut, step in zip(cuts.tolist(), steps.tolist(), strict=True):
+        last = max(first, min(step, clock.last))
+        yield rows.slice(start, cut), Clock(clock.base, clock.now, clock.moved, first, last)
+        first, start = last, cut
+    yield rows.slice(start, len(rows)), Clock(clock.base, clock.now, clock.moved, first, clock.last)
 
 
 def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:

@@ -27,8 +27,8 @@ _BY_INSTANCE = frozenset(
 )
 """Windows whose chains of events are those of partition instances, and nothing else."""
 
-_SERIAL = 1 << 30
-"""Stands for the column of serial numbers among attribute numbers."""
+_RANK, _SERIAL = 1 << 30, (1 << 30) + 1
+"""Stand for the columns of ranks and of serial numbers among attribute numbers."""
 
 
 def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:
@@ -152,7 +152,7 @@ class Steps:
                 self._steps.append(_Window(self.window))
                 self._by_instance = step.function in _BY_INSTANCE
                 self.schedulers += 1
-        self._widths, self._types = widths, schema
+        self._widths, self._types, self._schema = widths, schema, input.source.schema
         self.places = {a: i for i, a in enumerate(self._keep[-1])}
 
     def _running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
@@ -172,6 +172,8 @@ class Steps:
                 rows = step.window.run(rows, clock, self.services.parts, self.services.rank())
                 if serial is not None:
                     rows = for_joins(rows, step.window)
+                    if getattr(step.window, "ordered", False):
+                        held = [*held[:-1], _RANK, _SERIAL]
                 continue
             if isinstance(step, _Reorder):
                 rows, held = self._thin(rows, held, keep)
@@ -241,12 +243,13 @@ class Steps:
 
     def named(self, rows: Rows) -> Rows:
         """Rows of a named window, whose last column is the serial number, with the columns of `places` and that."""
-        return self._thin(rows, [*range(len(rows.columns) - 1), _SERIAL], self._keep[-1])[0]
+        width = len(self._schema)
+        tail = [_SERIAL] if len(rows.columns) == width + 1 else [_RANK, _SERIAL]
+        return self._thin(rows, [*range(width), *tail], self._keep[-1])[0]
 
     @staticmethod
     def _thin(rows: Rows, held: list[int], keep: list[int]) -> tuple[Rows, list[int]]:
-        if held and held[-1] == _SERIAL:
-            keep = [*keep, _SERIAL]
+        keep = [*keep, *(h for h in held[-2:] if h >= _RANK)]
         if held == keep:
             return rows, held
         place = {a: p for p, a in enumerate(held)}

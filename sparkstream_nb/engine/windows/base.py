@@ -72,6 +72,9 @@ class Window(Protocol):
 
     What a join finds in it: a CURRENT row enters, an EXPIRED or LEAVE row leaves. Where a window has an attribute
     `moves` that is true, only ENTER and LEAVE rows count. It puts out such rows only when it is made `findable`.
+    With an attribute `ordered` that is true, a findable window puts a LONG column before the last: what a join finds is
+    sorted by what it holds for the ENTER rows. An attribute `stamps` names the kind of rows that Siddhi stamps with the
+    time of a batch, but only from where a join's last look ended.
     """
 
     def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
@@ -93,13 +96,17 @@ class Window(Protocol):
 
 def for_joins(rows: Rows, window: Window) -> Rows:
     """What a window put out, for a reader that tells by the serial numbers (the last column) what the window holds:
-    where
-    only ENTER and LEAVE rows count, the others lose their number (-1)."""
+    where only ENTER and LEAVE rows count, the others have -2 - number."""
     if not getattr(window, "moves", False) or rows.kind is None:
         return rows
     serial = rows.columns[-1]
-    told = np.where(rows.kind > RESET, serial.values, np.int64(-1))
+    told = np.where(rows.kind > RESET, serial.values, -2 - serial.values)
     return rows.with_columns([*rows.columns[:-1], Column(serial.type, told)])
+
+
+def with_ranks(rows: Rows, ranks: Array) -> Rows:
+    """What an `ordered` window puts out, with the ranks of the ENTER rows."""
+    return rows.with_columns([*rows.columns[:-1], Column(Type.LONG, ranks), rows.columns[-1]])
 
 
 def changes(rows: Rows) -> tuple[Array, Array]:

@@ -288,6 +288,7 @@ class ExpressionBatchWindow(_ExpressionBase):
         self.flag = flag.attr if isinstance(flag, Ref) else None
         self.include = bool(setup.constant(1, False)) if self.flag is None else False
         self.streaming = bool(setup.constant(2, False))
+        self.stamps = None if self.streaming else CURRENT
 
     def _includes(self, pos: int) -> bool:
         """Whether the event that ends a batch belongs to it."""

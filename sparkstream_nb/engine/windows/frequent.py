@@ -17,7 +17,7 @@ from ..columns import Array, Column, Strings
 from ..expressions.values import text
 from ..javamap import ConcurrentKeys, string_hash
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
-from .base import Emission, WindowSetup
+from .base import Emission, WindowSetup, with_ranks
 from .chain import ChainedLog
 
 
@@ -48,6 +48,7 @@ class _Counting:
     """What the two windows share: per partition instance, the last event and the count of every key."""
 
     moves = True
+    ordered = True
 
     def __init__(self, setup: WindowSetup, first: int) -> None:
         chosen = [setup.column(i) for i in range(first, len(setup.args))]
@@ -60,17 +61,36 @@ class _Counting:
         """Instance → key → how often it came, in the order of the keys' coming."""
         self.keys_of: dict[int, ConcurrentKeys] = {}
         """Instance → its keys, in the order of Siddhi's map."""
+        self.rank: dict[tuple[int, int], int] = {}
+        """(instance, key) → a number in the order of that map: its bin, and the key's turn in it."""
+        self.turn = 0
 
-    def _count(self, part: int, key: int) -> None:
+    def _count(self, part: int, key: int, row: int, made: list[tuple[int, ...]]) -> None:
         """A key is counted for the first time."""
         self.count.setdefault(part, {})[key] = 1
         text = self.setup.strings.text(key) or ""
-        self.keys_of.setdefault(part, ConcurrentKeys()).add(key, string_hash(text))
+        keys = self.keys_of.setdefault(part, ConcurrentKeys())
+        size = len(keys.bins)
+        keys.add(key, string_hash(text))
+        if len(keys.bins) == size:
+            self._rank(part, [key])
+            return
+        self._rank(part, keys.walk())
+        for k in keys.walk():
+            self._moved(self.last.get((part, k)), LEAVE, row, made)
+            self._moved(self.last.get((part, k)), ENTER, row, made, self.rank[part, k])
+
+    def _rank(self, part: int, keys: list[int]) -> None:
+        table = self.keys_of[part]
+        for key in keys:
+            self.turn += 1
+            self.rank[part, key] = (table.spread[key] & (len(table.bins) - 1)) << 40 | self.turn
 
     def _forget(self, part: int, key: int) -> int:
         """A key is dropped; returns the position of its last event."""
         del self.count[part][key]
         self.keys_of[part].remove(key)
+        del self.rank[part, key]
         return self.last.pop((part, key))
 
     def _order(self, part: int) -> list[int]:
@@ -82,16 +102,18 @@ class _Counting:
         codes = key_codes([None if i is None else rows.columns[i] for i in self.keys], self.setup.strings, n).tolist()
         at = log.add(rows, parts)
         now, part = clock.at(rows.root), rows.parts().tolist()
-        made: list[tuple[int, int, int, int]] = []  # position, kind, row, whether it keeps its own time
+        made: list[tuple[int, ...]] = []  # position, kind, row, whether it keeps its own time, rank
         for i, key in enumerate(codes):
             self._take(at + i, part[i], key, i, made)
         out = Emission(0)
-        table = np.array(made, np.int64).reshape(-1, 4)
+        table = np.array(made, np.int64).reshape(-1, 5)
         out.pos, out.kind = table[:, 0], table[:, 1].astype(np.int8)
         row = table[:, 2]
         out.ts = np.where(table[:, 3] == 1, log.ts[out.pos], now[row]) if len(row) else row
         out.root, out.chunk = rows.root[row], rows.chunk[row]
         result = out.rows(len(table), log, rows.part is not None)
+        if self.setup.findable:
+            result = with_ranks(result, table[:, 4])
         held = np.fromiter(self.last.values(), np.int64, len(self.last))
         log.alive[: log.end] = False
         log.alive[held] = True
@@ -99,12 +121,12 @@ class _Counting:
         self.last = dict(zip(self.last, held.tolist(), strict=True))
         return result
 
-    def _take(self, pos: int, part: int, key: int, row: int, made: list[tuple[int, int, int, int]]) -> None:
+    def _take(self, pos: int, part: int, key: int, row: int, made: list[tuple[int, ...]]) -> None:
         raise NotImplementedError
 
-    def _moved(self, pos: int | None, kind: int, row: int, made: list[tuple[int, int, int, int]]) -> None:
+    def _moved(self, pos: int | None, kind: int, row: int, made: list[tuple[int, ...]], rank: int = 0) -> None:
         if self.setup.findable and pos is not None:
-            made.append((pos, kind, row, 1))
+            made.append((pos, kind, row, 1, rank))
 
     def state(self) -> dict[str, Any]:
         held = list(self.last)
@@ -116,6 +138,7 @@ class _Counting:
             "keys": Column(Type.STRING, np.array([k for _, k, _ in counted], np.int32)),
             "of": np.array([p for p, _, _ in counted], np.int64),
             "counts": np.array([c for _, _, c in counted], np.int64),
+            "turns": np.array([self.rank[p, k] for p, k, _ in counted], np.int64),
             "bins": [[p, len(keys.bins), [len(b) for b in keys.bins]] for p, keys in self.keys_of.items()],
             "parts": self.log.parts,
         }
@@ -146,6 +169,9 @@ class _Counting:
                     h = string_hash(self.setup.strings.text(k) or "") & 0xFFFFFFFF
                     table.spread[k] = h ^ (h >> 16)
                     b.append(k)
+        places = zip(state["of"].tolist(), state["keys"].values.tolist(), strict=True)
+        self.rank = dict(zip(places, state["turns"].tolist(), strict=True))
+        self.turn = max((r & ((1 << 40) - 1) for r in self.rank.values()), default=0)
 
     @property
     def bytes(self) -> int:
@@ -160,7 +186,7 @@ class FrequentWindow(_Counting):
         super().__init__(setup, 1)
         self.most = int(setup.constant(0))
 
-    def _take(self, pos: int, part: int, key: int, row: int, made: list[tuple[int, int, int, int]]) -> None:
+    def _take(self, pos: int, part: int, key: int, row: int, made: list[tuple[int, ...]]) -> None:
         """`FrequentWindowProcessor.process`."""
         count = self.count.setdefault(part, {})
         if key in count:
@@ -172,14 +198,14 @@ class FrequentWindow(_Counting):
                     if count[k] == 0:
                         gone = self._forget(part, k)
                         self._moved(gone, LEAVE, row, made)
-                        made.append((gone, EXPIRED, row, 0))
+                        made.append((gone, EXPIRED, row, 0, 0))
                 if len(count) >= self.most:
                     return
-            self._count(part, key)
+            self._count(part, key, row, made)
         self._moved(self.last.get((part, key)), LEAVE, row, made)
         self.last[part, key] = pos
-        self._moved(pos, ENTER, row, made)
-        made.append((pos, CURRENT, row, 1))
+        self._moved(pos, ENTER, row, made, self.rank[part, key])
+        made.append((pos, CURRENT, row, 1, 0))
 
 
 class LossyFrequentWindow(_Counting):
@@ -193,28 +219,28 @@ class LossyFrequentWindow(_Counting):
         self.bucket: dict[tuple[int, int], int] = {}
         """(instance, key) → the bucket before the one in which it was first counted."""
 
-    def _take(self, pos: int, part: int, key: int, row: int, made: list[tuple[int, int, int, int]]) -> None:
+    def _take(self, pos: int, part: int, key: int, row: int, made: list[tuple[int, ...]]) -> None:
         """`LossyFrequentWindowProcessor.process`."""
         count = self.count.setdefault(part, {})
         total = self.total[part] = self.total.get(part, 0) + 1
         bucket = 1 if total == 1 else math.ceil(total / self.width)
         self._moved(self.last.get((part, key)), LEAVE, row, made)
-        self.last[part, key] = pos
-        self._moved(pos, ENTER, row, made)
         if key in count:
             count[key] += 1
         else:
-            self._count(part, key)
+            self._count(part, key, row, made)
             self.bucket[part, key] = bucket - 1
+        self.last[part, key] = pos
+        self._moved(pos, ENTER, row, made, self.rank[part, key])
         if count[key] >= (self.support - self.error) * total:
-            made.append((pos, CURRENT, row, 1))
+            made.append((pos, CURRENT, row, 1, 0))
         if total % self.width == 0:
             for k in self._order(part):
                 if count[k] + self.bucket[part, k] <= bucket:
                     del self.bucket[part, k]
                     gone = self._forget(part, k)
                     self._moved(gone, LEAVE, row, made)
-                    made.append((gone, EXPIRED, row, 0))
+                    made.append((gone, EXPIRED, row, 0, 0))
 
     def state(self) -> dict[str, Any]:
         buckets = [self.bucket[p, k] for p, keys in self.keys_of.items() for k in keys.walk()]

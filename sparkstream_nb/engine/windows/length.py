@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import grown
 from ..columns import Array
 from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, LEAVE, RESET, Clock, Rows
+from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
 
@@ -89,7 +89,7 @@ class LengthWindow:
 
 @kernel
 def _length_batch(
-    length: int, streaming: bool, wants_expired: bool, keeps_expired: bool, at: int, now: Array, root: Array, ts: Array,
+    length: int, streaming: bool, wants_expired: bool, at: int, now: Array, root: Array, ts: Array,
     part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, count: Array,
     reset: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
@@ -115,17 +115,17 @@ def _length_batch(
             if reset[p] < 0:
                 reset[p] = pos
             count[p] += 1
-            alive[pos] = not streaming or keeps_expired
+            alive[pos] = not streaming or wants_expired
             if not streaming:
                 push(pos, p, nxt, chead, ctail)
             full = count[p] == (length + 1 if streaming else length)
             if full:
-                if keeps_expired:
+                if wants_expired:
                     while ehead[p] >= 0:
                         old = pop(p, nxt, ehead, etail)
                         alive[old] = False
                         pos_out[n] = old
-                        kind_out[n] = EXPIRED if wants_expired else LEAVE
+                        kind_out[n] = EXPIRED
                         ts_out[n] = now[i]
                         n += 1
                 if reset[p] >= 0:
@@ -133,7 +133,7 @@ def _length_batch(
                     kind_out[n] = RESET
                     ts_out[n] = now[i]
                     n += 1
-                    if streaming and not keeps_expired:
+                    if streaming and not wants_expired:
                         alive[reset[p]] = False
                     reset[p] = -1
                 count[p] = 1 if streaming else 0
@@ -144,7 +144,7 @@ def _length_batch(
                         kind_out[n] = CURRENT
                         ts_out[n] = ts[cur]
                         n += 1
-                        if keeps_expired:
+                        if wants_expired:
                             push(cur, p, nxt, ehead, etail)
                         else:
                             alive[cur] = False
@@ -153,7 +153,7 @@ def _length_batch(
                 kind_out[n] = CURRENT
                 ts_out[n] = ts[pos]
                 n += 1
-                if keeps_expired:
+                if wants_expired:
                     push(pos, p, nxt, ehead, etail)
         for k in range(first, n):
             root_out[k] = root[i]
@@ -166,13 +166,12 @@ def _length_batch(
 class LengthBatchWindow:
     """Batches of n events. With `stream.current.event` events pass on at once and the batch only expires together."""
 
-    stamps_unprobed = True
+    stamps = EXPIRED
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
         self.streaming = bool(setup.constant(1, False))
         self.wants_expired = setup.wants_expired
-        self.keeps_expired = setup.wants_expired or setup.findable
         self.log = ChainedLog(setup.types, chains=2)
         self.count = np.zeros(0, np.int64)
         self.reset = np.full(0, -1, np.int64)
@@ -184,7 +183,7 @@ class LengthBatchWindow:
         out = Emission(3 * (at + len(rows)))
         log = self.log
         made = _length_batch(
-            self.length, self.streaming, self.wants_expired, self.keeps_expired, at, clock.at(rows.root), rows.root,
+            self.length, self.streaming, self.wants_expired, at, clock.at(rows.root), rows.root,
             log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.count,
             self.reset, *out.arrays,
         )  # fmt: skip

@@ -10,9 +10,9 @@ from ...plan.nodes import Ref
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Strings
-from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, Clock, Rows
-from .base import Emission, WindowSetup
+from ..jit import inlined, kernel
+from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
+from .base import Emission, WindowSetup, with_ranks
 from .chain import ChainedLog
 
 
@@ -25,19 +25,46 @@ def _after(keys: Array, arrival: Array, a: int, b: int) -> bool:
     return arrival[a] > arrival[b]
 
 
+@inlined
+def _enter_anew(
+    heap: Array, size: int, but: int, ts: Array, places: Array, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
+    rank_out: Array,
+) -> int:  # fmt: skip
+    """The events of an instance, `but` one, leave what a join finds and come back with their places."""
+    for i in range(size):
+        pos = heap[i]
+        if pos != but:
+            for kind in (LEAVE, ENTER):
+                pos_out[n], kind_out[n], ts_out[n], rank_out[n] = pos, kind, ts[pos], places[pos]
+                n += 1
+    return n
+
+
 @kernel
 def _sort(
-    length: int, at: int, rows: int, now: Array, row_root: Array, row_chunk: Array, ts: Array, part: Array, alive:
-    Array,
-    keys: Array, arrival: Array, heap: Array, size: Array, pos_out: Array, kind_out: Array, ts_out: Array,
-    root_out: Array, chunk_out: Array,
+    length: int, findable: bool, at: int, rows: int, now: Array, row_root: Array, row_chunk: Array, ts: Array, part:
+    Array, alive: Array, keys: Array, arrival: Array, places: Array, heap: Array, size: Array, full: Array, pos_out:
+    Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array, rank_out: Array,
 ) -> int:  # fmt: skip
-    """`SortWindowProcessor.process`. `heap[p]` holds the positions of instance p with the greatest event first."""
+    """`SortWindowProcessor.process`. `heap[p]` holds the positions of instance p with the greatest event first.
+
+    Siddhi's list is in the order of arrival until the first event is too many (`full`), and sorted from then on:
+    `places` are the log's positions in that order.
+    """
     n = 0
+    if findable and rows > 0:
+        for p in range(len(full)):
+            if full[p]:
+                n = _enter_anew(heap[p], size[p], -1, ts, places, n, pos_out, kind_out, ts_out, rank_out)
+        for k in range(n):
+            root_out[k], chunk_out[k] = row_root[0], row_chunk[0]
     for r in range(rows):
         pos = at + r
         p = part[pos]
         first = n
+        if findable:
+            pos_out[n], kind_out[n], ts_out[n], rank_out[n] = pos, ENTER, ts[pos], places[pos] if full[p] else 0
+            n += 1
         pos_out[n], kind_out[n], ts_out[n] = pos, CURRENT, ts[pos]
         n += 1
         alive[pos] = True
@@ -70,6 +97,12 @@ def _sort(
                 i = low
         if gone >= 0:
             alive[gone] = False
+            if findable:
+                pos_out[n], kind_out[n], ts_out[n] = gone, LEAVE, ts[gone]
+                n += 1
+                if not full[p]:
+                    n = _enter_anew(heap[p], size[p], gone, ts, places, n, pos_out, kind_out, ts_out, rank_out)
+                full[p] = True
             pos_out[n], kind_out[n], ts_out[n] = gone, EXPIRED, now[r]
             n += 1
         for k in range(first, n):
@@ -96,8 +129,11 @@ def sort_numbers(column: Column, strings: Strings) -> Array:
 class SortWindow:
     """The n least events in the order asked for; an event too many pushes out the greatest, itself perhaps."""
 
+    ordered = True
+
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
+        self.moves = setup.findable
         self.length = int(setup.constant(0))
         self.by: list[tuple[int, bool]] = []
         for i, arg in enumerate(setup.args[1:], 1):
@@ -113,10 +149,11 @@ class SortWindow:
         self.arrived = 0
         self.heap = np.full((0, self.length), -1, np.int64)
         self.size = np.zeros(0, np.int64)
+        self.full = np.zeros(0, np.bool_)
 
     def _room(self, parts: int, n: int) -> None:
         """Room for `parts` instances, and in each for what may be in its heap after `n` more rows."""
-        self.size = grown(self.size, parts)
+        self.size, self.full = grown(self.size, parts), grown(self.full, parts, False)
         width = min(self.length, int(self.size.max(initial=0)) + n)
         if parts > self.heap.shape[0] or width > self.heap.shape[1]:
             wider = np.full((max(parts, self.heap.shape[0]), max(width, self.heap.shape[1])), -1, np.int64)
@@ -137,12 +174,21 @@ class SortWindow:
         for k, (i, descending) in enumerate(self.by):
             numbers = sort_numbers(log.column(i, whole), self.setup.strings)
             keys[k] = ~numbers if descending else numbers
-        out = Emission(2 * n)
+        held = int(np.count_nonzero(log.alive[: log.end]))
+        findable = self.setup.findable
+        # An event comes and goes, with ENTER and LEAVE; what is held may come back with new places twice.
+        out = Emission(4 * (n + held + n) if findable else 2 * n)
+        ranks = np.zeros(len(out.pos), np.int64)
+        places = np.empty(log.end if findable else 0, np.int64)
+        if findable:
+            places[np.lexsort((self.arrival[: log.end], *keys[::-1]))] = np.arange(log.end)
         made = _sort(
-            self.length, at, n, clock.at(rows.root), rows.root, rows.chunk, log.ts, log.part, log.alive, keys,
-            self.arrival, self.heap, self.size, *out.arrays,
+            self.length, findable, at, n, clock.at(rows.root), rows.root, rows.chunk, log.ts, log.part, log.alive, keys,
+            self.arrival, places, self.heap, self.size, self.full, *out.arrays, ranks,
         )  # fmt: skip
         result = out.rows(made, log, rows.part is not None)
+        if findable:
+            result = with_ranks(result, ranks[:made])
         self._tidy()
         return result
 
@@ -159,7 +205,7 @@ class SortWindow:
         return keep[np.lexsort((self.arrival[keep], self.log.part[keep]))]
 
     def state(self) -> dict[str, Any]:
-        return {"events": self.log.state(self._held()), "parts": self.log.parts}
+        return {"events": self.log.state(self._held()), "parts": self.log.parts, "full": self.full.copy()}
 
     def load(self, state: dict[str, Any]) -> None:
         """Events that fit in push nothing out, so they just come once more."""
@@ -171,6 +217,7 @@ class SortWindow:
         rows = Rows(events["columns"], events["ts"], zeros, zeros, None, part)
         clock = Clock(0, np.zeros(1, np.int64), np.zeros(1, np.bool_), 0, 0)
         self.run(rows, clock, state["parts"], None)
+        self.full = state["full"].copy()
 
     @property
     def bytes(self) -> int:

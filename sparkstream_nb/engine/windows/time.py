@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import grown
 from ..columns import Array
 from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
+from ..rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
 from ..timers import Timers, due_parts, enter, notify_at, pop_time
 from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
@@ -159,7 +159,7 @@ def _next_emit(now: int, span: int, start: int, aligned: bool) -> int:
 
 @kernel
 def _time_batch(
-    span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, keeps_expired: bool, scheduler: int,
+    span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, scheduler: int,
     at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int,
     ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array,
     reset: Array, emit: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
@@ -225,23 +225,23 @@ def _time_batch(
             pos = at + k
             if reset[p] < 0:
                 reset[p] = pos
-            alive[pos] = not streaming or keeps_expired
+            alive[pos] = not streaming or wants_expired
             if streaming:
                 pos_out[n] = pos
                 kind_out[n] = CURRENT
                 ts_out[n] = ts[pos]
                 n += 1
-                if keeps_expired:
+                if wants_expired:
                     push(pos, p, nxt, ehead, etail)
             else:
                 push(pos, p, nxt, chead, ctail)
         if send:
-            if keeps_expired:
+            if wants_expired:
                 while ehead[p] >= 0:
                     old = pop(p, nxt, ehead, etail)
                     alive[old] = False
                     pos_out[n] = old
-                    kind_out[n] = EXPIRED if wants_expired else LEAVE
+                    kind_out[n] = EXPIRED
                     ts_out[n] = t
                     n += 1
             if reset[p] >= 0:
@@ -249,7 +249,7 @@ def _time_batch(
                 kind_out[n] = RESET
                 ts_out[n] = ts[reset[p]]
                 n += 1
-                if streaming and not keeps_expired:
+                if streaming and not wants_expired:
                     alive[reset[p]] = False
                 reset[p] = -1
             while chead[p] >= 0:
@@ -258,7 +258,7 @@ def _time_batch(
                 kind_out[n] = CURRENT
                 ts_out[n] = ts[cur]
                 n += 1
-                if keeps_expired:
+                if wants_expired:
                     push(cur, p, nxt, ehead, etail)
                 else:
                     alive[cur] = False
@@ -274,7 +274,7 @@ class TimeBatchWindow:
     """Batches of t ms, from the first event or aligned to `start.time`; a batch leaves when the clock reaches its end.
     """
 
-    stamps_unprobed = True
+    stamps = EXPIRED
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
@@ -283,7 +283,6 @@ class TimeBatchWindow:
         self.start = int(second) if self.aligned else 0
         self.streaming = bool(second if isinstance(second, bool) else setup.constant(2, False))
         self.wants_expired = setup.wants_expired
-        self.keeps_expired = setup.wants_expired or setup.findable
         self.scheduler = setup.scheduler
         self.log = ChainedLog(setup.types, chains=2)
         self.reset = np.full(0, -1, np.int64)
@@ -299,7 +298,7 @@ class TimeBatchWindow:
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + n))
         made = _time_batch(
-            self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.keeps_expired, self.scheduler,
+            self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.scheduler,
             at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first, clock.last, log.ts, log.part,
             log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset, self.emit,
             self.timers.rank(rank), *self.timers.arrays, *out.arrays,
