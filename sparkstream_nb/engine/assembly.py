@@ -131,7 +131,7 @@ class Assembly:
         used: dict[str, str] = {}
         for q in partition.queries:
             for s in sources_of(q):
-                if s not in inner:
+                if s not in inner and not (s in self.windows and isinstance(q.input, nodes.JoinInput)):
                     used[s] = f"{partition.id}/{s}"
         for s, key in used.items():
             way = PartitionEntry(s, keyed.get(s), instances, services, partition.id)
@@ -146,7 +146,9 @@ class Assembly:
             )
             self.operators.append(EntryOperator(way, node))
         for q in partition.queries:
-            self._query(q, services, used, partitioned=True)
+            joins = isinstance(q.input, nodes.JoinInput)  # they look into a named window as it is
+            keys = {s: k for s, k in used.items() if not (joins and s in self.windows)}
+            self._query(q, services, keys, partitioned=True)
 
 
 _ONE_CHUNK = frozenset({"length", "externalTime", "sort"})

@@ -23,6 +23,7 @@ from .frame import EventTime, Frame, Resolver, cached
 from .groups import Keys
 from .join_contents import Contents
 from .rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
+from .selector import Selected
 from .services import Services
 from .steps import Steps, slot_attrs
 from .windows import changes
@@ -80,7 +81,6 @@ class JoinOp:
     ) -> None:
         self.join, self.services, self.query = join, services, query
         self.lookups = dict(lookups)
-        self.partitioned = partitioned
         self.sides = (join.left, join.right)
         self.wants_expired = wants_expired
         equal, rest = ([], join.on) if lookups else equalities(join.on)
@@ -105,12 +105,17 @@ class JoinOp:
         if self.self_join and join.left.source.kind == "window":
             # Only the first side of a named window joined with itself receives (`MultiProcessStreamReceiver` of one).
             self.triggers[1] = False
+        named = np.array([side.source.kind == "window" for side in self.sides])
+        if partitioned:  # no instance receives from a named window (`PartitionRuntimeImpl.addPartitionReceiver`)
+            self.triggers &= ~named
+        # All instances look into the same named window, and it never looks back.
+        self._by_part = partitioned and not named.any()
         context = services.context
         self._left_keys: list[Evaluator] = [compile_expr(a, context) for a, _, _ in equal]
         self._right_keys: list[Evaluator] = [compile_expr(b, context) for _, b, _ in equal]
         self._key_types = [t for _, _, t in equal]
         self._rest = None if rest is None else compile_expr(rest, context)
-        key_types = ([Type.INT] if partitioned else []) + self._key_types
+        key_types = ([Type.INT] if self._by_part else []) + self._key_types
         self._keys = Keys(key_types, services.strings) if key_types else None
         self._types = tuple(tuple(side.schema.types[a] for a in self._attrs[s]) for s, side in enumerate(self.sides))
         self._contents = Contents((self._types[0], self._types[1]))
@@ -151,10 +156,20 @@ class JoinOp:
             for piece, time in each_alone(rows, clock):
                 yield {id: piece}, time
 
-    def regroup(self, rows: Rows) -> None:
+    def regroup(self, selected: Selected) -> Selected:
         """Gives rows that were selected from the last run's frame the chunks in which they go on: what a side's chunk
-        finds goes on together (`OutputRateLimiter.process` of a list)."""
-        rows.chunk = self._group[rows.chunk]
+        finds goes on together (`OutputRateLimiter.process` of a list). Behind a row's matches of which the last was
+        dropped Siddhi loses the others' (`ComplexEventChunk.remove` leaves `last` as it was)."""
+        rows, cut = selected.rows, selected.cut
+        group = self._group[rows.chunk]
+        if len(cut):
+            until = np.full(len(self._group), np.iinfo(np.int64).max)
+            np.minimum.at(until, self._group[cut], cut)
+            keep = np.flatnonzero(rows.chunk <= until[group])
+            rows, group = rows.take(keep), group[keep]
+            selected = Selected(rows, None if selected.group is None else selected.group[keep])
+        rows.chunk = group
+        return selected
 
     def _side(self, s: int, steps: Steps, rows: Rows, clock: Clock) -> Rows:
         """The rows after a side's window; their last column is the serial number."""
@@ -195,7 +210,7 @@ class JoinOp:
         if env.failed is not None:
             self.services.failed(self.query, self.sides[s].source.id, env, list(rows.columns[:-1]))
             none |= env.failed
-        if self.partitioned:
+        if self._by_part:
             columns.insert(0, Column(Type.INT, rows.parts()))
         ids = self._keys.ids(columns).astype(np.int64)
         ids[none] = -1

@@ -125,7 +125,7 @@ class QueryOp:
         self.selector = Selector(
             query.select, services, name=self.name, current=current, expired=expired, sliding=sliding,
             partitioned=partitioned, batching=query.rate is None or query.rate.kind != "snapshot",
-            limited=query.rate is not None, source=origin,
+            limited=query.rate is not None, source=origin, listed=self._join is not None,
         )  # fmt: skip
         self._limiter = limiter(query, services, scheduler + self.schedulers, partitioned)
         self.schedulers += waits(query.rate)
@@ -190,7 +190,7 @@ class QueryOp:
         if self._pattern is not None:
             selected.rows = matches.send(selected.rows)
         if self._join is not None:
-            self._join.regroup(selected.rows)
+            selected = self._join.regroup(selected)
         return selected if self._limiter is None else Selected(self._limiter.run(selected, clock), None)
 
     def state(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,14 @@ from .services import Services
 
 @dataclass(slots=True)
 class Selected:
-    """Output rows, and the group of each where the query groups (for rate limits)."""
+    """Output rows, and the group of each where the query groups (for rate limits).
+
+    `cut` are the chunks that lost their last row, but not all: `having` or `limit` dropped it.
+    """
 
     rows: Rows
     group: Array | None
+    cut: Array = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @kernel
@@ -71,8 +75,9 @@ class Selector:
         batching: bool = True,
         limited: bool = False,
         source: Source | None = None,
+        listed: bool = False,
     ) -> None:
-        """`source` is the stream that slot 0 is, if there is just one: an event that fails is kept with its values.
+        """`listed` asks for `Selected.cut`. `source` is the stream that slot 0 is, if there is just one: an event that fails is kept with its values.
 
         With `limited`, a rate limit follows: RESET rows pass where Siddhi's select lets them through to it, which is
         where it neither groups nor reduces chunks."""
@@ -82,7 +87,7 @@ class Selector:
         self.current, self.expired = current, expired
         self.batching = batching
         self.partitioned = partitioned
-        self._source = source
+        self._source, self._listed = source, listed
         self._resets = limited and not select.group_by
         context = services.context
         exprs: list[Expr] = [i.expr for i in select.items]
@@ -134,13 +139,16 @@ class Selector:
             columns, index, env = self._evaluate(frame, env, index, clock)
             passed = self._passes(columns, env, frame if len(index) == n else frame.take(index))
             columns, index = [c.take(passed) for c in columns], index[passed]
-        if self.batching and (self._keys is not None or self._agg_nodes) and len(index) > 1:
+        cut = np.empty(0, np.int64)
+        if self.batching and (self._keys is not None or self._agg_nodes):
             chunk = frame.chunk if len(index) == n else frame.chunk[index]
             if (chunk[1:] == chunk[:-1]).any():
                 stay = self._reduce(chunk, group if len(index) == n else group[index], groups)
                 index = index[stay]
                 if columns is not None:
                     columns = [c.take(stay) for c in columns]
+        elif self._listed and self._having is not None and self._keys is None and not self.select.order_by:
+            cut = self._cut(frame.chunk, index)
         if columns is None:
             columns, index, _ = self._evaluate(frame, env, index, clock)
         whole = len(index) == n
@@ -153,7 +161,16 @@ class Selector:
             None if frame.part is None else (frame.part if whole else frame.part[index]),
         )
         grouped = None if self._keys is None else (group if whole else group[index])
-        return self._ordered(rows, grouped)
+        return self._ordered(rows, grouped, cut)
+
+    @staticmethod
+    def _cut(chunk: Array, index: Array) -> Array:
+        """The chunks of which rows stay (`index`), but not the last."""
+        kept = chunk[index]
+        ends = np.append(kept[1:] != kept[:-1], True) if len(kept) else np.empty(0, np.bool_)
+        last = np.searchsorted(chunk, kept[ends], "right") - 1
+        out: Array = kept[ends][index[ends] < last]
+        return out
 
     def _none(self) -> Selected:
         none = np.empty(0, np.int64)
@@ -251,12 +268,12 @@ class Selector:
 
     # ---------------------------------------------------------------------------------------- order by, limit, offset
 
-    def _ordered(self, rows: Rows, group: Array | None) -> Selected:
+    def _ordered(self, rows: Rows, group: Array | None, cut: Array) -> Selected:
         s = self.select
         if len(rows) == 0 or (not s.order_by and s.limit is None and s.offset is None):
-            return Selected(rows, group)
+            return Selected(rows, group, cut)
         starts = np.flatnonzero(np.append(True, rows.chunk[1:] != rows.chunk[:-1])).tolist()
-        parts = []
+        parts, shorter = [], list[int]()
         for a, b in zip(starts, [*starts[1:], len(rows)], strict=True):
             index = np.arange(a, b)
             if s.order_by and b - a > 1:
@@ -264,10 +281,14 @@ class Selector:
             if s.offset is not None:
                 index = index[s.offset :]
             if s.limit is not None:
-                index = self._limited(rows, index)
+                whole, index = len(index), self._limited(rows, index)
+                if 0 < len(index) < whole:
+                    shorter.append(int(rows.chunk[a]))
             parts.append(index)
         order = np.concatenate(parts) if parts else np.empty(0, np.int64)
-        return Selected(rows.take(order), None if group is None else group[order])
+        if s.limit is not None:
+            cut = np.append(cut, shorter)
+        return Selected(rows.take(order), None if group is None else group[order], cut)
 
     def _limited(self, rows: Rows, index: Array) -> Array:
         """Expired rows always stay and count, resets only stay; a current one stays while the count is below the

@@ -15,7 +15,6 @@ from . import nodes as n
 from .query_parts import connector_option, expressions, inputs
 
 _LIST = """
-partition:join-window             joins with a named window inside a partition
 script:r                          functions in R
 script:scala                      functions in Scala
 mapping                           mappings of an inMemory source or sink other than passThrough
@@ -74,10 +73,6 @@ def _uses(plan: n.Plan) -> Iterator[GapUse]:
     for e in plan.elements:
         if isinstance(e, n.Partition):
             yield GapUse("partition", "a partition", e.span)
-            for q in e.queries:
-                sides = (q.input.left, q.input.right) if isinstance(q.input, n.JoinInput) else ()
-                if any(side.source.kind == "window" for side in sides):
-                    yield GapUse("partition:join-window", "a join with a named window inside a partition", q.span)
     for q in plan.queries:
         yield from _query(q)
 
