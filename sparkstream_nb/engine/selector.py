@@ -77,7 +77,8 @@ class Selector:
         source: Source | None = None,
         listed: bool = False,
     ) -> None:
-        """`listed` asks for `Selected.cut`. `source` is the stream that slot 0 is, if there is just one: an event that fails is kept with its values.
+        """`source` is the stream that slot 0 is, if there is just one: an event that fails is kept with its values.
+        `listed` asks for `Selected.cut`.
 
         With `limited`, a rate limit follows: RESET rows pass where Siddhi's select lets them through to it, which is
         where it neither groups nor reduces chunks."""
