@@ -191,9 +191,11 @@ class Composer:
         first = r.random() < 0.5 and way
         scopes = [self.scope(id, f"{alias}.") for id, alias in zip(ids, "xy", strict=True)]
         both = [*scopes[0], *scopes[1]]
+        safe, self.e.safe = self.e.safe, True  # the RESET rows of a window have no other side to select from
         condition = self.join_condition(scopes[0], scopes[1])
         # A pair may go that never came, and then Siddhi's distinctCount fails, in silence where a timer asked.
         select, out = self.select(both, r.choice((0.0, 0.0, 0.3)), distinct=False)
+        self.e.safe = safe
         a, b = sides
         if first:
             text = f"from {a}{way} {kind} {b}{condition}"
