@@ -18,6 +18,7 @@ from .operators import AggregationOperator, EntryOperator, Operator, QueryOperat
 from .partitions import Instances, PartitionEntry
 from .query import QueryOp
 from .ratelimit import waits
+from .rows import CURRENT
 from .services import Services
 from .sinks import sink_operators
 from .table_log import loggable_read, loggable_write
@@ -49,7 +50,9 @@ class Assembly:
             window = NamedWindow(d, services, self._phase)
             self._phase += 1
             self.windows[d.source.id] = window
-            self.operators.append(WindowOperator(window, OpNode((entry(d.source.id),), d.source.id, timed=True)))
+            alone = f"a join's looks change the times of {window.id}" if self._stamped_between_looks(window) else ""
+            node = OpNode((entry(d.source.id),), d.source.id, alone=alone, timed=True)
+            self.operators.append(WindowOperator(window, node))
         read = {t for q in plan.queries for t in tables_read(q)}
         for a in plan.aggregations.values():
             zone = plan.properties.get("aggTimeZone", "GMT")
@@ -63,6 +66,14 @@ class Assembly:
             else:
                 self._query(element, services, {})
         self.operators += sink_operators(plan, services)
+
+    def _stamped_between_looks(self, window: NamedWindow) -> bool:
+        """Whether what joins have looked at shows in what the window puts out (see `NamedWindow._track`)."""
+        stamps = getattr(window.window, "stamps", None)
+        readers = [q for q in self.plan.queries if window.id in sources_of(q)]
+        if stamps is None or not any(isinstance(q.input, nodes.JoinInput) for q in readers):
+            return False
+        return stamps == CURRENT or any(q.output.event_type != "current" for q in readers)
 
     def _in_table(self, table: str, condition: nodes.Expr, env: Env) -> Mask:
         known = self._conditions.get((table, condition))
