@@ -34,6 +34,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing the packages of constraints.txt into .venv (under a minute when pip has them in its cache) ..."
 	@$(PIP) pip setuptools
 	@PYTHONWARNINGS=ignore $(PIP) --no-build-isolation -e '.[connect,kafka,notebooks,test]'
+	@echo "Compiling the engine's loops, once (under a minute on two cores) ..."
+	@$(BIN)/python -m sparkstream_nb.engine.warm
 	@touch $@
 
 lab: setup ## Start JupyterLab on the first notebook, on this machine only

@@ -1,0 +1,135 @@
+"""Compiles the engine's loops ahead, so that no one waits for them later: `python -m sparkstream_nb.engine.warm`.
+
+The apps below run on a few events each; what they make numba compile stays in its cache (`jit.py` says where), which
+all processes of this machine share. `make setup` does this once. A loop that no app here uses is compiled when it is
+first used; one that many apps use, in particular a new window's, belongs into `WINDOWS` or `QUERIES`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pyarrow as pa
+
+from ..plan import compile_app
+from ..plan.nodes import Plan
+from ..types import Type
+from .batch import InputBatch, StreamRows
+from .columns import ARROW
+from .node import NodeEngine
+
+STREAMS = """
+define stream S (symbol string, price double, qty int, volume long, ok bool, at long);
+define stream T (symbol string, price double, qty int, volume long, ok bool, at long);
+"""
+
+AGGREGATES = (
+    "count() as n, sum(qty) as q, sum(volume) as v, sum(price) as p, avg(price) as a, min(price) as low, "
+    "max(price) as high, min(volume) as least, max(volume) as most, min(qty) as few, max(qty) as many, "
+    "stdDev(price) as d, distinctCount(symbol) as kinds, minForever(price) as lowest, maxForever(volume) as highest, "
+    "and(ok) as all, or(ok) as some"
+)
+
+WINDOWS = (
+    "length(3)",
+    "lengthBatch(3)",
+    "time(20)",
+    "timeBatch(20)",
+    "timeLength(20, 3)",
+    "externalTime(at, 20)",
+    "externalTimeBatch(at, 20, 0, 50)",
+    "session(5 millisec, symbol)",
+    "sort(3, price)",
+    "delay(20)",
+    "batch()",
+    "cron('*/1 * * * * ?')",
+)
+
+QUERIES = (
+    # Patterns and sequences are one automaton, by far the largest loop: one of the two processes is busy with it.
+    """from every e1=S[price > 0.0] -> e2=S[price > e1.price and symbol == e1.symbol] within 20 millisec
+    select e1.symbol as symbol, e2.price as price insert into Out;""",
+    # Windows with groups, and what they give to the aggregators.
+    *(
+        f"from S#window.{w} select symbol, price, {AGGREGATES} group by symbol insert all events into Out;"
+        for w in WINDOWS
+    ),
+    f"from S select symbol, {AGGREGATES} group by symbol having n > 1 insert into Out;",
+    f"""partition with (symbol of S) begin
+    from S#window.time(20) select symbol, {AGGREGATES} insert all events into Out; end;""",
+    # Rate limits.
+    "from S select symbol, price output last every 3 events insert into Out;",
+    "from S select symbol, price output first every 20 millisec insert into Out;",
+    # Joins and tables.
+    """from S#window.time(20) as a join T#window.length(5) as b on a.symbol == b.symbol and a.price > b.price
+    select a.symbol as symbol, b.price as price insert all events into Out;""",
+    """@primaryKey('symbol') @index('qty') define table K (symbol string, qty int, price double);
+    from S select symbol, qty, price update or insert into K on K.symbol == symbol;
+    from T join K on T.symbol == K.symbol select T.symbol as symbol, K.price as price insert into Out;
+    from T[not (qty == K.qty in K)] delete K on K.qty == qty;""",
+    # Aggregations by calendar.
+    """define aggregation A from S select symbol, price, avg(price) as a, sum(qty) as q, sum(volume) as v,
+    min(price) as low, max(qty) as most, count() as n group by symbol aggregate by at every sec ... year;""",
+    # More ways through the automaton, which the first process has compiled by now.
+    """from e1=S<1:3>, e2=T or e3=S[qty > e1[0].qty]
+    select e1[last].price as price, e2.symbol as symbol insert into Out;
+    from e1=S -> not T for 5 millisec select e1.symbol as symbol insert into Silent;""",
+    """partition with (symbol of S) begin from every e1=S -> e2=S[price > e1.price] within 20 millisec
+    select e1.symbol as symbol, e2.price as price insert into Out; end;""",
+)
+
+APPS = tuple(STREAMS + query for query in QUERIES)
+
+EVENTS, START = 24, 1_700_000_000_000
+
+VALUES: dict[Type, Callable[[int], object]] = {
+    Type.STRING: lambda i: f"s{i % 3}",
+    Type.INT: lambda i: i % 5,
+    Type.LONG: lambda i: START + 3 * i,
+    Type.FLOAT: lambda i: i % 7 + 0.5,
+    Type.DOUBLE: lambda i: i % 7 + 0.5,
+    Type.BOOL: lambda i: i % 2 == 0,
+}
+
+
+def events(plan: Plan) -> InputBatch:
+    """Events of all defined streams in turn, 3 ms apart."""
+    ts = START + 3 * np.arange(EVENTS)
+    streams = [s for s, d in plan.streams.items() if d.kind == "defined"]
+    rows = {}
+    for k, stream in enumerate(streams):
+        own = np.arange(k, EVENTS, len(streams))
+        columns = [pa.array([VALUES[a.type](i) for i in own.tolist()], ARROW[a.type]) for a in plan.schema(stream)]
+        rows[stream] = StreamRows(own, ts[own], columns)
+    return InputBatch(ts, rows)
+
+
+def run(app: str) -> int:
+    """Runs an app by operator and by chunk, through a snapshot, and past its last timer; how many events came out."""
+    plan = compile_app(app, {"shardId": "node-1"})
+    batch = events(plan)
+    later = InputBatch(np.array([batch.clock[-1] + 1000]))
+    out = 0
+    for by_chunk in (False, True):
+        node, again = (NodeEngine(plan, shard="node-1", stored=True, by_chunk=by_chunk) for _ in range(2))
+        found = [node.step(batch)]
+        again.restore(node.snapshot())
+        found.append(again.step(later))
+        out += sum(len(e) for f in found for e in f.streams.values()) + sum(len(t) for t in found[0].partials.values())
+    return out
+
+
+def main() -> None:
+    """Fills the cache, in two processes, and says how long it took."""
+    began = time.perf_counter()
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        list(pool.map(run, APPS))
+    print(f"The engine's loops are compiled ({time.perf_counter() - began:.0f} s).")
+
+
+if __name__ == "__main__":
+    main()

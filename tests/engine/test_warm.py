@@ -1,0 +1,60 @@
+"""What `make setup` compiles ahead is what the tutorials run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparkstream_nb.engine.warm import APPS, run
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+PROGRAM = """
+import json, sys
+from numba.core.dispatcher import Dispatcher
+from sparkstream_nb.engine.warm import APPS, run
+
+def signatures():
+    loaded = [m for n, m in sys.modules.items() if n.startswith("sparkstream_nb.engine")]
+    loops = {f"{v.__module__}.{k}": v for m in loaded for k, v in vars(m).items() if isinstance(v, Dispatcher)}
+    return {(name, str(s)) for name, loop in loops.items() for s in loop.signatures}
+
+for app in APPS:
+    run(app)
+warmed = signatures()
+for app in json.loads(sys.argv[1]):
+    run(app)
+print(sorted(signatures() - warmed))
+"""
+
+
+def tutorials() -> list[str]:
+    """The apps that the notebooks deploy."""
+    out = []
+    for name in ("01_first_query", "02_flights"):
+        notebook = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text())
+        for cell in notebook["cells"]:
+            source = "".join(cell["source"])
+            if source.startswith("%%siddhi") and not source.startswith("%%siddhi --"):
+                out.append(source.split("\n", 1)[1])
+            elif source.startswith('alert = """'):
+                out.append(source.split('"""')[1])
+    return out
+
+
+def test_the_tutorials_compile_nothing_more() -> None:
+    apps = tutorials()
+    assert len(apps) == 3
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(apps)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_every_app_puts_something_out(app: str) -> None:
+    assert run(app) > 0
