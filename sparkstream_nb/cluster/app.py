@@ -14,9 +14,11 @@ import numpy as np
 import pandas as pd
 
 from ..engine.batch import Answer, InputBatch, StreamRows
-from ..errors import NotInThisBuild, SiddhiRuntimeError, SparkStreamError, did_you_mean
+from ..engine.expressions import Context
+from ..engine.scripts import scripts_of
+from ..errors import SiddhiRuntimeError, SparkStreamError, did_you_mean
 from ..plan import compile_retrieval, explain
-from ..plan.nodes import Plan, Retrieval
+from ..plan.nodes import Plan
 from ..spark import feeds
 from ..spark.commit import Commit, Progress
 from ..spark.inbox import Inbox
@@ -24,13 +26,13 @@ from ..spark.ingest import columns_of
 from ..spark.outputs import OutputFiles
 from ..spark.processor import NodeSpec
 from ..spark.results import Failed
-from ..spark.retrieval import retrieve, select_all
+from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.routing import Route
 from ..spark.stream import Stream
 from ..stores.duckdb import DuckDBStore
 from ..stores.shards import shard_warnings
 from ..types import Schema
-from .answers import SHARD, FeedReport, Result, frame_of
+from .answers import NULLABLE, SHARD, FeedReport, Result, frame_of
 from .folder import Life
 
 _ALL_TIMES = (-62_135_596_800_000, 253_402_300_800_000)
@@ -60,6 +62,7 @@ class App:
         self._session = session
         self._lock = threading.RLock()
         self._stopped = False
+        self._scripts = allow_scripts
         self.store = DuckDBStore(home / "store.duckdb" if store is None else store)
         if fresh and store is not None:
             self.store.prepare(self.plan.aggregations.values())
@@ -253,30 +256,22 @@ class App:
     def query(self, text: str) -> Result:
         """Answers an on-demand query when everything sent is committed.
 
-        Over an aggregation: merged over shards. Over a node's own tables and windows, with several nodes: the rows of
-        all, unless the query would have to be merged (then NotInThisBuild). Raises SiddhiError for a wrong query.
+        Over an aggregation: merged over shards. Over a node's own tables and windows, with several nodes: the select
+        works on the rows of all. Raises SiddhiError for a wrong query.
         """
         retrieval = compile_retrieval(text, self.plan)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
-            return self._retrieved(retrieval)
-        select = retrieval.select
-        merges = select.aggregates or select.group_by or select.order_by or select.limit is not None
-        if self.nodes > 1 and retrieval.output is None and (merges or select.offset is not None):
-            raise NotInThisBuild(
-                "on-demand:merge", "aggregates, order and limits over the tables and windows of several nodes"
-            )
-        answers = self._ask(text)
-        first = next(iter(answers.values()))
-        if retrieval.output is not None:
+            return self._retrieved(retrieve(self.plan, retrieval, self.store, now=self._now()))
+        if self.nodes == 1 or retrieval.output is not None:
+            first = next(iter(self._ask(text).values()))
             return Result(first.columns, first.rows)
-        rows = [row for a in answers.values() for row in a.rows]
-        by_shard = [[self.shard_ids[n], *row] for n, a in answers.items() for row in a.rows]
-        columns = [(SHARD, "string"), *first.columns]
-        return Result(first.columns, rows, frame_of(Answer(columns, by_shard)) if self.nodes > 1 else None)
+        answers = {self.shard_ids[n]: a for n, a in self._ask(rows_wanted(text)).items()}
+        context = Context(scripts=scripts_of(self.plan, self._scripts))
+        return self._retrieved(merge_nodes(retrieval, answers, context, self._now()))
 
-    def _retrieved(self, retrieval: Retrieval) -> Result:
-        found = retrieve(self.plan, retrieval, self.store, now=self._now())
+    @staticmethod
+    def _retrieved(found: Retrieved) -> Result:
         by_shard = None if found.by_shard is None else frame_of(found.by_shard)
         return Result(found.merged.columns, found.merged.rows, by_shard)
 
@@ -303,7 +298,8 @@ class App:
         """
         self.flush()
         bounds = _ALL_TIMES if within is None else (within,) if isinstance(within, str) else tuple(within)
-        found = self._retrieved(select_all(self.plan, name, per, bounds))  # type: ignore[arg-type]
+        wanted = select_all(self.plan, name, per, bounds)  # type: ignore[arg-type]
+        found = self._retrieved(retrieve(self.plan, wanted, self.store, now=self._now()))
         frame = found.frame
         if found.by_shard is not None:
             return frame, found.by_shard
@@ -321,7 +317,8 @@ class App:
     @property
     def errors(self) -> pd.DataFrame:
         """Rows and events that the app could not take: stream, timestamp, values, reason."""
-        frame = self.store.errors(self.name).to_pandas()
+        found = self.store.errors(self.name)
+        frame = found.to_pandas(types_mapper=NULLABLE.get if found.column("ts").null_count else None)
         frame.columns = pd.Index(["stream", "timestamp", "values", "reason"])
         frame["values"] = [json.loads(v) for v in frame["values"]]
         return frame

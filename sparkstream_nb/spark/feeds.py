@@ -198,7 +198,7 @@ class _Writer:
         )
         self.rejected += len(typed.rejected)
         for at, values, reason in typed.rejected[:keep]:
-            self.errors.append([self.shape.stream, at or 0, values, reason])
+            self.errors.append([self.shape.stream, at, values, reason])
         n = len(typed)
         if n == 0:
             return

@@ -1,24 +1,27 @@
-"""Retrievals over aggregations that lie in a store: merged over shards, and by shard.
+"""Retrievals over the shards: of aggregations that lie in a store, of the tables and windows that each node holds.
 
-The store gives base rows; merging, output expressions and the select are the engine's own, so a retrieval means the
+Store or nodes give rows; merging, output expressions and the select are the engine's own, so a retrieval means the
 same here as in a node.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.aggregation import Stored, answer_rows, bounds_of, from_table, merge_stored, view
 from ..engine.batch import Answer
-from ..engine.columns import Strings
+from ..engine.columns import Column, Strings
 from ..engine.expressions import Context
 from ..engine.services import Services
-from ..errors import SiddhiRuntimeError, did_you_mean
-from ..plan.nodes import AggDuration, AggregationDef, Const, OutputItem, Plan, Ref, Retrieval, Select
+from ..errors import NotInThisBuild, SiddhiRuntimeError, did_you_mean
+from ..lang.parser import parse_on_demand
+from ..lang.printer import to_text
+from ..plan.nodes import AggDuration, AggregationDef, Const, InTable, OutputItem, Plan, Ref, Retrieval, Select, walk
 from ..stores.protocol import Store
 from ..types import Type
 
@@ -28,7 +31,7 @@ SHARD = "SHARD_ID"
 @dataclass(frozen=True)
 class Retrieved:
     """`merged` is the answer. `by_shard` is the same select over each shard's rows alone, SHARD_ID first; None where
-    the aggregation is not partitioned."""
+    the rows belong to no shard."""
 
     merged: Answer
     by_shard: Answer | None
@@ -56,6 +59,34 @@ def retrieve(plan: Plan, retrieval: Retrieval, store: Store, *, now: int | None 
         own = from_table(definition, table.filter(pc.equal(table.column(SHARD), pa.scalar(shard))), services)
         by_shard += [[shard, *row] for row in _answer(retrieval, own, services, clock).rows]
     return Retrieved(_answer(retrieval, merged, services, clock), Answer(columns, by_shard))
+
+
+def rows_wanted(text: str) -> str:
+    """The on-demand query for the rows that the select of `text` works on."""
+    return to_text(replace(parse_on_demand(text), select=None))
+
+
+def merge_nodes(retrieval: Retrieval, found: Mapping[str, Answer], context: Context, now: int) -> Retrieved:
+    """The select of a retrieval over all rows of `found`, which holds each shard's answer to `rows_wanted`.
+
+    The rows come in the order of the shards, each shard's in its own. Raises SiddhiRuntimeError where the select fails,
+    NotInThisBuild where it looks into a table, of which every shard has its own.
+    """
+    tops = [i.expr for i in retrieval.select.items] + [x for x in (retrieval.select.having,) if x is not None]
+    if any(isinstance(e, InTable) for top in tops for e in walk(top)):
+        raise NotInThisBuild("on-demand:merge", "'in' a table in a select over several nodes")
+    assert retrieval.source is not None
+    types = retrieval.source.schema.types
+    services = Services(Strings(), context)
+    wanted = replace(retrieval, on=None)
+
+    def select(rows: list[list[object]]) -> Answer:
+        columns = [Column.of(t, [r[i] for r in rows], services.strings) for i, t in enumerate(types)]
+        return answer_rows(wanted, columns, services, now)
+
+    by_shard = [[shard, *row] for shard, answer in found.items() for row in select(answer.rows).rows]
+    columns = [(SHARD, "string"), *((a.name, str(a.type)) for a in retrieval.columns)]
+    return Retrieved(select([row for answer in found.values() for row in answer.rows]), Answer(columns, by_shard))
 
 
 def _answer(retrieval: Retrieval, rows: Stored, services: Services, now: int) -> Answer:

@@ -78,9 +78,11 @@ class DuckDBStore:
             )
             self._db.execute(
                 f"CREATE TABLE IF NOT EXISTS {ERRORS} "
-                '(app VARCHAR NOT NULL, stream VARCHAR NOT NULL, ts BIGINT NOT NULL, "values" VARCHAR NOT NULL, '
+                '(app VARCHAR NOT NULL, stream VARCHAR NOT NULL, ts BIGINT, "values" VARCHAR NOT NULL, '
                 "reason VARCHAR NOT NULL)"
             )
+            # Files made before rows without a time were kept as such.
+            self._db.execute(f"ALTER TABLE {ERRORS} ALTER COLUMN ts DROP NOT NULL")
 
         _open.add(self)
 

@@ -13,10 +13,10 @@ from ..plan.nodes import AggDuration, AggregationDef
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """An event that an app could not take: its stream, timestamp (ms), values in schema order, and why."""
+    """An event that an app could not take: its stream, timestamp (ms; None: not known), values by schema, and why."""
 
     stream: str
-    ts: int
+    ts: int | None
     values: list[Any]
     reason: str
 

@@ -70,6 +70,21 @@ def test_thirty_on_one_node_and_forty_on_the_other_read_as_seventy(run: Run) -> 
     assert app.stats()["nodes"].keys() == {"wso2-sp-1", "wso2-sp-2"}
 
 
+def test_tables_of_two_nodes_answer_as_one(run: Run) -> None:
+    held = """
+    define stream Trades (symbol string, price double, qty int);
+    define table Held (symbol string, qty int);
+    from Trades select symbol, qty insert into Held;
+    """
+    app = run(held, nodes=2, mode="active-active", shard_ids=["n1", "n2"])
+    for node, symbol, qty in ((1, "IBM", 10), (1, "WSO2", 20), (2, "IBM", 15), (2, "ORCL", 25)):
+        app.send("Trades", [symbol, 10.0, qty], at=HOUR, node=node)
+    found = app.query("from Held select symbol, sum(qty) as total group by symbol order by total desc limit 2")
+    assert found.rows == [["IBM", 25], ["ORCL", 25]]
+    assert found.by_shard is not None
+    assert rows(found.by_shard) == [("n1", "WSO2", 20), ("n1", "IBM", 10), ("n2", "ORCL", 25), ("n2", "IBM", 15)]
+
+
 @pytest.mark.parametrize("kind", ["pandas", "arrow", "csv", "parquet", "spark"])
 def test_feeds(run: Run, spark: Any, tmp_path: Path, kind: str) -> None:
     frame = trades(2000)

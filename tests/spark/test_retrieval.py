@@ -12,12 +12,13 @@ import pytest
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.columns import ARROW
+from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.errors import SiddhiRuntimeError
+from sparkstream_nb.errors import NotInThisBuild, SiddhiRuntimeError
 from sparkstream_nb.lang.parser import parse_on_demand
-from sparkstream_nb.plan import bind_retrieval, compile_app
+from sparkstream_nb.plan import bind_retrieval, compile_app, compile_retrieval
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.spark.retrieval import Retrieved, retrieve, select_all
+from sparkstream_nb.spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from sparkstream_nb.stores import DuckDBStore, Store
 
 APP = """
@@ -124,3 +125,55 @@ def test_what_is_wrong_is_said(plan: Plan, tmp_path: Path) -> None:
         ask(plan, store, "from TradeAggregation within 2L, 1L per 'sec' select total")
     with pytest.raises(SiddhiRuntimeError, match=r"no aggregation 'TradeAgregation'.*TradeAggregation"):
         select_all(plan, "TradeAgregation", "sec", (0, 1))
+
+
+TABLES = """
+define stream S (k string, v int, d double);
+@PrimaryKey('k', 'v') define table T (k string, v int, d double);
+define window W (k string, v int, d double) length(3) output all events;
+from S insert into T;
+from S insert into W;
+"""
+ROWS = [["a", 1, 1.5], ["b", 2, None], ["a", 3, 2.5], ["c", 4, 0.5], ["b", 5, 4.0], [None, 6, 1.0]]
+
+
+def node_of(plan: Plan, rows: Sequence[Sequence[Any]]) -> NodeEngine:
+    node = NodeEngine(plan)
+    ts = np.arange(len(rows)) + TEN
+    columns = [pa.array([r[i] for r in rows], ARROW[t]) for i, t in enumerate(plan.schema("S").types)]
+    node.step(InputBatch(ts, {"S": StreamRows(np.arange(len(rows)), ts, columns)}))
+    return node
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from T select k, v, d order by v",
+        "from T on v > 1 select k, sum(v) as s, avg(d) as m, count() as n group by k order by s desc limit 2",
+        "from T select max(d) as most, distinctCount(k) as kinds having kinds > 2",
+        "from T select k, v, d order by d desc, v limit 2 offset 1",
+        "from W on d is null or d > 0.7 select k as owner, count() as n group by k having n > 0 order by n, owner",
+    ],
+)
+def test_tables_and_windows_of_several_nodes_answer_as_one(text: str) -> None:
+    plan = compile_app(TABLES)
+    parts = {"node-1": ROWS[0::2], "node-2": ROWS[1::2]}
+    retrieval = compile_retrieval(text, plan)
+    wanted = compile_retrieval(rows_wanted(text), plan)
+    found = {shard: node_of(plan, rows).answer(wanted) for shard, rows in parts.items()}
+    merged = merge_nodes(retrieval, found, Context(), TEN)
+    # Three rows in either node's window, so that one window of six holds the same.
+    whole = node_of(compile_app(TABLES.replace("length(3)", "length(6)")), [r for p in parts.values() for r in p])
+    assert merged.merged == whole.answer(retrieval)
+    assert merged.by_shard is not None
+    assert merged.by_shard.columns[0] == ("SHARD_ID", "string")
+    for shard, rows in parts.items():
+        own = node_of(plan, rows).answer(retrieval)
+        assert [row[1:] for row in merged.by_shard.rows if row[0] == shard] == own.rows
+
+
+def test_a_select_that_looks_into_a_table_is_not_merged() -> None:
+    plan = compile_app(TABLES)
+    text = "from T select k, v having (T.v == v in T)"
+    with pytest.raises(NotInThisBuild, match="'in' a table"):
+        merge_nodes(compile_retrieval(text, plan), {}, Context(), TEN)
