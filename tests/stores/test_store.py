@@ -102,7 +102,8 @@ def test_a_commit_is_all_or_nothing(open_store: Open) -> None:
 
 def test_errors_come_with_the_batch(open_store: Open) -> None:
     store = open_store()
-    assert store.commit("app", "run", 0, {}, [ErrorRow("S", 5, ["x", None, 1.5], "x/0"), ErrorRow("T", None, [], "no time")])
+    errors = [ErrorRow("S", 5, ["x", None, 1.5], "x/0"), ErrorRow("T", None, [], "no time")]
+    assert store.commit("app", "run", 0, {}, errors)
     found = store.errors("app").to_pylist()
     assert [(e["stream"], e["ts"], json.loads(e["values"]), e["reason"]) for e in found] == [
         ("S", 5, ["x", None, 1.5], "x/0"),
