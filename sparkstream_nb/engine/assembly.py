@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..plan import nodes
 from .aggregation import AggregationOp
-from .columns import Mask
+from .columns import Array, Mask
 from .expressions import Env
 from .faults import fault_stream
 from .graph import OpNode
@@ -21,7 +21,7 @@ from .ratelimit import waits
 from .rows import CURRENT
 from .services import Services
 from .sinks import sink_operators
-from .table_log import loggable_read, loggable_write
+from .table_log import keyed_tables
 from .tables import Condition, TableLookup, TableStore, TableWriter
 from .triggers import TriggerOperator
 
@@ -32,13 +32,14 @@ class Assembly:
     def __init__(self, plan: nodes.Plan, services: Services, stored: bool = False) -> None:
         """With `stored`, an aggregation that no query reads keeps no buckets: a store takes what is added to it."""
         self.plan, self.services = plan, services
-        self.tables = {t: TableStore(d, services) for t, d in plan.tables.items()}
+        self.keyed = keyed_tables(plan)
+        self.tables = {t: TableStore(d, services, self.keyed.get(t, ())) for t, d in plan.tables.items()}
+        self.logged = [self.tables[t] for t in self.keyed]
         self.windows: dict[str, NamedWindow] = {}
         self.aggregations: dict[str, AggregationOp] = {}
         self.instances: dict[str, Instances] = {}
         self.operators: list[Operator] = []
         self._phase = 0
-        self.logged = logged_tables(plan)
         self._conditions: dict[tuple[str, nodes.Expr], Condition] = {}
         services.in_table = self._in_table
         services.on_error = {s: d.on_error for s, d in plan.streams.items() if d.on_error is not None}
@@ -75,11 +76,11 @@ class Assembly:
             return False
         return stamps == CURRENT or any(q.output.event_type != "current" for q in readers)
 
-    def _in_table(self, table: str, condition: nodes.Expr, env: Env) -> Mask:
+    def _in_table(self, table: str, condition: nodes.Expr, env: Env, roots: Array | None = None, rank: int = 0) -> Mask:
         known = self._conditions.get((table, condition))
         if known is None:
             known = self._conditions[table, condition] = Condition(condition, self.tables[table])
-        return known.any(env)
+        return known.any(env, roots, rank)
 
     def _query(
         self, query: nodes.Query, services: Services, keys: Mapping[str, str], partitioned: bool = False
@@ -102,16 +103,16 @@ class Assembly:
         read = tables_read(query)
         written = () if writer is None else (target.id,)
         alone = ""
-        if writer is not None and target.id not in self.logged and not isinstance(query.output, nodes.Insert):
+        if writer is not None and target.id not in self.keyed and not isinstance(query.output, nodes.Insert):
             alone = f"{target.id} is changed row by row"
         node = OpNode(
             tuple(sources.values()),
             to,
-            tuple(t for t in read if t not in self.logged),
-            tuple(t for t in written if t not in self.logged),
+            tuple(t for t in read if t not in self.keyed),
+            tuple(t for t in written if t not in self.keyed),
             alone,
-            tuple(t for t in read if t in self.logged),
-            tuple(t for t in written if t in self.logged),
+            tuple(t for t in read if t in self.keyed),
+            tuple(t for t in written if t in self.keyed),
             self._faults(*op.inputs),
             op.timed,
             _single(query),
@@ -186,22 +187,3 @@ def sources_of(query: nodes.Query) -> tuple[str, ...]:
     else:
         found = [slot.source for slot in source.slots]
     return tuple(dict.fromkeys(s.id for s in found if s.kind in ("stream", "window")))
-
-
-def logged_tables(plan: nodes.Plan) -> frozenset[str]:
-    """Tables that queries use by their whole primary key alone, so that a batch's accesses can be put in order
-    afterwards.
-    """
-    no: set[str] = set()
-    for q in plan.queries:
-        target = q.output.target
-        if target.kind == "table" and loggable_write(q.output, q.select, plan.tables[target.id]) is None:
-            no.add(target.id)
-        sides = (q.input.left, q.input.right) if isinstance(q.input, nodes.JoinInput) else ()
-        joined = {side.source.id for side in sides if side.source.kind == "table"}
-        no.update(t for t in tables_read(q) if t not in joined)
-        for s, side in enumerate(sides):
-            if side.source.kind == "table" and isinstance(q.input, nodes.JoinInput):
-                if not loggable_read(q.input, s, plan.tables[side.source.id]):
-                    no.add(side.source.id)
-    return frozenset(plan.tables) - no

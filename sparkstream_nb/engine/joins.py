@@ -86,18 +86,18 @@ class JoinOp:
         equal, rest = ([], join.on) if lookups else equalities(join.on)
         needed = exprs + [x for a, b, _ in equal for x in (a, b)] + ([join.on] if join.on is not None else [])
         self._attrs = tuple(sorted(slot_attrs(iter(needed), s)) for s in (0, 1))
-        self._steps: list[Steps | None] = []
+        self.steps: list[Steps | None] = []
         self.schedulers = 0
         for s, side in enumerate(self.sides):
             if s in self.lookups:
-                self._steps.append(None)
+                self.steps.append(None)
                 continue
             steps = Steps(
                 side, set(self._attrs[s]), services, query=query, slot=s, scheduler=scheduler + self.schedulers,
                 wants_expired=wants_expired, findable=True, serial=True,
             )  # fmt: skip
             self.schedulers += steps.schedulers
-            self._steps.append(steps)
+            self.steps.append(steps)
         self.inputs = tuple(dict.fromkeys(x.source.id for s, x in enumerate(self.sides) if s not in self.lookups))
         self.right_first = False  # whether of rows of one root those of the right side come first
         self.self_join = len(self.inputs) == 1 and not self.lookups
@@ -121,7 +121,7 @@ class JoinOp:
         self._contents = Contents((self._types[0], self._types[1]))
         self._serial = [0, 0]
         self._group = np.empty(0, np.int64)
-        windows = [None if s is None else s.window for s in self._steps]
+        windows = [None if s is None else s.window for s in self.steps]
         self._loses = np.array([getattr(w, "stamps", None) == CURRENT for w in windows])
         self.looked: tuple[str, ...] = ()
         """The named windows that the last run looked into."""
@@ -132,7 +132,7 @@ class JoinOp:
         """The joined rows, in order; each row that triggered makes one chunk, until `regroup`."""
         outs = []
         for s, side in enumerate(self.sides):
-            steps = self._steps[s]
+            steps = self.steps[s]
             outs.append(None if steps is None else self._side(s, steps, inputs[side.source.id], clock))
         if self.lookups:
             (s,) = (i for i in (0, 1) if i not in self.lookups)
@@ -301,7 +301,7 @@ class JoinOp:
         the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset)."""
         op = frame.chunk
         for s in (0, 1):
-            steps = self._steps[s]
+            steps = self.steps[s]
             stamps = None if steps is None else getattr(steps.window, "stamps", None)
             if stamps is None:
                 continue
@@ -314,7 +314,7 @@ class JoinOp:
 
     def _holds(self, s: int) -> bool:
         """Whether a side has contents at all: a stream without window has none."""
-        steps = self._steps[s]
+        steps = self.steps[s]
         return self.sides[s].source.kind == "window" or (steps is not None and steps.window is not None)
 
     def _rest_holds(
@@ -455,7 +455,7 @@ class JoinOp:
 
     def state(self) -> dict[str, Any]:
         return {
-            "steps": [None if s is None else s.state() for s in self._steps],
+            "steps": [None if s is None else s.state() for s in self.steps],
             "contents": [self._contents.state(s) for s in (0, 1)],
             "finds": self._contents.finds,
             "keys": None if self._keys is None else self._keys.state(),
@@ -463,7 +463,7 @@ class JoinOp:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        for steps, s in zip(self._steps, state["steps"], strict=True):
+        for steps, s in zip(self.steps, state["steps"], strict=True):
             if steps is not None:
                 steps.load(s)
         if self._keys is not None:
@@ -479,7 +479,7 @@ class JoinOp:
     @property
     def bytes(self) -> int:
         """Bytes held in windows and contents."""
-        windows = sum(s.window.bytes for s in self._steps if s is not None and s.window is not None)
+        windows = sum(s.window.bytes for s in self.steps if s is not None and s.window is not None)
         return windows + self._contents.bytes
 
 

@@ -33,7 +33,6 @@ from .scripts import scripts_of
 from .services import Services
 from .sinks import GroupOperator, TopicOperator
 from .snapshot import pack, unpack
-from .table_log import TableLog
 from .triggers import TriggerOperator, start_rows
 
 SLICE = 1 << 17
@@ -110,7 +109,8 @@ class NodeEngine:
         clock = self._clock(batch.clock)
         inputs = {s: self._rows(s, r.step, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
         at_once = self.graph.events_only and any(map(_sent_at_once, inputs.values()))
-        run = self._run_by_operator if self._by_operator and not at_once else self._run_by_chunk
+        by_operator = self._by_operator and not at_once and all(t.notable for t in self.parts.logged)
+        run = self._run_by_operator if by_operator else self._run_by_chunk
         for a, b in itertools.pairwise([*range(0, max(len(clock.now), 1), SLICE), len(clock.now)]):
             run(self._between(inputs, a, b), clock.part(a, b), collected)
         outputs = self._outputs(collected)
@@ -158,9 +158,8 @@ class NodeEngine:
 
     def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
         assert self.graph.order is not None
-        logged = [self.parts.tables[t] for t in self.parts.logged]
-        for table in logged:
-            table.noted = TableLog()
+        for table in self.parts.logged:
+            table.begin()
         written: dict[str, list[tuple[int, Rows]]] = {}
         ready: dict[str, Rows] = {}
         for i in self.graph.order:
@@ -182,7 +181,7 @@ class NodeEngine:
                 written.setdefault(op.node.target, []).append((self.graph.ranks[i], _as_read(op, rows)))
         for stream in self._shown & written.keys():
             out.note(stream, in_order(written[stream]))
-        for table in logged:
+        for table in self.parts.logged:
             table.settle()
 
     def _run_by_chunk(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:

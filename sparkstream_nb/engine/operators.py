@@ -68,6 +68,7 @@ class QueryOperator:
         if ties is not None:
             order = {key: at for at, key in enumerate(ties)}
             self.query.tie(sorted(self.keys, key=lambda source: order[self.keys[source]]))
+        self.query.rank(rank)
         for x in (*self.lookups, *(() if self.writer is None else (self.writer,))):
             x.rank = rank
 

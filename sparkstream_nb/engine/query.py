@@ -144,6 +144,12 @@ class QueryOp:
         """Whether the query may put something out when only the clock moves."""
         return self.schedulers > 0
 
+    def rank(self, rank: int) -> None:
+        """The query's place among those that use a table."""
+        for steps in (self._steps, *(() if self._join is None else self._join.steps)):
+            if steps is not None:
+                steps.rank = rank
+
     def tie(self, sources: Sequence[str]) -> None:
         """The inputs in the order in which rows of one root come."""
         if self._join is not None:

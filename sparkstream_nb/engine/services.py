@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..plan.nodes import Expr
 from ..types import Type
 from .batch import EventError
 from .columns import Array, Column, Mask, Strings
@@ -34,7 +33,7 @@ class Services:
     rank: Callable[[], Array | None] = lambda: None
     born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
     gone: Callable[[], Array | None] = lambda: None
-    in_table: Callable[[str, Expr, Env], Mask] | None = None
+    in_table: Callable[..., Mask] | None = None
     on_error: Mapping[str, str] = field(default_factory=dict)
     faults: list[tuple[str, Rows]] = field(default_factory=list)
 

@@ -99,6 +99,7 @@ class Steps:
         `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the window.
         """
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
+        self.rank = 0  # the query's place among those that use a table
         self.window: Window | None = None
         self._by_instance = False
         self._steps: list[_Filter | _Function | _Window | _Reorder] = []
@@ -195,7 +196,9 @@ class Steps:
     def _env(self, rows: Rows, held: list[int], clock: Clock) -> Env:
         resolve = frame_of(rows, {a: p for p, a in enumerate(held)}).resolve
         now = partial(clock.at, rows.root)
-        return Env(len(rows), self.services.strings, rows.ts, now, resolve, tables=self.services.in_table)
+        find = self.services.in_table
+        tables = None if find is None else partial(find, roots=rows.root, rank=self.rank)
+        return Env(len(rows), self.services.strings, rows.ts, now, resolve, tables=tables)
 
     def _filter(self, step: _Filter, rows: Rows, held: list[int], env: Env, keep: list[int]) -> tuple[Rows, list[int]]:
         if step.aggregates:

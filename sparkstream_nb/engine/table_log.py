@@ -1,112 +1,160 @@
-"""A keyed table while a whole micro-batch goes through the app operator by operator.
+"""A table while a whole micro-batch goes through the app operator by operator.
 
 Writers run before readers, and note what they do, to which key and when. A reader then sees, for each of its rows,
 the table as of that row's moment: the writes with an earlier root, or the same root and an operator that Siddhi
-reaches earlier. This is possible where every access goes by the whole primary key (`loggable_write`,
-`loggable_read`); `settle` brings the table up to date at the end of the batch.
+reaches earlier. Every write is a new version of the row under its key, at a position of its own; what an update leaves
+as it is comes from the version before. `TableStore.settle` brings the table up to date at the end of the batch.
+
+This is possible where every access goes by one key (`keyed_tables`): the primary key, or the attributes by which all
+writers of a table without one find their row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from ..plan import nodes
-from ..plan.nodes import OUTPUT, TABLE, Expr, Ref
+from ..plan.nodes import OUTPUT, TABLE, Expr, InTable, Ref
+from ..types import Type
 from .columns import Array
+from .faults import may_fail
 from .jit import kernel
 
 INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
 
+NOTHING, GONE = -2, -1
+"""What is held under a key after a write that changes nothing (an update that finds no row, a row that the primary key
+refuses), and after a delete."""
+
 
 @kernel
-def _write(kind: int, key: int, pos: int, held: Array) -> bool:
-    """One write; False where it changes nothing because of the primary key."""
-    if kind == INSERT:
-        if held[key] >= 0:
-            return False
-        held[key] = pos
-    elif kind == UPSERT:
-        held[key] = pos
-    elif kind == UPDATE:
-        if held[key] >= 0:
-            held[key] = pos
-    else:
-        held[key] = -1
-    return True
+def _chain(
+    kind: Array, key: Array, added: Array, changed: Array, mask: Array, masks: Array, base: int, held: Array,
+    source: Array, line: Array, turn: Array, after: Array,
+) -> int:  # fmt: skip
+    """All writes in order: `after[j]` is what write j leaves under its key. Returns how many a primary key refused.
+
+    `line[v - base]` is the position at which the row of version v began, `turn` when; `source[v - base, a]` is the
+    version that attribute a comes from (no columns: every write is of whole rows). `held` is overwritten.
+    """
+    refused = 0
+    for j in range(len(kind)):
+        k = key[j]
+        before = held[k] if k >= 0 else -1
+        after[j] = NOTHING
+        if kind[j] == DELETE:
+            if before >= 0:
+                after[j] = GONE
+        elif before < 0 and kind[j] != UPDATE:
+            v = added[j]
+            after[j] = v
+            line[v - base] = v
+            turn[v - base] = j
+            for a in range(source.shape[1]):
+                source[v - base, a] = v
+        elif before >= 0 and kind[j] == INSERT:
+            refused += 1
+        elif before >= 0:
+            v = changed[j]
+            after[j] = v
+            line[v - base] = line[before - base] if before >= base else before
+            for a in range(source.shape[1]):
+                if masks[mask[j], a]:
+                    source[v - base, a] = v
+                else:
+                    source[v - base, a] = source[before - base, a] if before >= base else before
+        if k >= 0 and after[j] != NOTHING:
+            held[k] = after[j]
+    return refused
 
 
 @kernel
 def _as_of(
-    root: Array, rank: Array, kind: Array, key: Array, pos: Array, at: Array, reader: int, wanted: Array, held: Array,
-    out: Array,
-) -> None:  # fmt: skip
+    root: Array, rank: Array, key: Array, after: Array, at: Array, reader: int, wanted: Array, held: Array, out: Array
+) -> None:
     """Positions that readers with roots `at` find under keys `wanted`; -1 for none. `held` is overwritten."""
     j = 0
     for i in range(len(at)):
         while j < len(root) and (root[j] < at[i] or (root[j] == at[i] and rank[j] < reader)):
-            _write(kind[j], key[j], pos[j], held)
+            if key[j] >= 0 and after[j] != NOTHING:
+                held[key[j]] = after[j]
             j += 1
-        out[i] = held[wanted[i]]
+        out[i] = held[wanted[i]] if wanted[i] >= 0 else -1
 
 
-@kernel
-def _settle(kind: Array, key: Array, pos: Array, held: Array) -> int:
-    """All writes in order; returns how many a primary key refused."""
-    refused = 0
-    for j in range(len(kind)):
-        if not _write(kind[j], key[j], pos[j], held):
-            refused += 1
-    return refused
-
-
+@dataclass
 class TableLog:
-    """The writes of one micro-batch to one table, in the order of the operators that made them until `sorted` sorts
-    them.
+    """The writes of one micro-batch to one table, in the order of the operators that made them until `close` sorts
+    them. `base` is the first position after those that the table held before. Keys below 0 are those that nobody finds.
     """
 
-    def __init__(self) -> None:
-        self._parts: list[tuple[Array, Array, Array, Array, Array]] = []
-        self._whole: tuple[Array, Array, Array, Array, Array] | None = None
+    attrs: int
+    base: int
+    _parts: list[tuple[Array, ...]] = field(default_factory=list)
+    _masks: list[Array] = field(default_factory=list)
+    refused: int = 0
 
-    def note(self, kind: int, rank: int, root: Array, key: Array, pos: Array) -> None:
-        """`kind` for each of the rows: int64 roots, key ids, and positions of the new values (-1 for a delete)."""
+    closed = False
+
+    def note(self, kind: int, rank: int, root: Array, key: Array, added: Array, changed: Array, mask: Array) -> None:
+        """`kind` for each of the rows: int64 roots, key ids, positions of the row to add where there is none (-1:
+        none is added), and of the one that takes an old one's place, of which the attributes in `mask` count.
+        """
         n = len(root)
-        self._parts.append((root, np.full(n, rank, np.int64), np.full(n, kind, np.int8), key.astype(np.int64), pos))
-        self._whole = None
+        whole = np.full(n, len(self._masks), np.int64)
+        self._masks.append(mask)
+        parts = (root, np.full(n, rank, np.int64), np.full(n, kind, np.int8), key.astype(np.int64))
+        self._parts.append((*parts, added, changed, whole))
 
-    def sorted(self) -> tuple[Array, Array, Array, Array, Array]:
-        """(root, rank, kind, key, position) of all writes, in Siddhi's order."""
-        if self._whole is None:
-            if not self._parts:
-                none = np.empty(0, np.int64)
-                self._whole = (none, none, np.empty(0, np.int8), none, none)
-            elif len(self._parts) == 1:
-                self._whole = self._parts[0]
-            else:
-                root, rank, kind, key, pos = (np.concatenate(c) for c in zip(*self._parts, strict=True))
-                order = np.lexsort((rank, root))
-                self._whole = (root[order], rank[order], kind[order], key[order], pos[order])
-        return self._whole
+    def close(self, held: Array, end: int) -> Array | None:
+        """Puts the writes in Siddhi's order. `held` are the positions by key before the batch, `end` the first free
+        position. Answers where the attributes of each new version come from (`source` of `_chain`), None where every
+        version is whole.
+        """
+        if len(self._parts) == 1:
+            root, rank, kind, key, added, changed, mask = self._parts[0]
+        elif self._parts:
+            root, rank, kind, key, added, changed, mask = (np.concatenate(c) for c in zip(*self._parts, strict=True))
+            order = np.lexsort((rank, root))
+            root, rank, kind, key = root[order], rank[order], kind[order], key[order]
+            added, changed, mask = added[order], changed[order], mask[order]
+        else:
+            root = rank = kind = key = added = changed = mask = np.empty(0, np.int64)
+        partial = any(not m.all() for m in self._masks)
+        source = np.zeros((end - self.base, self.attrs if partial else 0), np.int64)
+        self.line, self.turn = np.full(end - self.base, -1, np.int64), np.zeros(end - self.base, np.int64)
+        self._root, self._rank, self._key = root, rank, key
+        self._after = np.empty(len(root), np.int64)
+        self.held = held.copy()
+        masks = np.array(self._masks) if self._masks else np.ones((1, self.attrs), np.bool_)
+        self.refused = _chain(
+            kind, key, added, changed, mask, masks, self.base, self.held, source, self.line, self.turn, self._after
+        )
+        self.loose = added[(key < 0) & (self._after >= 0)]
+        self.closed = True
+        return source if partial else None
 
     def as_of(self, roots: Array, rank: int, keys: Array, held: Array) -> Array:
         """The position under each of `keys` at each of `roots` for a reader of `rank`; `held` is the state before the
         batch.
         """
         out = np.empty(len(roots), np.int64)
-        _as_of(*self.sorted(), roots, rank, keys.astype(np.int64), held.copy(), out)
+        _as_of(
+            self._root, self._rank, self._key, self._after, roots, rank, keys.astype(np.int64), held.copy(), out
+        )
         return out
 
-    def settle(self, held: Array) -> tuple[Array, int]:
-        """(positions by key after all writes, how many writes a primary key refused)."""
-        after = held.copy()
-        _, _, kind, key, pos = self.sorted()
-        return after, _settle(kind, key, pos, after)
+
+# ------------------------------------------------------------------------------------------- which tables can be noted
 
 
-def _key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
+def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
     """Attribute → value, where `on` is nothing but equalities between attributes of the table and other values."""
     if isinstance(on, nodes.Logic) and on.op == "and":
-        left, right = _key_equalities(on.left, table_slot), _key_equalities(on.right, table_slot)
+        left, right = key_equalities(on.left, table_slot), key_equalities(on.right, table_slot)
         return None if left is None or right is None else {**left, **right}
     if isinstance(on, nodes.Compare) and on.op == "==":
         for mine, other in ((on.left, on.right), (on.right, on.left)):
@@ -116,35 +164,104 @@ def _key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
     return None
 
 
-def loggable_write(output: nodes.Output, select: nodes.Select, table: nodes.TableDef) -> int | None:
-    """The kind of write where it goes by the whole primary key and replaces whole rows; None where it does not."""
-    if not table.primary_key or table.indexes:
-        return None
+def keyed_tables(plan: nodes.Plan) -> dict[str, tuple[int, ...]]:
+    """Tables that queries use by one key alone, with the key's attributes. (An `@Index` finds several rows, in the order
+    of their last changes.)
+    """
+    keys = {t: () if d.indexes else d.primary_key or _common_key(t, plan) for t, d in plan.tables.items()}
+    no = {t for t, key in keys.items() if not key}
+    for q in plan.queries:
+        target = q.output.target
+        if target.kind == "table" and target.id not in no:
+            if write_kind(q.output, q.select, plan.tables[target.id], keys[target.id]) is None:
+                no.add(target.id)
+        for t, condition, slot in _reads(q):
+            if condition is None or not set(keys[t]) <= _equal_attrs(condition, slot):
+                no.add(t)
+    return {t: key for t, key in keys.items() if t not in no}
+
+
+def _common_key(table: str, plan: nodes.Plan) -> tuple[int, ...]:
+    """The attributes by which the first writer finds its row, where they can be a key; empty if not."""
+    types = plan.tables[table].source.schema.types
+    for q in plan.queries:
+        if q.output.target.id == table and q.output.target.kind == "table" and not isinstance(q.output, nodes.Insert):
+            equal = key_equalities(q.output.on, TABLE) or {}
+            # A float may be no number, which equals nothing.
+            exact = all(types[a] not in (Type.OBJECT, Type.FLOAT, Type.DOUBLE) for a in equal)
+            return tuple(sorted(equal)) if exact else ()
+    return ()
+
+
+def _reads(query: nodes.Query) -> Iterator[tuple[str, Expr | None, int]]:
+    """The tables that a query looks into, with the condition and the table's slot in it; no condition: in a way that
+    cannot be put in order.
+    """
+    from .query import query_exprs  # the queries' own module builds on this one
+
+    inputs: tuple[nodes.StreamInput, ...] = ()
+    if isinstance(query.input, nodes.StreamInput):
+        inputs = (query.input,)
+    elif isinstance(query.input, nodes.JoinInput):
+        inputs = (query.input.left, query.input.right)
+        for s, side in enumerate(inputs):
+            if side.source.kind == "table":
+                yield side.source.id, query.input.on, s
+    filters = [x for i in inputs for s in i.steps if isinstance(s, nodes.FilterStep) for x in nodes.walk(s.condition)]
+    in_filters = [e for e in filters if isinstance(e, InTable)]
+    for e in in_filters:
+        yield e.table, e.condition, TABLE
+    everywhere = [e for x in query_exprs(query) for e in nodes.walk(x) if isinstance(e, InTable)]
+    if len(everywhere) > len(in_filters):
+        yield from ((e.table, None, TABLE) for e in everywhere)
+
+
+def _equal_attrs(on: Expr | None, slot: int) -> set[int]:
+    """Attributes of the table that `on` asks to equal something; there may be further conditions."""
+    if isinstance(on, nodes.Logic) and on.op == "and":
+        return _equal_attrs(on.left, slot) | _equal_attrs(on.right, slot)
+    return set(key_equalities(on, slot) or ())
+
+
+def write_kind(
+    output: nodes.Output, select: nodes.Select, table: nodes.TableDef, key: tuple[int, ...]
+) -> int | None:
+    """The kind of write where it goes by the whole key, and what it writes depends on its own row alone; else None."""
     if isinstance(output, nodes.Insert):
-        return INSERT
-    equal = _key_equalities(output.on, TABLE)
-    if equal is None or set(equal) != set(table.primary_key):
+        return INSERT if table.primary_key else None
+    equal = key_equalities(output.on, TABLE)
+    if equal is None or set(equal) != set(key):
         return None
     if isinstance(output, nodes.Delete):
         return DELETE
-    names, schema = table.source.schema.names, select.schema
-    whole = output.set is None and set(names) <= set(schema.names)
+    changes = changed(output, select, table)
     # The key that is looked up must be the key that the new row will have.
-    own = all(
-        isinstance(e, Ref) and e.slot == OUTPUT and schema.names[e.attr] == names[a] for a, e in equal.items()
-    )
-    if not (whole and own):
+    if any(a in changes and changes[a] != equal[a] for a in key):
         return None
-    return UPSERT if isinstance(output, nodes.Upsert) else UPDATE
+    if any(may_fail(e) or any(isinstance(x, Ref) and x.slot == TABLE for x in nodes.walk(e)) for e in changes.values()):
+        return None
+    if isinstance(output, nodes.Update):
+        return UPDATE
+    places = inserted_places(table.source.schema.names, select.schema.names)
+    for a in key:
+        e = equal[a]
+        if not (isinstance(e, Ref) and e.slot == OUTPUT and e.attr == places[a]):
+            return None
+    return UPSERT
 
 
-def loggable_read(join: nodes.JoinInput, slot: int, table: nodes.TableDef) -> bool:
-    """Whether a join looks the table up by its whole primary key (there may be further conditions)."""
+def changed(output: nodes.Update | nodes.Upsert, select: nodes.Select, table: nodes.TableDef) -> Mapping[int, Expr]:
+    """Attribute of the table → its new value: what `set` says, else the attributes of the select by name."""
+    if output.set is not None:
+        return {i.attr: i.value for i in output.set}
+    names, schema = select.schema.names, table.source.schema
+    return {
+        a: Ref(t, OUTPUT, names.index(n), n)
+        for a, (n, t) in enumerate(zip(schema.names, schema.types, strict=True))
+        if n in names
+    }
 
-    def equal_attrs(on: Expr | None) -> set[int]:
-        if isinstance(on, nodes.Logic) and on.op == "and":
-            return equal_attrs(on.left) | equal_attrs(on.right)
-        found = _key_equalities(on, slot)
-        return set(found) if found else set()
 
-    return bool(table.primary_key) and set(table.primary_key) <= equal_attrs(join.on)
+def inserted_places(table: tuple[str, ...], select: tuple[str, ...]) -> list[int]:
+    """For each attribute of the table its place in the select: by name where all names are there, else by place."""
+    return [select.index(n) for n in table] if set(table) <= set(select) else list(range(len(table)))

@@ -26,7 +26,7 @@ from .groups import Keys
 from .javamap import hash_code, string_hash, walk_order
 from .rows import Rows
 from .services import Services
-from .table_log import DELETE, UPSERT, TableLog, loggable_write
+from .table_log import DELETE, INSERT, UPDATE, UPSERT, TableLog, changed, inserted_places, key_equalities, write_kind
 from .windows.log import EventLog
 
 _BLOCK = 1 << 20
@@ -130,6 +130,8 @@ class Condition:
         self.values: list[Evaluator] = (
             [] if self.index is None else [compile_expr(equal[a], context) for a in self.index.attrs]
         )
+        key = () if table.keyed is None or any(a not in equal for a in table.keyed.attrs) else table.keyed.attrs
+        self._key_values = [compile_expr(equal[a], context) for a in key]
 
     @property
     def index(self) -> _HashIndex | None:
@@ -150,10 +152,9 @@ class Condition:
     def find_as_of(self, env: Env, n: int, roots: Array, rank: int) -> tuple[Array, Array]:
         """As `find`, in the middle of a batch whose writes are noted: each row sees the table as of its own moment."""
         table = self.table
-        assert isinstance(self.index, _Primary)
-        assert table.noted is not None
-        keys, dead = self._keys(env, n)
-        place = table.noted.as_of(roots, rank, keys, self.index.room())
+        assert table.keyed is not None
+        keys, dead = self._keys(env, n, table.keyed, self._key_values)
+        place = table.as_of(roots, rank, keys)
         place[dead] = -1
         at = np.flatnonzero(place >= 0)
         place = place[at]
@@ -162,34 +163,37 @@ class Condition:
         keep = self._holds(env, at, place)
         return at[keep], place[keep]
 
-    def any(self, env: Env) -> Array:
-        """bool[n]: whether any row of the table matches."""
+    def any(self, env: Env, roots: Array | None, rank: int) -> Array:
+        """bool[n]: whether any row of the table matches; as of the rows' moments where writes are noted."""
         out = np.zeros(env.n, np.bool_)
-        out[self.find(env, env.n)[0]] = True
+        if self.table.noted is not None:
+            assert roots is not None
+            out[self.find_as_of(env, env.n, roots, rank)[0]] = True
+        else:
+            out[self.find(env, env.n)[0]] = True
         return out
 
     def _candidates(self, env: Env, n: int) -> tuple[Array, Array]:
         if self.index is None:
             order = self.table.order()
             return np.repeat(np.arange(n), len(order)), np.tile(order, n)
-        keys, dead = self._keys(env, n)
+        keys, dead = self._keys(env, n, self.index, self.values)
         at, place = self.index.find(keys)
         keep = ~dead[at]
         return at[keep], place[keep]
 
-    def _keys(self, env: Env, n: int) -> tuple[Array, Array]:
-        """Key ids that the rows of `env` look up, and which rows can match nothing."""
-        assert self.index is not None
+    def _keys(self, env: Env, n: int, index: _HashIndex, values: Sequence[Evaluator]) -> tuple[Array, Array]:
+        """Key ids that the rows of `env` look up in an index, and which rows can match nothing."""
         columns, dead = [], np.zeros(n, np.bool_)
-        for e, a in zip(self.values, self.index.attrs, strict=True):
+        for e, a in zip(values, index.attrs, strict=True):
             column, exact = _fit(e(env), self.table.types[a])
             columns.append(column)
             # In a map of Siddhi's null is a key like any other, which a comparison never holds for.
             dead |= ~exact & ~column.nulls() if self.by_key else ~exact
-            if self.index.sorted and column.null is not None:
+            if index.sorted and column.null is not None:
                 # A sorted map of Siddhi's cannot be asked for null.
                 env.fail(column.null, f"null cannot be looked up in an index of table {self.table.id}")
-        return self.index.keys.ids(columns), dead
+        return index.keys.ids(columns), dead
 
     def _holds(self, env: Env, at: Array, place: Array) -> Array:
         table, slot = self.table, self.slot
@@ -259,11 +263,34 @@ def _fit(column: Column, type: Type) -> tuple[Column, Array]:
     return Column(type, values, column.null), ok
 
 
-class TableStore:
-    """One table of one node."""
+class _Assumed(_Primary):
+    """The key by which all queries use a table that has none of its own. `doubtful` once two rows had the same."""
 
-    def __init__(self, definition: nodes.TableDef, services: Services) -> None:
-        self.definition, self.services = definition, services
+    doubtful = False
+
+    def add(self, columns: Sequence[Column], positions: Array) -> None:
+        keys, found = self._found(columns)
+        held = self.room()
+        if (held[keys] >= 0).any() or len(np.unique(keys)) < len(keys):
+            self.doubtful = True
+        held[keys] = positions[found]
+
+    def remove(self, columns: Sequence[Column], positions: Array) -> None:
+        keys, _ = self._found(columns)
+        self.room()[keys] = -1
+
+    def _found(self, columns: Sequence[Column]) -> tuple[Array, Array]:
+        """Key ids of the rows that a key finds, and which these are: null equals nothing."""
+        found = np.flatnonzero(~functools.reduce(np.logical_or, [columns[a].nulls() for a in self.attrs]))
+        return self.ids([c.take(found) for c in columns]), found
+
+
+class TableStore:
+    """One table of one node. `key`: the attributes by which all queries use it (`keyed_tables`), empty if there are
+    none."""
+
+    def __init__(self, definition: nodes.TableDef, services: Services, key: tuple[int, ...] = ()) -> None:
+        self.definition, self.services, self.key = definition, services, key
         self.id = definition.source.id
         self.types = definition.source.schema.types
         self.names = definition.source.schema.names
@@ -282,6 +309,11 @@ class TableStore:
         self.primary = _Primary(d.primary_key, self.types, self.services, numeric) if d.primary_key else None
         self.indexes: list[_HashIndex] = [self.primary] if self.primary else []
         self.indexes += [_Secondary((a,), self.types, self.services, True) for a in d.indexes]
+        self.keyed = self.primary
+        self._kept = list(self.indexes)
+        if self.primary is None and self.key:
+            self.keyed = _Assumed(self.key, self.types, self.services, False)
+            self._kept.append(self.keyed)
 
     # ------------------------------------------------------------------------------------------------------ reading
 
@@ -313,37 +345,96 @@ class TableStore:
 
     # ----------------------------------------------------------------------------------------------------- changing
 
-    def note(self, kind: int, rank: int, columns: Sequence[Column], ts: Array, root: Array, keys: Array) -> None:
-        """Notes whole rows to be written (`table_log`); their values lie in the log from now on."""
+    @property
+    def notable(self) -> bool:
+        """Whether writes can be noted: all queries use the table by one key, and each row has its own."""
+        return self.keyed is not None and not (isinstance(self.keyed, _Assumed) and self.keyed.doubtful)
+
+    def begin(self) -> None:
+        """From now on writes are only noted."""
+        self.noted = TableLog(len(self.types), self.log.end)
+
+    def note(
+        self, kind: int, rank: int, root: Array, ts: Array, keys: Array, added: Sequence[Column] | None,
+        changes: Mapping[int, Column] | None,
+    ) -> None:  # fmt: skip
+        """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`. Their values lie in
+        the log from now on."""
         assert self.noted is not None
+        n = len(root)
+        mask = np.ones(len(self.types), np.bool_)
+        at = np.full(n, -1, np.int64) if added is None else self._unborn(added, ts)
+        changed = at
+        if changes is not None and not (added is not None and all(changes.get(a) is c for a, c in enumerate(added))):
+            mask = np.array([a in changes for a in range(len(self.types))])
+            changed = self._unborn([changes.get(a, Column.all_null(t, n)) for a, t in enumerate(self.types)], ts)
+        self.noted.note(kind, rank, root, keys, at, changed, mask)
+
+    def _unborn(self, columns: Sequence[Column], ts: Array) -> Array:
+        """Puts rows into the log that are not in the table; answers their positions."""
         n = len(ts)
-        pos = np.full(n, -1, np.int64)
-        if kind != DELETE:
-            zeros = np.zeros(n, np.int64)
-            at = self.log.append(Rows(columns, ts, zeros, zeros))
-            self.alive = grown(self.alive, len(self.log.ts), False)
-            self.alive[at : at + n] = False
-            pos = np.arange(at, at + n)
-        self.noted.note(kind, rank, root, keys, pos)
+        zeros = np.zeros(n, np.int64)
+        at = self.log.append(Rows(columns, ts, zeros, zeros))
+        self.alive = grown(self.alive, len(self.log.ts), False)
+        self.alive[at : at + n] = False
+        return np.arange(at, at + n)
+
+    def _closed(self) -> TableLog:
+        """The noted writes in order; from now on none is added."""
+        noted = self.noted
+        assert noted is not None
+        assert self.keyed is not None
+        if not noted.closed:
+            source = noted.close(self.keyed.room(), self.log.end)
+            for a in () if source is None else range(len(self.types)):
+                assert source is not None
+                new = np.flatnonzero((noted.line >= 0) & (source[:, a] != np.arange(noted.base, self.log.end)))
+                self.log.assign(a, noted.base + new, self.log.column(a, source[new, a]))
+        return noted
+
+    def as_of(self, roots: Array, rank: int, keys: Array) -> Array:
+        """Positions under `keys` at the moments `roots` of a reader of `rank`, -1 for none (`TableLog.as_of`)."""
+        assert self.keyed is not None
+        noted = self._closed()
+        return noted.as_of(roots, rank, keys, self.keyed.room())
 
     def settle(self) -> None:
         """Carries out the noted writes."""
-        noted, self.noted = self.noted, None
-        assert noted is not None
-        assert isinstance(self.primary, _Primary)
-        before = self.primary.room()
-        after, refused = noted.settle(before)
-        if refused:
-            self._dropped(refused)
-        changed = np.flatnonzero(before != after)
-        gone, come = before[changed], after[changed]
-        self.alive[gone[gone >= 0]] = False
-        self.alive[come[come >= 0]] = True
-        self.size += int(np.count_nonzero(come >= 0) - np.count_nonzero(gone >= 0))
-        self.most = max(self.most, self.size)
-        before[:] = after
+        noted = self._closed()
+        self.noted = None
+        assert self.keyed is not None
+        if noted.refused:
+            self._dropped(noted.refused)
+        before = self.keyed.room()
+        after = np.full(len(before), -1, np.int64)
+        after[: len(noted.held)] = noted.held
+        at = np.flatnonzero(before != after)
+        self._carry_out(noted, before[at], after[at])
         if self.log.end > 2048 and self.size * 2 < self.log.end:
             self._compact()
+
+    def _carry_out(self, noted: TableLog, before: Array, after: Array) -> None:
+        """The rows at positions `before` (-1: none) give way to those at `after`, key by key: one that was updated keeps
+        its place, new ones come to the end in the order in which they began.
+        """
+        there = after >= 0
+        line = np.full(len(after), -1, np.int64)
+        line[there] = noted.line[after[there] - noted.base]
+        stay = there & (line < noted.base)
+        for a, c in enumerate(self.log.columns(after[stay])):
+            self.log.assign(a, line[stay], c)
+        fresh = np.append(after[there & ~stay], noted.loose)
+        begun = np.append(line[there & ~stay], noted.loose)
+        order = np.argsort(noted.turn[begun - noted.base], kind="stable")
+        new = self._unborn(self.log.columns(fresh[order]), self.log.ts[begun[order]])
+        gone = before[(before >= 0) & (before != line)]
+        for index in self._kept:
+            index.remove(self.log.columns(gone), gone)
+            index.add(self.log.columns(new), new)
+        self.alive[gone] = False
+        self.alive[new] = True
+        self.size += len(new) - len(gone)
+        self.most = max(self.most, self.size)
 
     def insert(self, columns: Sequence[Column], ts: Array) -> None:
         """Adds rows; one whose primary key is there already is dropped, and said so in the log."""
@@ -365,7 +456,7 @@ class TableStore:
         self.size += n
         self.most = max(self.most, self.size)
         positions = np.arange(at, at + n)
-        for index_ in self.indexes:
+        for index_ in self._kept:
             index_.add(columns, positions)
 
     def _dropped(self, n: int) -> None:
@@ -378,7 +469,7 @@ class TableStore:
         if len(positions) == 0:
             return
         columns = self.log.columns(positions)
-        for index in self.indexes:
+        for index in self._kept:
             index.remove(columns, positions)
         self.alive[positions] = False
         self.size -= len(positions)
@@ -390,7 +481,7 @@ class TableStore:
         self.log.compact(keep)
         self.alive = np.ones(len(keep), np.bool_)
         columns, positions = self.log.columns(np.arange(len(keep))), np.arange(len(keep))
-        for index in self.indexes:
+        for index in self._kept:
             index.clear()
             index.add(columns, positions)
 
@@ -398,7 +489,7 @@ class TableStore:
         """New values (one per position) for some attributes; left out as a whole where two rows would have one key."""
         if len(positions) == 0:
             return
-        moved = [i for i in self.indexes if any(a in changes for a in i.attrs)]
+        moved = [i for i in self._kept if any(a in changes for a in i.attrs)]
         old = self.log.columns(positions)
         new = [changes.get(a, c) for a, c in enumerate(old)]
         if self.primary in moved and self.primary is not None:
@@ -458,18 +549,15 @@ class TableWriter:
         self.condition = Condition(on, table)
         self.set: list[tuple[int, Evaluator]] = []
         if isinstance(output, nodes.Update | nodes.Upsert):
-            items = output.set
-            if items is None:
-                items = tuple(
-                    nodes.SetItem(a, Ref(t, nodes.OUTPUT, self.names.index(n), n))
-                    for a, (n, t) in enumerate(zip(table.names, table.types, strict=True))
-                    if n in self.names
-                )
-            found = {i.attr: compile_expr(i.value, services.context) for i in items}
+            found = {a: compile_expr(e, services.context) for a, e in changed(output, select, table.definition).items()}
             order = walk_order(list(found), len(found))
             self.set = [(a, found[a]) for a in (list(found)[i] for i in order)]
-
-        self.kind = loggable_write(output, select, table.definition)
+        self._places = inserted_places(table.names, self.names)
+        self.kind: int | None = None
+        if table.keyed is not None and table.key:
+            self.kind = write_kind(output, select, table.definition, table.key)
+            equal = {} if self.kind in (None, INSERT) else key_equalities(on, TABLE) or {}
+            self._key = [compile_expr(equal[a], services.context) for a in table.key if a in equal]
         self.rank = 0
         # Rows that a chunk has found no place for: an upsert adds them when the chunk is through.
         self._waiting: tuple[TableStore, Condition] | None = None
@@ -482,17 +570,11 @@ class TableWriter:
 
         While the table notes its writes (`TableStore.noted`), they are only noted.
         """
-        if isinstance(self.output, nodes.Insert) or (self.table.noted is not None and self.kind == UPSERT):
+        noting = self.table.noted is not None
+        if isinstance(self.output, nodes.Insert) or (noting and self.kind == UPSERT):
             rows = self._storable(rows, now)
-        if self.table.noted is not None:
-            assert self.kind is not None
-            assert self.table.primary is not None
-            columns = self._inserted(rows)
-            if self.kind == DELETE:
-                keys = self.table.primary.keys.ids(self._key_values(rows, now))
-            else:
-                keys = self.table.primary.ids(columns)
-            self.table.note(self.kind, self.rank, columns, rows.ts, rows.root, keys)
+        if noting:
+            self._note(rows, now)
             return
         if isinstance(self.output, nodes.Insert):
             self.table.insert(rows.columns, rows.ts)
@@ -536,17 +618,23 @@ class TableWriter:
         self.services.failed(self.query, self.table.id, env, list(rows.columns))
         return rows.take(np.flatnonzero(~null))
 
-    def _key_values(self, rows: Rows, now: Array) -> list[Column]:
-        """What a delete looks for, per attribute of the key."""
-        n = len(rows)
+    def _note(self, rows: Rows, now: Array) -> None:
+        """Has the table note what the rows write (`table_log`)."""
+        assert self.kind is not None
+        table, n = self.table, len(rows)
+        assert table.keyed is not None
         env = Env(n, self.services.strings, rows.ts, now, lambda ref: rows.columns[ref.attr])  # type: ignore[union-attr]
-        return [e(env) for e in self.condition.values]
+        added = None if self.kind in (UPDATE, DELETE) else self._inserted(rows)
+        changes = {a: _cast(e(env), table.types[a]) for a, e in self.set} if self.kind in (UPDATE, UPSERT) else None
+        key = [added[a] for a in table.keyed.attrs] if added is not None else [e(env) for e in self._key]
+        ids = table.keyed.keys.ids(key)
+        if table.primary is None:  # null equals nothing; a primary key finds it
+            ids = np.where(functools.reduce(np.logical_or, [c.nulls() for c in key]), -1, ids)
+        table.note(self.kind, self.rank, rows.root, rows.ts, ids, added, changes)
 
     def _inserted(self, row: Rows) -> list[Column]:
-        """The output row as a row of the table: by name, else by place."""
-        if set(self.table.names) <= set(self.names):
-            return [row.columns[self.names.index(n)] for n in self.table.names]
-        return list(row.columns)
+        """The output row as a row of the table."""
+        return [row.columns[i] for i in self._places]
 
     def _of(self, row: Rows, times: int = 1) -> Resolver:
         at = np.zeros(times, np.int64)
