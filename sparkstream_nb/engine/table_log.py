@@ -165,8 +165,8 @@ def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
 
 
 def keyed_tables(plan: nodes.Plan) -> dict[str, tuple[int, ...]]:
-    """Tables that queries use by one key alone, with the key's attributes. (An `@Index` finds several rows, in the order
-    of their last changes.)
+    """Tables that queries use by one key alone, with the key's attributes. An `@Index` would find several rows, in the
+    order of their last changes.
     """
     keys = {t: () if d.indexes else d.primary_key or _common_key(t, plan) for t, d in plan.tables.items()}
     no = {t for t, key in keys.items() if not key}

@@ -414,8 +414,8 @@ class TableStore:
             self._compact()
 
     def _carry_out(self, noted: TableLog, before: Array, after: Array) -> None:
-        """The rows at positions `before` (-1: none) give way to those at `after`, key by key: one that was updated keeps
-        its place, new ones come to the end in the order in which they began.
+        """The rows at positions `before` (-1: none) give way to those at `after`, key by key: one that was updated
+        keeps its place, new ones come to the end in the order in which they began.
         """
         there = after >= 0
         line = np.full(len(after), -1, np.int64)
