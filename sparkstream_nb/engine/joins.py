@@ -163,7 +163,7 @@ class JoinOp:
         rows, cut = selected.rows, selected.cut
         group = self._group[rows.chunk]
         if len(cut):
-            until = np.full(len(self._group), np.iinfo(np.int64).max)
+            until = np.full(int(self._group.max()) + 1, np.iinfo(np.int64).max)
             np.minimum.at(until, self._group[cut], cut)
             keep = np.flatnonzero(rows.chunk <= until[group])
             rows, group = rows.take(keep), group[keep]

@@ -20,7 +20,8 @@ from ..engine.cases import events, input_batch, jsonable
 from ..engine.node import NodeEngine
 from ..errors import NotInThisBuild, SiddhiError, SparkStreamError
 from ..plan import compile_app, compile_retrieval
-from ..plan.nodes import Partition, Plan, Retrieval
+from ..plan.nodes import Partition, Plan, Retrieval, Safety
+from ..plan.safety import aggregation_safety
 from ..stores.duckdb import DuckDBStore
 from . import results
 from .commit import rows_of
@@ -287,17 +288,18 @@ def _failed(error: SparkStreamError) -> dict[str, Any]:
 def route_of(plan: Plan) -> str:
     """The route under which all of an app's queries are right. Raises SparkStreamError where there is none."""
     keys: set[str] = set()
-    for part in _parts(plan):
-        if part.safety.level == "node-dependent":
-            raise SparkStreamError(f"No routing makes this app right on several nodes: {part.safety.reason}.")
-        keys.update(attribute for _, attribute in part.safety.keys)
+    for safety in _safeties(plan):
+        if safety.level == "node-dependent":
+            raise SparkStreamError(f"No routing makes this app right on several nodes: {safety.reason}.")
+        keys.update(attribute for _, attribute in safety.keys)
     if len(keys) > 1:
         raise SparkStreamError(f"The app's queries are keyed by different attributes: {', '.join(sorted(keys))}.")
     return f"hash:{keys.pop()}" if keys else "round_robin"
 
 
-def _parts(plan: Plan) -> Iterator[Any]:
+def _safeties(plan: Plan) -> Iterator[Safety]:
     for element in plan.elements:
-        yield element
+        yield element.safety
         if isinstance(element, Partition):
-            yield from element.queries
+            yield from (query.safety for query in element.queries)
+    yield from (aggregation_safety(plan, a) for a in plan.aggregations.values())
