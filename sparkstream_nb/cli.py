@@ -243,7 +243,7 @@ def run_app(options: Any) -> int:
     for _, path in options.feed:
         if not Path(path).exists():
             raise CannotRead(f"there is no file {path}")
-    from .cluster import deploy
+    from .cluster import ProgressLine, deploy
 
     mode = options.mode or ("active-active" if options.nodes > 1 else "single")
     app = deploy(
@@ -258,7 +258,11 @@ def run_app(options: Any) -> int:
     )
     try:
         for stream, path in options.feed:
-            r = app.feed(stream, Path(path), time=options.time)
+            line = ProgressLine()
+            try:
+                r = app.feed(stream, Path(path), time=options.time, progress=line)
+            finally:
+                line.close()
             print(
                 f"{stream}: {r.rows - r.rejected:,} events in {r.seconds:.1f} s, {r.events_per_second:,.0f} events/s"
                 + (f", {r.rejected:,} rows rejected" if r.rejected else "")

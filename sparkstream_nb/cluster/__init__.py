@@ -10,5 +10,6 @@ from __future__ import annotations
 from .answers import FeedReport, Result
 from .app import App
 from .deploy import apps, deploy, get, stop_all
+from .progress import FeedProgress, ProgressLine
 
-__all__ = ["App", "FeedReport", "Result", "apps", "deploy", "get", "stop_all"]
+__all__ = ["App", "FeedProgress", "FeedReport", "ProgressLine", "Result", "apps", "deploy", "get", "stop_all"]

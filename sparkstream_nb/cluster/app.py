@@ -6,7 +6,7 @@ import contextlib
 import json
 import threading
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from ..stores.shards import shard_warnings
 from ..types import Schema
 from .answers import NULLABLE, SHARD, FeedReport, Result, frame_of
 from .folder import Life
+from .progress import FeedProgress, OnProgress
 
 _ALL_TIMES = (-62_135_596_800_000, 253_402_300_800_000)
 """The years 1 to 9999 in ms."""
@@ -143,10 +144,23 @@ class App:
 
     def flush(self) -> None:
         """Waits until everything sent is committed. Raises SparkStreamError where the app failed."""
+        self._settle(None)
+
+    def _settle(self, tell: Callable[[], None] | None) -> None:
         last = self._inbox.position.seq - 1
         if self._progress.last < last:
             self.start()
-            self._stream.wait(last)
+            with self._cancelling():
+                self._stream.wait(last, tell=tell)
+
+    @contextlib.contextmanager
+    def _cancelling(self) -> Iterator[None]:
+        """Ctrl-C and a notebook's Stop button inside cancel what Spark does for the app."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.interrupt()
+            raise
 
     # ----------------------------------------------------------------------------------------------------- events in
 
@@ -186,12 +200,14 @@ class App:
         route: str | None = None,
         limit: int | None = None,
         columns: Mapping[str, str] | Sequence[str] | None = None,
+        progress: OnProgress | None = None,
     ) -> FeedReport:
         """Feeds `stream` from a frame (pandas, Arrow, Spark) or a `.csv` or `.parquet` file, until all is committed.
 
         `time` names the column of event times (ms, datetime, or text): events are put in their order, ties in the
         feed's. Without it events keep the feed's order, 1 ms apart. `columns` maps attributes to source columns, or
-        lists these in the attributes' order. Rows that do not fit are counted and kept in `errors`.
+        lists these in the attributes' order. Rows that do not fit are counted and kept in `errors`. `progress` is
+        called when the reading begins, and then several times a second until all is committed.
         """
         schema = self._schema(stream)
         names = dict(columns) if isinstance(columns, Mapping) else dict(zip(schema.names, columns or (), strict=False))
@@ -199,8 +215,10 @@ class App:
         chosen = route or self.routing
         Route.parse(chosen, self.nodes, {stream: schema} if route else None)
         began = clock.perf_counter()
+        if progress is not None:
+            progress(FeedProgress(stream, 0, None, 0, self._progress.batch + 1, 0.0))
         self.start()
-        with self._tagged():
+        with self._cancelling(), self._tagged():
             found = feeds.read_feed(source, shape, self._inbox.folder, self._session, limit)
         highest = np.empty(0, np.int64)
         if time is not None:
@@ -209,9 +227,18 @@ class App:
         before = dict(self._progress.rows)
         with self._lock:
             entries = feeds.entries(found, shape, self._inbox, chosen, highest, self._now())
+            first = self._inbox.position.seq
             if entries:
                 self._inbox.append(entries)
-        self.flush()
+
+        def tell() -> None:
+            p = self._progress
+            done = sum(e["steps"] for e in entries[: max(0, p.last - first + 1)])
+            took = clock.perf_counter() - began
+            if progress is not None:
+                progress(FeedProgress(stream, done, found.rows, found.rejected, p.batch + 1, took))
+
+        self._settle(tell)
         after = self._progress.rows
         outputs = {s: n - before.get(s, 0) for s, n in after.items() if n > before.get(s, 0)}
         seconds = clock.perf_counter() - began
@@ -281,7 +308,8 @@ class App:
             self.start()
             entry = {"kind": "ask", "app": 0, "steps": 0, "requests": 0, "clock": None, "text": text}
             seq = self._inbox.append([entry])
-        self._stream.wait(seq)
+        with self._cancelling():
+            self._stream.wait(seq)
         with self._progress.changed:
             answers = self._progress.answers.pop(seq)
         for answer in answers.values():

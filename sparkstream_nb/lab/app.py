@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from IPython.core.getipython import get_ipython
+
 from .. import cluster
 from ..errors import SiddhiError
 from ..plan import compile_app
@@ -123,14 +125,20 @@ class App(Shown):
     ) -> FeedShown:
         """Feeds `stream` with a data frame (pandas, Arrow, Spark) or a .csv or .parquet file.
 
-        Returns when all is committed.
+        Returns when all is committed; shows how far it is until then.
 
         `time` names the column of the event time: ms, a date and time, or text. Rows that do not fit are counted, kept
         in `errors`, and do not stop the feed. Raises `Misuse` for an unknown stream.
         """
         self._stream(stream)
         before = len(self.core.errors)
-        report = self.core.feed(stream, source, time=time, route=route, limit=limit, columns=columns)
+        shown = _progress()
+        try:
+            report = self.core.feed(
+                stream, source, time=time, route=route, limit=limit, columns=columns, progress=shown
+            )
+        finally:
+            shown.close()
         kept = self.core.errors.iloc[before:]
         reasons = ErrorsShown(kept, empty="").reasons if len(kept) == report.rejected else {}
         return FeedShown(report, self.name, reasons)
@@ -220,6 +228,15 @@ class App(Shown):
     def _aggregation(self, name: str) -> None:
         if name not in self.plan.aggregations:
             raise Misuse(nearest(f"{self.name} has no aggregation '{name}'", name, self.plan.aggregations))
+
+
+def _progress() -> Any:
+    """A bar in a notebook, a line elsewhere."""
+    if getattr(get_ipython(), "kernel", None) is None:
+        return cluster.ProgressLine()
+    from .widgets.progress import FeedBar  # ipywidgets take a second to load
+
+    return FeedBar()
 
 
 def deploy(

@@ -67,7 +67,6 @@ class SiddhiMagic(Magics):
         if o.explain:
             return lab.explain(cell, variables=variables)
         app = self._interruptible(
-            None,
             lambda: lab.deploy(
                 cell,
                 name=o.name,
@@ -104,7 +103,7 @@ class SiddhiMagic(Magics):
         o = options.parse(split(rest))
         app, stream = self._part_of(o.stream, "a stream")
         source = self._source(o.source)
-        report = self._interruptible(app, lambda: app.feed(stream, source, time=o.time, route=o.route, limit=o.limit))
+        report = self._interruptible(lambda: app.feed(stream, source, time=o.time, route=o.route, limit=o.limit))
         self._keep(o, report)
         return report
 
@@ -113,7 +112,7 @@ class SiddhiMagic(Magics):
         app, stream = self._part_of(o.stream, "a stream")
         values = literal(o.values)
         at = None if o.at is None else milliseconds(o.at)
-        self._interruptible(app, lambda: app.send(stream, values, at=at, node=o.node))
+        self._interruptible(lambda: app.send(stream, values, at=at, node=o.node))
 
     def _do_query(self, options: Options, rest: str) -> Any:
         words, text = split_query(rest)
@@ -180,7 +179,7 @@ class SiddhiMagic(Magics):
     # ----------------------------------------------------------------------------------------------------- helpers
 
     def _query(self, app: App, text: str, o: Namespace) -> Any:
-        answer = self._interruptible(app, lambda: app.query(text.strip(), limit=o.limit))
+        answer = self._interruptible(lambda: app.query(text.strip(), limit=o.limit))
         if o.out:
             self.shell.user_ns[o.out] = answer.frame
         return answer
@@ -218,13 +217,11 @@ class SiddhiMagic(Magics):
             raise Misuse(nearest(f"there is no variable and no file called '{source}'", source, frames))
         raise Misuse(f"there is no file '{source}' here ({Path.cwd()})")
 
-    def _interruptible(self, app: App | None, call: Any) -> Any:
-        """`call()`; the Stop button cancels what Spark does for it, and is one line in the cell."""
+    def _interruptible(self, call: Any) -> Any:
+        """`call()`; the Stop button, which cancels what Spark does for it, is one line in the cell."""
         try:
             return call()
         except KeyboardInterrupt:
-            if app is not None:
-                app.interrupt()
             raise Interrupted("stopped; what was committed before stays, and the app goes on") from None
 
     def offer_completions(self) -> None:

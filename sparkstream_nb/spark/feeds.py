@@ -95,7 +95,7 @@ def read_feed(source: Any, shape: Shape, inbox: Path, session: SparkSession | No
         shape = replace(shape, offered=tuple(map(str, names)))
     if isinstance(source, pd.DataFrame):
         keep = [c for c in shape.names if c in source.columns]
-        source = pa.Table.from_pandas(source[keep], preserve_index=False)
+        source = _arrow_of(source[keep])
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table):
@@ -111,6 +111,16 @@ def read_feed(source: Any, shape: Shape, inbox: Path, session: SparkSession | No
             "and paths of .csv and .parquet files."
         )
     return _read_spark(source if limit is None else source.limit(limit), shape, inbox, feed, malformed)
+
+
+def _arrow_of(frame: pd.DataFrame) -> pa.Table:
+    """The frame's columns; those of mixed types as text, so that each of their rows is judged by itself."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        mixed = [c for c in frame.columns if pd.api.types.infer_dtype(frame[c]).startswith("mixed")]
+        as_text = {c: frame[c].map(str, na_action="ignore") for c in mixed}
+        return pa.Table.from_pandas(frame.assign(**as_text), preserve_index=False)
 
 
 def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> Typed:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,8 +109,8 @@ class Stream:
             return f"the Spark Connect server does not answer: {_cause(str(lost))}"
         return None if error is None else _cause(str(error))
 
-    def wait(self, seq: int, timeout: float | None = None) -> bool:
-        """Waits until entry `seq` is committed. False after `timeout` seconds.
+    def wait(self, seq: int, timeout: float | None = None, tell: Callable[[], None] | None = None) -> bool:
+        """Waits until entry `seq` is committed. False after `timeout` seconds. Calls `tell` five times a second.
 
         Raises SparkStreamError where the query ended before that.
         """
@@ -124,6 +124,8 @@ class Stream:
                 progress.changed.wait(0.2)
                 if progress.last >= seq:
                     return True
+            if tell is not None:
+                tell()
             if not self.active:
                 failure = self.failure()
                 self._take_rest()

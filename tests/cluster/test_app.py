@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -13,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.cluster import App, apps, deploy
+from sparkstream_nb.cluster import App, FeedProgress, ProgressLine, apps, deploy
 from sparkstream_nb.errors import NotInThisBuild, SiddhiError, SparkStreamError
 
 Run = Callable[..., App]
@@ -259,6 +263,78 @@ def feed_batch() -> Any:
     return InputBatch(
         at, {"Trades": StreamRows(at, at, [pa.array(["a"]), pa.array([60.0]), pa.array([1], pa.int32())])}
     )
+
+
+SLOW = """
+define stream S (a int);
+define function slow[javascript] return int { var n = 0; while (n < 20000) n++; return data[0]; };
+from S select slow(a) as a insert into O;
+"""
+
+
+@pytest.mark.parametrize("by", ["stop", "Ctrl-C"])
+def test_a_micro_batch_under_way_is_cancelled_within_two_seconds(run: Run, spark: Any, by: str) -> None:
+    app = run(SLOW, allow_scripts=True)
+    told: list[FeedProgress] = []
+    ended: list[float] = []
+
+    def end() -> None:
+        while not app._stream.planned():
+            time.sleep(0.05)
+        ended.append(time.perf_counter())
+        if by == "stop":
+            app.stop()
+        else:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    ender = threading.Thread(target=end)
+    ender.start()
+    with pytest.raises(SparkStreamError if by == "stop" else KeyboardInterrupt):
+        app.feed("S", pd.DataFrame({"a": range(100_000)}), progress=told.append)
+    assert time.perf_counter() - ended[0] < 2
+    ender.join()
+    assert app.state == "stopped"
+    assert (told[0].total, told[-1].total, told[-1].done) == (None, 100_000, 0)
+    jobs = spark.sparkContext.statusTracker()
+    end_by = time.monotonic() + 20
+    while jobs.getActiveJobsIds() and time.monotonic() < end_by:
+        time.sleep(0.1)
+    assert jobs.getActiveJobsIds() == []
+    assert len(app.output("O")) == 0
+
+
+def test_progress_of_a_feed(run: Run) -> None:
+    app = run(HIGH)
+    told: list[FeedProgress] = []
+    frame = trades(1000).astype({"qty": object})
+    frame.loc[7, "qty"] = "many"
+    app.feed("Trades", frame, time="at", progress=told.append)
+    assert str(told[0]) == "Trades: reading the feed · 0 s"
+    assert {(p.total, p.rejected) for p in told[1:]} == {(999, 1)}
+    assert app.errors["reason"].tolist() == ["qty: 'many' is not an int"]
+    assert [p.done for p in told[1:]] == sorted(p.done for p in told[1:])
+
+
+def test_the_line_of_progress() -> None:
+    out = Terminal()
+    line = ProgressLine(out)
+    line(FeedProgress("S", 500, 2000, 3, 1, 0.5))
+    line(FeedProgress("S", 1, 2, 0, 0, 1.0))
+    line.close()
+    assert out.getvalue().split("\r")[1:] == [
+        "S: 500 of 2,000 events · 1,000 events/s · micro-batch 2 · 3 rows refused",
+        "S: 1 of 2 events · 1 events/s · micro-batch 1".ljust(72),
+        " " * 45,
+        "",
+    ]
+    silent = io.StringIO()
+    ProgressLine(silent)(FeedProgress("S", 1, 2, 0, 0, 1.0))
+    assert silent.getvalue() == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def test_one_event_is_committed_in_less_than_a_second(run: Run) -> None:
