@@ -46,7 +46,7 @@ def _encode(
     new = 0
     last: Any = np.int64(-1)
     before = np.uint64(0)
-    before_length = -1
+    before_length: Any = -1
     for i in range(begin, len(out)):
         r = rows[i] if len(rows) else i
         if len(null) and null[r]:
