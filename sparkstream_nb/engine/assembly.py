@@ -21,7 +21,7 @@ from .ratelimit import waits
 from .rows import CURRENT
 from .services import Services
 from .sinks import sink_operators
-from .table_log import keyed_tables
+from .table_log import NOT_NOTED, noted_tables
 from .tables import Condition, TableLookup, TableStore, TableWriter
 from .triggers import TriggerOperator
 
@@ -32,9 +32,9 @@ class Assembly:
     def __init__(self, plan: nodes.Plan, services: Services, stored: bool = False) -> None:
         """With `stored`, an aggregation that no query reads keeps no buckets: a store takes what is added to it."""
         self.plan, self.services = plan, services
-        self.keyed = keyed_tables(plan)
-        self.tables = {t: TableStore(d, services, self.keyed.get(t, ())) for t, d in plan.tables.items()}
-        self.logged = [self.tables[t] for t in self.keyed]
+        self.noted = noted_tables(plan)
+        self.tables = {t: TableStore(d, services, self.noted.get(t, NOT_NOTED)) for t, d in plan.tables.items()}
+        self.logged = [self.tables[t] for t in self.noted]
         self.windows: dict[str, NamedWindow] = {}
         self.aggregations: dict[str, AggregationOp] = {}
         self.instances: dict[str, Instances] = {}
@@ -103,16 +103,16 @@ class Assembly:
         read = tables_read(query)
         written = () if writer is None else (target.id,)
         alone = ""
-        if writer is not None and target.id not in self.keyed and not isinstance(query.output, nodes.Insert):
+        if writer is not None and target.id not in self.noted and not isinstance(query.output, nodes.Insert):
             alone = f"{target.id} is changed row by row"
         node = OpNode(
             tuple(sources.values()),
             to,
-            tuple(t for t in read if t not in self.keyed),
-            tuple(t for t in written if t not in self.keyed),
+            tuple(t for t in read if t not in self.noted),
+            tuple(t for t in written if t not in self.noted),
             alone,
-            tuple(t for t in read if t in self.keyed),
-            tuple(t for t in written if t in self.keyed),
+            tuple(t for t in read if t in self.noted),
+            tuple(t for t in written if t in self.noted),
             self._faults(*op.inputs),
             op.timed,
             _single(query),

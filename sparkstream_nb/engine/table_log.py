@@ -5,7 +5,7 @@ the table as of that row's moment: the writes with an earlier root, or the same 
 reaches earlier. Every write is a new version of the row under its key, at a position of its own; what an update leaves
 as it is comes from the version before. `TableStore.settle` brings the table up to date at the end of the batch.
 
-This is possible where every access goes by one key (`keyed_tables`): the primary key, or the attributes by which all
+This is possible where every access goes by one key (`noted_tables`): the primary key, or the attributes by which all
 writers of a table without one find their row.
 """
 
@@ -22,6 +22,7 @@ from ..types import Type
 from .columns import Array
 from .faults import may_fail
 from .jit import kernel
+from .table_history import has_history
 
 INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
 
@@ -151,6 +152,9 @@ class TableLog:
 # ------------------------------------------------------------------------------------------- which tables can be noted
 
 
+_UNORDERED = nodes.Const(Type.BOOL, False)
+
+
 def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
     """Attribute → value, where `on` is nothing but equalities between attributes of the table and other values."""
     if isinstance(on, nodes.Logic) and on.op == "and":
@@ -164,21 +168,34 @@ def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
     return None
 
 
-def keyed_tables(plan: nodes.Plan) -> dict[str, tuple[int, ...]]:
-    """Tables that queries use by one key alone, with the key's attributes. An `@Index` would find several rows, in the
-    order of their last changes.
+@dataclass(frozen=True)
+class Noting:
+    """How a table's writes are noted: by `key`, or as the lives of rows (`table_history`)."""
+
+    key: tuple[int, ...] = ()
+    lives: bool = False
+
+
+NOT_NOTED = Noting()
+
+
+def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
+    """The tables whose writes can be noted, and how. An `@Index` would find several rows, in the order of their last
+    changes.
     """
-    keys = {t: () if d.indexes else d.primary_key or _common_key(t, plan) for t, d in plan.tables.items()}
-    no = {t for t, key in keys.items() if not key}
-    for q in plan.queries:
-        target = q.output.target
-        if target.kind == "table" and target.id not in no:
-            if write_kind(q.output, q.select, plan.tables[target.id], keys[target.id]) is None:
-                no.add(target.id)
-        for t, condition, slot in _reads(q):
-            if condition is None or not set(keys[t]) <= _equal_attrs(condition, slot):
-                no.add(t)
-    return {t: key for t, key in keys.items() if t not in no}
+    reads = [r for q in plan.queries for r in _reads(q)]
+    out = {}
+    for t, d in plan.tables.items():
+        key = () if d.indexes else d.primary_key or _common_key(t, plan)
+        asked = [(condition, slot) for table, condition, slot in reads if table == t]
+        writers = [q for q in plan.queries if q.output.target.kind == "table" and q.output.target.id == t]
+        if key and all(write_kind(q.output, q.select, d, key) is not None for q in writers):
+            if all(c is not None and set(key) <= _equal_attrs(c, slot) for c, slot in asked):
+                out[t] = Noting(key)
+                continue
+        if has_history(d, [q.output for q in writers]) and all(c is not _UNORDERED for c, _ in asked):
+            out[t] = Noting(lives=True)
+    return out
 
 
 def _common_key(table: str, plan: nodes.Plan) -> tuple[int, ...]:
@@ -194,8 +211,8 @@ def _common_key(table: str, plan: nodes.Plan) -> tuple[int, ...]:
 
 
 def _reads(query: nodes.Query) -> Iterator[tuple[str, Expr | None, int]]:
-    """The tables that a query looks into, with the condition and the table's slot in it; no condition: in a way that
-    cannot be put in order.
+    """The tables that a query looks into, with the condition (None: none, `_UNORDERED`: in a way that cannot be put in
+    order) and the table's slot in it.
     """
     from .query import query_exprs  # the queries' own module builds on this one
 
@@ -213,7 +230,7 @@ def _reads(query: nodes.Query) -> Iterator[tuple[str, Expr | None, int]]:
         yield e.table, e.condition, TABLE
     everywhere = [e for x in query_exprs(query) for e in nodes.walk(x) if isinstance(e, InTable)]
     if len(everywhere) > len(in_filters):
-        yield from ((e.table, None, TABLE) for e in everywhere)
+        yield from ((e.table, _UNORDERED, TABLE) for e in everywhere)
 
 
 def _equal_attrs(on: Expr | None, slot: int) -> set[int]:

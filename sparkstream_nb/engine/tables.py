@@ -7,8 +7,9 @@ asks; equalities on the primary key or an index are looked up, the candidates ar
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,32 @@ from .arrays import grown
 from .columns import DTYPES, Array, Column
 from .expressions import Env, Evaluator, compile_expr
 from .expressions.values import text as to_text
-from .frame import Resolver
+from .frame import Resolver, frame_of
 from .groups import Keys
 from .javamap import hash_code, string_hash, walk_order
 from .rows import Rows
 from .services import Services
-from .table_log import DELETE, INSERT, UPDATE, UPSERT, TableLog, changed, inserted_places, key_equalities, write_kind
+from .table_history import TableHistory, Visible
+from .table_log import (
+    DELETE,
+    INSERT,
+    NOT_NOTED,
+    UPDATE,
+    UPSERT,
+    Noting,
+    TableLog,
+    changed,
+    inserted_places,
+    key_equalities,
+    write_kind,
+)
 from .windows.log import EventLog
 
 _BLOCK = 1 << 20
 """Candidate pairs evaluated at a time."""
+
+_UNEQUAL = (Type.OBJECT, Type.FLOAT, Type.DOUBLE)
+"""Types with values that do not equal themselves, or that no key stands for."""
 
 
 class _HashIndex:
@@ -132,6 +149,10 @@ class Condition:
         )
         key = () if table.keyed is None or any(a not in equal for a in table.keyed.attrs) else table.keyed.attrs
         self._key_values = [compile_expr(equal[a], context) for a in key]
+        # Equalities between values of one type that always equal themselves narrow a scan down.
+        narrow = {a: e for a, e in equal.items() if e.type is table.types[a] and e.type not in _UNEQUAL}
+        self._narrow = [(a, compile_expr(e, context)) for a, e in narrow.items()]
+        self._narrow_keys = Keys([table.types[a] for a in narrow], table.services.strings)
 
     @property
     def index(self) -> _HashIndex | None:
@@ -140,18 +161,67 @@ class Condition:
 
     def find(self, env: Env, n: int) -> tuple[Array, Array]:
         """(row of `env`, position) of all matches: by row, then in the table's order."""
-        at, place = self._candidates(env, n)
+        if self.index is None:
+            order = self.table.order()
+            at, index = self.scan(env, n, order)
+            return at, order[index]
+        keys, dead = self._keys(env, n, self.index, self.values)
+        at, place = self.index.find(keys)
+        keep = np.flatnonzero(~dead[at])
+        at, place = at[keep], place[keep]
         if self.on is None or len(at) == 0:
             return at, place
-        keep = []
-        for a in range(0, len(at), _BLOCK):
-            keep.append(a + self._holds(env, at[a : a + _BLOCK], place[a : a + _BLOCK]))
-        index = np.concatenate(keep)
-        return at[index], place[index]
+        keep = np.concatenate(
+            [a + self._holds(env, at[a : a + _BLOCK], place[a : a + _BLOCK]) for a in range(0, len(at), _BLOCK)]
+        )
+        return at[keep], place[keep]
+
+    def scan(self, env: Env, n: int, order: Array, visible: Visible | None = None) -> tuple[Array, Array]:
+        """(row of `env`, number in `order`) of all matches among the rows at positions `order` that the row sees."""
+        none = np.empty(0, np.int64)
+        ats, indexes = [none], [none]
+        if n and len(order):
+            for at, index in self._pairs(env, n, order):
+                if visible is not None:
+                    keep = np.flatnonzero(visible(at, index))
+                    at, index = at[keep], index[keep]
+                if self.on is not None and len(at):
+                    keep = self._holds(env, at, order[index])
+                    at, index = at[keep], index[keep]
+                ats.append(at)
+                indexes.append(index)
+        return np.concatenate(ats), np.concatenate(indexes)
+
+    def _pairs(self, env: Env, n: int, order: Array) -> Iterator[tuple[Array, Array]]:
+        """(row, number in `order`) of candidates, in blocks: by row, then in this order."""
+        m = len(order)
+        if not self._narrow or n == 1:
+            rows = max(1, _BLOCK // m)
+            for a in range(0, n, rows):
+                b = min(a + rows, n)
+                yield np.repeat(np.arange(a, b), m), np.tile(np.arange(m), b - a)
+            return
+        asked = self._narrow_keys.ids([e(env) for _, e in self._narrow])
+        held = self._narrow_keys.ids([self.table.log.column(a, order) for a, _ in self._narrow])
+        by = np.argsort(held, kind="stable")
+        low, high = (np.searchsorted(held[by], asked, side) for side in ("left", "right"))
+        until = np.cumsum(high - low)
+        a = 0
+        while a < n:
+            done = int(until[a - 1]) if a else 0
+            b = max(a + 1, int(np.searchsorted(until, done + _BLOCK, "right")))
+            counts = (high - low)[a:b]
+            at = np.repeat(np.arange(a, b), counts)
+            yield at, by[np.arange(len(at)) - np.repeat(until[a:b] - counts - done, counts) + low[at]]
+            a = b
 
     def find_as_of(self, env: Env, n: int, roots: Array, rank: int) -> tuple[Array, Array]:
         """As `find`, in the middle of a batch whose writes are noted: each row sees the table as of its own moment."""
         table = self.table
+        if isinstance(table.noted, TableHistory):
+            history = table.history()
+            at, index = self.scan(env, n, history.order, history.seen_by(roots, rank))
+            return at, history.order[index]
         assert table.keyed is not None
         keys, dead = self._keys(env, n, table.keyed, self._key_values)
         place = table.as_of(roots, rank, keys)
@@ -172,15 +242,6 @@ class Condition:
         else:
             out[self.find(env, env.n)[0]] = True
         return out
-
-    def _candidates(self, env: Env, n: int) -> tuple[Array, Array]:
-        if self.index is None:
-            order = self.table.order()
-            return np.repeat(np.arange(n), len(order)), np.tile(order, n)
-        keys, dead = self._keys(env, n, self.index, self.values)
-        at, place = self.index.find(keys)
-        keep = ~dead[at]
-        return at[keep], place[keep]
 
     def _keys(self, env: Env, n: int, index: _HashIndex, values: Sequence[Evaluator]) -> tuple[Array, Array]:
         """Key ids that the rows of `env` look up in an index, and which rows can match nothing."""
@@ -286,17 +347,16 @@ class _Assumed(_Primary):
 
 
 class TableStore:
-    """One table of one node. `key`: the attributes by which all queries use it (`keyed_tables`), empty if there are
-    none."""
+    """One table of one node."""
 
-    def __init__(self, definition: nodes.TableDef, services: Services, key: tuple[int, ...] = ()) -> None:
-        self.definition, self.services, self.key = definition, services, key
+    def __init__(self, definition: nodes.TableDef, services: Services, noting: Noting = NOT_NOTED) -> None:
+        self.definition, self.services, self.noting = definition, services, noting
         self.id = definition.source.id
         self.types = definition.source.schema.types
         self.names = definition.source.schema.names
         self._clear()
 
-    noted: TableLog | None = None
+    noted: TableLog | TableHistory | None = None
     """The writes of the batch that is going through operator by operator; None at all other times."""
 
     def _clear(self) -> None:
@@ -311,8 +371,8 @@ class TableStore:
         self.indexes += [_Secondary((a,), self.types, self.services, True) for a in d.indexes]
         self.keyed = self.primary
         self._kept = list(self.indexes)
-        if self.primary is None and self.key:
-            self.keyed = _Assumed(self.key, self.types, self.services, False)
+        if self.primary is None and self.noting.key:
+            self.keyed = _Assumed(self.noting.key, self.types, self.services, False)
             self._kept.append(self.keyed)
 
     # ------------------------------------------------------------------------------------------------------ reading
@@ -347,12 +407,12 @@ class TableStore:
 
     @property
     def notable(self) -> bool:
-        """Whether writes can be noted: all queries use the table by one key, and each row has its own."""
-        return self.keyed is not None and not (isinstance(self.keyed, _Assumed) and self.keyed.doubtful)
+        """Whether writes can be noted now: an assumed key must not have come twice."""
+        return not (isinstance(self.keyed, _Assumed) and self.keyed.doubtful)
 
     def begin(self) -> None:
         """From now on writes are only noted."""
-        self.noted = TableLog(len(self.types), self.log.end)
+        self.noted = TableHistory() if self.noting.lives else TableLog(len(self.types), self.log.end)
 
     def note(
         self, kind: int, rank: int, root: Array, ts: Array, keys: Array, added: Sequence[Column] | None,
@@ -360,7 +420,7 @@ class TableStore:
     ) -> None:  # fmt: skip
         """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`. Their values lie in
         the log from now on."""
-        assert self.noted is not None
+        assert isinstance(self.noted, TableLog)
         n = len(root)
         mask = np.ones(len(self.types), np.bool_)
         at = np.full(n, -1, np.int64) if added is None else self._unborn(added, ts)
@@ -382,7 +442,7 @@ class TableStore:
     def _closed(self) -> TableLog:
         """The noted writes in order; from now on none is added."""
         noted = self.noted
-        assert noted is not None
+        assert isinstance(noted, TableLog)
         assert self.keyed is not None
         if not noted.closed:
             source = noted.close(self.keyed.room(), self.log.end)
@@ -400,6 +460,9 @@ class TableStore:
 
     def settle(self) -> None:
         """Carries out the noted writes."""
+        if isinstance(self.noted, TableHistory):
+            self._take_over(self.history())
+            return
         noted = self._closed()
         self.noted = None
         assert self.keyed is not None
@@ -410,6 +473,30 @@ class TableStore:
         after[: len(noted.held)] = noted.held
         at = np.flatnonzero(before != after)
         self._carry_out(noted, before[at], after[at])
+        if self.log.end > 2048 and self.size * 2 < self.log.end:
+            self._compact()
+
+    def note_insert(self, rank: int, root: Array, columns: Sequence[Column], ts: Array) -> None:
+        """Notes rows to be inserted into a table whose rows have lives."""
+        assert isinstance(self.noted, TableHistory)
+        self.noted.insert(rank, root, self._unborn(columns, ts))
+
+    def history(self) -> TableHistory:
+        """The lives of the batch's rows; from now on nothing is noted."""
+        assert isinstance(self.noted, TableHistory)
+        if not self.noted.closed:
+            self.noted.close(np.flatnonzero(self.alive[: self.log.end]))
+        return self.noted
+
+    def _take_over(self, history: TableHistory) -> None:
+        self.noted = None
+        left = history.survivors
+        self.alive[history.order] = False
+        if len(left) and (np.diff(left) < 0).any():  # several queries inserted
+            left = self._unborn(self.log.columns(left), self.log.ts[left])
+        self.alive[left] = True
+        self.size = len(left)
+        self.most = max(self.most, self.size)
         if self.log.end > 2048 and self.size * 2 < self.log.end:
             self._compact()
 
@@ -554,10 +641,10 @@ class TableWriter:
             self.set = [(a, found[a]) for a in (list(found)[i] for i in order)]
         self._places = inserted_places(table.names, self.names)
         self.kind: int | None = None
-        if table.keyed is not None and table.key:
-            self.kind = write_kind(output, select, table.definition, table.key)
+        if table.keyed is not None and table.noting.key:
+            self.kind = write_kind(output, select, table.definition, table.noting.key)
             equal = {} if self.kind in (None, INSERT) else key_equalities(on, TABLE) or {}
-            self._key = [compile_expr(equal[a], services.context) for a in table.key if a in equal]
+            self._key = [compile_expr(equal[a], services.context) for a in table.noting.key if a in equal]
         self.rank = 0
         # Rows that a chunk has found no place for: an upsert adds them when the chunk is through.
         self._waiting: tuple[TableStore, Condition] | None = None
@@ -620,8 +707,15 @@ class TableWriter:
 
     def _note(self, rows: Rows, now: Array) -> None:
         """Has the table note what the rows write (`table_log`)."""
-        assert self.kind is not None
         table, n = self.table, len(rows)
+        if isinstance(table.noted, TableHistory):
+            if isinstance(self.output, nodes.Insert):
+                table.note_insert(self.rank, rows.root, rows.columns, rows.ts)
+            else:
+                env = Env(n, self.services.strings, rows.ts, now, frame_of(rows).resolve)
+                table.noted.delete(self.rank, rows.root, partial(self.condition.scan, env, n))
+            return
+        assert self.kind is not None
         assert table.keyed is not None
         env = Env(n, self.services.strings, rows.ts, now, lambda ref: rows.columns[ref.attr])  # type: ignore[union-attr]
         added = None if self.kind in (UPDATE, DELETE) else self._inserted(rows)

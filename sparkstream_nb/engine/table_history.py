@@ -1,0 +1,96 @@
+"""A table without a key while a whole micro-batch goes through the app operator by operator.
+
+Where queries only insert rows and delete them by conditions, each row has one life: it is born with the moment of its
+insert and dies with that of the first delete after it whose condition holds. A moment is a root and, under one root,
+the rank of the operator. Writers note what they do; when all of them have run, the lives are worked out; a reader then
+finds the rows that live at the moment of each of its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..plan import nodes
+from .columns import Array
+from .faults import may_fail
+
+Visible = Callable[[Array, Array], Array]
+"""Whether row `at[i]` of those who ask may see number `index[i]` of the rows asked about."""
+
+_FIRST, _LAST = np.int64(-(2**63)), np.int64(2**63 - 1)
+
+
+def _before(root: Array, rank: Array, other_root: Array, other_rank: Array | int) -> Array:
+    out: Array = (root < other_root) | ((root == other_root) & (rank < other_rank))
+    return out
+
+
+class TableHistory:
+    """The writes of one micro-batch. After `close`, `order` are the positions of all rows that lived at any moment of
+    the batch, in the table's order.
+    """
+
+    def __init__(self) -> None:
+        self._births: list[tuple[Array, Array, Array]] = []
+        self._deletes: list[tuple[int, Array, Callable[[Array, Visible], tuple[Array, Array]]]] = []
+        self.closed = False
+
+    def insert(self, rank: int, root: Array, positions: Array) -> None:
+        """Rows at `positions` are born at these moments."""
+        self._births.append((root, np.full(len(root), rank, np.int64), positions))
+
+    def delete(self, rank: int, root: Array, find: Callable[[Array, Visible], tuple[Array, Array]]) -> None:
+        """`find(order, visible)` answers which rows of a delete, whose moments are `root`, hit which numbers of
+        `order`."""
+        self._deletes.append((rank, root, find))
+
+    def close(self, alive: Array) -> None:
+        """Works out the lives; `alive` are the positions that the table held before, in order."""
+        none = np.empty(0, np.int64)
+        root, rank, positions = (np.concatenate(c) for c in zip((none, none, none), *self._births, strict=True))
+        by = np.lexsort((rank, root))
+        old = len(alive)
+        self.order = np.append(alive, positions[by])
+        self._born = (np.append(np.full(old, _FIRST), root[by]), np.append(np.zeros(old, np.int64), rank[by]))
+        hits = [(none, none, none)]
+        for r, at_root, find in self._deletes:
+
+            def born_before(at: Array, index: Array, at_root: Array = at_root, r: int = r) -> Array:
+                return _before(self._born[0][index], self._born[1][index], at_root[at], r)
+
+            at, index = find(self.order, born_before)
+            hits.append((at_root[at], np.full(len(at), r, np.int64), index))
+        root, rank, index = (np.concatenate(c) for c in zip(*hits, strict=True))
+        by = np.lexsort((rank, root))
+        dead, first = np.unique(index[by], return_index=True)
+        self._died = np.full(len(self.order), _LAST), np.zeros(len(self.order), np.int64)
+        self._died[0][dead], self._died[1][dead] = root[by][first], rank[by][first]
+        self.closed = True
+
+    def seen_by(self, roots: Array, rank: int) -> Visible:
+        """What a reader of `rank` with these roots sees."""
+
+        def visible(at: Array, index: Array) -> Array:
+            (born, by), (died, of) = self._born, self._died
+            root = roots[at]
+            return _before(born[index], by[index], root, rank) & ~_before(died[index], of[index], root, rank)
+
+        return visible
+
+    @property
+    def survivors(self) -> Array:
+        """Positions of the rows that live on after the batch, in the table's order."""
+        out: Array = self.order[self._died[0] == _LAST]
+        return out
+
+
+def has_history(table: nodes.TableDef, outputs: Sequence[nodes.Output]) -> bool:
+    """Whether these outputs to the table only insert and delete, and nothing of it can fail."""
+    if table.primary_key or table.indexes or not outputs:
+        return False
+    return all(
+        isinstance(o, nodes.Insert) or (isinstance(o, nodes.Delete) and o.on is not None and not may_fail(o.on))
+        for o in outputs
+    )
