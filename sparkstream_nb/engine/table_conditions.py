@@ -1,0 +1,222 @@
+"""Conditions on a table: which index answers them, and the check of the candidates as columns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..plan import nodes
+from ..plan.nodes import TABLE, EventRef, Expr, Ref
+from ..plan.query_parts import conjuncts
+from ..types import Type
+from .columns import DTYPES, Array, Column
+from .expressions import Env, Evaluator, compile_expr
+from .groups import Keys
+from .table_history import TableHistory, Visible
+from .table_indexes import HashIndex
+
+if TYPE_CHECKING:
+    from .tables import TableStore
+
+_BLOCK = 1 << 20
+"""Candidate pairs evaluated at a time."""
+
+_UNEQUAL = (Type.OBJECT, Type.FLOAT, Type.DOUBLE)
+"""Types with values that do not equal themselves, or that no key stands for."""
+
+
+class Condition:
+    """An `on` condition against one table: which index answers it, and the check of the candidates."""
+
+    def __init__(self, on: Expr | None, table: TableStore, slot: int = TABLE) -> None:
+        self.table, self.slot = table, slot
+        context = table.services.context
+        equal = dict(_equal_attrs(on, slot))
+        usable = (n for n, i in enumerate(table.indexes) if all(a in equal for a in i.attrs))
+        self._index = next(usable, None)
+        self.by_key = table.primary is not None and _by_key(on, slot, table.primary.attrs)
+        if self.by_key:  # the index says it all, but for what does not name the table
+            others = [e for e in conjuncts(on) if not _names(e, slot)]
+            on = functools.reduce(lambda a, b: nodes.Logic(Type.BOOL, "and", a, b), others) if others else None
+        self.on = None if on is None else compile_expr(on, context)
+        self.values: list[Evaluator] = (
+            [] if self.index is None else [compile_expr(equal[a], context) for a in self.index.attrs]
+        )
+        key = () if table.keyed is None or any(a not in equal for a in table.keyed.attrs) else table.keyed.attrs
+        self._key_values = [compile_expr(equal[a], context) for a in key]
+        # Equalities between values of one type that always equal themselves narrow a scan down.
+        narrow = {a: e for a, e in equal.items() if e.type is table.types[a] and e.type not in _UNEQUAL}
+        self._narrow = [(a, compile_expr(e, context)) for a, e in narrow.items()]
+        self._narrow_keys = Keys([table.types[a] for a in narrow], table.services.strings)
+
+    @property
+    def index(self) -> HashIndex | None:
+        """The index that answers: asked of the table each time, which makes new ones when it is restored."""
+        return None if self._index is None else self.table.indexes[self._index]
+
+    def find(self, env: Env, n: int) -> tuple[Array, Array]:
+        """(row of `env`, position) of all matches: by row, then in the table's order."""
+        if self.index is None:
+            order = self.table.order()
+            at, index = self.scan(env, n, order)
+            return at, order[index]
+        keys, dead = self._keys(env, n, self.index, self.values)
+        at, place = self.index.find(keys)
+        keep = np.flatnonzero(~dead[at])
+        at, place = at[keep], place[keep]
+        if self.on is None or len(at) == 0:
+            return at, place
+        keep = np.concatenate(
+            [a + self._holds(env, at[a : a + _BLOCK], place[a : a + _BLOCK]) for a in range(0, len(at), _BLOCK)]
+        )
+        return at[keep], place[keep]
+
+    def scan(self, env: Env, n: int, order: Array, visible: Visible | None = None) -> tuple[Array, Array]:
+        """(row of `env`, number in `order`) of all matches among the rows at positions `order` that the row sees."""
+        none = np.empty(0, np.int64)
+        ats, indexes = [none], [none]
+        if n and len(order):
+            for at, index in self._pairs(env, n, order):
+                if visible is not None:
+                    keep = np.flatnonzero(visible(at, index))
+                    at, index = at[keep], index[keep]
+                if self.on is not None and len(at):
+                    keep = self._holds(env, at, order[index])
+                    at, index = at[keep], index[keep]
+                ats.append(at)
+                indexes.append(index)
+        return np.concatenate(ats), np.concatenate(indexes)
+
+    def _pairs(self, env: Env, n: int, order: Array) -> Iterator[tuple[Array, Array]]:
+        """(row, number in `order`) of candidates, in blocks: by row, then in this order."""
+        m = len(order)
+        if not self._narrow or n == 1:
+            rows = max(1, _BLOCK // m)
+            for a in range(0, n, rows):
+                b = min(a + rows, n)
+                yield np.repeat(np.arange(a, b), m), np.tile(np.arange(m), b - a)
+            return
+        asked = self._narrow_keys.ids([e(env) for _, e in self._narrow])
+        held = self._narrow_keys.ids([self.table.log.column(a, order) for a, _ in self._narrow])
+        by = np.argsort(held, kind="stable")
+        low, high = (np.searchsorted(held[by], asked, side) for side in ("left", "right"))
+        until = np.cumsum(high - low)
+        a = 0
+        while a < n:
+            done = int(until[a - 1]) if a else 0
+            b = max(a + 1, int(np.searchsorted(until, done + _BLOCK, "right")))
+            counts = (high - low)[a:b]
+            at = np.repeat(np.arange(a, b), counts)
+            yield at, by[np.arange(len(at)) - np.repeat(until[a:b] - counts - done, counts) + low[at]]
+            a = b
+
+    def find_as_of(self, env: Env, n: int, roots: Array, rank: int) -> tuple[Array, Array]:
+        """As `find`, in the middle of a batch whose writes are noted: each row sees the table as of its own moment."""
+        table = self.table
+        if isinstance(table.noted, TableHistory):
+            history = table.history()
+            at, index = self.scan(env, n, history.order, history.seen_by(roots, rank))
+            return at, history.order[index]
+        assert table.keyed is not None
+        keys, dead = self._keys(env, n, table.keyed, self._key_values)
+        place = table.as_of(roots, rank, keys)
+        place[dead] = -1
+        at = np.flatnonzero(place >= 0)
+        place = place[at]
+        if self.on is None or len(at) == 0:
+            return at, place
+        keep = self._holds(env, at, place)
+        return at[keep], place[keep]
+
+    def any(self, env: Env, roots: Array | None, rank: int) -> Array:
+        """bool[n]: whether any row of the table matches; as of the rows' moments where writes are noted."""
+        out = np.zeros(env.n, np.bool_)
+        if self.table.noted is not None:
+            assert roots is not None
+            out[self.find_as_of(env, env.n, roots, rank)[0]] = True
+        else:
+            out[self.find(env, env.n)[0]] = True
+        return out
+
+    def _keys(self, env: Env, n: int, index: HashIndex, values: Sequence[Evaluator]) -> tuple[Array, Array]:
+        """Key ids that the rows of `env` look up in an index, and which rows can match nothing."""
+        columns, dead = [], np.zeros(n, np.bool_)
+        for e, a in zip(values, index.attrs, strict=True):
+            column, exact = _fit(e(env), self.table.types[a])
+            columns.append(column)
+            # In a map of Siddhi's null is a key like any other, which a comparison never holds for.
+            dead |= ~exact & ~column.nulls() if self.by_key else ~exact
+            if index.sorted and column.null is not None:
+                # A sorted map of Siddhi's cannot be asked for null.
+                env.fail(column.null, f"null cannot be looked up in an index of table {self.table.id}")
+        return index.keys.ids(columns), dead
+
+    def _holds(self, env: Env, at: Array, place: Array) -> Array:
+        table, slot = self.table, self.slot
+
+        def resolve(ref: Ref | EventRef) -> Column:
+            if ref.slot == slot:
+                if isinstance(ref, EventRef):
+                    return Column(Type.BOOL, np.ones(len(at), np.bool_))
+                return table.log.column(ref.attr, place)
+            return env.resolve(ref).take(at)
+
+        sub = Env(len(at), env.strings, env.ts[at], env.clock()[at], resolve, tables=env.tables)
+        assert self.on is not None
+        result = self.on(sub)
+        mask = result.values if result.null is None else result.values & ~result.null
+        if sub.failed is not None:
+            bad = np.zeros(env.n, np.bool_)
+            bad[at[sub.failed]] = True
+            env.fail(bad, sub.reason(int(np.flatnonzero(sub.failed)[0])) or "the condition failed")
+            mask = mask & ~sub.failed
+        return np.flatnonzero(mask)
+
+
+def _names(expr: Expr, slot: int) -> bool:
+    """Whether the expression names what `slot` holds."""
+    return any(isinstance(e, Ref | EventRef) and e.slot == slot for e in nodes.walk(expr))
+
+
+def _by_key(on: Expr | None, slot: int, key: tuple[int, ...]) -> bool:
+    """Whether Siddhi answers the condition by the primary key alone, without a look at the row it finds.
+
+    That is an equality for each attribute of the key, and conditions that do not name the table before or after it
+    (`CollectionExpressionParser`).
+    """
+    if on is None:
+        return False
+    equal = [_equal_attrs(e, slot) for e in conjuncts(on)]
+    if all(equal) and len(equal) == len(key):
+        return {a for ((a, _),) in equal} == set(key)
+    if isinstance(on, nodes.Logic) and on.op == "and":
+        for one, other in ((on.left, on.right), (on.right, on.left)):
+            if not _names(one, slot):
+                return _by_key(other, slot, key)
+    return False
+
+
+def _equal_attrs(on: Expr | None, slot: int) -> list[tuple[int, Expr]]:
+    """(attribute, value) of the equalities between an attribute of `slot` and what does not depend on it."""
+    if isinstance(on, nodes.Logic) and on.op == "and":
+        return _equal_attrs(on.left, slot) + _equal_attrs(on.right, slot)
+    if isinstance(on, nodes.Compare) and on.op == "==":
+        for mine, other in ((on.left, on.right), (on.right, on.left)):
+            known = Type.OBJECT not in (mine.type, other.type) and not _names(other, slot)
+            if isinstance(mine, Ref) and mine.slot == slot and known:
+                return [(mine.attr, other)]
+    return []
+
+
+def _fit(column: Column, type: Type) -> tuple[Column, Array]:
+    """A probe in the type of the attribute it is compared with, and which rows can match at all (numbers by value)."""
+    ok = ~column.nulls()
+    if column.type is type:
+        return column, ok
+    with np.errstate(all="ignore"):
+        values = column.values.astype(DTYPES[type])
+        ok &= values.astype(np.float64) == column.values.astype(np.float64)
+    return Column(type, values, column.null), ok
