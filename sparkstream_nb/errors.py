@@ -104,13 +104,25 @@ class SparkUnavailable(SparkStreamError):
     """There is no usable Java, or Spark did not start, or not where it was asked to."""
 
 
+_SHOWN = 110
+"""Characters of a line that an error shows at most."""
+
+
 def excerpt(source: str, span: Span) -> str:
-    """The line of `source` that `span` starts on, with carets under the span."""
+    """The line of `source` that `span` starts on, with carets under the span; of a long line the part around it."""
     lines = source.splitlines() or [""]
     row = min(max(span.line, 1), len(lines))
-    text = lines[row - 1]
-    lead = "".join("\t" if c == "\t" else " " for c in text[: span.column])
-    width = max(1, min(span.end - span.start, len(text) - span.column))
+    text, column = lines[row - 1], span.column
+    width = max(1, min(span.end - span.start, len(text) - column))
+    if len(text) > _SHOWN:
+        first = max(0, min(column - 20, len(text) - _SHOWN))
+        text, column = text[first:], column - first
+        if first:
+            text, column = "… " + text, column + 2
+        if len(text) > _SHOWN:
+            text = text[: _SHOWN - 2] + " …"
+        width = max(1, min(width, len(text) - column))
+    lead = "".join("\t" if c == "\t" else " " for c in text[:column])
     return f"{row:>4} | {text}\n     | {lead}{'^' * width}"
 
 

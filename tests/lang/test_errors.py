@@ -236,6 +236,15 @@ def test_the_environment_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "SECRET" in refused("define stream S (a int); from S[a > ${SECRET}] insert into O;").message
 
 
+def test_of_a_long_line_the_part_around_the_error_is_shown() -> None:
+    app = "define stream S (k string, v int); from S select k insert into O; " * 3 + "from S selekt k insert into P; " * 4
+    shown, carets = str(refused(app)).splitlines()[1:3]
+    assert len(shown) <= 120
+    assert shown[carets.index("^") :].startswith("selekt")
+    assert shown.removeprefix("   1 | ").startswith("… ")
+    assert shown.endswith(" …")
+
+
 def test_values_of_variables_stay_out_of_messages() -> None:
     error = refused("@x(a=${PASSWORD}) define stream S (a int);", lambda t: parse(t, {"PASSWORD": "hunter2"}))
     assert "hunter2" not in str(error)
