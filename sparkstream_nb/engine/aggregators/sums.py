@@ -48,7 +48,7 @@ def _sums(
 
 
 @kernel
-def _long_minus(a: int, b: int) -> int:
+def long_minus(a: int, b: int) -> int:
     """a - b as Siddhi takes it away from a long sum: through a double, and back with Java's saturation."""
     d = float(a) - float(b)
     if d >= 9223372036854775807.0:
@@ -81,7 +81,7 @@ def _long_sums(
                 total[g] += values[i]
                 count[g] += 1
             elif k == EXPIRED:
-                total[g] = _long_minus(total[g], values[i])
+                total[g] = long_minus(total[g], values[i])
                 count[g] -= 1
         out[i] = total[g]
         out_count[i] = count[g]

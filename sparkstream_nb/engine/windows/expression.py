@@ -1,15 +1,16 @@
 """`expression(text)` and `expressionBatch(text, ...)`: windows that hold events as long as a condition over them is
 true.
 
-The condition sees the event that comes or goes, the `first` and the `last` one, and aggregates of what is held. It
-changes with
-every event, so these windows go event by event; the events themselves stay columns.
+The condition sees the event that comes or goes, the `first` and the `last` one, and aggregates of what is held; its
+aggregators hold what they have seen in all partition instances together. The loops below are compiled with the
+condition as a program (`program.holds`); a condition that no program can state runs them as plain Python.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -21,24 +22,222 @@ from ...types import Schema, Type
 from ..aggregators import Aggregator, make_aggregator
 from ..columns import Array, Column
 from ..expressions import Env, Evaluator, compile_expr
+from ..jit import inlined, kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
-from .base import Emission, WindowSetup
-from .chain import ChainedLog
-
-Events = deque[int]
-"""Positions of events, oldest first."""
+from .base import Emission, WindowSetup, no_rows
+from .chain import ChainedLog, pop, push
+from .program import FAILED, FALSE, TRUE, NoProgram, Program, holds
 
 
-class _Condition:
-    """A condition over a window's contents; its aggregators hold what they have seen, in all partition instances
-    together.
+@inlined
+def put(
+    pos: int, kind: int, time: int, root: int, chunk: int, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
+    root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """Puts a row out."""
+    pos_out[n] = pos
+    kind_out[n] = kind
+    ts_out[n] = time
+    root_out[n] = root
+    chunk_out[n] = chunk
+    return n + 1
 
-    As in Siddhi an aggregator takes an event when it is evaluated: one behind an `and` whose left side is false does
-    not.
+
+def slide(
+    again: bool, at: int, row: int, rows: int, now: Array, row_root: Array, row_chunk: Array, part: Array, bad: Array,
+    findable: bool, ts: Array, nxt: Array, alive: Array, head: Array, tail: Array, n: int, pos_out: Array,
+    kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array, codes: Array, words: Array, reals: Array,
+    nulls: Array, known: Array, known_real: Array, stack: Array, real: Array, null: Array, total: Array, total_real:
+    Array, count: Array, queue: Array, queue_real: Array, ends: Array,
+) -> int:  # fmt: skip
+    """`ExpressionWindowProcessor.process` for the rows from `row` to `rows`; rows that fail are marked `bad`.
+
+    `again`: the condition is another one, so that what the first row's instance holds is taken anew
+    (`processAllExpiredEvents`).
     """
+    held: Any = np.int64(-1)
+    if again:
+        p = part[at + row]
+        held = head[p]
+        head[p] = -1
+        tail[p] = -1
+    r = row
+    while held >= 0 or r < rows:
+        fresh = held < 0
+        pos = at + r if fresh else held
+        if not fresh:
+            held = nxt[held]
+        p = part[pos]
+        if not bad[r]:
+            if fresh and findable:
+                n = put(
+                    pos, ENTER, ts[pos], row_root[r], row_chunk[r], n, pos_out, kind_out, ts_out, root_out, chunk_out
+                )
+            push(pos, p, nxt, head, tail)
+            alive[pos] = True
+            event = pos
+            kind = CURRENT
+            going = True
+            while going:  # the oldest leave until the condition is true
+                first = head[p] if head[p] >= 0 else event
+                verdict = holds(
+                    kind, now[r], event, first, pos, ts, codes, words, reals, nulls, known, known_real, stack, real,
+                    null, total, total_real, count, queue, queue_real, ends,
+                )  # fmt: skip
+                if verdict == FAILED:
+                    bad[r] = True
+                going = verdict == FALSE and head[p] >= 0
+                if going:
+                    event = pop(p, nxt, head, tail)
+                    alive[event] = False
+                    kind = EXPIRED
+                    if findable:
+                        n = put(
+                            event, LEAVE, ts[event], row_root[r], row_chunk[r], n, pos_out, kind_out, ts_out, root_out,
+                            chunk_out,
+                        )  # fmt: skip
+                    n = put(
+                        event, EXPIRED, now[r], row_root[r], row_chunk[r], n, pos_out, kind_out, ts_out, root_out,
+                        chunk_out,
+                    )  # fmt: skip
+            if fresh and not bad[r]:
+                n = put(
+                    pos, CURRENT, ts[pos], row_root[r], row_chunk[r], n, pos_out, kind_out, ts_out, root_out, chunk_out
+                )
+        elif not fresh:
+            alive[pos] = False
+        if fresh:
+            r += 1
+    return n
+
+
+def collect(
+    again: bool, at: int, row: int, rows: int, now: Array, row_root: Array, row_chunk: Array, part: Array, bad: Array,
+    findable: bool, streaming: bool, includes: Array, at_chunk: Array, ts: Array, nxt: Array, alive: Array, phead:
+    Array, ptail: Array, ghead: Array, gtail: Array, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
+    root_out: Array, chunk_out: Array, codes: Array, words: Array, reals: Array, nulls: Array, known: Array,
+    known_real: Array, stack: Array, real: Array, null: Array, total: Array, total_real: Array, count: Array, queue:
+    Array, queue_real: Array, ends: Array,
+) -> int:  # fmt: skip
+    """`ExpressionBatchWindowProcessor.process` as `slide`. Chain `p..` holds what has not come out yet (if `streaming`,
+    what expires with the next event), chain `g..` what came out last and will expire. `at_chunk[0]` numbers chunks;
+    `includes` tells of each position whether the event that ends a batch belongs to it."""
+    held: Any = np.int64(-1)
+    if again:
+        p = part[at + row]
+        held = ghead[p] if streaming else phead[p]
+        if streaming:
+            ghead[p] = -1
+            gtail[p] = -1
+        else:
+            phead[p] = -1
+            ptail[p] = -1
+    r = row
+    while held >= 0 or r < rows:
+        fresh = held < 0
+        pos = at + r if fresh else held
+        if not fresh:
+            held = nxt[held]
+        p = part[pos]
+        t = now[r]
+        root = row_root[r]
+        if fresh and r > 0 and row_chunk[r] != row_chunk[r - 1]:
+            at_chunk[0] += 1
+        first = ghead[p] if streaming else phead[p]
+        if first < 0:
+            first = pos
+        closes = False
+        k = 0
+        while k < 3 and not bad[r]:  # an event that makes it false begins the aggregators anew
+            kind = RESET if k == 1 else CURRENT
+            verdict = holds(
+                kind, t, pos, first, pos, ts, codes, words, reals, nulls, known, known_real, stack, real, null, total,
+                total_real, count, queue, queue_real, ends,
+            )  # fmt: skip
+            if verdict == FAILED:
+                bad[r] = True
+            closes = closes or verdict == FALSE
+            k = k + 1 if closes else 3
+        chunk = at_chunk[0]
+        if bad[r]:
+            alive[pos] = False
+        elif streaming:
+            if fresh:
+                chunk += 1
+                while phead[p] >= 0:
+                    old = pop(p, nxt, phead, ptail)
+                    alive[old] = False
+                    n = put(old, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            if not closes:
+                push(pos, p, nxt, ghead, gtail)
+                alive[pos] = True
+                if fresh:
+                    n = put(pos, CURRENT, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            elif ghead[p] >= 0:
+                if includes[pos] and fresh:
+                    n = put(pos, CURRENT, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                if includes[pos]:
+                    push(pos, p, nxt, ghead, gtail)
+                while ghead[p] >= 0:
+                    old = pop(p, nxt, ghead, gtail)
+                    alive[old] = not fresh
+                    if fresh:
+                        n = put(old, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                    else:
+                        push(old, p, nxt, phead, ptail)
+                if not includes[pos]:
+                    if fresh:
+                        n = put(pos, CURRENT, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                    push(pos, p, nxt, ghead, gtail)
+                    alive[pos] = True
+            elif fresh:
+                n = put(pos, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                n = put(pos, CURRENT, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            else:
+                push(pos, p, nxt, phead, ptail)
+            at_chunk[0] = chunk + fresh
+        else:
+            stays = not closes
+            if closes:
+                chunk += 1
+                while ghead[p] >= 0:
+                    old = pop(p, nxt, ghead, gtail)
+                    alive[old] = False
+                    n = put(old, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                if phead[p] >= 0:
+                    stays = not includes[pos]
+                    while phead[p] >= 0:
+                        old = pop(p, nxt, phead, ptail)
+                        if findable:
+                            n = put(old, LEAVE, ts[old], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                        n = put(old, CURRENT, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                        push(old, p, nxt, ghead, gtail)
+                    if includes[pos]:
+                        n = put(pos, CURRENT, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                        push(pos, p, nxt, ghead, gtail)
+                    alive[pos] = True
+                else:
+                    alive[pos] = False
+                    n = put(pos, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                    n = put(pos, CURRENT, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            if stays:
+                push(pos, p, nxt, phead, ptail)
+                alive[pos] = True
+            if findable and stays == fresh:
+                moved = ENTER if stays else LEAVE
+                n = put(pos, moved, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            at_chunk[0] = chunk + closes
+        if fresh:
+            r += 1
+    return n
+
+
+class Condition:
+    """A condition that no program can state: evaluated in Python, event by event."""
 
     def __init__(self, expr: Expr, setup: WindowSetup, log: ChainedLog) -> None:
         self.setup, self.log = setup, log
+        self.why = ""
         self._evaluate = compile_expr(expr, setup.context)
         nodes = [e for e in walk(expr) if isinstance(e, Agg)]
         self._aggregators: dict[int, tuple[Aggregator, list[Evaluator]]] = {
@@ -50,10 +249,12 @@ class _Condition:
         }
         self._keep = nodes  # so that their identities stay theirs
 
-    def holds(self, kind: int, now: int, event: int, first: int, last: int) -> bool:
-        """Whether it is true for `event` (a position), which comes (CURRENT), goes (EXPIRED) or begins anew (RESET)."""
+    def holds(self, kind: int, now: int, event: int, first: int, last: int, ts: Array, *program: Any) -> int:
+        """As `program.holds`; FAILED where the condition raises an error, with `why`."""
         log = self.log
         places = [np.array([p]) for p in (event, first, last)]
+        # What has left the window bears the time at which it did.
+        times = [np.array([now if kind == EXPIRED and p == event else ts[p]]) for p in (event, first, last)]
 
         def resolve(ref: Ref | EventRef) -> Column:
             if isinstance(ref, EventRef):
@@ -61,25 +262,33 @@ class _Condition:
             return log.column(ref.attr, places[ref.slot])
 
         env = Env(
-            1, self.setup.strings, log.ts[places[0]], np.array([now]), resolve,
-            event_time=lambda ref: Column(Type.LONG, log.ts[places[ref.slot]]),
+            1, self.setup.strings, ts[places[0]], np.array([now]), resolve,
+            event_time=lambda ref: Column(Type.LONG, times[ref.slot]),
         )  # fmt: skip
         env.aggs = _Running(self._aggregators, env, kind)
         result = self._evaluate(env)
         if env.failed is not None:
-            raise _Failed(env.reason(0) or "the window's expression failed")
-        return bool(result.values[0]) and not (result.null is not None and result.null[0])
+            self.why = env.reason(0) or "the window's expression failed"
+            return FAILED
+        return TRUE if result.values[0] and not (result.null is not None and result.null[0]) else FALSE
 
-    def state(self) -> list[dict[str, Any]]:
+    def room(self, events: int) -> None:
+        """Nothing to prepare."""
+
+    def compact(self, keep: Array) -> None:
+        """Nothing is kept by position."""
+
+    @property
+    def arrays(self) -> tuple[None, ...]:
+        """In place of a program's arrays."""
+        return (None,) * 15
+
+    def state(self) -> Any:
         return [a.state() for a, _ in self._aggregators.values()]
 
-    def load(self, state: list[dict[str, Any]]) -> None:
+    def load(self, state: Any) -> None:
         for (a, _), s in zip(self._aggregators.values(), state, strict=True):
             a.load(s)
-
-
-class _Failed(Exception):
-    """The condition raised an error for an event."""
 
 
 class _Running(Mapping[Agg, Column]):
@@ -100,136 +309,109 @@ class _Running(Mapping[Agg, Column]):
 
 
 class _ExpressionBase:
-    """What both windows share: the condition, constant or from an attribute, and the events as lists of positions."""
+    """What both windows share: the condition, constant or from an attribute, and the loop that it is run in."""
 
-    lists = 1
+    chains = 1
     moves = True
+    loop: Callable[..., int]
+    compiled: Callable[..., int]
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
-        self.log = ChainedLog(setup.types)
-        self.held: list[dict[int, Events]] = [{} for _ in range(self.lists)]
         self.dynamic = not isinstance(setup.args[0], Const)
+        self._clear()
+
+    def _clear(self) -> None:
+        self.log = ChainedLog(self.setup.types, self.chains)
         self.text: str | None = None
-        self.condition: _Condition | None = None
+        self.condition: Program | Condition | None = None
         if not self.dynamic:
-            assert setup.condition is not None
-            self.condition = _Condition(setup.condition, setup, self.log)
-        self.out: list[tuple[int, int, int, int, int]] = []
-        self.chunk = 0
+            assert self.setup.condition is not None
+            self._take(self.setup.condition)
 
-    def _queue(self, which: int, part: int) -> Events:
-        return self.held[which].setdefault(part, deque())
+    def _take(self, expr: Expr) -> None:
+        """Makes `expr` the condition."""
+        try:
+            self.condition = Program(expr, self.setup, self.log)
+            self._run = type(self).compiled
+        except NoProgram:
+            self.condition = Condition(expr, self.setup, self.log)
+            scope = {**globals(), "holds": self.condition.holds}
+            self._run = FunctionType(type(self).loop.__code__, scope)  # the same loop, not compiled
 
-    def _bound(self, text: str) -> _Condition:
+    def _bind(self, text: str) -> None:
         types = self.setup.types[: len(self.setup.names)]
         schema = Schema.of(*zip(self.setup.names, types, strict=True))
-        return _Condition(bind_window_condition(text, schema), self.setup, self.log)
+        self._take(bind_window_condition(text, schema))
 
     def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
-        rows = self._wanted(rows)
+        needed = [a.attr for a in self.setup.args if isinstance(a, Ref)]
+        rows = self.setup.without_nulls(rows, needed, "the window's expression is null")
         n = len(rows)
+        if n == 0:
+            return no_rows(self.setup.types)
         log = self.log
         at = log.add(rows, parts)
-        texts = rows.columns[self.setup.column(0)].to_list(self.setup.strings) if self.dynamic else [None] * n
-        now, part, root, chunk = clock.at(rows.root).tolist(), rows.parts().tolist(), rows.root.tolist(), rows.chunk
-        self.out, self.chunk = [], 0
-        bad = np.zeros(n, np.bool_)
+        out = Emission((2 + 2 * self.setup.findable) * (at + n) + 2 * n)
+        now, bad = clock.at(rows.root), np.zeros(n, np.bool_)
         why = ""
-        for i in range(n):
-            if i and chunk[i] != chunk[i - 1]:
-                self.chunk += 1
-            try:
-                if self.dynamic and texts[i] != self.text:
-                    condition = self._bound(str(texts[i]))
-                    self.condition, self.text = condition, texts[i]
-                    self._again(part[i], now[i], root[i])
-                self._take(at + i, part[i], now[i], root[i])
-            except (_Failed, SparkStreamError) as e:
-                bad[i], why = True, str(e)
+        made = 0
+        begin = self._begin(at)
+        for a, b, text in self._stretches(rows):
+            again = text is not None and text != self.text
+            if again:
+                try:
+                    self._bind(str(text))
+                    self.text = text
+                except SparkStreamError as e:
+                    bad[a:b], why = True, str(e)
+                    continue
+            condition = self.condition
+            assert condition is not None
+            condition.room(2 * n + (2 * at if again else 0))
+            made = self._run(
+                again, at, a, b, now, rows.root, rows.chunk, log.part, bad, self.setup.findable, *begin, log.ts,
+                log.next, log.alive, *(x for ends in zip(log.head, log.tail, strict=True) for x in ends), made,
+                *out.arrays, *condition.arrays,
+            )  # fmt: skip
+            if isinstance(condition, Condition):
+                why = condition.why or why
         if bad.any():
             self.setup.refuse(rows, bad, why)
-        result = self._emitted(rows.part is not None)
-        self._tidy()
+        result = out.rows(made, log, rows.part is not None)
+        before, keep = log.end, np.flatnonzero(log.alive[: log.end])
+        log.tidy()
+        if log.end != before and self.condition is not None:
+            self.condition.compact(keep)
         return result
 
-    def _wanted(self, rows: Rows) -> Rows:
-        """The rows without those whose text (or flag) is null."""
-        needed = [a.attr for a in self.setup.args if isinstance(a, Ref)]
-        return self.setup.without_nulls(rows, needed, "the window's expression is null")
+    def _begin(self, at: int) -> tuple[Any, ...]:
+        """What the loop takes besides what all take; `at` is the position of the first new event."""
+        return ()
 
-    def _again(self, part: int, now: int, root: int) -> None:
-        """The condition is another one: what is held is taken anew."""
-        raise NotImplementedError
-
-    def _take(self, pos: int, part: int, now: int, root: int) -> None:
-        raise NotImplementedError
-
-    def _move(self, pos: int, kind: int, root: int) -> None:
-        """Tells a join that looks into the window."""
-        if self.setup.findable:
-            self._put(pos, kind, int(self.log.ts[pos]), root)
-
-    def _put(self, pos: int, kind: int, ts: int, root: int) -> None:
-        self.out.append((pos, kind, ts, root, self.chunk))
-
-    def _emitted(self, partitioned: bool) -> Rows:
-        table = np.array(self.out, np.int64).reshape(-1, 5)
-        out = Emission(0)
-        out.pos, out.kind, out.ts = table[:, 0], table[:, 1].astype(np.int8), table[:, 2]
-        out.root, out.chunk = table[:, 3], table[:, 4]
-        self.out = []
-        return out.rows(len(table), self.log, partitioned)
-
-    def _tidy(self) -> None:
-        log = self.log
-        every = [(w, p, q) for w, by in enumerate(self.held) for p, q in by.items()]
-        flat = np.array([i for _, _, q in every for i in q], np.int64)
-        log.alive[: log.end] = False
-        log.alive[flat] = True
-        before = log.end
-        log.tidy(flat)
-        if log.end != before:
-            moved = iter(flat.tolist())
-            for w, p, q in every:
-                self.held[w][p] = deque(next(moved) for _ in range(len(q)))
+    def _stretches(self, rows: Rows) -> Iterator[tuple[int, int, str | None]]:
+        """(first row, end, text) of stretches of rows with one condition; text None: the constant one."""
+        if not self.dynamic:
+            yield 0, len(rows), None
+            return
+        column = rows.columns[self.setup.column(0)]
+        cuts = [0, *(np.flatnonzero(np.diff(column.values)) + 1).tolist(), len(rows)]
+        for a, b in itertools.pairwise(cuts):
+            yield a, b, self.setup.strings.text(int(column.values[a]))
 
     def state(self) -> dict[str, Any]:
-        lists = []
-        for by in self.held:
-            parts = sorted(by)
-            lists.append(
-                {
-                    "events": self.log.state(np.array([i for p in parts for i in by[p]], np.int64)),
-                    "parts": parts,
-                    "lengths": [len(by[p]) for p in parts],
-                }
-            )
-        condition = None if self.condition is None else self.condition.state()
-        return {"lists": lists, "text": self.text, "condition": condition, "room": self.log.parts}
+        return {
+            "lists": [self.log.chain_state(i) for i in range(self.chains)],
+            "text": self.text,
+            "condition": None if self.condition is None else self.condition.state(),
+        }
 
     def load(self, state: dict[str, Any]) -> None:
-        self.log = ChainedLog(self.setup.types)
-        self.held = []
-        for one in state["lists"]:
-            events = one["events"]
-            n = len(events["ts"])
-            zeros = np.zeros(n, np.int64)
-            at = self.log.add(
-                Rows(events["columns"], events["ts"], zeros, zeros, None, events["part"]), state["room"]
-            )
-            self.log.alive[at : at + n] = True
-            by = {}
-            for p, k in zip(one["parts"], one["lengths"], strict=True):
-                by[p] = deque(range(at, at + k))
-                at += k
-            self.held.append(by)
+        self._clear()
+        self.log.load_chains(state["lists"])
         self.text = state["text"]
-        if self.dynamic:
-            self.condition = None if self.text is None else self._bound(self.text)
-        else:
-            assert self.setup.condition is not None
-            self.condition = _Condition(self.setup.condition, self.setup, self.log)
+        if self.text is not None:
+            self._bind(self.text)
         if self.condition is not None:
             self.condition.load(state["condition"])
 
@@ -242,35 +424,8 @@ class ExpressionWindow(_ExpressionBase):
     """When a new event makes the condition false, the oldest leave until it is true again (the new one too, if need
     be)."""
 
-    def _again(self, part: int, now: int, root: int) -> None:
-        """`ExpressionWindowProcessor.processAllExpiredEvents`."""
-        held = list(self._queue(0, part))
-        self._queue(0, part).clear()
-        for pos in held:
-            self._add(pos, part, now, root)
-
-    def _take(self, pos: int, part: int, now: int, root: int) -> None:
-        self._move(pos, ENTER, root)
-        self._add(pos, part, now, root)
-        self._put(pos, CURRENT, int(self.log.ts[pos]), root)
-
-    def _add(self, pos: int, part: int, now: int, root: int) -> None:
-        """`ExpressionWindowProcessor.processStreamEvent`."""
-        assert self.condition is not None
-        queue = self._queue(0, part)
-        queue.append(pos)
-        if self.condition.holds(CURRENT, now, pos, queue[0], pos):
-            return
-        while queue:
-            old = queue.popleft()
-            self._move(old, LEAVE, root)
-            self._put(old, EXPIRED, now, root)
-            if self.condition.holds(EXPIRED, now, old, queue[0] if queue else old, pos):
-                break
-
-
-_PENDING, _GONE = 0, 1
-"""The lists of an `expressionBatch` window: what has not come out yet, and what came out last and will expire."""
+    loop = staticmethod(slide)
+    compiled = staticmethod(kernel(slide))
 
 
 class ExpressionBatchWindow(_ExpressionBase):
@@ -280,110 +435,19 @@ class ExpressionBatchWindow(_ExpressionBase):
     being collected.
     """
 
-    lists = 2
+    chains = 2
+    loop = staticmethod(collect)
+    compiled = staticmethod(kernel(collect))
 
     def __init__(self, setup: WindowSetup) -> None:
-        super().__init__(setup)
         flag = setup.args[1] if len(setup.args) > 1 else None
         self.flag = flag.attr if isinstance(flag, Ref) else None
         self.include = bool(setup.constant(1, False)) if self.flag is None else False
         self.streaming = bool(setup.constant(2, False))
         self.stamps = None if self.streaming else CURRENT
+        super().__init__(setup)
 
-    def _includes(self, pos: int) -> bool:
-        """Whether the event that ends a batch belongs to it."""
-        return self.include if self.flag is None else bool(self.log.values(self.flag)[pos])
-
-    def _again(self, part: int, now: int, root: int) -> None:
-        """`ExpressionBatchWindowProcessor.processAllExpiredEvents`."""
-        queue = self._queue(_GONE if self.streaming else _PENDING, part)
-        held = list(queue)
-        queue.clear()
-        for pos in held:
-            if self.streaming:
-                self._stream(pos, part, now, root, output=False)
-            else:
-                self._collect(pos, part, now, root, held=True)
-
-    def _take(self, pos: int, part: int, now: int, root: int) -> None:
-        if self.streaming:
-            self._stream(pos, part, now, root, output=True)
-        else:
-            self._collect(pos, part, now, root, held=False)
-
-    def _ends(self, pos: int, now: int, first: int) -> bool:
-        """Whether `pos` makes the condition false; its aggregators then begin anew with that event."""
-        assert self.condition is not None
-        if self.condition.holds(CURRENT, now, pos, first, pos):
-            return False
-        self.condition.holds(RESET, now, pos, first, pos)
-        self.condition.holds(CURRENT, now, pos, first, pos)
-        return True
-
-    def _collect(self, pos: int, part: int, now: int, root: int, *, held: bool) -> None:
-        """`processStreamEvent`. `held`: the event is in the batch already and is taken anew."""
-        pending, gone = self._queue(_PENDING, part), self._queue(_GONE, part)
-        if not self._ends(pos, now, pending[0] if pending else pos):
-            pending.append(pos)
-            if not held:
-                self._move(pos, ENTER, root)
-            return
-        self.chunk += 1
-        while gone:
-            self._put(gone.popleft(), EXPIRED, now, root)
-        stays = False
-        if pending:
-            while pending:
-                old = pending.popleft()
-                self._move(old, LEAVE, root)
-                self._put(old, CURRENT, now, root)
-                gone.append(old)
-            if self._includes(pos):
-                self._put(pos, CURRENT, int(self.log.ts[pos]), root)
-                gone.append(pos)
-            else:
-                pending.append(pos)
-                stays = True
-        else:
-            self._put(pos, EXPIRED, now, root)
-            self._put(pos, CURRENT, now, root)
-        if stays != held:
-            self._move(pos, ENTER if stays else LEAVE, root)
-        self.chunk += 1
-
-    def _stream(self, pos: int, part: int, now: int, root: int, *, output: bool) -> None:
-        """`processStreamEventAsStream`. What expires while held events are taken anew waits in the list of pending
-        ones."""
-        waiting, held = self._queue(_PENDING, part), self._queue(_GONE, part)
-        ends = self._ends(pos, now, held[0] if held else pos)
-        ts = int(self.log.ts[pos])
-        if output:
-            self.chunk += 1
-            while waiting:
-                self._put(waiting.popleft(), EXPIRED, now, root)
-        if not ends:
-            held.append(pos)
-            if output:
-                self._put(pos, CURRENT, ts, root)
-        elif held:
-            includes = self._includes(pos)
-            if includes and output:
-                self._put(pos, CURRENT, ts, root)
-            leaving = [*held, pos] if includes else list(held)
-            held.clear()
-            if output:
-                for p in leaving:
-                    self._put(p, EXPIRED, now, root)
-                if not includes:
-                    self._put(pos, CURRENT, ts, root)
-            else:
-                waiting.extend(leaving)
-            if not includes:
-                held.append(pos)
-        elif output:
-            self._put(pos, EXPIRED, now, root)
-            self._put(pos, CURRENT, now, root)
-        else:
-            waiting.append(pos)
-        if output:
-            self.chunk += 1
+    def _begin(self, at: int) -> tuple[Any, ...]:
+        n = len(self.log.ts)
+        includes = np.full(n, self.include) if self.flag is None else self.log.values(self.flag)
+        return self.streaming, includes, np.zeros(1, np.int64)
