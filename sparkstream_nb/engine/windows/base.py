@@ -12,6 +12,7 @@ from ...plan.nodes import Const, Expr, Ref
 from ...types import Type
 from ..columns import Array, Column, Mask, Strings
 from ..expressions import Context
+from ..jit import inlined
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
 from .log import EventLog
 
@@ -120,6 +121,20 @@ def changes(rows: Rows) -> tuple[Array, Array]:
 
 
 WindowFactory = Callable[[WindowSetup], Window]
+
+
+@inlined
+def put(
+    pos: int, kind: int, time: int, root: int, chunk: int, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
+    root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """Puts a row out as the n-th; the arrays are those of an `Emission`."""
+    pos_out[n] = pos
+    kind_out[n] = kind
+    ts_out[n] = time
+    root_out[n] = root
+    chunk_out[n] = chunk
+    return n + 1
 
 
 class Emission:

@@ -22,25 +22,11 @@ from ...types import Schema, Type
 from ..aggregators import Aggregator, make_aggregator
 from ..columns import Array, Column
 from ..expressions import Env, Evaluator, compile_expr
-from ..jit import inlined, kernel
+from ..jit import kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
-from .base import Emission, WindowSetup, no_rows
+from .base import Emission, WindowSetup, no_rows, put
 from .chain import ChainedLog, pop, push
 from .program import FAILED, FALSE, TRUE, NoProgram, Program, holds
-
-
-@inlined
-def put(
-    pos: int, kind: int, time: int, root: int, chunk: int, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
-    root_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """Puts a row out."""
-    pos_out[n] = pos
-    kind_out[n] = kind
-    ts_out[n] = time
-    root_out[n] = root
-    chunk_out[n] = chunk
-    return n + 1
 
 
 def slide(

@@ -1,8 +1,9 @@
 """`frequent(n[, attributes])` (Misra-Gries counting) and `lossyFrequent(support, error[, attributes])`.
 
 Both keep the last event of every key that counts as frequent. Siddhi's key is the attributes' texts laid end to end;
-without
-attributes it is made of all that the query selects.
+without attributes it is made of all that the query selects. Keys that leave together do so in the order in which a
+`ConcurrentHashMap` walks through them: by bin, in a bin as they came, and when the map grows the part of a bin that
+does not end it comes out reversed (`ConcurrentHashMap.transfer`; bins that become trees are not followed).
 """
 
 from __future__ import annotations
@@ -12,170 +13,296 @@ from typing import Any
 
 import numpy as np
 
-from ...types import Type
-from ..columns import Array, Column, Strings
-from ..expressions.values import text
-from ..javamap import ConcurrentKeys, string_hash
+from ..arrays import grown
+from ..columns import Array
+from ..groups import IdTable
+from ..jit import inlined, kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
-from .base import Emission, WindowSetup, with_ranks
+from ..texthash import TextKeys
+from .base import Emission, WindowSetup, put
 from .chain import ChainedLog
 
+COUNT, LAST, BUCKET, SPREAD, ORDER, NEXT, PREVIOUS = range(7)
+"""Numbers of a key: how often it came (0: it is not counted), the position of its last event, the bucket before the one
+in which it was first counted, its hash as the map spreads it, its order within a bin, and its neighbours among the
+keys of its instance."""
 
-def key_codes(columns: list[Column | None], strings: Strings, n: int) -> Array:
-    """The dictionary code of each row's key; None stands for a null. Texts are made once per distinct value."""
-    texts: list[Array] = []
-    for c in columns:
-        if c is None:
-            texts.append(np.full(n, "null", object))
-            continue
-        if c.type is Type.OBJECT:
-            used, inverse = c.values, np.arange(n)
-        else:
-            used, inverse = np.unique(c.values, return_inverse=True)
-        values = Column(c.type, used).to_list(strings)
-        made = np.array([*("null" if v is None else text(c.type, v) for v in values), "null"], object)
-        index = inverse if c.null is None else np.where(c.null, len(used), inverse)
-        texts.append(made[index])
-    if not texts:
-        return np.full(n, strings.code(""), np.int32)
-    whole = texts[0]
-    for t in texts[1:]:
-        whole = whole + t
-    return strings.encode(whole.tolist())
+FIRST, LIVE, SIZE, TOTAL = range(4)
+"""Numbers of a partition instance: its first key, how many it counts, its map's bins, the events so far."""
+
+_BIN = np.int64(40)
+
+
+@kernel
+def _in_order(found: Array, n: int, bins: int, key: Array) -> None:
+    """Sorts keys as the map walks through them."""
+    places = np.empty(n, np.int64)
+    for i in range(n):
+        k = found[i]
+        places[i] = ((key[SPREAD, k] & (bins - 1)) << _BIN) | key[ORDER, k]
+    found[:n] = found[:n][np.argsort(places)]
+
+
+@kernel
+def _grow(p: int, key: Array, part: Array, order: Array) -> None:
+    """Doubles the map of an instance."""
+    bins, n = part[SIZE, p], part[LIVE, p]
+    found = np.empty(n, np.int64)
+    k = part[FIRST, p]
+    for i in range(n):
+        found[i] = k
+        k = key[NEXT, k]
+    _in_order(found, n, bins, key)
+    a = 0
+    while a < n:
+        b = a + 1
+        while b < n and (key[SPREAD, found[b]] & (bins - 1)) == (key[SPREAD, found[a]] & (bins - 1)):
+            b += 1
+        run = b - 1
+        while run > a and (key[SPREAD, found[run - 1]] & bins) == (key[SPREAD, found[b - 1]] & bins):
+            run -= 1
+        for i in range(a, b):
+            key[ORDER, found[i]] = n + i - run if i >= run else n - 1 - (i - a)
+        a = b
+    order[0] = max(order[0], 2 * n)
+    part[SIZE, p] = 2 * bins
+
+
+@inlined
+def _enter(k: int, p: int, key: Array, part: Array, order: Array) -> None:
+    """A key is counted for the first time."""
+    key[COUNT, k] = 1
+    key[ORDER, k] = order[0]
+    order[0] += 1
+    at = part[FIRST, p]
+    key[NEXT, k] = at
+    key[PREVIOUS, k] = -1
+    if at >= 0:
+        key[PREVIOUS, at] = k
+    part[FIRST, p] = k
+    part[LIVE, p] += 1
+    while part[LIVE, p] >= part[SIZE, p] * 3 // 4:
+        _grow(p, key, part, order)
+
+
+@inlined
+def _drop(k: int, p: int, key: Array, part: Array) -> None:
+    """A key is counted no more."""
+    key[COUNT, k] = 0
+    before, after = key[PREVIOUS, k], key[NEXT, k]
+    if before >= 0:
+        key[NEXT, before] = after
+    else:
+        part[FIRST, p] = after
+    if after >= 0:
+        key[PREVIOUS, after] = before
+    part[LIVE, p] -= 1
+
+
+@kernel
+def _frequent(
+    lossy: bool, most: int, share: float, width: int, findable: bool, at: int, ids: Array, now: Array, row_root: Array,
+    row_chunk: Array, ts: Array, parts: Array, alive: Array, key: Array, part: Array, order: Array, found: Array,
+    pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """`FrequentWindowProcessor.process`, and with `lossy` `LossyFrequentWindowProcessor.process`."""
+    n = 0
+    for r in range(len(ids)):
+        pos = at + r
+        p = parts[pos]
+        k = ids[r]
+        t, root, chunk = now[r], row_root[r], row_chunk[r]
+        gone = 0
+        kept = True
+        if lossy:
+            part[TOTAL, p] += 1
+        elif key[COUNT, k] == 0 and part[LIVE, p] >= most:
+            other = part[FIRST, p]
+            while other >= 0:  # a key too many takes one off every count
+                key[COUNT, other] -= 1
+                if key[COUNT, other] == 0:
+                    found[gone] = other
+                    gone += 1
+                other = key[NEXT, other]
+            kept = gone > 0
+        # Of a lossy window keys leave after the event at hand, of the other one before it.
+        for leaving in range(2):
+            if leaving == lossy:
+                if gone > 1:
+                    _in_order(found, gone, part[SIZE, p], key)
+                for i in range(gone):
+                    other = found[i]
+                    _drop(other, p, key, part)
+                    old = key[LAST, other]
+                    alive[old] = False
+                    if findable:
+                        n = put(old, LEAVE, ts[old], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                    n = put(old, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            elif kept:
+                if key[COUNT, k] > 0:
+                    key[COUNT, k] += 1
+                    old = key[LAST, k]
+                    alive[old] = False
+                    if findable:
+                        n = put(old, LEAVE, ts[old], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                else:
+                    _enter(k, p, key, part, order)
+                    if lossy:
+                        total = part[TOTAL, p]
+                        key[BUCKET, k] = 0 if total == 1 or width == 0 else (total + width - 1) // width - 1
+                key[LAST, k] = pos
+                alive[pos] = True
+                if findable:
+                    n = put(pos, ENTER, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                if not lossy or key[COUNT, k] >= share * part[TOTAL, p]:
+                    n = put(pos, CURRENT, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                if lossy and width > 0 and part[TOTAL, p] % width == 0:
+                    bucket = (part[TOTAL, p] + width - 1) // width
+                    other = part[FIRST, p]
+                    while other >= 0:
+                        if key[COUNT, other] + key[BUCKET, other] <= bucket:
+                            found[gone] = other
+                            gone += 1
+                        other = key[NEXT, other]
+    return n
 
 
 class _Counting:
-    """What the two windows share: per partition instance, the last event and the count of every key."""
+    """What the two windows share: the numbers of keys and of partition instances."""
 
     moves = True
-    ordered = True
+    lossy = False
+    most = 0
+    share = 0.0
+    width = 0
+    """Events of a bucket; 0: there is only one."""
 
     def __init__(self, setup: WindowSetup, first: int) -> None:
         chosen = [setup.column(i) for i in range(first, len(setup.args))]
         self.setup = setup
         self.keys: list[int | None] = [*chosen] if chosen else list(setup.selected)
-        self.log = ChainedLog(setup.types)
-        self.last: dict[tuple[int, int], int] = {}
-        """(instance, key) → position of its last event."""
-        self.count: dict[int, dict[int, int]] = {}
-        """Instance → key → how often it came, in the order of the keys' coming."""
-        self.keys_of: dict[int, ConcurrentKeys] = {}
-        """Instance → its keys, in the order of Siddhi's map."""
-        self.rank: dict[tuple[int, int], int] = {}
-        """(instance, key) → a number in the order of that map: its bin, and the key's turn in it."""
-        self.turn = 0
+        self._clear()
 
-    def _count(self, part: int, key: int, row: int, made: list[tuple[int, ...]]) -> None:
-        """A key is counted for the first time."""
-        self.count.setdefault(part, {})[key] = 1
-        text = self.setup.strings.text(key) or ""
-        keys = self.keys_of.setdefault(part, ConcurrentKeys())
-        size = len(keys.bins)
-        keys.add(key, string_hash(text))
-        if len(keys.bins) == size:
-            self._rank(part, [key])
-            return
-        self._rank(part, keys.walk())
-        for k in keys.walk():
-            self._moved(self.last.get((part, k)), LEAVE, row, made)
-            self._moved(self.last.get((part, k)), ENTER, row, made, self.rank[part, k])
+    def _clear(self) -> None:
+        self.partitioned = False
+        self.log = ChainedLog(self.setup.types)
+        self.texts = TextKeys(self.setup.strings)
+        self.order = np.zeros(1, np.int64)
+        self.part = np.zeros((TOTAL + 1, 0), np.int64)
+        self._forget_keys()
 
-    def _rank(self, part: int, keys: list[int]) -> None:
-        table = self.keys_of[part]
-        for key in keys:
-            self.turn += 1
-            self.rank[part, key] = (table.spread[key] & (len(table.bins) - 1)) << 40 | self.turn
+    def _forget_keys(self) -> None:
+        self.table, self.pairs = IdTable(), IdTable()
+        self.key = np.zeros((PREVIOUS + 1, 0), np.int64)
 
-    def _forget(self, part: int, key: int) -> int:
-        """A key is dropped; returns the position of its last event."""
-        del self.count[part][key]
-        self.keys_of[part].remove(key)
-        del self.rank[part, key]
-        return self.last.pop((part, key))
+    def _ids(self, rows: Rows) -> Array:
+        """The ids of the rows' keys; room for what is new."""
+        columns = [None if i is None else rows.columns[i] for i in self.keys]
+        numbers, hashes = self.texts.numbers(columns, len(rows))
+        ids, first = self.table.assign(numbers)
+        size = self.table.size
+        if self.partitioned:
+            ids, first = self.pairs.assign(ids.astype(np.int64) << 32 | rows.parts())
+            size = self.pairs.size
+        fresh = np.arange(size - len(first), size)
+        self.key = grown(self.key, size)
+        self.key[COUNT, fresh] = 0
+        self.key[SPREAD, fresh] = hashes[first] ^ (hashes[first] >> 16)
+        return ids
 
-    def _order(self, part: int) -> list[int]:
-        return self.keys_of[part].walk() if part in self.keys_of else []
+    def _room(self, parts: int) -> None:
+        have = self.part.shape[1]
+        self.part = grown(self.part, parts)
+        self.part[FIRST, have:], self.part[SIZE, have:] = -1, 16
 
     def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
         n = len(rows)
         log = self.log
-        codes = key_codes([None if i is None else rows.columns[i] for i in self.keys], self.setup.strings, n).tolist()
+        self.partitioned = self.partitioned or rows.part is not None
+        ids = self._ids(rows)
+        self._room(parts)
         at = log.add(rows, parts)
-        now, part = clock.at(rows.root), rows.parts().tolist()
-        made: list[tuple[int, ...]] = []  # position, kind, row, whether it keeps its own time, rank
-        for i, key in enumerate(codes):
-            self._take(at + i, part[i], key, i, made)
-        out = Emission(0)
-        table = np.array(made, np.int64).reshape(-1, 5)
-        out.pos, out.kind = table[:, 0], table[:, 1].astype(np.int8)
-        row = table[:, 2]
-        out.ts = np.where(table[:, 3] == 1, log.ts[out.pos], now[row]) if len(row) else row
-        out.root, out.chunk = rows.root[row], rows.chunk[row]
-        result = out.rows(len(table), log, rows.part is not None)
-        if self.setup.findable:
-            result = with_ranks(result, table[:, 4])
-        held = np.fromiter(self.last.values(), np.int64, len(self.last))
-        log.alive[: log.end] = False
-        log.alive[held] = True
-        log.tidy(held)
-        self.last = dict(zip(self.last, held.tolist(), strict=True))
+        live = int(self.part[LIVE].sum())
+        findable = self.setup.findable
+        out = Emission((1 + 2 * findable) * n + (1 + findable) * (n + live))
+        made = _frequent(
+            self.lossy, self.most, self.share, self.width, findable, at, ids, clock.at(rows.root), rows.root,
+            rows.chunk, log.ts, log.part, log.alive, self.key, self.part, self.order, np.empty(live + n, np.int64),
+            *out.arrays,
+        )  # fmt: skip
+        result = out.rows(made, log, rows.part is not None)
+        self.key[LAST, self.key[COUNT] == 0] = -1
+        log.tidy(self.key[LAST])
+        self._shed()
         return result
 
-    def _take(self, pos: int, part: int, key: int, row: int, made: list[tuple[int, ...]]) -> None:
-        raise NotImplementedError
+    def _shed(self) -> None:
+        """Gives the counted keys ids anew where most others are gone."""
+        counted = np.flatnonzero(self.key[COUNT])
+        if self.key.shape[1] > 4 * len(counted) + 4096:
+            self._again(counted, self.key[:, counted])
 
-    def _moved(self, pos: int | None, kind: int, row: int, made: list[tuple[int, ...]], rank: int = 0) -> None:
-        if self.setup.findable and pos is not None:
-            made.append((pos, kind, row, 1, rank))
+    def _again(self, counted: Array, numbers: Array) -> None:
+        """Enters keys with these numbers, which name their last events."""
+        self._forget_keys()
+        log = self.log
+        last = numbers[LAST]
+        new = self._ids(Rows(log.columns(last), last, last, last, None, log.part[last]))
+        numbers[SPREAD] = self.key[SPREAD, new]
+        old_first = self.part[FIRST].copy()
+        moved = np.full(int(counted.max(initial=-1)) + 2, -1, np.int64)  # the last place is for -1
+        moved[counted] = new
+        self.key[:, new] = numbers
+        self.key[NEXT, new], self.key[PREVIOUS, new] = moved[numbers[NEXT]], moved[numbers[PREVIOUS]]
+        self.part[FIRST] = moved[old_first]
+
+    def _walk(self) -> Array:
+        """The counted keys, instance by instance, as their maps walk through them."""
+        counted = np.flatnonzero(self.key[COUNT])
+        part = self.log.part[self.key[LAST, counted]]
+        place = self.key[SPREAD, counted] & (self.part[SIZE, part] - 1)
+        by: Array = counted[np.lexsort((self.key[ORDER, counted], place, part))]
+        return by
 
     def state(self) -> dict[str, Any]:
-        held = list(self.last)
-        counted = [(p, k, self.count[p][k]) for p, keys in self.keys_of.items() for k in keys.walk()]
+        keys = self._walk()
+        parts = self.log.parts
         return {
-            "events": self.log.state(np.array([self.last[k] for k in held], np.int64)),
-            "last": Column(Type.STRING, np.array([k for _, k in held], np.int32)),
-            "instances": np.array([p for p, _ in held], np.int64),
-            "keys": Column(Type.STRING, np.array([k for _, k, _ in counted], np.int32)),
-            "of": np.array([p for p, _, _ in counted], np.int64),
-            "counts": np.array([c for _, _, c in counted], np.int64),
-            "turns": np.array([self.rank[p, k] for p, k, _ in counted], np.int64),
-            "bins": [[p, len(keys.bins), [len(b) for b in keys.bins]] for p, keys in self.keys_of.items()],
-            "parts": self.log.parts,
+            "events": self.log.state(self.key[LAST, keys]),
+            "counts": self.key[COUNT, keys],
+            "buckets": self.key[BUCKET, keys],
+            "bins": self.part[SIZE, :parts].copy(),
+            "totals": self.part[TOTAL, :parts].copy(),
+            "partitioned": self.partitioned,
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        events = state["events"]
+        self._clear()
+        self.partitioned = state["partitioned"]
+        events, parts = state["events"], len(state["bins"])
         n = len(events["ts"])
         zeros = np.zeros(n, np.int64)
-        self.log = ChainedLog(self.setup.types)
-        self.log.add(Rows(events["columns"], events["ts"], zeros, zeros, None, events["part"]), state["parts"])
-        self.log.alive[:n] = True
-        self.last = {
-            (p, k): i
-            for i, (p, k) in enumerate(zip(state["instances"].tolist(), state["last"].values.tolist(), strict=True))
-        }
-        self.count = {}
-        for p, k, c in zip(
-            state["of"].tolist(), state["keys"].values.tolist(), state["counts"].tolist(), strict=True
-        ):
-            self.count.setdefault(p, {})[k] = c
-        self.keys_of = {}
-        for p, size, lengths in state["bins"]:
-            table = self.keys_of[p] = ConcurrentKeys()
-            table.bins = [[] for _ in range(size)]
-            order = iter(list(self.count.get(p, {})))
-            for b, n in zip(table.bins, lengths, strict=True):
-                for k in [next(order) for _ in range(n)]:
-                    h = string_hash(self.setup.strings.text(k) or "") & 0xFFFFFFFF
-                    table.spread[k] = h ^ (h >> 16)
-                    b.append(k)
-        places = zip(state["of"].tolist(), state["keys"].values.tolist(), strict=True)
-        self.rank = dict(zip(places, state["turns"].tolist(), strict=True))
-        self.turn = max((r & ((1 << 40) - 1) for r in self.rank.values()), default=0)
+        at = self.log.add(Rows(events["columns"], events["ts"], zeros, zeros, None, events["part"]), parts)
+        self.log.alive[at : at + n] = True
+        self._room(parts)
+        self.part[SIZE, :parts], self.part[TOTAL, :parts] = state["bins"], state["totals"]
+        self.order[0] = n
+        part = events["part"]
+        key = np.arange(n)
+        numbers = np.zeros((PREVIOUS + 1, n), np.int64)
+        numbers[COUNT], numbers[BUCKET], numbers[LAST] = state["counts"], state["buckets"], np.arange(at, at + n)
+        numbers[ORDER] = key
+        same = np.append(part[1:] == part[:-1], False)
+        numbers[NEXT] = np.where(same, key + 1, -1)
+        numbers[PREVIOUS] = np.where(np.append(False, same[:-1])[:n], key - 1, -1)
+        starts = numbers[PREVIOUS] < 0
+        self.part[FIRST, part[starts]] = key[starts]
+        self.part[LIVE] = np.bincount(part, minlength=self.part.shape[1])
+        self._again(key, numbers)
 
     @property
     def bytes(self) -> int:
-        return self.log.bytes + 24 * sum(len(c) for c in self.count.values())
+        return self.log.bytes + self.key.nbytes
 
 
 class FrequentWindow(_Counting):
@@ -186,68 +313,14 @@ class FrequentWindow(_Counting):
         super().__init__(setup, 1)
         self.most = int(setup.constant(0))
 
-    def _take(self, pos: int, part: int, key: int, row: int, made: list[tuple[int, ...]]) -> None:
-        """`FrequentWindowProcessor.process`."""
-        count = self.count.setdefault(part, {})
-        if key in count:
-            count[key] += 1
-        else:
-            if len(count) >= self.most:
-                for k in self._order(part)[: self.most]:
-                    count[k] -= 1
-                    if count[k] == 0:
-                        gone = self._forget(part, k)
-                        self._moved(gone, LEAVE, row, made)
-                        made.append((gone, EXPIRED, row, 0, 0))
-                if len(count) >= self.most:
-                    return
-            self._count(part, key, row, made)
-        self._moved(self.last.get((part, key)), LEAVE, row, made)
-        self.last[part, key] = pos
-        self._moved(pos, ENTER, row, made, self.rank[part, key])
-        made.append((pos, CURRENT, row, 1, 0))
-
 
 class LossyFrequentWindow(_Counting):
     """Events of the keys whose share reaches support - error; at the end of each bucket rare keys are dropped."""
 
+    lossy = True
+
     def __init__(self, setup: WindowSetup) -> None:
         super().__init__(setup, 2)
-        self.support, self.error = float(setup.constant(0)), float(setup.constant(1))
-        self.width = math.ceil(1 / self.error) if self.error else math.inf
-        self.total: dict[int, int] = {}
-        self.bucket: dict[tuple[int, int], int] = {}
-        """(instance, key) → the bucket before the one in which it was first counted."""
-
-    def _take(self, pos: int, part: int, key: int, row: int, made: list[tuple[int, ...]]) -> None:
-        """`LossyFrequentWindowProcessor.process`."""
-        count = self.count.setdefault(part, {})
-        total = self.total[part] = self.total.get(part, 0) + 1
-        bucket = 1 if total == 1 else math.ceil(total / self.width)
-        self._moved(self.last.get((part, key)), LEAVE, row, made)
-        if key in count:
-            count[key] += 1
-        else:
-            self._count(part, key, row, made)
-            self.bucket[part, key] = bucket - 1
-        self.last[part, key] = pos
-        self._moved(pos, ENTER, row, made, self.rank[part, key])
-        if count[key] >= (self.support - self.error) * total:
-            made.append((pos, CURRENT, row, 1, 0))
-        if total % self.width == 0:
-            for k in self._order(part):
-                if count[k] + self.bucket[part, k] <= bucket:
-                    del self.bucket[part, k]
-                    gone = self._forget(part, k)
-                    self._moved(gone, LEAVE, row, made)
-                    made.append((gone, EXPIRED, row, 0, 0))
-
-    def state(self) -> dict[str, Any]:
-        buckets = [self.bucket[p, k] for p, keys in self.keys_of.items() for k in keys.walk()]
-        return {**super().state(), "total": self.total, "buckets": np.array(buckets, np.int64)}
-
-    def load(self, state: dict[str, Any]) -> None:
-        super().load(state)
-        self.total = dict(state["total"])
-        of, keys = state["of"].tolist(), state["keys"].values.tolist()
-        self.bucket = {(p, k): b for p, k, b in zip(of, keys, state["buckets"].tolist(), strict=True)}
+        support, error = float(setup.constant(0)), float(setup.constant(1))
+        self.share = support - error
+        self.width = math.ceil(1 / error) if error else 0
