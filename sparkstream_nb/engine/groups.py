@@ -57,23 +57,29 @@ def _rehash(keys: Array, ids: Array, new_keys: Array, new_ids: Array) -> None:
 
 
 @kernel
-def _hash_ids(values: Array, keys: Array, ids: Array, next_id: int, out: Array, first: Array) -> int:
-    """Ids through an open-addressing table that has room for all of `values`."""
+def _hash_ids(
+    values: Array, start: int, keys: Array, ids: Array, next_id: int, out: Array, first: Array, fresh: int
+) -> tuple[int, int]:
+    """Ids through an open-addressing table, from row `start` on until it is half full; returns how many ids are new
+    (`fresh` were before), and the row at which it stopped."""
     mask = len(keys) - 1
-    fresh = 0
-    for i in range(len(values)):
+    room = len(keys) // 2 - next_id
+    for i in range(start, len(values)):
         v = values[i]
         j = _mix(v) & mask
         while ids[j] >= 0 and keys[j] != v:
             j = (j + 1) & mask
         if ids[j] < 0:
+            if room <= 0:
+                return fresh, i
+            room -= 1
             keys[j] = v
             ids[j] = next_id
             next_id += 1
             first[fresh] = i
             fresh += 1
         out[i] = ids[j]
-    return fresh
+    return fresh, len(values)
 
 
 class IdTable:
@@ -87,21 +93,17 @@ class IdTable:
     def assign(self, values: Array) -> tuple[Array, Array]:
         """Ids (int32[n]) of `values` (int64[n]), and the rows that introduced new ones, in id order."""
         n = len(values)
-        if (self.size + n) * 2 > len(self.keys):
-            # Room for the case that every value is new would waste memory on large batches of few keys.
-            distinct = n if n < 4096 else min(n, len(np.unique(values)))
-            size = len(self.keys)
-            while (self.size + distinct) * 2 > size:
-                size *= 2
-            if size != len(self.keys):
-                keys, ids = np.zeros(size, np.int64), np.full(size, -1, np.int32)
-                _rehash(self.keys, self.ids, keys, ids)
-                self.keys, self.ids = keys, ids
         out = np.empty(n, np.int32)
         first = np.empty(n, np.int64)
-        fresh = _hash_ids(values, self.keys, self.ids, self.size, out, first)
-        self.size += fresh
-        return out, first[:fresh]
+        known, fresh, done = self.size, 0, 0
+        while True:
+            fresh, done = _hash_ids(values, done, self.keys, self.ids, self.size, out, first, fresh)
+            self.size = known + fresh
+            if done == n:
+                return out, first[:fresh]
+            keys, ids = np.zeros(2 * len(self.keys), np.int64), np.full(2 * len(self.keys), -1, np.int32)
+            _rehash(self.keys, self.ids, keys, ids)
+            self.keys, self.ids = keys, ids
 
     def state(self) -> dict[str, Any]:
         used = self.ids >= 0

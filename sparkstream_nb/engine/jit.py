@@ -42,15 +42,13 @@ def inlined(function: F) -> F:
 def kernel(function: Callable[..., object]) -> Callable[..., Any]:
     """Compiles a loop over arrays, and writes the helpers that it calls into it."""
     node = _parsed(function)
-    names = {f.__name__: f for f in _INLINED} | {n: f for n, f in function.__globals__.items() if _is_inlined(f)}
+    names = {n: f for n, f in function.__globals__.items() if _is_inlined(f)}
     if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node)):
-        node = _Inliner(names).visit(node)
+        inliner = _Inliner(names)
+        node = inliner.visit(node)
         ast.fix_missing_locations(node)
         scope: dict[str, Any] = {}
-        known: dict[str, Any] = {}
-        for helper in _INLINED:  # what the helpers' bodies name must be known where they are written
-            known.update({k: v for k, v in helper.__globals__.items() if not k.startswith("__")})
-        known.update(function.__globals__)
+        known = {**function.__globals__, **inliner.known}
         code = compile(ast.Module([node], []), function.__code__.co_filename, "exec")
         exec(code, known, scope)  # the function's own source, from this package
         compiled = scope[function.__name__]
@@ -85,6 +83,8 @@ class _Inliner(ast.NodeTransformer):
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
         self.count = 0
+        self.known: dict[str, Any] = {}
+        """What the helpers' bodies name in their own modules, by names of this module's own."""
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         return self._expand(node.value, None) or self.generic_visit(node)
@@ -122,6 +122,14 @@ class _Inliner(ast.NodeTransformer):
                 names[parameter] = ast.Name(fresh, ast.Load())
         for local in assigned:
             names.setdefault(local, ast.Name(f"_{local}_{self.count}", ast.Load()))
+        module = self.names[call.func.id].__globals__
+        named = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name)}
+        for other in (named & module.keys()) - names.keys():
+            own = f"_{module['__name__'].replace('.', '_')}_{other}"
+            names[other] = ast.Name(own, ast.Load())
+            self.known[own] = module[other]
+            if _is_inlined(module[other]):
+                self.names[own] = module[other]
         out: list[ast.stmt] = before
         for s in body:
             renamed = _Renamer(names).visit(s)

@@ -22,8 +22,8 @@ _MASK = np.int64(0xFFFFFFFF)
 
 @kernel
 def _hash_texts(data: Array, ends: Array, out: Array) -> None:
-    """Hashes UTF-8 texts (`ends[i]` is where text i begins) into the columns of `out`: the key number and Java's hash of
-    each, each followed by the power by which that of a text before it is multiplied."""
+    """Hashes UTF-8 texts (`ends[i]` is where text i begins) into the columns of `out`: the key number and Java's hash
+    of each, each followed by the power by which that of a text before it is multiplied."""
     for i in range(len(ends) - 1):
         wide, wide_power = np.int64(0), np.int64(1)
         java, java_power = np.int64(0), np.int64(1)

@@ -147,40 +147,45 @@ def timer_cursor(first: int) -> Array:
     return np.array([first, 0, -1, 0, 0, 0, -1], np.int64)
 
 
-@kernel
+@inlined
 def next_due(
     cursor: Array, limit: int, scheduler: int, base: int, now: Array, moved: Array, last: int, rank: Array, qtime:
     Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, due: Array, meta: Array,
 ) -> int:  # fmt: skip
     """The part whose timer fires next, before the row with root `limit`; -1 where none does. `cursor` tells the rest.
     """
-    while cursor[TICK] < last:
-        tick = cursor[TICK]
-        root = ((base + tick) << _BITS) | scheduler
-        if root > limit:
-            break
+    found: int = -1
+    tick: int = cursor[TICK]
+    while found < 0 and tick < last and ((base + tick) << _BITS) | scheduler <= limit:
         t = now[tick]
         if cursor[READY] < 0:
             cursor[READY] = 0
             cursor[AT] = 0
             if moved[tick] and meta[HEAP] > 0 and first[heap[0]] <= t:
-                cursor[READY] = due_parts(t, heap, first, rank, meta, due)
-        while cursor[AT] < cursor[READY]:
+                if meta[HEAP] == 1:
+                    due[0] = heap[0]
+                    meta[HEAP] = 0
+                    cursor[READY] = 1
+                else:
+                    cursor[READY] = due_parts(t, heap, first, rank, meta, due)
+        while found < 0 and cursor[AT] < cursor[READY]:
             p: int = due[cursor[AT]]
             if qhead[p] >= 0 and qtime[qhead[p]] <= t:
                 cursor[TIME] = qtime[qhead[p]]
                 pop_time(p, qnext, qhead, qtail, meta)
-                cursor[ROOT] = root
+                cursor[ROOT] = ((base + tick) << _BITS) | scheduler
                 cursor[NOW] = t
-                cursor[BUSY] = p
-                return p
-            if qhead[p] >= 0:
-                enter(p, qtime, qhead, heap, first, meta)
-            cursor[AT] += 1
-        cursor[TICK] += 1
-        cursor[READY] = -1
-    cursor[BUSY] = -1
-    return -1
+                found = p
+            else:
+                if qhead[p] >= 0:
+                    enter(p, qtime, qhead, heap, first, meta)
+                cursor[AT] += 1
+        if found < 0:
+            tick += 1
+            cursor[READY] = -1
+    cursor[TICK] = tick
+    cursor[BUSY] = found
+    return found
 
 
 @inlined

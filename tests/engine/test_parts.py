@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,12 +11,14 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.columns import Column, Strings
+from sparkstream_nb.engine.expressions.values import text as text_of
 from sparkstream_nb.engine.graph import OpNode, build
 from sparkstream_nb.engine.groups import Keys
 from sparkstream_nb.engine.javamap import string_hash, walk_order
 from sparkstream_nb.engine.jit import inlined, kernel
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.snapshot import pack, unpack
+from sparkstream_nb.engine.texthash import TextKeys
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
 
@@ -146,3 +150,27 @@ def test_a_keyed_table_read_as_of_each_row_is_the_table_chunk_by_chunk(
     cuts = data.draw(st.lists(st.integers(0, max(0, len(feed))), max_size=3))
     case = {"app": KEYED, "feed": feed}
     assert run_case(case, cuts=cuts) == run_case(case, by_chunk=True)
+
+
+def test_texts_of_values_are_hashed_without_being_made() -> None:
+    """`TextKeys` over columns of all types: Java's hash of the texts end to end, and one number per text."""
+    strings, r = Strings(), random.Random(1)
+    doubles = (0.0, -0.0, 1e-5, 0.001, 123456.789, 9999999.9, 1e7, 1e22, float("nan"), float("inf"), None)
+    longs = (0, -1, 10**17, -(2**63), 2**63 - 1, None)
+    texts = ("a", "", "é", "漢字", "😀x", "null", None)
+    n = 2000
+    values = [
+        (Type.DOUBLE, [r.choice((*doubles, round(r.gauss(100, 50), r.randrange(6)), r.random())) for _ in range(n)]),
+        (Type.LONG, [r.choice((*longs, r.randrange(-(10**6), 10**6))) for _ in range(n)]),
+        (Type.STRING, [r.choice((*texts, f"S{r.randrange(99)}")) for _ in range(n)]),
+        (Type.FLOAT, [r.choice((0.1, 1.5, 3e10, None)) for _ in range(n)]),
+        (Type.BOOL, [r.choice((True, False, None)) for _ in range(n)]),
+    ]
+    columns = [Column.of(type, v, strings) for type, v in values]
+    keys = TextKeys(strings)
+    for chosen in ([0], [1], [2], [3], [4], [0, 1, 2, 3, 4], [2, 0]):
+        numbers, hashes = keys.numbers([columns[i] for i in chosen], n)
+        told = [(columns[i].type, columns[i].to_list(strings)) for i in chosen]
+        whole = ["".join("null" if v[row] is None else text_of(t, v[row]) for t, v in told) for row in range(n)]
+        assert hashes.tolist() == [string_hash(w) & 0xFFFFFFFF for w in whole]
+        assert len(set(zip(whole, numbers.tolist(), strict=True))) == len(set(whole)) == len(set(numbers.tolist()))

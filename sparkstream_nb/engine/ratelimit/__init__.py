@@ -15,7 +15,7 @@ from ..rows import Clock, Rows
 from ..selector import Selected
 from ..services import Services
 from .events import AllEvents, FirstEvents, LastEvents, LastGroupEvents
-from .held import AllHeld, Held, LastGroupHeld, LastHeld
+from .held import Held
 from .snapshot import (
     AggregatedSnapshot,
     GroupedAggregatedSnapshot,
@@ -25,7 +25,7 @@ from .snapshot import (
     OnlyAggregatesSnapshot,
     WindowedSnapshot,
 )
-from .time import FirstPerTime, Timed
+from .time import FirstPerTime, Snapshots, TimedEvents
 
 
 class Limiter(Protocol):
@@ -70,9 +70,8 @@ def limiter(query: nodes.Query, services: Services, scheduler: int, partitioned:
     if rate.kind == "first":
         return FirstPerTime(rate.every, grouped)
     if rate.kind == "snapshot":
-        return Timed(rate.every, _snapshot(query), types, services, scheduler, partitioned, by_events=True)
-    held: Held = AllHeld() if rate.kind == "all" else LastGroupHeld() if grouped else LastHeld()
-    return Timed(rate.every, held, types, services, scheduler, partitioned, by_events=False)
+        return Snapshots(rate.every, _snapshot(query), types, services, scheduler, partitioned)
+    return TimedEvents(rate.every, rate.kind == "last", grouped, types, services, scheduler, partitioned)
 
 
 def _snapshot(query: nodes.Query) -> Held:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..columns import Column
 from ..rows import CURRENT, EXPIRED
-from .held import LastGroupHeld, LastHeld, Log, Out, Taken
+from .held import Log, Out, Taken
 
 
 def _currents(taken: Taken) -> Taken:
@@ -24,25 +24,78 @@ def _currents(taken: Taken) -> Taken:
     )  # fmt: skip
 
 
-class LastSnapshot(LastHeld):
-    """`PerSnapshotOutputRateLimiter`: the last current event, for ever."""
+class _LastHeld:
+    """The last event of each instance."""
+
+    aggregated: Sequence[int] = ()
+    currents_only = False
+
+    def __init__(self) -> None:
+        self._last: dict[int, int] = {}
 
     def add(self, taken: Taken, log: Log) -> None:
-        super().add(_currents(taken), log)
+        for part, index in taken.by_part():
+            self._last[part] = int(taken.serial[index[-1]])
 
     def flush(self, part: int) -> Out:
         last = self._last.get(part)
         return Out(() if last is None else (last,))
 
+    def serials(self) -> Iterable[int]:
+        return self._last.values()
 
-class GroupedSnapshot(LastGroupHeld):
+    def drop(self, parts: Iterable[int]) -> None:
+        for p in parts:
+            self._last.pop(p, None)
+
+    def state(self) -> Any:
+        return dict(sorted(self._last.items()))
+
+    def load(self, state: Any, log: Log) -> None:
+        self._last = dict(state)
+
+
+class LastSnapshot(_LastHeld):
+    """`PerSnapshotOutputRateLimiter`: the last current event, for ever."""
+
+    def add(self, taken: Taken, log: Log) -> None:
+        super().add(_currents(taken), log)
+
+
+class GroupedSnapshot:
     """`GroupByPerSnapshotOutputRateLimiter`: the last current event of each group, for ever."""
 
-    keeps = True
+    aggregated: Sequence[int] = ()
     currents_only = True
 
+    def __init__(self) -> None:
+        self._last: dict[int, dict[int, int]] = {}
 
-class OnlyAggregatesSnapshot(LastHeld):
+    def add(self, taken: Taken, log: Log) -> None:
+        for part, index in taken.by_part():
+            last = self._last.setdefault(part, {})
+            for group, serial in zip(taken.group[index].tolist(), taken.serial[index].tolist(), strict=True):
+                last[group] = serial
+
+    def flush(self, part: int) -> Out:
+        last = self._last.get(part)
+        return Out(() if last is None else list(last.values()))
+
+    def serials(self) -> Iterable[int]:
+        return (s for last in self._last.values() for s in last.values())
+
+    def drop(self, parts: Iterable[int]) -> None:
+        for p in parts:
+            self._last.pop(p, None)
+
+    def state(self) -> Any:
+        return {p: dict(last) for p, last in sorted(self._last.items())}
+
+    def load(self, state: Any, log: Log) -> None:
+        self._last = {p: dict(last) for p, last in state.items()}
+
+
+class OnlyAggregatesSnapshot(_LastHeld):
     """`AllAggregationPerSnapshotOutputRateLimiter`: the last event, unless that expired or reset something."""
 
     def add(self, taken: Taken, log: Log) -> None:
@@ -50,10 +103,6 @@ class OnlyAggregatesSnapshot(LastHeld):
         for part, index in taken.by_part():
             if taken.kind[index[-1]] != CURRENT:
                 self._last.pop(part, None)
-
-    def flush(self, part: int) -> Out:
-        last = self._last.get(part)
-        return Out(() if last is None else (last,))
 
 
 class GroupedAggregatesSnapshot:

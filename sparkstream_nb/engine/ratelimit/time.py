@@ -16,11 +16,12 @@ import numpy as np
 
 from ...types import Type
 from ..arrays import grown
-from ..columns import Array
+from ..columns import Array, Column
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
-from ..selector import Selected
+from ..selector import Selected, last_per_group
 from ..services import Services
+from ..windows.log import EventLog
 from .events import of_kind, without_resets
 from .held import Held, Log, Out, Taken
 
@@ -107,6 +108,14 @@ class _Schedule:
             self.due[part] = due
             self.queues.append(deque((due,)))
             heapq.heappush(self._heap, (due, part))
+
+    def notice(self, clock: Clock, services: Services, partitioned: bool) -> None:
+        """Takes in the instances that there are now."""
+        known = len(self.queues)
+        if partitioned:
+            self.born(services.born()[known:])
+        elif known == 0 and clock.moved.any():
+            self.born(clock.now[:1])
 
     def run(self, rows: Rows, clock: Clock, rank: Array | None) -> list[_Flush]:
         """The flushes of this call, in order."""
@@ -203,30 +212,103 @@ class _Schedule:
         heapq.heapify(self._heap)
 
 
-class Timed:
-    """A limiter that lets events out when a time comes. `by_events`: an event of that time brings it about, too."""
+class TimedEvents:
+    """`output [all|last] every t` (`AllPerTimeOutputRateLimiter`, `LastPerTimeOutputRateLimiter` and its grouped kind):
+    what came since the last flush, or of each instance or group the last of it, groups as they first came."""
 
     def __init__(
-        self, every: int, held: Held, types: Sequence[Type], services: Services, scheduler: int, partitioned: bool, *,
-        by_events: bool,
+        self, every: int, last: bool, grouped: bool, types: Sequence[Type], services: Services, scheduler: int,
+        partitioned: bool,
     ) -> None:  # fmt: skip
-        self.held, self.services, self.partitioned, self.by_events = held, services, partitioned, by_events
-        self._schedule = _Schedule(every, scheduler, by_events)
+        self.last, self.grouped, self.services, self.partitioned = last, grouped, services, partitioned
+        self._schedule = _Schedule(every, scheduler, by_events=False)
+        self._log = EventLog((*types, Type.INT, Type.LONG))
+        """What waits, with its kind and its group."""
+        self._look_at = 2048
+
+    def run(self, selected: Selected, clock: Clock) -> Rows:
+        selected = without_resets(selected)
+        rows, group, log = selected.rows, selected.group, self._log
+        self._schedule.notice(clock, self.services, self.partitioned)
+        flushes = self._schedule.run(rows, clock, self.services.rank())
+        held, n = log.end, len(rows)
+        kind = Column(Type.INT, rows.kinds().astype(np.int32))
+        of = Column(Type.LONG, np.zeros(n, np.int64) if group is None else group.astype(np.int64))
+        log.append(rows.with_columns([*rows.columns, kind, of]))
+        if not flushes:
+            self._tidy()
+            return rows.take(np.empty(0, np.int64))
+        # A row leaves with the first flush of its instance that comes after it.
+        flush_part = np.array([f.part for f in flushes], np.int64)
+        flush_end = held + np.array([f.before for f in flushes], np.int64)
+        width = log.end + 1
+        by = np.argsort(flush_part * width + flush_end, kind="stable")
+        part = log.part[: log.end].astype(np.int64)
+        place = np.searchsorted((flush_part * width + flush_end)[by], part * width + np.arange(log.end), "right")
+        flush = by[np.minimum(place, len(by) - 1)]
+        leaves = (place < len(by)) & (flush_part[flush] == part)
+        index = np.flatnonzero(leaves)
+        index = index[np.argsort(flush[index], kind="stable")]
+        index = index[self._chosen(flush[index], index)]
+        columns = log.columns(index)
+        *values, kinds, _ = columns
+        kind_out = kinds.values.astype(np.int8)
+        roots = np.array([f.root for f in flushes], np.int64)
+        out = Rows(
+            values, log.ts[index], roots[flush[index]], flush[index], kind_out if kind_out.any() else None,
+            log.part[index] if self.partitioned else None,
+        )  # fmt: skip
+        log.compact(np.flatnonzero(~leaves))
+        return out
+
+    def _chosen(self, block: Array, index: Array) -> Array:
+        """Which of the waiting rows at `index` are let out; `block` tells what is let out together."""
+        if not self.last or len(index) == 0:
+            return np.arange(len(index))
+        if self.grouped:
+            return last_per_group(block, self._log.column(len(self._log.types) - 1, index).values)
+        return np.flatnonzero(np.append(block[1:] != block[:-1], True))
+
+    def _tidy(self) -> None:
+        """Drops what will not be let out, where that is worth it."""
+        log = self._log
+        if not self.last or log.end < self._look_at:
+            return
+        index = np.argsort(log.part[: log.end], kind="stable")
+        log.load(log.state(index[self._chosen(log.part[index], index)]))
+        self._look_at = 2 * log.end + 2048
+
+    def forget(self, parts: Array) -> None:
+        self._log.compact(np.flatnonzero(~np.isin(self._log.part[: self._log.end], parts)))
+        self._schedule.forget(parts.tolist())
+
+    def state(self) -> Any:
+        return {"schedule": self._schedule.state(), "rows": self._log.state(np.arange(self._log.end))}
+
+    def load(self, state: Any) -> None:
+        self._schedule.load(state["schedule"])
+        self._log.load(state["rows"])
+
+    @property
+    def bytes(self) -> int:
+        return self._log.bytes
+
+
+class Snapshots:
+    """`output snapshot every t`: what `held` shows when a time comes, or an event of that time."""
+
+    def __init__(
+        self, every: int, held: Held, types: Sequence[Type], services: Services, scheduler: int, partitioned: bool
+    ) -> None:
+        self.held, self.services, self.partitioned = held, services, partitioned
+        self._schedule = _Schedule(every, scheduler, by_events=True)
         self._log = Log(types)
 
     def run(self, selected: Selected, clock: Clock) -> Rows:
-        if not self.by_events:
-            selected = without_resets(selected)
-        elif self.held.currents_only:
+        if self.held.currents_only:
             selected = of_kind(selected, CURRENT)
         rows, group = selected.rows, selected.group
-        schedule = self._schedule
-        known = len(schedule.queues)
-        if not self.partitioned:
-            if known == 0 and clock.moved.any():
-                schedule.born(clock.now[:1])
-        elif known < self.services.parts:
-            schedule.born(self.services.born()[known:])
+        self._schedule.notice(clock, self.services, self.partitioned)
         n = len(rows)
         serial = self._log.append(rows)
         taken = Taken(
@@ -234,7 +316,7 @@ class Timed:
         )  # fmt: skip
         outs: list[tuple[Out, _Flush]] = []
         done = 0
-        for f in schedule.run(rows, clock, self.services.rank()):
+        for f in self._schedule.run(rows, clock, self.services.rank()):
             if f.before > done:
                 self.held.add(taken.slice(done, f.before), self._log)
                 done = f.before

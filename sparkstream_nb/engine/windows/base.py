@@ -10,6 +10,7 @@ import numpy as np
 
 from ...plan.nodes import Const, Expr, Ref
 from ...types import Type
+from ..arrays import grown
 from ..columns import Array, Column, Mask, Strings
 from ..expressions import Context
 from ..jit import inlined
@@ -150,6 +151,10 @@ class Emission:
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
         return self.pos, self.kind, self.ts, self.root, self.chunk
+
+    def room(self, n: int) -> None:
+        """Room for `n` rows in all; what is there stays."""
+        self.pos, self.kind, self.ts, self.root, self.chunk = (grown(a, n) for a in self.arrays)
 
     def rows(self, n: int, log: EventLog, partitioned: bool) -> Rows:
         """The first `n` as rows."""

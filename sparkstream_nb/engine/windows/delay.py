@@ -50,7 +50,7 @@ def _delay(
     n = 0
     chunk = 0
     for i in range(rows + 1):
-        limit = row_root[i] if i < rows else NEVER
+        limit: Any = row_root[i] if i < rows else NEVER
         step = (row_root[i] >> _BITS) - base if i < rows else last
         idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
         while not idle:

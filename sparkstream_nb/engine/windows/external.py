@@ -92,11 +92,9 @@ time so
 far, whether a timeout has put the batch out already, and how many events are held as expired and as pending."""
 
 
-@kernel
-def _wider(a: Array, n: int) -> Array:
-    out = np.empty(max(n, 2 * len(a)), a.dtype)
-    out[: len(a)] = a
-    return out
+ROW, MADE, CHUNK, TIMER = range(4)
+"""Where the batch window's loop goes on when there was no room: at which row, after how many rows made and chunks, and
+the part whose timer had fired (-1: none)."""
 
 
 @kernel
@@ -186,32 +184,35 @@ def _external_time_batch(
     cursor: Array, time: Array, ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
     ehead: Array, etail: Array, reset: Array, st: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array,
     qtail: Array, heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
-    root_out: Array, chunk_out: Array,
-) -> tuple[int, Array, Array, Array, Array, Array]:  # fmt: skip
+    root_out: Array, chunk_out: Array, stop: Array,
+) -> int:  # fmt: skip
     """`ExternalTimeBatchWindowProcessor.process` over rows and timers merged by root.
 
     `starts`: 0 batches begin with the first event, 1 at a constant (already in the state), 2 at the attribute `start`.
-    Returns how many rows came out, and the arrays that hold them, which may be wider ones.
+    Returns 0 when it is done, else how much room the next batch needs: it goes on from `stop` when called again.
     """
-    n = 0
-    chunk = 0
-    for i in range(rows + 1):
-        limit = row_root[i] if i < rows else NEVER
+    n = stop[MADE]
+    chunk = stop[CHUNK]
+    for i in range(stop[ROW], rows + 1):
+        limit: Any = row_root[i] if i < rows else NEVER
         step = (row_root[i] >> _BITS) - base if i < rows else last
         idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
-        while not idle:
-            p = next_due(
-                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due,
-                meta
-            )
+        while stop[TIMER] >= 0 or not idle:
+            p = stop[TIMER]
+            if p < 0:
+                p = next_due(
+                    cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst,
+                    due, meta
+                )  # fmt: skip
+            stop[TIMER] = -1
             if p < 0:
                 break
             if st[SCHEDULED, p] > cursor[TIME]:
                 continue
             most = n + 2 * st[HELD, p] + 2 * st[PENDING, p] + 1
             if most > len(pos_out):
-                pos_out, kind_out, ts_out = _wider(pos_out, most), _wider(kind_out, most), _wider(ts_out, most)
-                root_out, chunk_out = _wider(root_out, most), _wider(chunk_out, most)
+                stop[ROW], stop[MADE], stop[CHUNK], stop[TIMER] = i, n, chunk, p
+                return int(most)
             chunk += 1
             n = _flush(
                 p, st[NEWEST, p], cursor[ROOT], n, chunk, st[FLUSHED, p] == 1, wants_expired, keeps, findable, st, ts,
@@ -240,8 +241,8 @@ def _external_time_batch(
         if t >= st[END, p]:
             most = n + 2 * st[HELD, p] + 2 * st[PENDING, p] + 1
             if most > len(pos_out):
-                pos_out, kind_out, ts_out = _wider(pos_out, most), _wider(kind_out, most), _wider(ts_out, most)
-                root_out, chunk_out = _wider(root_out, most), _wider(chunk_out, most)
+                stop[ROW], stop[MADE], stop[CHUNK] = i, n, chunk
+                return int(most)
             chunk += 1
             n = _flush(
                 p, st[NEWEST, p], root, n, chunk, st[FLUSHED, p] == 1, wants_expired, keeps, findable, st, ts,
@@ -259,7 +260,8 @@ def _external_time_batch(
         st[PENDING, p] += 1
         if reset[p] < 0:
             reset[p] = pos
-    return n, pos_out, kind_out, ts_out, root_out, chunk_out
+    stop[MADE] = n
+    return 0
 
 
 class ExternalTimeBatchWindow:
@@ -305,17 +307,19 @@ class ExternalTimeBatchWindow:
         self._room(parts)
         self.timers.room(2 * n, parts)  # a timer that fires leaves its place to the next one
         time = log.values(self.time)
-        made, *arrays = _external_time_batch(
-            self.span, self.starts, time if self.start is None else log.values(self.start), self.timeout, self.replaces,
-            self.wants_expired, self.keeps, self.setup.findable, self.scheduler, at, n, rows.root, rows.chunk,
-            clock.base,
-            clock.now, clock.moved, clock.last, timer_cursor(clock.first), time, log.ts, log.part, log.next, log.alive,
-            log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset, self.batch, self.timers.rank(rank),
-            *self.timers.arrays, *Emission(3 * (at + n) + 2).arrays,
-        )  # fmt: skip
-        out = Emission(0)
-        out.pos, out.kind, out.ts, out.root, out.chunk = arrays
-        result = out.rows(made, log, rows.part is not None)
+        cursor, stop = timer_cursor(clock.first), np.array([0, 0, 0, -1], np.int64)
+        out = Emission((2 + self.setup.findable) * (at + n) + 2)
+        lacking = 1
+        while lacking:
+            lacking = _external_time_batch(
+                self.span, self.starts, time if self.start is None else log.values(self.start), self.timeout,
+                self.replaces, self.wants_expired, self.keeps, self.setup.findable, self.scheduler, at, n, rows.root,
+                rows.chunk, clock.base, clock.now, clock.moved, clock.last, cursor, time, log.ts, log.part, log.next,
+                log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset, self.batch,
+                self.timers.rank(rank), *self.timers.arrays, *out.arrays, stop,
+            )  # fmt: skip
+            out.room(lacking)
+        result = out.rows(int(stop[MADE]), log, rows.part is not None)
         log.alive[self.reset[self.reset >= 0]] = True
         log.tidy(self.reset)
         return result

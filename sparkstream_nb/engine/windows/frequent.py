@@ -23,12 +23,13 @@ from .base import Emission, WindowSetup, put
 from .chain import ChainedLog
 
 COUNT, LAST, BUCKET, SPREAD, ORDER, NEXT, PREVIOUS = range(7)
-"""Numbers of a key: how often it came (0: it is not counted), the position of its last event, the bucket before the one
-in which it was first counted, its hash as the map spreads it, its order within a bin, and its neighbours among the
-keys of its instance."""
+"""Numbers of a key: how often it came, more by what was taken off all before (0: it is not counted), the position of
+its last event, the bucket before the one in which it was first counted, its hash as the map spreads it, its order
+within a bin, and its neighbours among the keys of its instance."""
 
-FIRST, LIVE, SIZE, TOTAL = range(4)
-"""Numbers of a partition instance: its first key, how many it counts, its map's bins, the events so far."""
+FIRST, LIVE, SIZE, TOTAL, TAKEN, LEAST = range(6)
+"""Numbers of a partition instance: its first key, how many it counts, its map's bins, the events so far, how much was
+taken off every count (the counts themselves stay as they are), and what no count is below."""
 
 _BIN = np.int64(40)
 
@@ -71,7 +72,8 @@ def _grow(p: int, key: Array, part: Array, order: Array) -> None:
 @inlined
 def _enter(k: int, p: int, key: Array, part: Array, order: Array) -> None:
     """A key is counted for the first time."""
-    key[COUNT, k] = 1
+    key[COUNT, k] = part[TAKEN, p] + 1
+    part[LEAST, p] = part[TAKEN, p] + 1
     key[ORDER, k] = order[0]
     order[0] += 1
     at = part[FIRST, p]
@@ -117,13 +119,18 @@ def _frequent(
         if lossy:
             part[TOTAL, p] += 1
         elif key[COUNT, k] == 0 and part[LIVE, p] >= most:
-            other = part[FIRST, p]
-            while other >= 0:  # a key too many takes one off every count
-                key[COUNT, other] -= 1
-                if key[COUNT, other] == 0:
-                    found[gone] = other
-                    gone += 1
-                other = key[NEXT, other]
+            part[TAKEN, p] += 1  # a key too many takes one off every count
+            if part[LEAST, p] <= part[TAKEN, p]:
+                least = np.int64(2**62)
+                other = part[FIRST, p]
+                while other >= 0:
+                    if key[COUNT, other] == part[TAKEN, p]:
+                        found[gone] = other
+                        gone += 1
+                    else:
+                        least = min(least, key[COUNT, other])
+                    other = key[NEXT, other]
+                part[LEAST, p] = least
             kept = gone > 0
         # Of a lossy window keys leave after the event at hand, of the other one before it.
         for leaving in range(2):
@@ -188,7 +195,7 @@ class _Counting:
         self.log = ChainedLog(self.setup.types)
         self.texts = TextKeys(self.setup.strings)
         self.order = np.zeros(1, np.int64)
-        self.part = np.zeros((TOTAL + 1, 0), np.int64)
+        self.part = np.zeros((LEAST + 1, 0), np.int64)
         self._forget_keys()
 
     def _forget_keys(self) -> None:
@@ -269,7 +276,7 @@ class _Counting:
         parts = self.log.parts
         return {
             "events": self.log.state(self.key[LAST, keys]),
-            "counts": self.key[COUNT, keys],
+            "counts": self.key[COUNT, keys] - self.part[TAKEN, self.log.part[self.key[LAST, keys]]],
             "buckets": self.key[BUCKET, keys],
             "bins": self.part[SIZE, :parts].copy(),
             "totals": self.part[TOTAL, :parts].copy(),

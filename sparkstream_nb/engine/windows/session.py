@@ -230,7 +230,7 @@ def _session(
                 alive[over_head] = False
                 n += 1
                 over_head = nxt[over_head]
-        limit = row_root[i] if i < rows else NEVER
+        limit: Any = row_root[i] if i < rows else NEVER
         step = (row_root[i] >> _BITS) - base if i < rows else last
         idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
         while not idle:
