@@ -196,8 +196,10 @@ def _external_time_batch(
     for i in range(stop[ROW], rows + 1):
         limit: Any = row_root[i] if i < rows else NEVER
         step = (row_root[i] >> _BITS) - base if i < rows else last
-        idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
-        while stop[TIMER] >= 0 or not idle:
+        idle = stop[TIMER] < 0
+        if idle:
+            idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
+        while not idle:
             p = stop[TIMER]
             if p < 0:
                 p = next_due(

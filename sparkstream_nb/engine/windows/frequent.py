@@ -19,7 +19,7 @@ from ..groups import IdTable
 from ..jit import inlined, kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
 from ..texthash import TextKeys
-from .base import Emission, WindowSetup, put
+from .base import Emission, WindowSetup, put, with_ranks
 from .chain import ChainedLog
 
 COUNT, LAST, BUCKET, SPREAD, ORDER, NEXT, PREVIOUS = range(7)
@@ -101,13 +101,33 @@ def _drop(k: int, p: int, key: Array, part: Array) -> None:
     part[LIVE, p] -= 1
 
 
+@inlined
+def _look_anew(
+    p: int, root: int, chunk: int, key: Array, part: Array, ts: Array, n: int, pos_out: Array, kind_out: Array,
+    ts_out: Array, root_out: Array, chunk_out: Array, rank_out: Array,
+) -> int:  # fmt: skip
+    """The map has grown: the events of an instance leave what a join finds and come back with their new ranks."""
+    k = part[FIRST, p]
+    while k >= 0:
+        pos = key[LAST, k]
+        if pos >= 0:
+            n = put(pos, LEAVE, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            rank_out[n] = ((key[SPREAD, k] & (part[SIZE, p] - 1)) << _BIN) | key[ORDER, k]
+            n = put(pos, ENTER, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+        k = key[NEXT, k]
+    return n
+
+
 @kernel
 def _frequent(
     lossy: bool, most: int, share: float, width: int, findable: bool, at: int, ids: Array, now: Array, row_root: Array,
     row_chunk: Array, ts: Array, parts: Array, alive: Array, key: Array, part: Array, order: Array, found: Array,
-    pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    rank_out: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`FrequentWindowProcessor.process`, and with `lossy` `LossyFrequentWindowProcessor.process`."""
+    """`FrequentWindowProcessor.process`, and with `lossy` `LossyFrequentWindowProcessor.process`.
+
+    `rank_out` tells of ENTER rows where the event's key stands in its map: by bin, then by its order there.
+    """
     n = 0
     for r in range(len(ids)):
         pos = at + r
@@ -141,6 +161,7 @@ def _frequent(
                     other = found[i]
                     _drop(other, p, key, part)
                     old = key[LAST, other]
+                    key[LAST, other] = -1
                     alive[old] = False
                     if findable:
                         n = put(old, LEAVE, ts[old], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
@@ -153,13 +174,19 @@ def _frequent(
                     if findable:
                         n = put(old, LEAVE, ts[old], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
                 else:
+                    bins = part[SIZE, p]
                     _enter(k, p, key, part, order)
+                    if findable and part[SIZE, p] != bins:
+                        n = _look_anew(
+                            p, root, chunk, key, part, ts, n, pos_out, kind_out, ts_out, root_out, chunk_out, rank_out
+                        )
                     if lossy:
                         total = part[TOTAL, p]
                         key[BUCKET, k] = 0 if total == 1 or width == 0 else (total + width - 1) // width - 1
                 key[LAST, k] = pos
                 alive[pos] = True
                 if findable:
+                    rank_out[n] = ((key[SPREAD, k] & (part[SIZE, p] - 1)) << _BIN) | key[ORDER, k]
                     n = put(pos, ENTER, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
                 if not lossy or key[COUNT, k] >= share * part[TOTAL, p]:
                     n = put(pos, CURRENT, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
@@ -178,6 +205,7 @@ class _Counting:
     """What the two windows share: the numbers of keys and of partition instances."""
 
     moves = True
+    ordered = True
     lossy = False
     most = 0
     share = 0.0
@@ -213,7 +241,7 @@ class _Counting:
             size = self.pairs.size
         fresh = np.arange(size - len(first), size)
         self.key = grown(self.key, size)
-        self.key[COUNT, fresh] = 0
+        self.key[COUNT, fresh], self.key[LAST, fresh] = 0, -1
         self.key[SPREAD, fresh] = hashes[first] ^ (hashes[first] >> 16)
         return ids
 
@@ -231,14 +259,17 @@ class _Counting:
         at = log.add(rows, parts)
         live = int(self.part[LIVE].sum())
         findable = self.setup.findable
-        out = Emission((1 + 2 * findable) * n + (1 + findable) * (n + live))
+        # Every key leaves at most once, and what a join finds comes back whenever a map doubles.
+        out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live))
+        ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
         made = _frequent(
             self.lossy, self.most, self.share, self.width, findable, at, ids, clock.at(rows.root), rows.root,
             rows.chunk, log.ts, log.part, log.alive, self.key, self.part, self.order, np.empty(live + n, np.int64),
-            *out.arrays,
+            ranks, *out.arrays,
         )  # fmt: skip
         result = out.rows(made, log, rows.part is not None)
-        self.key[LAST, self.key[COUNT] == 0] = -1
+        if findable:
+            result = with_ranks(result, ranks[:made])
         log.tidy(self.key[LAST])
         self._shed()
         return result
@@ -278,6 +309,8 @@ class _Counting:
             "events": self.log.state(self.key[LAST, keys]),
             "counts": self.key[COUNT, keys] - self.part[TAKEN, self.log.part[self.key[LAST, keys]]],
             "buckets": self.key[BUCKET, keys],
+            "orders": self.key[ORDER, keys],
+            "order": self.order.copy(),
             "bins": self.part[SIZE, :parts].copy(),
             "totals": self.part[TOTAL, :parts].copy(),
             "partitioned": self.partitioned,
@@ -293,12 +326,12 @@ class _Counting:
         self.log.alive[at : at + n] = True
         self._room(parts)
         self.part[SIZE, :parts], self.part[TOTAL, :parts] = state["bins"], state["totals"]
-        self.order[0] = n
+        self.order = state["order"].copy()
         part = events["part"]
         key = np.arange(n)
         numbers = np.zeros((PREVIOUS + 1, n), np.int64)
         numbers[COUNT], numbers[BUCKET], numbers[LAST] = state["counts"], state["buckets"], np.arange(at, at + n)
-        numbers[ORDER] = key
+        numbers[ORDER] = state["orders"]
         same = np.append(part[1:] == part[:-1], False)
         numbers[NEXT] = np.where(same, key + 1, -1)
         numbers[PREVIOUS] = np.where(np.append(False, same[:-1])[:n], key - 1, -1)
