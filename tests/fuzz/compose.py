@@ -62,12 +62,15 @@ class Composer:
                   f"expression('count() <= {n}')", f"expressionBatch('count() <= {n}')"]  # fmt: skip
         known = self.known[id]
         if "v" in known:
-            if not self.habits.null:
-                forms += [f"sort({n}, v)", f"sort({n}, v, 'desc')", f"sort({n}, k, 'asc')"]
-            forms += [f"expression('last.v - first.v < {n + 3}')",
-                      f"expressionBatch('last.v - first.v < {n + 3}')", f"expression('sum(v) < {4 * n}')"]  # fmt: skip
+            forms += [f"sort({n}, v)", f"sort({n}, v, 'desc')", f"sort({n}, k, 'asc')", f"sort({n}, k, v, 'desc')"]
+            held = r.choice((f"last.v - first.v < {n + 3}", f"sum(v) < {4 * n}", f"max(v) - min(v) <= {n + 3}",
+                             f"avg(v) < 6 or count() <= {n}", f"eventTimestamp(last) - eventTimestamp(first) < {t}",
+                             f"not (sum(v) > {4 * n}) and last.v > 1",
+                             f"math:abs(last.v - first.v) < {n + 3}"))  # fmt: skip
+            forms += [f"expression('{held}')", f"expressionBatch('{held}'{r.choice(('', ', true', ', true, true'))})"]
         if "k" in known:
-            forms += [f"frequent({n}, k)", f"session({t} millisec, k)", "lossyFrequent(0.3, 0.1, k)"]
+            forms += [f"frequent({n}, k)", f"session({t} millisec, k)", "lossyFrequent(0.3, 0.1, k)", f"frequent({n})",
+                      f"session({t} millisec, k, 100 millisec)", "lossyFrequent(0.3, 0.1)"]  # fmt: skip
         if known.get("t") == "long":
             forms += [f"externalTime(t, {time})", f"externalTimeBatch(t, {time})", f"externalTimeBatch(t, {time}, 0)"]
         return r.choice([*forms, f"session({t} millisec)"])
@@ -118,9 +121,9 @@ class Composer:
         if keys:
             text += " group by " + ", ".join(a.text for a in keys)
         if r.random() < 0.2:
-            text += f" having {self.e.boolean([a for a in mine if a.type != 'bool'], 1)}"
+            text += f" having {self.e.boolean(mine, 1)}"
         if r.random() < 0.12:
-            by = r.sample([a for a in mine if a.type != "bool"] or mine, 1)
+            by = r.sample(mine, 1)
             text += " order by " + ", ".join(a.text + r.choice(("", " asc", " desc")) for a in by)
         if r.random() < 0.12:
             text += f" limit {r.choice((1, 2, 3))}"

@@ -12,7 +12,7 @@ from ..arrays import grown
 from ..columns import Array, Column
 from ..groups import Keys
 from ..javamap import string_hash
-from ..jit import kernel
+from ..jit import inlined, kernel
 from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
 from ..timers import NEVER, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from .base import Emission, WindowSetup
@@ -74,7 +74,7 @@ def _take(ends: Array, whose: Array, size: Array, which: int) -> None:
         i = low
 
 
-@kernel
+@inlined
 def _append(which: int, s: int, first: int, nxt: Array, head: Array, tail: Array) -> None:
     """`ComplexEventChunk.add` of a list that begins with `first`."""
     if head[which, s] < 0:
@@ -242,6 +242,11 @@ def _session(
                 break
             chunk += 1
             many = 0
+            if heap_size[CUR] == 1:  # the entry of a session that goes on is put right at once
+                s = heap_of[CUR, 0]
+                if least[s] == heap_end[CUR, 0] and head[CUR, s] >= 0 and num[END, CUR, s] > least[s]:
+                    least[s] = num[END, CUR, s]
+                    heap_end[CUR, 0] = least[s]
             if heap_size[CUR] > 0 and heap_end[CUR, 0] <= cursor[TIME]:
                 many = _timed_out(
                     CUR, p, cursor[TIME], heap_end, heap_of, heap_size, head, num, 0, spread, part_of, load, least,
