@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from .aggregations import Aggregation
 from .expressions import NUMBERS, Attr, Expressions
 from .feeds import Stream, feed, habits
 from .states import States
@@ -274,13 +275,24 @@ class Composer:
         keys = []
         for s in keyed:
             if r.random() < 0.8:
-                keys.append(f"{r.choice(('k', 'k', 'k', 'v % 2' if 'v' in s.types else 'k'))} of {s.id}")
+                forms = ["k"] * 6 + ["v % 2", "v > 5", "convert(v, 'double') / 2"]
+                if len(keyed) == 1:  # of a logical state Siddhi looks for both keys in one stream
+                    forms += [x for x in "lfdb" if x in s.types]
+                keys.append(f"{r.choice(forms)} of {s.id}")
             else:
                 keys.append(f"v < {r.randrange(2, 12)} as 'low' or v >= {r.randrange(2, 12)} as 'high' of {s.id}")
         before, self.queries = self.queries, []
+        shared = r.random() < 0.2
+        if shared:
+            self.known["T"] = {"k": "string", "v": "int"}
+            self.definitions.append(f"define table T ({columns(self.known['T'])});")
+            self.add(f"from {r.choice(keyed).id} select k, v insert into T;")
         for i in range(r.choice((1, 1, 2, 3))):
+            if shared and r.random() < 0.4:
+                self.join("T", r.choice(keyed).id)
+                continue
             inner = [id for id in self.known if id.startswith("#")]
-            id = r.choice(inner) if inner and r.random() < 0.6 else r.choice(keyed).id
+            id = r.choice(inner) if inner and r.random() < 0.6 else r.choice(self.streams if i else keyed).id
             which = r.random()
             if which < 0.15 and len(keyed) > 1:
                 self.join(None, id)
@@ -306,42 +318,7 @@ class Composer:
 
     def aggregation(self) -> None:
         """An incremental aggregation and questions about it."""
-        r = self.r
-        self.habits.start = 1_600_000_000_000 + r.choice((0, 55_000, 3_590_000))
-        self.habits.gap = r.choice((400, 2000, 20_000))
-        self.habits.null = 0.0
-        s = self.streams[0]
-        scope = self.scope(s.id)
-        items = []
-        keys = r.choice(("k", "k", "", "k, v"))
-        for name in keys.split(", ") if keys else ():
-            items.append(name)
-        for i in range(r.choice((1, 2, 3))):
-            a = self.e.attr(scope, NUMBERS)
-            assert a is not None
-            kind = r.choice(("sum", "avg", "count", "min", "max", "distinctCount"))
-            items.append(f"{kind}({'' if kind == 'count' else a.text}) as x{i}")
-        by = " by t" if r.random() < 0.5 else ""
-        group = f" group by {keys}" if keys else ""
-        self.definitions.append(
-            f"define aggregation A from {s.id} select {', '.join(items)}{group} aggregate{by} every sec ... day;"
-        )
-        units = {"seconds": 1000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
-        for _ in range(r.choice((1, 2))):
-            per = r.choice(list(units))
-            within = r.choice(("'2020-**-** **:**:**'", "'2020-09-13 **:**:**'", self.range(units[per])))
-            columns = ", ".join(["AGG_TIMESTAMP", *(i.split(" as ")[-1] for i in items)])
-            on = f" on {r.choice(('k', 'x0'))} {r.choice(('==', '!='))} 'a'" if keys and r.random() < 0.2 else ""
-            on = on if "x0" not in on else ""
-            self.habits.queries.append(f"from A{on} within {within} per '{per}' select {columns} order by {columns}")
-
-    def range(self, unit: int) -> str:
-        """A range of time about the feed's. It begins and ends where buckets of `unit` ms do: of a bucket that lies in
-        it in part Siddhi reads the parts that are still in memory."""
-        r, h = self.r, self.habits
-        start = (h.start + r.randrange(-2, 15) * h.gap) // unit * unit
-        end = start + unit * r.choice((1, 1, 2, 5, 60, 1000))
-        return f"{start}L, {end}L"
+        Aggregation(self).write()
 
     def case(self, id: str, steps: int) -> dict[str, Any]:
         """The case, with a feed to all input streams."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -43,6 +44,10 @@ def value(r: Random, h: Habits, name: str, type: str, ts: int) -> Any:
     """A value of an attribute. Floats and doubles are quarters, so that sums are exact in any order."""
     if name == "t":
         return ts + (r.choice((0, 0, 0, -50, -300)) if h.late else 0)
+    if name == "g":
+        zone = r.choice(("", "", " +05:30"))
+        at = ts // 1000 - (r.choice((0, 0, 3, 70)) if h.late else 0) + (19_800 if zone else 0)
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at)) + zone
     if r.random() < h.null:
         return None
     if type == "string":
