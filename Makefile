@@ -8,6 +8,9 @@ STAMP := .venv/.installed
 NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(BIN)/python -m pytest
+# JupyterLab asks nobody for news, and no one whether it may.
+OVERRIDES := .venv/share/jupyter/lab/settings/overrides.json
+QUIET := {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}
 # Tests marked so share one Spark session or a kernel, and run one after the other in one process.
 SERIAL := spark or notebook or browser
 
@@ -34,6 +37,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing the packages of constraints.txt into .venv (under a minute when pip has them in its cache) ..."
 	@$(PIP) pip setuptools
 	@PYTHONWARNINGS=ignore $(PIP) --no-build-isolation -e '.[connect,kafka,notebooks,test]'
+	@mkdir -p $(dir $(OVERRIDES)) && echo '$(QUIET)' > $(OVERRIDES)
 	@echo "Compiling the engine's loops, once (under a minute on two cores) ..."
 	@$(BIN)/python -m sparkstream_nb.engine.warm
 	@touch $@

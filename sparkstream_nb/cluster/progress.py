@@ -27,12 +27,13 @@ class FeedProgress:
         return self.done / self.seconds if self.seconds else 0.0
 
     def __str__(self) -> str:
-        """`Trades: 200,000 of 336,346 events · 41,200 events/s · micro-batch 3 · 12 rows refused`."""
+        """`Trades: 200,000 of 336,346 events · 5 s · 40,000 events/s · micro-batch 3 · 12 rows refused`."""
         if self.total is None:
             return f"{self.stream}: reading the feed · {self.seconds:.0f} s"
         words = [
             f"{self.done:,} of {self.total:,} events",
-            f"{self.events_per_second:,.0f} events/s",
+            f"{self.seconds:.0f} s",
+            *([f"{self.events_per_second:,.0f} events/s"] if self.done else []),
             f"micro-batch {self.micro_batches + 1}",
             *([f"{self.rejected:,} rows refused"] if self.rejected else []),
         ]

@@ -318,13 +318,13 @@ def test_progress_of_a_feed(run: Run) -> None:
 def test_the_line_of_progress() -> None:
     out = Terminal()
     line = ProgressLine(out)
-    line(FeedProgress("S", 500, 2000, 3, 1, 0.5))
-    line(FeedProgress("S", 1, 2, 0, 0, 1.0))
+    line(FeedProgress("S", 500, 2000, 3, 1, 2.0))
+    line(FeedProgress("S", 0, 2, 0, 0, 1.0))
     line.close()
     assert out.getvalue().split("\r")[1:] == [
-        "S: 500 of 2,000 events · 1,000 events/s · micro-batch 2 · 3 rows refused",
-        "S: 1 of 2 events · 1 events/s · micro-batch 1".ljust(72),
-        " " * 45,
+        "S: 500 of 2,000 events · 2 s · 250 events/s · micro-batch 2 · 3 rows refused",
+        "S: 0 of 2 events · 1 s · micro-batch 1".ljust(76),
+        " " * 38,
         "",
     ]
     silent = io.StringIO()

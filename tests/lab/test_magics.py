@@ -208,9 +208,9 @@ def test_the_bar_of_progress_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     bar = FeedBar()
     bar.close()
     bar(FeedProgress("S", 0, None, 0, 0, 0.0))
-    bar(FeedProgress("S", 500, 2000, 3, 1, 0.5))
+    bar(FeedProgress("S", 500, 2000, 3, 1, 2.0))
     assert bar.bar.value == 0.25
-    assert bar.words.value == "S: 500 of 2,000 events · 1,000 events/s · micro-batch 2 · 3 rows refused"
+    assert bar.words.value == "S: 500 of 2,000 events · 2 s · 250 events/s · micro-batch 2 · 3 rows refused"
     # A view and no text, so that a notebook which is run anew compares equal.
     assert [list(data) for data in shown] == [["application/vnd.jupyter.widget-view+json"]]
     bar.close()
