@@ -288,7 +288,7 @@ class Selector:
             parts.append(index)
         order = np.concatenate(parts) if parts else np.empty(0, np.int64)
         if s.limit is not None:
-            cut = np.append(cut, shorter)
+            cut = np.append(cut, np.array(shorter, np.int64))
         return Selected(rows.take(order), None if group is None else group[order], cut)
 
     def _limited(self, rows: Rows, index: Array) -> Array:
