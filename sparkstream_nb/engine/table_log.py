@@ -23,8 +23,12 @@ from .columns import Array
 from .faults import may_fail
 from .jit import kernel
 from .table_history import has_history
+from .windows.log import EventLog
 
 INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
+
+KEEP, SET, ADD, TAKE = 0, 1, 2, 3
+"""What an update does to an attribute: nothing; gives it a value; adds a value to what it was, or takes one away."""
 
 NOTHING, GONE = -2, -1
 """What is held under a key after a write that changes nothing (an update that finds no row, a row that the primary key
@@ -34,12 +38,13 @@ refuses), and after a delete."""
 @kernel
 def _chain(
     kind: Array, key: Array, added: Array, changed: Array, mask: Array, masks: Array, base: int, held: Array,
-    source: Array, line: Array, turn: Array, after: Array,
+    source: Array, prior: Array, line: Array, turn: Array, after: Array,
 ) -> int:  # fmt: skip
     """All writes in order: `after[j]` is what write j leaves under its key. Returns how many a primary key refused.
 
     `line[v - base]` is the position at which the row of version v began, `turn` when; `source[v - base, a]` is the
-    version that attribute a comes from (no columns: every write is of whole rows). `held` is overwritten.
+    version that attribute a comes from (no columns: every write is of whole rows), `prior[v - base, a]` the one that a
+    value is added to or taken away from. `held` is overwritten.
     """
     refused = 0
     for j in range(len(kind)):
@@ -63,13 +68,27 @@ def _chain(
             after[j] = v
             line[v - base] = line[before - base] if before >= base else before
             for a in range(source.shape[1]):
-                if masks[mask[j], a]:
-                    source[v - base, a] = v
-                else:
-                    source[v - base, a] = source[before - base, a] if before >= base else before
+                origin = source[before - base, a] if before >= base else before
+                source[v - base, a] = origin if masks[mask[j], a] == KEEP else v
+                if masks[mask[j], a] >= ADD:
+                    prior[v - base, a] = origin
         if k >= 0 and after[j] != NOTHING:
             held[k] = after[j]
     return refused
+
+
+@kernel
+def _accumulate(after: Array, what: Array, prior: Array, base: int, values: Array, null: Array) -> None:
+    """Values of an attribute that is added to (`what[j]` of write j), one version after the other."""
+    for j in range(len(after)):
+        v = after[j]
+        if v >= base and prior[v - base] >= 0:
+            p = prior[v - base]
+            null[v] = null[v] or null[p]
+            if what[j] == ADD:
+                values[v] = values[p] + values[v]
+            else:
+                values[v] = values[p] - values[v]
 
 
 @kernel
@@ -102,7 +121,8 @@ class TableLog:
 
     def note(self, kind: int, rank: int, root: Array, key: Array, added: Array, changed: Array, mask: Array) -> None:
         """`kind` for each of the rows: int64 roots, key ids, positions of the row to add where there is none (-1:
-        none is added), and of the one that takes an old one's place, of which the attributes in `mask` count.
+        none is added), and of the one that takes an old one's place; `mask` tells of each attribute what is done to it
+        (`SET` ...).
         """
         n = len(root)
         whole = np.full(n, len(self._masks), np.int64)
@@ -110,11 +130,11 @@ class TableLog:
         parts = (root, np.full(n, rank, np.int64), np.full(n, kind, np.int8), key.astype(np.int64))
         self._parts.append((*parts, added, changed, whole))
 
-    def close(self, held: Array, end: int) -> Array | None:
-        """Puts the writes in Siddhi's order. `held` are the positions by key before the batch, `end` the first free
-        position. Answers where the attributes of each new version come from (`source` of `_chain`), None where every
-        version is whole.
+    def close(self, held: Array, log: EventLog) -> None:
+        """Puts the writes in Siddhi's order and completes the new versions in `log`. `held` are the positions by key
+        before the batch.
         """
+        end = log.end
         if len(self._parts) == 1:
             root, rank, kind, key, added, changed, mask = self._parts[0]
         elif self._parts:
@@ -124,19 +144,26 @@ class TableLog:
             added, changed, mask = added[order], changed[order], mask[order]
         else:
             root = rank = kind = key = added = changed = mask = np.empty(0, np.int64)
-        partial = any(not m.all() for m in self._masks)
+        masks = np.array(self._masks) if self._masks else np.ones((1, self.attrs), np.int8)
+        partial = bool((masks != SET).any())
+        prior = np.full((end - self.base, self.attrs if (masks >= ADD).any() else 0), -1, np.int64)
         source = np.zeros((end - self.base, self.attrs if partial else 0), np.int64)
         self.line, self.turn = np.full(end - self.base, -1, np.int64), np.zeros(end - self.base, np.int64)
         self._root, self._rank, self._key = root, rank, key
         self._after = np.empty(len(root), np.int64)
         self.held = held.copy()
-        masks = np.array(self._masks) if self._masks else np.ones((1, self.attrs), np.bool_)
         self.refused = _chain(
-            kind, key, added, changed, mask, masks, self.base, self.held, source, self.line, self.turn, self._after
-        )
+            kind, key, added, changed, mask, masks, self.base, self.held, source, prior, self.line, self.turn,
+            self._after,
+        )  # fmt: skip
         self.loose = added[(key < 0) & (self._after >= 0)]
         self.closed = True
-        return source if partial else None
+        for a in range(prior.shape[1]):
+            if (prior[:, a] >= 0).any():
+                _accumulate(self._after, masks[mask, a], prior[:, a], self.base, log.values(a), log.nulls(a))
+        for a in range(source.shape[1]):
+            carried = np.flatnonzero((self.line >= 0) & (source[:, a] != np.arange(self.base, end)))
+            log.assign(a, self.base + carried, log.column(a, source[carried, a]))
 
     def as_of(self, roots: Array, rank: int, keys: Array, held: Array) -> Array:
         """The position under each of `keys` at each of `roots` for a reader of `rank`; `held` is the state before the
@@ -255,8 +282,13 @@ def write_kind(
     # The key that is looked up must be the key that the new row will have.
     if any(a in changes and changes[a] != equal[a] for a in key):
         return None
-    if any(may_fail(e) or any(isinstance(x, Ref) and x.slot == TABLE for x in nodes.walk(e)) for e in changes.values()):
-        return None
+    for a, e in changes.items():
+        added = step(e, a, table.source.schema.types[a])
+        value = e if added is None else added[1]
+        if may_fail(value) or any(isinstance(x, Ref) and x.slot == TABLE for x in nodes.walk(value)):
+            return None
+        if added is not None and a in key:
+            return None
     if isinstance(output, nodes.Update):
         return UPDATE
     places = inserted_places(table.source.schema.names, select.schema.names)
@@ -277,6 +309,15 @@ def changed(output: nodes.Update | nodes.Upsert, select: nodes.Select, table: no
         for a, (n, t) in enumerate(zip(schema.names, schema.types, strict=True))
         if n in names
     }
+
+
+def step(e: Expr, attr: int, type: Type) -> tuple[int, Expr] | None:
+    """(`ADD` or `TAKE`, what) where `e` is the table's attribute plus or minus something, in the attribute's type."""
+    if isinstance(e, nodes.Arith) and e.op in "+-" and e.type is type and type.numeric:
+        for own, other in ((e.left, e.right), (e.right, e.left)):
+            if isinstance(own, Ref) and own.slot == TABLE and own.attr == attr and (e.op == "+" or own is e.left):
+                return (ADD if e.op == "+" else TAKE), other
+    return None
 
 
 def inserted_places(table: tuple[str, ...], select: tuple[str, ...]) -> list[int]:

@@ -31,7 +31,9 @@ from .table_indexes import Assumed, HashIndex, Primary, Secondary
 from .table_log import (
     DELETE,
     INSERT,
+    KEEP,
     NOT_NOTED,
+    SET,
     UPDATE,
     UPSERT,
     Noting,
@@ -39,6 +41,7 @@ from .table_log import (
     changed,
     inserted_places,
     key_equalities,
+    step,
     write_kind,
 )
 from .windows.log import EventLog
@@ -114,18 +117,20 @@ class TableStore:
 
     def note(
         self, kind: int, rank: int, root: Array, ts: Array, keys: Array, added: Sequence[Column] | None,
-        changes: Mapping[int, Column] | None,
+        changes: Mapping[int, tuple[int, Column]] | None,
     ) -> None:  # fmt: skip
-        """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`. Their values lie in
-        the log from now on."""
+        """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`, with what they do
+        (`SET` ...). Their values lie in the log from now on."""
         assert isinstance(self.noted, TableLog)
         n = len(root)
-        mask = np.ones(len(self.types), np.bool_)
+        mask = np.full(len(self.types), SET, np.int8)
         at = np.full(n, -1, np.int64) if added is None else self._unborn(added, ts)
         changed = at
-        if changes is not None and not (added is not None and all(changes.get(a) is c for a, c in enumerate(added))):
-            mask = np.array([a in changes for a in range(len(self.types))])
-            changed = self._unborn([changes.get(a, Column.all_null(t, n)) for a, t in enumerate(self.types)], ts)
+        whole = added is not None and all(changes and changes.get(a, (KEEP,))[-1] is c for a, c in enumerate(added))
+        if changes is not None and not whole:
+            mask = np.array([changes[a][0] if a in changes else KEEP for a in range(len(self.types))], np.int8)
+            given = [changes[a][1] if a in changes else Column.all_null(t, n) for a, t in enumerate(self.types)]
+            changed = self._unborn(given, ts)
         self.noted.note(kind, rank, root, keys, at, changed, mask)
 
     def _unborn(self, columns: Sequence[Column], ts: Array) -> Array:
@@ -143,11 +148,7 @@ class TableStore:
         assert isinstance(noted, TableLog)
         assert self.keyed is not None
         if not noted.closed:
-            source = noted.close(self.keyed.room(), self.log.end)
-            for a in () if source is None else range(len(self.types)):
-                assert source is not None
-                new = np.flatnonzero((noted.line >= 0) & (source[:, a] != np.arange(noted.base, self.log.end)))
-                self.log.assign(a, noted.base + new, self.log.column(a, source[new, a]))
+            noted.close(self.keyed.room(), self.log)
         return noted
 
     def as_of(self, roots: Array, rank: int, keys: Array) -> Array:
@@ -334,7 +335,8 @@ class TableWriter:
         self.condition = Condition(on, table)
         self.set: list[tuple[int, Evaluator]] = []
         if isinstance(output, nodes.Update | nodes.Upsert):
-            found = {a: compile_expr(e, services.context) for a, e in changed(output, select, table.definition).items()}
+            changes = changed(output, select, table.definition)
+            found = {a: compile_expr(e, services.context) for a, e in changes.items()}
             order = walk_order(list(found), len(found))
             self.set = [(a, found[a]) for a in (list(found)[i] for i in order)]
         self._places = inserted_places(table.names, self.names)
@@ -343,6 +345,11 @@ class TableWriter:
             self.kind = write_kind(output, select, table.definition, table.noting.key)
             equal = {} if self.kind in (None, INSERT) else key_equalities(on, TABLE) or {}
             self._key = [compile_expr(equal[a], services.context) for a in table.noting.key if a in equal]
+        self._steps: dict[int, tuple[int, Evaluator]] = {}
+        if self.kind in (UPDATE, UPSERT):
+            for a, e in changes.items():
+                how, value = step(e, a, table.types[a]) or (SET, e)
+                self._steps[a] = how, compile_expr(value, services.context)
         self.rank = 0
         # Rows that a chunk has found no place for: an upsert adds them when the chunk is through.
         self._waiting: tuple[TableStore, Condition] | None = None
@@ -417,7 +424,9 @@ class TableWriter:
         assert table.keyed is not None
         env = Env(n, self.services.strings, rows.ts, now, lambda ref: rows.columns[ref.attr])  # type: ignore[union-attr]
         added = None if self.kind in (UPDATE, DELETE) else self._inserted(rows)
-        changes = {a: _cast(e(env), table.types[a]) for a, e in self.set} if self.kind in (UPDATE, UPSERT) else None
+        changes = None
+        if self.kind in (UPDATE, UPSERT):
+            changes = {a: (how, _cast(e(env), table.types[a])) for a, (how, e) in self._steps.items()}
         key = [added[a] for a in table.keyed.attrs] if added is not None else [e(env) for e in self._key]
         ids = table.keyed.keys.ids(key)
         if table.primary is None:  # null equals nothing; a primary key finds it

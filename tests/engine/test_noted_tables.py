@@ -17,14 +17,14 @@ from sparkstream_nb.plan import compile_app
 
 STREAMS = "define stream S (k string, g int, v long, p double); define stream R (k string, g int, v long); "
 FILTERS = ("", "[v > 3]", "[g == 1]", "[v % 2 == 0]")
-SETS = ("T.v = v", "T.p = p", "T.v = v + 100L, T.p = p")
+SETS = ("T.v = v", "T.p = p", "T.v = v + 100L, T.p = p", "T.v = T.v + v, T.p = T.p - 0.1", "T.p = p, T.v = v - T.v")
 
 
 def writer(r: Random, on: str, keyed: bool) -> str:
     f = r.choice(FILTERS)
     kinds = [
         f"from S{f} select k, g, v, p update or insert into T on {on};",
-        f"from S{f} select k, g, v, p update or insert into T set T.v = v * 10L on {on};",
+        f"from S{f} select k, g, v, p update or insert into T set {r.choice(SETS[:4])} on {on};",
         f"from S{f} select k, g, v update T on {on};",
         f"from S{f} select k, g, v, p update T set {r.choice(SETS)} on {on};",
         f"from R{f} select k, g delete T on {on};",
@@ -103,8 +103,13 @@ def test_noted_writes_answer_as_writes_one_by_one(seed: int) -> None:
         ),
         (
             "@PrimaryKey('k') define table T (k string, v long);",
-            "from S select k, v update T set T.v = T.v + v on T.k == k;",
+            "from S select k, v update T set T.v = T.v * v on T.k == k;",
             False,
+        ),
+        (
+            "@PrimaryKey('k') define table T (k string, v long);",
+            "from S select k, v update T set T.v = T.v + v on T.k == k;",
+            True,
         ),
         (
             "@PrimaryKey('k') define table T (k string, v long);",

@@ -237,7 +237,8 @@ def test_the_environment_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_of_a_long_line_the_part_around_the_error_is_shown() -> None:
-    app = "define stream S (k string, v int); from S select k insert into O; " * 3 + "from S selekt k insert into P; " * 4
+    app = "define stream S (k string, v int); from S select k insert into O; " * 3
+    app += "from S selekt k insert into P; " * 4
     shown, carets = str(refused(app)).splitlines()[1:3]
     assert len(shown) <= 120
     assert shown[carets.index("^") :].startswith("selekt")

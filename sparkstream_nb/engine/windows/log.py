@@ -67,6 +67,13 @@ class EventLog:
         """The buffer of attribute `i`, by position, for compiled loops."""
         return self._values[i]
 
+    def nulls(self, i: int) -> Array:
+        """Which values of attribute `i` are null, by position, for compiled loops that may make some."""
+        mask = self._null[i]
+        if mask is None:
+            mask = self._null[i] = np.zeros(len(self.ts), np.bool_)
+        return mask
+
     def assign(self, i: int, positions: Array, column: Column) -> None:
         """New values of attribute `i` at positions."""
         self._values[i][positions] = column.values
