@@ -388,6 +388,6 @@ def test_fifty_lines_parse_in_fifty_milliseconds() -> None:
 
 
 def _seconds(text: str) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     parse(text)
-    return time.perf_counter() - start
+    return time.process_time() - start
