@@ -70,11 +70,11 @@ def limiter(query: nodes.Query, services: Services, scheduler: int, partitioned:
     if rate.kind == "first":
         return FirstPerTime(rate.every, grouped)
     if rate.kind == "snapshot":
-        return Snapshots(rate.every, _snapshot(query), types, services, scheduler, partitioned)
+        return Snapshots(rate.every, _snapshot(query, services), types, services, scheduler, partitioned)
     return TimedEvents(rate.every, rate.kind == "last", grouped, types, services, scheduler, partitioned)
 
 
-def _snapshot(query: nodes.Query) -> Held:
+def _snapshot(query: nodes.Query, services: Services) -> Held:
     """What a snapshot keeps, as `WrappedSnapshotOutputRateLimiter` chooses.
 
     Only the query's own window counts as one (a named window does not), and only attributes that are nothing but an
@@ -90,10 +90,11 @@ def _snapshot(query: nodes.Query) -> Held:
     aggregated = [i for i, item in enumerate(query.select.items) if isinstance(item.expr, nodes.Agg)]
     plain = [i for i in range(len(query.select.items)) if i not in aggregated]
     if not aggregated:
-        return WindowedSnapshot(plain)
+        return WindowedSnapshot(plain, services.strings)
     if not plain:
         return GroupedAggregatesSnapshot() if grouped else OnlyAggregatesSnapshot()
-    return GroupedAggregatedSnapshot(plain, aggregated) if grouped else AggregatedSnapshot(plain, aggregated)
+    kind = GroupedAggregatedSnapshot if grouped else AggregatedSnapshot
+    return kind(plain, aggregated, services.strings)
 
 
 __all__ = ["Limiter", "limiter", "waits"]

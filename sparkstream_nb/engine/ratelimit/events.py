@@ -24,6 +24,34 @@ def _ordinals(key: Array, counts: Array, every: int, out: Array) -> None:
         counts[key[i]] = 0 if n == every else n
 
 
+@kernel
+def _complete(
+    part: Array, every: int, first: Array, newest: Array, count: Array, following: Array, stays: Array, index: Array,
+    last: Array,
+) -> int:  # fmt: skip
+    """Rows that leave in blocks of `every` of one part, block by block as they are completed (`last`: by which row);
+    returns how many. The scratch arrays chain the rows of each part."""
+    n = 0
+    for i in range(len(part)):
+        p = part[i]
+        if count[p] == 0:
+            first[p] = i
+        else:
+            following[newest[p]] = i
+        newest[p] = i
+        count[p] += 1
+        if count[p] == every:
+            at = first[p]
+            for _ in range(every):
+                index[n] = at
+                last[n] = i
+                stays[at] = False
+                n += 1
+                at = following[at]
+            count[p] = 0
+    return n
+
+
 class _Counter:
     """A count per partition instance or group."""
 
@@ -137,29 +165,27 @@ class AllEvents:
         root, chunk = every.root.copy(), every.chunk.copy()
         if held:  # numbers of earlier calls mean nothing any more; those of this call stay as they were
             chunk[held:], chunk[:held] = rows.chunk, rows.chunk[0]
-        index, last, stay = self._blocks(every.parts())
         # Rows that leave take the place of the row that completes their block, and with it its chunk and root.
-        out = every.take(index)
+        if every.part is None:
+            full = len(every) // self.every * self.every
+            last = np.repeat(np.arange(self.every - 1, full, self.every), self.every)
+            out, left = every.slice(0, full), group[:full]
+            self._held, self._group = every.take(np.arange(full, len(every))), group[full:].copy()
+        else:
+            index, last, stay = self._blocks(every.parts())
+            out, left = every.take(index), group[index]
+            self._held, self._group = every.take(stay), group[stay]
         out.root, out.chunk = root[last], chunk[last]
-        if out.part is None and rows.part is not None:
-            out.part = every.parts()[index]
-        out, _ = self._reduced(out, group[index], last)
-        self._held, self._group = every.take(stay), group[stay]
-        return out
+        return self._reduced(out, left, last)[0]
 
     def _blocks(self, part: Array) -> tuple[Array, Array, Array]:
         """Rows that leave, the row that completes the block of each, and the rows that stay."""
         n = len(part)
-        order = np.argsort(part, kind="stable")
-        sorted_part = part[order]
-        starts = np.flatnonzero(np.append(True, sorted_part[1:] != sorted_part[:-1]))
-        lengths = np.diff(np.append(starts, n))
-        place = np.arange(n) - np.repeat(starts, lengths)
-        end = np.repeat(starts, lengths) + (place // self.every + 1) * self.every - 1
-        full = end < np.repeat(starts + lengths, lengths)
-        leave, last = order[full], order[end[full]]
-        by = np.lexsort((leave, last))
-        return leave[by], last[by], np.sort(order[~full])
+        index, last, stays = np.empty(n, np.int64), np.empty(n, np.int64), np.ones(n, np.bool_)
+        parts = int(part.max()) + 1
+        first, count = np.empty(parts, np.int64), np.zeros(parts, np.int64)
+        made = _complete(part, self.every, first, first.copy(), count, np.empty(n, np.int64), stays, index, last)
+        return index[:made], last[:made], np.flatnonzero(stays)
 
     def _reduced(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
         return rows, group

@@ -6,12 +6,17 @@ snapshot the first event that has the same output.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..columns import Column
-from ..rows import CURRENT, EXPIRED
+import numpy as np
+
+from ...types import Type
+from ..arrays import grown
+from ..columns import Array, Column, Strings
+from ..groups import Keys
+from ..jit import kernel
+from ..rows import CURRENT, EXPIRED, RESET
 from .held import Log, Out, Taken
 
 
@@ -145,49 +150,98 @@ class GroupedAggregatesSnapshot:
         self._groups = {p: dict(groups) for p, groups in state.items()}
 
 
-class _Window:
-    """The events of one instance's window, in order, to be taken out by equal output."""
+SERIAL, GROUP, OUTPUT, NEXT, PREVIOUS, SAME = range(6)
+"""Numbers of an event in a window: its serial number and group, the number of its output, its neighbours in the window,
+and the next one with the same output."""
 
-    def __init__(self) -> None:
-        self.events: dict[int, tuple[Any, ...]] = {}
-        self.by_output: dict[tuple[Any, ...], deque[int]] = {}
-        self.group: dict[int, int] = {}
-        self.values: dict[int, int] = {}  # group → the event that its aggregates were last taken from
-
-    def add(self, serial: int, output: tuple[Any, ...], group: int) -> None:
-        self.events[serial] = output
-        self.by_output.setdefault(output, deque()).append(serial)
-        self.group[serial] = group
-
-    def remove(self, output: tuple[Any, ...]) -> bool:
-        """Takes the first event with this output out; False where there is none."""
-        same = self.by_output.get(output)
-        if same is None:
-            return False
-        serial = same.popleft()
-        if not same:
-            del self.by_output[output]
-        del self.events[serial], self.group[serial]
-        return True
-
-    def state(self) -> Any:
-        return {"events": [(s, self.group[s]) for s in self.events], "values": dict(self.values)}
+FIRST, LAST, SIZE, LATEST = range(4)
+"""Numbers of an instance: its window's first and last event, how many it holds, and the event that aggregates were last
+taken from (-1: none)."""
 
 
-def _outputs(columns: Sequence[Column], n: int, log: Log) -> list[tuple[Any, ...]]:
-    """Values by row that are equal where Java's are: strings by code, NaN equal to itself, objects by their text."""
-    lists: list[list[Any]] = []
-    for c in columns:
-        values = c.values.tolist()
-        if c.values.dtype == object:
-            values = [repr(v) for v in values]
-        elif c.values.dtype.kind == "f":
-            values = ["NaN" if v != v else v for v in values]
-        if c.null is not None:
-            for i in c.null.nonzero()[0].tolist():
-                values[i] = None
-        lists.append(values)
-    return list(zip(*lists, strict=True)) if lists else [()] * n
+@kernel
+def _follow(
+    serial: Array, kind: Array, part: Array, group: Array, output: Array, event: Array, free: Array, window: Array,
+    same: Array, latest: Array,
+) -> None:  # fmt: skip
+    """Rows enter and leave windows. `free[0]` is the first unused place of `event`, linked by NEXT; `same` holds the
+    first and the last event of each output; `latest` is what LATEST is, by group."""
+    for i in range(len(serial)):
+        p = part[i]
+        k = output[i]
+        noted = False
+        if kind[i] == CURRENT:
+            at = free[0]
+            free[0] = event[NEXT, at]
+            event[SERIAL, at] = serial[i]
+            event[GROUP, at] = group[i]
+            event[OUTPUT, at] = k
+            event[NEXT, at] = -1
+            event[SAME, at] = -1
+            event[PREVIOUS, at] = window[LAST, p]
+            if window[LAST, p] >= 0:
+                event[NEXT, window[LAST, p]] = at
+            else:
+                window[FIRST, p] = at
+            window[LAST, p] = at
+            window[SIZE, p] += 1
+            if same[0, k] >= 0:
+                event[SAME, same[1, k]] = at
+            else:
+                same[0, k] = at
+            same[1, k] = at
+            noted = True
+        elif kind[i] == EXPIRED:
+            at = same[0, k]
+            if at >= 0:
+                same[0, k] = event[SAME, at]
+                before, after = event[PREVIOUS, at], event[NEXT, at]
+                if before >= 0:
+                    event[NEXT, before] = after
+                else:
+                    window[FIRST, p] = after
+                if after >= 0:
+                    event[PREVIOUS, after] = before
+                else:
+                    window[LAST, p] = before
+                window[SIZE, p] -= 1
+                event[NEXT, at] = free[0]
+                free[0] = at
+                noted = True
+        else:
+            at = window[FIRST, p]
+            while at >= 0:
+                after = event[NEXT, at]
+                same[0, event[OUTPUT, at]] = -1
+                event[NEXT, at] = free[0]
+                free[0] = at
+                at = after
+            window[FIRST, p] = -1
+            window[LAST, p] = -1
+            window[SIZE, p] = 0
+        if noted:
+            window[LATEST, p] = serial[i]
+            latest[group[i]] = serial[i]
+
+
+@kernel
+def _shown(first: int, once: bool, event: Array, seen: Array, out: Array) -> int:
+    """The places of a window's events in order, or with `once` of the first of each group; returns how many. `seen` is
+    all False."""
+    n = 0
+    at = first
+    while at >= 0:
+        g = event[GROUP, at]
+        if not (once and seen[g]):
+            out[n] = at
+            n += 1
+            if once:
+                seen[g] = True
+        at = event[NEXT, at]
+    if once:
+        for i in range(n):
+            seen[event[GROUP, out[i]]] = False
+    return n
 
 
 class WindowedSnapshot:
@@ -195,84 +249,130 @@ class WindowedSnapshot:
 
     aggregated: Sequence[int] = ()
     currents_only = False
+    once = False
 
-    def __init__(self, plain: Sequence[int]) -> None:
-        self.plain = plain
-        self._windows: dict[int, _Window] = {}
+    def __init__(self, plain: Sequence[int], strings: Strings) -> None:
+        self.plain, self.strings = plain, strings
+        self._clear()
+
+    def _clear(self) -> None:
+        self._keys: Keys | None = None
+        self._event = np.zeros((SAME + 1, 0), np.int64)
+        self._free = np.full(1, -1, np.int64)
+        self._window = np.full((LATEST + 1, 0), -1, np.int64)
+        self._same = np.full((2, 0), -1, np.int64)
+        self._latest, self._seen = np.full(0, -1, np.int64), np.zeros(0, np.bool_)
 
     def add(self, taken: Taken, log: Log) -> None:
-        outputs = _outputs([taken.rows.columns[i] for i in self.plain], len(taken.serial), log)
-        kinds, groups, serials = taken.kind.tolist(), taken.group.tolist(), taken.serial.tolist()
-        for i, part in enumerate(taken.part.tolist()):
-            window = self._windows.get(part)
-            if window is None:
-                window = self._windows[part] = _Window()
-            if kinds[i] == CURRENT:
-                window.add(serials[i], outputs[i], groups[i])
-                self._note(window, groups[i], serials[i])
-            elif kinds[i] == EXPIRED:
-                if window.remove(outputs[i]):
-                    self._note(window, groups[i], serials[i])
-            else:
-                self._windows[part] = _Window()
+        if len(taken.serial) == 0:
+            return
+        live = int(self._window[SIZE].clip(0).sum())
+        if self._keys is not None and self._keys.size > 4 * (live + len(taken.serial)) + 4096:
+            self.load(self.state(), log)  # forgets outputs that are gone
+        columns = [taken.rows.columns[i] for i in self.plain]
+        self._take(taken.serial, taken.kind, taken.part, taken.group, columns, live)
 
-    def _note(self, window: _Window, group: int, serial: int) -> None:
-        """Aggregates come from this event now."""
+    def _take(self, serial: Array, kind: Array, part: Array, group: Array, columns: list[Column], live: int) -> None:
+        n = len(serial)
+        # A text is told from null; elsewhere its code is its number.
+        columns = [Column(Type.INT, c.values) if c.type is Type.STRING else c for c in columns]
+        columns.append(Column(Type.INT, part.astype(np.int32)))
+        if self._keys is None:
+            self._keys = Keys([c.type for c in columns], self.strings)
+        output = self._keys.ids(columns)
+        self._same = grown(self._same, self._keys.size, -1)
+        self._latest = grown(self._latest, int(group.max()) + 1, -1)
+        self._seen = grown(self._seen, len(self._latest), False)
+        parts = int(part.max()) + 1
+        have = self._window.shape[1]
+        self._window = grown(self._window, parts, -1)
+        self._window[SIZE, have:] = 0
+        have = self._event.shape[1]
+        if live + n > have:
+            self._event = grown(self._event, live + n)
+            size = self._event.shape[1]
+            self._event[NEXT, have : size - 1] = np.arange(have + 1, size)
+            self._event[NEXT, size - 1], self._free[0] = self._free[0], have
+        self._run(serial, kind, part, group, output)
+
+    def _run(self, serial: Array, kind: Array, part: Array, group: Array, output: Array) -> None:
+        _follow(
+            serial, kind.astype(np.int8), part.astype(np.int64), group.astype(np.int64), output.astype(np.int64),
+            self._event, self._free, self._window, self._same, self._latest,
+        )  # fmt: skip
+
+    def _events(self, part: int, once: bool) -> Array:
+        """The places of what a window shows."""
+        out = np.empty(self._window[SIZE, part], np.int64)
+        return out[: _shown(self._window[FIRST, part], once, self._event, self._seen, out)]
 
     def flush(self, part: int) -> Out:
-        window = self._windows.get(part)
-        return Out(()) if window is None else self._shown(window)
+        if part >= self._window.shape[1] or self._window[SIZE, part] <= 0:
+            return Out(())
+        at = self._events(part, self.once)
+        return Out(self._event[SERIAL, at], self._values(part, at))
 
-    def _shown(self, window: _Window) -> Out:
-        return Out(list(window.events))
+    def _values(self, part: int, at: Array) -> Array | None:
+        """The events that the aggregates of those at places `at` come from."""
+        return None
+
+    def _parts(self) -> list[int]:
+        """The instances whose windows hold something."""
+        return np.flatnonzero(self._window[SIZE] > 0).tolist()
 
     def serials(self) -> Iterable[int]:
-        for window in self._windows.values():
-            yield from window.events
-            yield from window.values.values()
+        for p in self._parts():
+            at = self._events(p, False)
+            yield from self._event[SERIAL, at].tolist()
+            yield int(self._window[LATEST, p])
+            yield from np.unique(self._latest[self._event[GROUP, at]]).tolist()
 
     def drop(self, parts: Iterable[int]) -> None:
         for p in parts:
-            self._windows.pop(p, None)
+            if p < self._window.shape[1]:
+                gone = np.array([p])
+                self._run(gone, np.array([RESET]), gone, gone, gone)
 
     def state(self) -> Any:
-        return {p: w.state() for p, w in sorted(self._windows.items())}
+        parts = self._parts()
+        places = [self._events(p, False) for p in parts]
+        at = np.concatenate([np.empty(0, np.int64), *places])
+        return {
+            "serials": self._event[SERIAL, at],
+            "groups": self._event[GROUP, at],
+            "parts": np.repeat(np.array(parts, np.int64), [len(p) for p in places]),
+            "latest": self._latest[self._event[GROUP, at]],
+            "last": self._window[LATEST].copy(),
+        }
 
     def load(self, state: Any, log: Log) -> None:
-        self._windows = {}
-        for part, s in state.items():
-            window = self._windows[part] = _Window()
-            serials = [serial for serial, _ in s["events"]]
-            outputs = _outputs(log.columns(serials, self.plain), len(serials), log)
-            for (serial, group), output in zip(s["events"], outputs, strict=True):
-                window.add(serial, output, group)
-            window.values = dict(s["values"])
+        self._clear()
+        serial, group, part = state["serials"], state["groups"], state["parts"]
+        n = len(serial)
+        if n:
+            columns: list[Column] = log.columns(serial, self.plain)
+            self._take(serial, np.full(n, CURRENT), part, group, columns, 0)
+            self._latest[group] = state["latest"]
+            width = min(len(state["last"]), self._window.shape[1])
+            self._window[LATEST, :width] = state["last"][:width]
 
 
 class AggregatedSnapshot(WindowedSnapshot):
     """`AggregationWindowedPerSnapshotOutputRateLimiter`: the events of the window, all with the latest aggregates."""
 
-    def __init__(self, plain: Sequence[int], aggregated: Sequence[int]) -> None:
-        super().__init__(plain)
+    def __init__(self, plain: Sequence[int], aggregated: Sequence[int], strings: Strings) -> None:
+        super().__init__(plain, strings)
         self.aggregated = aggregated
 
-    def _note(self, window: _Window, group: int, serial: int) -> None:
-        window.values[0] = serial
-
-    def _shown(self, window: _Window) -> Out:
-        return Out(list(window.events), [window.values[0]] * len(window.events))
+    def _values(self, part: int, at: Array) -> Array | None:
+        return np.full(len(at), self._window[LATEST, part])
 
 
 class GroupedAggregatedSnapshot(AggregatedSnapshot):
     """`AggregationGroupByWindowedPerSnapshotOutputRateLimiter`: each group's first event, its latest aggregates."""
 
-    def _note(self, window: _Window, group: int, serial: int) -> None:
-        window.values[group] = serial
+    once = True
 
-    def _shown(self, window: _Window) -> Out:
-        first: dict[int, int] = {}
-        for serial, group in window.group.items():
-            first.setdefault(group, serial)
-        for gone in [g for g in window.values if g not in first]:
-            del window.values[gone]
-        return Out(list(first.values()), [window.values[g] for g in first])
+    def _values(self, part: int, at: Array) -> Array | None:
+        latest: Array = self._latest[self._event[GROUP, at]]
+        return latest
