@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .machine import find_event
 from .memory import (
     N_VALUE,
     P_SIZE,
@@ -30,7 +29,8 @@ from .memory import (
     octets,
     reals,
     words,
-)
+)  # fmt: skip
+from .partials import find_event
 
 END, ASSERT, PUSH, CONST, ARITH, COMPARE, AND, OR, NOT, IS_NULL, ASSERT_COMPARE = range(11)
 EQ, NE, LT, LE, GT, GE = range(6)

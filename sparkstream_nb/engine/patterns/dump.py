@@ -45,12 +45,12 @@ from .memory import (
     XN,
     XP,
     XT,
-    compiled,
+    entry,
     words,
 )  # fmt: skip
 
 
-@compiled
+@entry
 def measure(address: int, parts: int, out: Any) -> None:
     """Counts list entries, partials at most, chain cells at most and scheduled times."""
     X = words(address)
@@ -72,7 +72,7 @@ def measure(address: int, parts: int, out: Any) -> None:
     out[1] = out[0]
 
 
-@compiled
+@entry
 def dump_machine(
     address: int, parts: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any, seen: Any,
     seen_chains: Any,
@@ -130,7 +130,7 @@ def dump_machine(
     return n, k
 
 
-@compiled
+@entry
 def restore_machine(
     address: int, parts: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any
 ) -> None:

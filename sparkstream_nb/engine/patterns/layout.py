@@ -234,6 +234,7 @@ def table(layout: Layout) -> Array:
         row[m.CHAINED], row[m.TIMER], row[m.STREAM_OF] = p.counted, p.timer, layout.stream_of(i)
         row[m.PROGRAM], row[m.KEYS], row[m.BOUND] = -1, -1, -1
         row[m.STEADY] = steady and not p.start
+        row[m.AGAIN] = p.kind == m.STREAM and p.start and p.every == i and p.callback < 0
         row[m.INIT_AGAIN] = p.every >= 0 or (layout.sequence and p.next >= 0 and ps[p.next].absent)
     return out
 

@@ -29,11 +29,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
 NO_EVENT, EMPTY_EVENT = 0, 1
+
+NONE, FALSE, TRUE = np.int64(0), np.bool_(False), np.bool_(True)
+"""Constants as arguments: numba would compile a function anew for each plain one."""
 
 # Kinds of processor.
 STREAM, COUNT, LOGICAL, ABSENT, ABSENT_LOGICAL = 0, 1, 2, 3, 4
@@ -41,8 +45,8 @@ STREAM, COUNT, LOGICAL, ABSENT, ABSENT_LOGICAL = 0, 1, 2, 3, 4
 # Processor fields (`P`).
 (
     KIND, START, LEAST, MOST, NEXT, EVERY, WITHIN_EVERY, LAST_STATE, RETURNS, CALLBACK, PARTNER, IS_OR, WAIT,
-    PHASE, CHAINED, PROGRAM, SLOW, KEYS, KEY_COUNT, BOUND, BOUND_SIGN, STEADY, INIT_AGAIN, TIMER, STREAM_OF,
-) = range(25)  # fmt: skip
+    PHASE, CHAINED, PROGRAM, SLOW, KEYS, KEY_COUNT, BOUND, BOUND_SIGN, STEADY, INIT_AGAIN, TIMER, STREAM_OF, AGAIN,
+) = range(26)  # fmt: skip
 P_SIZE = 32
 
 # Fields of `L`.
@@ -83,8 +87,8 @@ O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT
     AT, EVENTS, BASE, STAGE, ORDINAL, CELL, EMITTED, HELD,
     STEP, STEP_END, STEP_BASE, TIMER_AT, TIMERS, NOW, DRAINING, HEAP_N,
     START_N, M_INIT, M_RESET, M_UPDATE, M_STARTUP, M_TIMERS, M_STARTS, M_STREAM, M_SELECTS, CHAINS, BY_INDEX, JUDGED,
-    XDUE, XRANK, DUE_N, DUE_AT, NEEDED,
-) = range(80)  # fmt: skip
+    XDUE, XRANK, DUE_N, DUE_AT, NEEDED, NEXT_DUE, LIMIT, CLOCKED,
+) = range(83)  # fmt: skip
 X_SIZE = 96
 
 
@@ -100,9 +104,19 @@ _STAMP = _package_stamp()
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function over pointers. Calls between such functions are cheap, so that nothing needs to be written
-    into its callers (`engine.jit`). numba's cache looks at a function's own file only; here a change of any counts."""
-    dispatcher: Any = njit(cache=True)(function)
+    """Compiles a function over pointers for others to call. Such calls are cheap, so that nothing needs to be written
+    into the caller (`engine.jit`)."""
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def entry(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiles a function that Python calls."""
+    return _compiled(function)
+
+
+def _compiled(function: Callable[..., Any], **options: bool) -> Callable[..., Any]:
+    """numba's cache looks at a function's own file only; here a change of any counts."""
+    dispatcher: Any = cast(Any, njit)(cache=True, **options)(function)
     dispatcher._cache._cache_file._source_stamp = _STAMP
     return cast(Callable[..., Any], dispatcher)
 

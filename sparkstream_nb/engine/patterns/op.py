@@ -30,11 +30,13 @@ from ..streamfunctions import STREAM_FUNCTIONS
 from . import memory as m
 from .layout import lay_out, table
 from .log import EventLog, Key
-from .loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_ROOM, NEED_ROWS, candidates, run
+from .loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_ROOM, NEED_ROWS, run
 from .matches import Matches, Partials, Sent, attribute_key
 from .pools import Pools
 from .program import Filters
 from .states import FREE_TRIES
+from .timed import run_timed
+from .upkeep import candidates
 
 EPOCH_DAY = 86_400_000
 """A first clock time within a day of 1970 belongs to a clock that starts at 0, as in examples and tests; absent states
@@ -158,7 +160,7 @@ class StateOp:
         x[m.O_CAP], x[m.D_CAP], x[m.O_N], x[m.D_N] = len(out), len(events), 0, 0
         x[m.AT], x[m.EVENTS], x[m.BASE] = 0, merged.n, merged.base
         x[m.STEP_BASE], x[m.STEP], x[m.STEP_END] = clock.base, clock.base + clock.first, clock.base + clock.last
-        x[m.TIMER_AT] = 0
+        x[m.TIMER_AT] = x[m.CLOCKED] = 0
         self._loop(rows, merged, clock)
         out = pools.array(m.XO)[: int(x[m.O_N])]
         events = pools.array(m.XD)[: int(x[m.D_N])]
@@ -184,8 +186,9 @@ class StateOp:
         """Runs the compiled loop to its end, giving it what it comes back for."""
         pools, x = self.pools, self.pools.header
         address, n = x.ctypes.data, len(self.layout.processors)
+        loop = run_timed if self.schedulers else run
         while True:
-            status = run(address, bool(self._whole), self._origin or 0)
+            status = loop(address, bool(self._whole), self._origin or 0)
             if status == DONE:
                 return
             if status == NEED_ROOM:

@@ -12,9 +12,9 @@ from . import memory as m
 from .dump import dump_machine, measure, restore_machine
 from .layout import Layout, listed, receivers, selecting
 from .log import EventLog
-from .loop import forget_parts, mark_events, reindex, renumber_events
-from .machine import FAR
+from .partials import FAR
 from .program import Filters
+from .upkeep import forget_parts, mark_events, reindex, renumber_events
 
 _FREE = (
     (m.XE, m.E_FREE, m.E_LEFT, m.E_TIME),
@@ -56,6 +56,7 @@ class Pools:
         x[m.SEQUENCE] = self.layout.sequence
         x[m.START_N], x[m.TIMERS] = len(self.layout.starts), len(self.layout.timers)
         x[m.CHAINS] = sum(p.counted for p in self.layout.processors)
+        x[m.NEXT_DUE] = FAR
         x[m.O_SIZE] = m.O_SLOTS + self.n * (2 if x[m.CHAINS] else 1)
         self.hold(m.XV, np.zeros(self.n, np.int64))
         for at, *_ in _FREE:

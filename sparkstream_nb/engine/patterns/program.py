@@ -36,7 +36,7 @@ from ..expressions.arithmetic import common_type
 from . import check as c
 from . import memory as m
 from .layout import Layout
-from .machine import AS_DOUBLE, AS_FLOAT, AS_WORD, CURRENT, FROM_FIRST, FROM_LAST, SINGLE
+from .partials import AS_DOUBLE, AS_FLOAT, AS_WORD, CURRENT, FROM_FIRST, FROM_LAST, SINGLE
 
 ARITHMETIC = {"+": c.ADD, "-": c.SUB, "*": c.MUL, "/": c.DIV, "%": c.MOD}
 COMPARISON = {"==": c.EQ, "!=": c.NE, "<": c.LT, "<=": c.LE, ">": c.GT, ">=": c.GE}

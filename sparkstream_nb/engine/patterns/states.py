@@ -6,37 +6,11 @@ instance start, `lp` a processor's own; `g` the log number of the event, `e` a p
 
 from __future__ import annotations
 
-import math
-
-from .check import passes
-from .machine import (
-    FAR,
-    add_event,
-    append_new,
-    bound_value,
-    clear_new,
-    clear_pending,
-    clear_slot,
-    copy_partial,
-    drop_partial,
-    first_event,
-    index_key,
-    is_expired,
-    move_new,
-    new_partial,
-    notify_at,
-    remove_last_event,
-    remove_new,
-    remove_pending,
-    reset_times,
-)  # fmt: skip
+from .machine import append_new, clear_new, clear_pending, move_new, notify_at, remove_new, remove_pending, reset_times
 from .memory import (
     ABSENT,
     ABSENT_LOGICAL,
     ACTIVE,
-    B_BOUND,
-    B_HEAD,
-    BOUND,
     C_COUNT,
     C_LEFT,
     CALLBACK,
@@ -61,12 +35,9 @@ from .memory import (
     LOW,
     M_STARTS,
     MOST,
-    N_DOWN,
     N_LEFT,
     N_NEXT,
-    N_OWNER,
     N_PARTIAL,
-    N_VALUE,
     NEW,
     NEW_N,
     NEXT,
@@ -85,6 +56,7 @@ from .memory import (
     SEQUENCE,
     START,
     START_N,
+    STARTED,
     STEADY,
     STREAM,
     SUCCESS,
@@ -92,7 +64,6 @@ from .memory import (
     WAIT,
     WITHIN,
     WITHIN_EVERY,
-    XB,
     XC,
     XE,
     XET,
@@ -102,17 +73,13 @@ from .memory import (
     XR,
     XV,
     Words,
-    as_real,
-    as_word,
     compiled,
     words,
 )  # fmt: skip
+from .partials import FAR, clear_slot, copy_partial, drop_partial, first_event, is_expired, new_partial
 
 FREE_TRIES = 4
 """How many partials a state may take for one event before it asks for room."""
-
-NONE_LEFT = -1
-"""What `process_*` answers when it is done; otherwise the cell to go on with after memory was added."""
 
 
 @compiled
@@ -300,7 +267,7 @@ def is_blank_start(X: Words, l0: int, p: int) -> bool:
     if L[lp + PEND_N] != 1 or L[lp + NEW] != 0:
         return False
     e = words(X[XN])[L[lp + PEND] + N_PARTIAL]
-    return E[e + E_TIME] == -1 and E[e + E_REFS] == 1
+    return E[e + E_REFS] == 1
 
 
 @compiled
@@ -405,7 +372,7 @@ def expire_events(X: Words, l0: int, p: int, t: int) -> None:
 
 
 @compiled
-def _advance(X: Words, l0: int, p: int, e: int, g: int) -> None:
+def advance(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`StreamPostStateProcessor.process`: the state is reached, so on to the next."""
     P, L = words(X[XP]), words(X[XL])
     f = p * P_SIZE
@@ -421,7 +388,7 @@ def _advance(X: Words, l0: int, p: int, e: int, g: int) -> None:
 
 
 @compiled
-def _count(X: Words, l0: int, p: int, e: int, g: int) -> None:
+def count(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`CountPostStateProcessor.process`."""
     P, L, E = words(X[XP]), words(X[XL]), words(X[XE])
     f, lp = p * P_SIZE, l0 + p * L_SIZE
@@ -466,13 +433,13 @@ def _partner_can_proceed(X: Words, l0: int, p: int, e: int) -> bool:
 
 
 @compiled
-def _logical(X: Words, l0: int, p: int, e: int, g: int) -> None:
+def logical(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`LogicalPostStateProcessor.process`."""
     P = words(X[XP])
     f = p * P_SIZE
     other = P[f + PARTNER]
     if P[f + IS_OR] != 0:
-        _advance(X, l0, p, e, g)
+        advance(X, l0, p, e, g)
         if P[other * P_SIZE + LAST_STATE] != 0 and P[f + RETURNS] == other:
             words(X[XV])[other] = 1
         return
@@ -481,13 +448,13 @@ def _logical(X: Words, l0: int, p: int, e: int, g: int) -> None:
     else:
         ready = words(X[XE])[e + E_SLOTS + other] != NO_EVENT
     if ready:
-        _advance(X, l0, p, e, g)
+        advance(X, l0, p, e, g)
     else:
         words(X[XL])[l0 + p * L_SIZE + CHANGED] = 1
 
 
 @compiled
-def _came(X: Words, l0: int, p: int, e: int, g: int) -> None:
+def came(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`AbsentStreamPostStateProcessor` and `AbsentLogicalPostStateProcessor`: what should not come has come."""
     P, L = words(X[XP]), words(X[XL])
     f, lp = p * P_SIZE, l0 + p * L_SIZE
@@ -504,204 +471,15 @@ def _came(X: Words, l0: int, p: int, e: int, g: int) -> None:
     notify_at(X, lp, p, L[lp + SCHEDULED])
 
 
-# ----------------------------------------------------------------------------------------------- processAndReturn
-
-
 @compiled
-def _returned(X: Words, p: int) -> bool:
-    """Whether the processor's last state has put out a match (`isEventReturned`), which this clears."""
-    V = words(X[XV])
-    last = words(X[XP])[p * P_SIZE + RETURNS]
-    if V[last] == 0:
-        return False
-    V[last] = 0
-    return True
-
-
-@compiled
-def _try_stream(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
-    """One pending partial of a `StreamPreStateProcessor`; True where it left the list."""
-    P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
-    f, lp, e = p * P_SIZE, l0 + p * L_SIZE, N[c + N_PARTIAL]
-    absent = P[f + KIND] == ABSENT
-    L[lp + CHANGED] = 0
-    if plain and passes(X, p, e, g, c):
-        E[e + E_SLOTS + p] = g
-        if absent:
-            _came(X, l0, p, e, g)
-        else:
-            _advance(X, l0, p, e, g)
-    if _returned(X, p) and not absent:
-        give(X, e)
-    if L[lp + CHANGED] != 0:
-        remove_pending(X, lp, c)
-        return True
-    E[e + E_SLOTS + p] = NO_EVENT
-    if X[SEQUENCE] != 0:
-        if not absent:
-            remove_pending(X, lp, c)
-        start_reset(X, l0, p)
-        return not absent
-    return False
-
-
-@compiled
-def process_stream(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
-    """`processAndReturn` over the whole pending list, from cell `c` on."""
-    N = words(X[XN])
-    tries = 0
-    while c != 0:
-        tries += 1
-        if tries > FREE_TRIES and not has_room(X):
-            return c
-        after = N[c + N_NEXT]
-        _try_stream(X, l0, p, g, c, plain)
-        c = after
-    return NONE_LEFT
-
-
-@compiled
-def process_indexed(X: Words, l0: int, p: int, g: int, c: int) -> int:
-    """`processAndReturn` over those pending partials that the event can match: the others would not change."""
-    P, N, B = words(X[XP]), words(X[XN]), words(X[XB])
-    lp, bounded = l0 + p * L_SIZE, P[p * P_SIZE + BOUND] >= 0
-    b = index_key(X, lp, p, 0, g, False)
-    if b < 0:
-        return NONE_LEFT
-    v, low = 0.0, math.inf
-    if bounded:
-        v = bound_value(X, p, 0, g, False)
-        if not v >= as_real(B[b + B_BOUND]):
-            return NONE_LEFT
-    whole = c == 0
-    if whole:
-        c = B[b + B_HEAD]
-    tries = 0
-    while c != 0:
-        tries += 1
-        if tries > FREE_TRIES and not has_room(X):
-            return c
-        after = N[c + N_DOWN]
-        gone = False
-        if N[c + N_OWNER] == lp and (not bounded or v >= as_real(N[c + N_VALUE])):
-            gone = _try_stream(X, l0, p, g, c, True)
-        if bounded and not gone:
-            low = min(low, as_real(N[c + N_VALUE]))
-        c = after
-    if bounded and whole and B[b + B_HEAD] != 0:
-        B[b + B_BOUND] = as_word(low)
-    return NONE_LEFT
-
-
-@compiled
-def process_count(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
-    """`CountPreStateProcessor.processAndReturn`."""
-    L, N, E = words(X[XL]), words(X[XN]), words(X[XE])
-    lp = l0 + p * L_SIZE
-    tries = 0
-    while c != 0:
-        tries += 1
-        if tries > FREE_TRIES and not has_room(X):
-            return c
-        after, e = N[c + N_NEXT], N[c + N_PARTIAL]
-        s = e + E_SLOTS + p
-        if (p + 1 < X[NP] and E[s + 1] != 0) or (p + 2 < X[NP] and E[s + 2] != 0):
-            remove_pending(X, lp, c)  # the next state has its event, so that this one takes no more
-            c = after
-            continue
-        L[lp + CHANGED] = 0
-        L[lp + SUCCESS] = 0
-        if plain:
-            add_event(X, e, p, g)
-            if passes(X, p, e, g, c):
-                _count(X, l0, p, e, g)
-            else:
-                remove_last_event(X, e, p)
-        if _returned(X, p):
-            give(X, e)
-        if L[lp + CHANGED] != 0 or (L[lp + SUCCESS] == 0 and X[SEQUENCE] != 0):
-            remove_pending(X, lp, c)
-        c = after
-    return NONE_LEFT
-
-
-@compiled
-def process_logical(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
-    """`LogicalPreStateProcessor.processAndReturn`."""
-    P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
+def partition_created(X: Words, l0: int, p: int, now: int) -> None:
+    """`partitionCreated`: an absent start state begins to wait."""
+    L, P = words(X[XL]), words(X[XP])
     f, lp = p * P_SIZE, l0 + p * L_SIZE
-    other = P[f + PARTNER]
-    tries = 0
-    while c != 0:
-        tries += 1
-        if tries > FREE_TRIES and not has_room(X):
-            return c
-        after, e = N[c + N_NEXT], N[c + N_PARTIAL]
-        if P[f + IS_OR] != 0 and E[e + E_SLOTS + other] != NO_EVENT:
-            remove_pending(X, lp, c)
-            c = after
-            continue
-        L[lp + CHANGED] = 0
-        E[e + E_SLOTS + p] = g
-        if plain and passes(X, p, e, g, c):
-            _logical(X, l0, p, e, g)
-        if _returned(X, p):
-            give(X, e)
-        if L[lp + CHANGED] != 0:
-            remove_pending(X, lp, c)
-        else:
-            E[e + E_SLOTS + p] = NO_EVENT
-            if X[SEQUENCE] != 0:
-                remove_pending(X, lp, c)
-        c = after
-    return NONE_LEFT
-
-
-@compiled
-def process_absent_logical(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
-    """`AbsentLogicalPreStateProcessor.processAndReturn`; it never returns an event itself."""
-    P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
-    f, lp = p * P_SIZE, l0 + p * L_SIZE
-    other = P[f + PARTNER]
-    if L[lp + ACTIVE] == 0:
-        return NONE_LEFT
-    keeps = P[f + WAIT] != -1 or (X[SEQUENCE] != 0 and P[f + IS_OR] == 0 and P[f + EVERY] >= 0)
-    tries = 0
-    while c != 0:
-        tries += 1
-        if tries > FREE_TRIES and not has_room(X):
-            return c
-        after, e = N[c + N_NEXT], N[c + N_PARTIAL]
-        if P[f + IS_OR] != 0 and E[e + E_SLOTS + other] != NO_EVENT:
-            remove_pending(X, lp, c)
-            c = after
-            continue
-        before = E[e + E_SLOTS + p]
-        L[lp + CHANGED] = 0
-        E[e + E_SLOTS + p] = g
-        if plain and passes(X, p, e, g, c):
-            _came(X, l0, p, e, g)
-        if keeps or L[lp + CHANGED] == 0:
-            E[e + E_SLOTS + p] = before
-        E[e + E_REFS] += 1
-        if _returned(X, p):
-            remove_pending(X, lp, c)
-            if X[SEQUENCE] != 0:
-                remove_from(X, l0 + other * L_SIZE, e)
-        elif L[lp + CHANGED] == 0 and X[SEQUENCE] != 0:
-            remove_pending(X, lp, c)
-        drop_partial(X, e)
-        c = after
-    return NONE_LEFT
-
-
-@compiled
-def remove_from(X: Words, lp: int, e: int) -> None:
-    """Takes a partial out of a pending list, if it is there."""
-    N = words(X[XN])
-    c = words(X[XL])[lp + PEND]
-    while c != 0:
-        if N[c + N_PARTIAL] == e:
-            remove_pending(X, lp, c)
-            return
-        c = N[c + N_NEXT]
+    if L[lp + STARTED] != 0 or P[f + KIND] < ABSENT:
+        return
+    L[lp + STARTED] = 1
+    if P[f + START] != 0 and P[f + WAIT] != -1 and L[lp + ACTIVE] != 0:
+        if P[f + KIND] == ABSENT:
+            L[lp + SCHEDULED] = now + P[f + WAIT]
+        notify_at(X, lp, p, now + P[f + WAIT])

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from .machine import drop_partial, is_expired, new_partial, notify_at, remove_pending
+import numpy as np
+
+from ..rows import ROOT_BITS
+from .loop import DONE, NEED_CLOCK, NEED_MUCH, emit, run
+from .machine import notify_at, pop_heap, push_heap, remove_pending
 from .memory import (
     ABSENT,
     ABSENT_LOGICAL,
     ACTIVE,
     C_LEFT,
+    CLOCKED,
+    DRAINING,
+    DUE_AT,
+    DUE_N,
     E_GIVEN,
     E_LEFT,
     E_REFS,
@@ -15,16 +23,23 @@ from .memory import (
     E_TIME,
     EMPTY_EVENT,
     EVERY,
+    FALSE,
+    HEAP_N,
+    I_MOVED,
+    I_NOW,
     IS_OR,
     KIND,
     L_SIZE,
     LAST_STATE,
+    LIMIT,
+    M_TIMERS,
     N_LEFT,
     N_NEXT,
     N_PARTIAL,
     NEEDED,
     NEW_N,
     NEXT,
+    NEXT_DUE,
     NO_EVENT,
     NOW,
     NP,
@@ -32,40 +47,40 @@ from .memory import (
     PARTNER,
     PEND,
     PEND_N,
+    PHASE,
+    QUEUE,
     R_CAP,
     R_N,
     SCHEDULED,
     SEQUENCE,
     START,
-    STARTED,
+    STEP,
+    STEP_BASE,
+    STEP_END,
+    T_FREE,
     T_LEFT,
+    TIMER_AT,
+    TIMERS,
     WAIT,
     WITHIN_EVERY,
+    XDUE,
     XE,
     XET,
+    XH,
     XL,
     XN,
     XP,
     XR,
+    XRANK,
+    XT,
     Words,
     compiled,
+    entry,
+    octets,
     words,
 )  # fmt: skip
+from .partials import FAR, drop_partial, is_expired, new_partial
 from .states import add_every, add_state, give, reset_state, start_reset, update_state
-
-
-@compiled
-def partition_created(X: Words, l0: int, p: int, now: int) -> None:
-    """`partitionCreated`: an absent start state begins to wait."""
-    L, P = words(X[XL]), words(X[XP])
-    f, lp = p * P_SIZE, l0 + p * L_SIZE
-    if L[lp + STARTED] != 0 or P[f + KIND] < ABSENT:
-        return
-    L[lp + STARTED] = 1
-    if P[f + START] != 0 and P[f + WAIT] != -1 and L[lp + ACTIVE] != 0:
-        if P[f + KIND] == ABSENT:
-            L[lp + SCHEDULED] = now + P[f + WAIT]
-        notify_at(X, lp, p, now + P[f + WAIT])
 
 
 @compiled
@@ -219,3 +234,120 @@ def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
     if P[f + EVERY] >= 0 or (nothing and P[f + START] != 0):
         since = X[NOW] if L[lp + SCHEDULED] == 0 else L[lp + SCHEDULED]
         notify_at(X, lp, p, since + wait)
+
+
+@compiled
+def _collect_due(X: Words, k: int, now: int) -> None:
+    """Takes the instances that run at `now` into `DUE`, by their first times. Of several with the same first time only
+    the first by the rank of Siddhi's map runs; the others stay for the next movement of the clock (`onTimeChange`)."""
+    H, due, rank = words(X[XH]), words(X[XDUE]), words(X[XRANK])
+    base = k * X[HEAP_N]
+    n = 0
+    while H[base] > 0 and H[base + 2] <= now:
+        due[2 * n] = H[base + 2]
+        due[2 * n + 1] = pop_heap(X, k)
+        n += 1
+    runs, i = 0, 0
+    while i < n:
+        best, j, time = i, i + 1, due[2 * i]
+        while j < n and due[2 * j] == time:
+            if rank[due[2 * j + 1]] < rank[due[2 * best + 1]]:
+                best = j
+            j += 1
+        chosen = due[2 * best + 1]
+        for m in range(i, j):
+            if m != best:
+                push_heap(X, k, time, due[2 * m + 1])
+        due[2 * runs + 1] = chosen
+        runs += 1
+        i = j
+    X[DUE_N] = runs
+    X[DUE_AT] = 0
+
+
+@compiled
+def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
+    """`Scheduler.sendTimerEvents`: all times of an instance that are due, each with what it causes."""
+    L, T, P = words(X[XL]), words(X[XT]), words(X[XP])
+    l0 = part * L_SIZE * X[NP]
+    lp = l0 + p * L_SIZE
+    X[NOW] = now
+    X[DRAINING] = lp + 1
+    while True:
+        if X[R_N] > 0:
+            status = emit(X, root, part, p, np.int64(-1), FALSE)
+            if status != DONE:
+                return status
+        c = L[lp + QUEUE]
+        if c == 0 or T[c] > now:
+            break
+        if not has_room_for_timer(X, l0, p):
+            return NEED_MUCH
+        time = T[c]
+        L[lp + QUEUE] = T[c + 1]
+        T[c + 1] = X[T_FREE]
+        X[T_FREE] = c
+        X[T_LEFT] += 1
+        if P[p * P_SIZE + KIND] == ABSENT:
+            process_timer(X, l0, p, time)
+        else:
+            process_timer_logical(X, l0, p, time)
+    X[DRAINING] = 0
+    if L[lp + QUEUE] != 0:
+        push_heap(X, X[TIMER_AT], T[L[lp + QUEUE]], part)
+    return DONE
+
+
+@compiled
+def _advance_clock(X: Words, limit: int) -> int:
+    """Fires the timers whose order key is before `limit`."""
+    P, M, H = words(X[XP]), words(X[M_TIMERS]), words(X[XH])
+    times, moved = words(X[I_NOW]), octets(X[I_MOVED])
+    while X[STEP] < X[STEP_END]:
+        step = X[STEP]
+        key = step << ROOT_BITS
+        if key > limit:
+            return DONE
+        if moved[step - X[STEP_BASE]] != 0:
+            now = times[step - X[STEP_BASE]]
+            while X[TIMER_AT] < X[TIMERS]:
+                k = X[TIMER_AT]
+                p = M[k]
+                root = key + P[p * P_SIZE + PHASE]
+                if root > limit:
+                    return DONE
+                if X[DUE_N] == 0:
+                    base = k * X[HEAP_N]
+                    if H[base] > 0 and H[base + 2] <= now:
+                        _collect_due(X, k, now)
+                while X[DUE_AT] < X[DUE_N]:
+                    status = _drain(X, p, words(X[XDUE])[2 * X[DUE_AT] + 1], now, root)
+                    if status != DONE:
+                        return status
+                    X[DUE_AT] += 1
+                X[DUE_N] = 0
+                X[DUE_AT] = 0
+                X[TIMER_AT] += 1
+        X[TIMER_AT] = 0
+        X[STEP] += 1
+    return DONE
+
+
+@entry
+def run_timed(address: int, whole: bool, origin: int) -> int:
+    """`run` for a pattern with absent states, whose timers fire between the rows."""
+    X = words(address)
+    while True:
+        status = run(address, whole, origin)
+        if status != NEED_CLOCK:
+            return status
+        status = _advance_clock(X, X[LIMIT])
+        if status != DONE:
+            return status
+        H = words(X[XH])
+        due = FAR
+        for k in range(X[TIMERS]):
+            if H[k * X[HEAP_N]] > 0:
+                due = min(due, H[k * X[HEAP_N] + 2])
+        X[NEXT_DUE] = due
+        X[CLOCKED] = 1

@@ -1,0 +1,154 @@
+"""The index over pending partials, compiled: buckets by key, and what an event must exceed to be of interest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .memory import (
+    B_BOUND,
+    B_HEAD,
+    B_SIZE,
+    B_TAIL,
+    BOUND,
+    BOUND_SIGN,
+    BUCKETS,
+    INDEXED,
+    KEY_COUNT,
+    KEYS,
+    N_BUCKET,
+    N_DOWN,
+    N_OWNER,
+    N_PARTIAL,
+    N_UP,
+    N_VALUE,
+    NONE,
+    P_SIZE,
+    TRUE,
+    WORDS,
+    XB,
+    XN,
+    XP,
+    XQ,
+    XW,
+    XZ,
+    Words,
+    as_real,
+    as_word,
+    compiled,
+    octets,
+    reals,
+    words,
+)  # fmt: skip
+from .partials import AS_DOUBLE, AS_WORD, find_event
+
+
+@compiled
+def mix(h: int, v: int) -> int:
+    """A hash of a hash and a further word."""
+    u = (np.uint64(h) ^ np.uint64(v)) * np.uint64(0x9E3779B97F4A7C15)
+    u ^= u >> np.uint64(29)
+    return np.int64(u & np.uint64(0x7FFFFFFFFFFFFFFF))  # type: ignore[return-value]
+
+
+@compiled
+def key_word(X: Words, at: int, real: int, how: int) -> int:
+    """The word at `at` of the log, such that equal values of any numeric types give equal words."""
+    if how == AS_WORD:
+        return words(X[XW])[at]
+    if how == AS_DOUBLE:
+        f = reals(X[XW])[at] if real != 0 else np.float64(words(X[XW])[at])
+    elif real != 0:
+        f = np.float64(np.float32(reals(X[XW])[at]))
+    else:
+        f = np.float64(np.float32(words(X[XW])[at]))
+    return as_word(f + 0.0)  # -0.0 becomes 0.0
+
+
+@compiled
+def index_key(X: Words, lp: int, p: int, g: int, e: int, partial: bool) -> int:
+    """The bucket for partial `e`, or for event `g` (`partial` False); -1 where a key is null: nothing can match."""
+    P, Q, W = words(X[XP]), words(X[XQ]), X[WORDS]
+    Z = octets(X[XZ])
+    q = P[p * P_SIZE + KEYS]
+    h = mix(lp, NONE)
+    for _ in range(P[p * P_SIZE + KEY_COUNT]):
+        if partial:
+            at = find_event(X, e, g, Q[q + 3], Q[q + 4], Q[q + 5]) * W + Q[q + 6]
+            real = Q[q + 7]
+        else:
+            at = g * W + Q[q + 1]
+            real = Q[q + 2]
+        if Z[at] != 0:
+            return -1
+        h = mix(h, key_word(X, at, real, Q[q]))
+        q += 8
+    return (h & (X[BUCKETS] - 1)) * B_SIZE
+
+
+@compiled
+def bound_value(X: Words, p: int, g: int, e: int, partial: bool) -> float:
+    """What an event has to exceed for partial `e`, or what event `g` has to show; NaN where it is null."""
+    P, Q = words(X[XP]), words(X[XQ])
+    q = P[p * P_SIZE + BOUND]
+    if partial:
+        at = find_event(X, e, g, Q[q + 2], Q[q + 3], Q[q + 4]) * X[WORDS] + Q[q + 5]
+        real = Q[q + 6]
+    else:
+        at = g * X[WORDS] + Q[q]
+        real = Q[q + 1]
+    if octets(X[XZ])[at] != 0:
+        return np.nan
+    v = reals(X[XW])[at] if real != 0 else np.float64(words(X[XW])[at])
+    return v * P[p * P_SIZE + BOUND_SIGN]
+
+
+@compiled
+def leave_index(X: Words, c: int) -> None:
+    """Takes a pending cell out of its bucket."""
+    N = words(X[XN])
+    b = N[c + N_BUCKET]
+    if b < 0:
+        return
+    B = words(X[XB])
+    up, down = N[c + N_UP], N[c + N_DOWN]
+    if up == 0:
+        B[b + B_HEAD] = down
+        if down == 0:
+            B[b + B_BOUND] = as_word(np.inf)
+    else:
+        N[up + N_DOWN] = down
+    if down == 0:
+        B[b + B_TAIL] = up
+    else:
+        N[down + N_UP] = up
+    X[INDEXED] -= 1
+
+
+@compiled
+def enter_index(X: Words, lp: int, p: int, c: int) -> None:
+    """Puts a pending cell at the end of its bucket, so that a bucket keeps the order of the list."""
+    N, P = words(X[XN]), words(X[XP])
+    e = N[c + N_PARTIAL]
+    N[c + N_BUCKET] = -1
+    b = index_key(X, lp, p, NONE, e, TRUE)
+    if b < 0:
+        return
+    B = words(X[XB])
+    if P[p * P_SIZE + BOUND] >= 0:
+        v = bound_value(X, p, NONE, e, TRUE)
+        if v != v:  # nothing exceeds null or NaN
+            return
+        N[c + N_VALUE] = as_word(v)
+        if v < as_real(B[b + B_BOUND]):
+            B[b + B_BOUND] = as_word(v)
+    N[c + N_BUCKET] = b
+    N[c + N_OWNER] = lp
+    N[c + N_DOWN] = 0
+    tail = B[b + B_TAIL]
+    N[c + N_UP] = tail
+    if tail == 0:
+        B[b + B_HEAD] = c
+    else:
+        N[tail + N_DOWN] = c
+    B[b + B_TAIL] = c
+    X[INDEXED] += 1

@@ -1,0 +1,222 @@
+"""Compiled primitives of the pattern machine: partials, and the chains of events of counted states.
+
+A partial (Siddhi's `StateEvent`) may stand in several lists at once and is freed when the last reference goes. A chain
+(the events of a counted state) may be shared by partials that were copied, exactly as Siddhi's copies share
+their linked `StreamEvent`s, so that an event added through one is seen through the other.
+"""
+
+from __future__ import annotations
+
+from .memory import (
+    C_COUNT,
+    C_EVENT,
+    C_FREE,
+    C_LEFT,
+    C_NEXT,
+    C_PREV,
+    C_REFS,
+    C_TAIL,
+    CHAINED,
+    CHAINS,
+    E_EXPIRED,
+    E_FREE,
+    E_GIVEN,
+    E_LEFT,
+    E_REFS,
+    E_SIZE,
+    E_SLOTS,
+    E_TIME,
+    M_STARTS,
+    NP,
+    P_SIZE,
+    START_N,
+    WITHIN,
+    XC,
+    XE,
+    XET,
+    XP,
+    Words,
+    compiled,
+    words,
+)  # fmt: skip
+
+FAR = 1 << 61
+"""Beyond every timestamp."""
+
+SINGLE, FROM_FIRST, FROM_LAST, CURRENT = 0, 1, 2, 3
+"""How a load finds its event: the state's only one, by number in its chain, counted from the chain's end, or the event
+that is being processed."""
+
+AS_WORD, AS_DOUBLE, AS_FLOAT = 0, 1, 2
+"""How a key is hashed, so that values that compare equal hash equal."""
+
+
+# ------------------------------------------------------------------------------------------------ partials and chains
+
+
+@compiled
+def new_partial(X: Words) -> int:
+    """A partial without events, held by nobody yet (`StateEventFactory.newInstance`)."""
+    E = words(X[XE])
+    e = X[E_FREE]
+    X[E_FREE] = E[e + E_TIME]
+    X[E_LEFT] -= 1
+    E[e + E_TIME] = -1
+    E[e + E_REFS] = 0
+    E[e + E_EXPIRED] = 0
+    E[e + E_GIVEN] = 0
+    for k in range(e + E_SLOTS, e + X[E_SIZE]):
+        E[k] = 0
+    return e
+
+
+@compiled
+def drop_chain(X: Words, c: int) -> None:
+    """Gives up one reference to a chain."""
+    C = words(X[XC])
+    C[c + C_REFS] -= 1
+    if C[c + C_REFS] > 0:
+        return
+    while c != 0:
+        after = C[c + C_NEXT]
+        C[c + C_NEXT] = X[C_FREE]
+        X[C_FREE] = c
+        X[C_LEFT] += 1
+        c = after
+
+
+@compiled
+def drop_partial(X: Words, e: int) -> None:
+    """Gives up one reference to a partial."""
+    E = words(X[XE])
+    E[e + E_REFS] -= 1
+    if E[e + E_REFS] > 0:
+        return
+    if X[CHAINS] > 0:
+        P = words(X[XP])
+        for p in range(X[NP]):
+            if P[p * P_SIZE + CHAINED] != 0 and E[e + E_SLOTS + p] != 0:
+                drop_chain(X, E[e + E_SLOTS + p])
+    E[e + E_TIME] = X[E_FREE]
+    X[E_FREE] = e
+    X[E_LEFT] += 1
+
+
+@compiled
+def clear_slot(X: Words, e: int, p: int) -> None:
+    """`StateEvent.setEvent(p, null)`."""
+    E = words(X[XE])
+    s = e + E_SLOTS + p
+    if E[s] != 0:
+        if words(X[XP])[p * P_SIZE + CHAINED] != 0:
+            drop_chain(X, E[s])
+        E[s] = 0
+
+
+@compiled
+def copy_partial(X: Words, e: int) -> int:
+    """`StateEventCloner.copyStateEvent`: the copy shares the chains."""
+    E = words(X[XE])
+    f = new_partial(X)
+    E[f + E_TIME] = E[e + E_TIME]
+    for k in range(E_SLOTS, X[E_SIZE]):
+        E[f + k] = E[e + k]
+    if X[CHAINS] > 0:
+        P, C = words(X[XP]), words(X[XC])
+        for p in range(X[NP]):
+            if P[p * P_SIZE + CHAINED] != 0 and E[f + E_SLOTS + p] != 0:
+                C[E[f + E_SLOTS + p] + C_REFS] += 1
+    return f
+
+
+@compiled
+def add_event(X: Words, e: int, p: int, g: int) -> None:
+    """`StateEvent.addEvent` for a counted state."""
+    E, C = words(X[XE]), words(X[XC])
+    c = X[C_FREE]
+    X[C_FREE] = C[c + C_NEXT]
+    X[C_LEFT] -= 1
+    C[c + C_EVENT] = g
+    C[c + C_NEXT] = 0
+    C[c + C_PREV] = 0
+    head = E[e + E_SLOTS + p]
+    if head == 0:
+        C[c + C_REFS] = 1
+        C[c + C_TAIL] = c
+        C[c + C_COUNT] = 1
+        E[e + E_SLOTS + p] = c
+    else:
+        last = C[head + C_TAIL]
+        C[last + C_NEXT] = c
+        C[c + C_PREV] = last
+        C[head + C_TAIL] = c
+        C[head + C_COUNT] += 1
+
+
+@compiled
+def remove_last_event(X: Words, e: int, p: int) -> None:
+    """`StateEvent.removeLastEvent`."""
+    E, C = words(X[XE]), words(X[XC])
+    head = E[e + E_SLOTS + p]
+    if head == 0:
+        return
+    last = C[head + C_TAIL]
+    if last == head:
+        E[e + E_SLOTS + p] = 0
+        drop_chain(X, head)
+        return
+    C[head + C_TAIL] = C[last + C_PREV]
+    C[C[last + C_PREV] + C_NEXT] = 0
+    C[head + C_COUNT] -= 1
+    C[last + C_NEXT] = X[C_FREE]
+    X[C_FREE] = last
+    X[C_LEFT] += 1
+
+
+@compiled
+def first_event(X: Words, e: int, p: int) -> int:
+    """The log number of the (first) event of a state; 0 for none."""
+    v = words(X[XE])[e + E_SLOTS + p]
+    if v != 0 and words(X[XP])[p * P_SIZE + CHAINED] != 0:
+        return words(X[XC])[v + C_EVENT]
+    return v
+
+
+@compiled
+def is_expired(X: Words, e: int, t: int) -> bool:
+    """Whether an event of a start state is further than `within` from time `t`, in either direction."""
+    within = X[WITHIN]
+    if within < 0:
+        return False
+    starts, times = words(X[M_STARTS]), words(X[XET])
+    for i in range(X[START_N]):
+        g = first_event(X, e, starts[i])
+        if g != 0 and abs(times[g] - t) > within:
+            return True
+    return False
+
+
+# ------------------------------------------------------------------------------------------------------- loads
+
+
+@compiled
+def find_event(X: Words, e: int, g: int, mode: int, p: int, k: int) -> int:
+    """The log number of the event that a load names; 0 where there is none."""
+    if mode == CURRENT:
+        return g
+    v = words(X[XE])[e + E_SLOTS + p]
+    if mode == SINGLE or v == 0:
+        return v
+    C = words(X[XC])
+    if mode == FROM_FIRST:
+        while k > 0 and v != 0:
+            v = C[v + C_NEXT]
+            k -= 1
+    else:
+        if k >= C[v + C_COUNT]:
+            return 0
+        v = C[v + C_TAIL]
+        while k > 0:
+            v = C[v + C_PREV]
+            k -= 1
+    return 0 if v == 0 else C[v + C_EVENT]

@@ -1,0 +1,155 @@
+"""Compiled helpers beside the loop: what Python asks for between its calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .index import enter_index, index_key
+from .machine import clear_new, clear_pending
+from .memory import (
+    AT,
+    B_HEAD,
+    BASE,
+    C_EVENT,
+    C_NEXT,
+    CHAINED,
+    E_SIZE,
+    E_SLOTS,
+    FALSE,
+    I_PART,
+    INDEXED,
+    KEYS,
+    L_SIZE,
+    N_DOWN,
+    N_NEXT,
+    N_OWNER,
+    N_VALUE,
+    NONE,
+    NP,
+    P_SIZE,
+    PEND,
+    QUEUE,
+    RETURNS,
+    T_FREE,
+    T_LEFT,
+    XB,
+    XC,
+    XE,
+    XL,
+    XN,
+    XP,
+    XT,
+    XV,
+    entry,
+    words,
+)  # fmt: skip
+
+
+@entry
+def candidates(address: int, p: int, out: Any) -> int:
+    """The cells that processor `p` will look at for the current event; their verdicts are cleared. With an index these
+    are the cells of one bucket. `out` has room for a whole list."""
+    X = words(address)
+    P, L, N = words(X[XP]), words(X[XL]), words(X[XN])
+    i = X[AT]
+    lp = words(X[I_PART])[i] * L_SIZE * X[NP] + p * L_SIZE
+    indexed = P[p * P_SIZE + KEYS] >= 0 and words(X[XV])[P[p * P_SIZE + RETURNS]] == 0
+    if indexed:
+        b = index_key(X, lp, p, X[BASE] + i, NONE, FALSE)
+        if b < 0:
+            return 0
+        c = words(X[XB])[b + B_HEAD]
+    else:
+        c = L[lp + PEND]
+    n = 0
+    while c != 0:
+        if not indexed or N[c + N_OWNER] == lp:
+            N[c + N_VALUE] = 0
+            out[n] = c
+            n += 1
+        c = N[c + N_DOWN] if indexed else N[c + N_NEXT]
+    return n
+
+
+@entry
+def reindex(address: int, parts: int) -> None:
+    """Enters all pending cells into the bucket array, which is new and empty, in list order."""
+    X = words(address)
+    L, N, P = words(X[XL]), words(X[XN]), words(X[XP])
+    X[INDEXED] = 0
+    for part in range(parts):
+        for p in range(X[NP]):
+            if P[p * P_SIZE + KEYS] >= 0:
+                lp = (part * X[NP] + p) * L_SIZE
+                c = L[lp + PEND]
+                while c != 0:
+                    enter_index(X, lp, p, c)
+                    c = N[c + N_NEXT]
+
+
+@entry
+def forget_parts(address: int, parts: Any) -> None:
+    """Gives back the memory of partition instances. Their records in `L` are not cleared otherwise, and entries of
+    theirs in the schedulers' heaps find nothing to run."""
+    X = words(address)
+    L, T = words(X[XL]), words(X[XT])
+    for part in parts:
+        for p in range(X[NP]):
+            lp = (part * X[NP] + p) * L_SIZE
+            clear_pending(X, lp)
+            clear_new(X, lp)
+            while L[lp + QUEUE] != 0:
+                c = L[lp + QUEUE]
+                L[lp + QUEUE] = T[c + 1]
+                T[c + 1] = X[T_FREE]
+                X[T_FREE] = c
+                X[T_LEFT] += 1
+
+
+@entry
+def mark_events(address: int, capacity: int, used: Any) -> None:
+    """Sets `used` at every log number that a living partial refers to. `capacity`: words of `E`."""
+    X = words(address)
+    E, C, P = words(X[XE]), words(X[XC]), words(X[XP])
+    e = X[E_SIZE]
+    while e < capacity:
+        if E[e + 1] > 0:
+            for p in range(X[NP]):
+                v = E[e + E_SLOTS + p]
+                if P[p * P_SIZE + CHAINED] != 0:
+                    while v != 0:
+                        used[C[v + C_EVENT]] = 1
+                        v = C[v + C_NEXT]
+                else:
+                    used[v] = 1
+        e += X[E_SIZE]
+
+
+@entry
+def renumber_events(address: int, capacity: int, new: Any) -> None:
+    """Replaces log numbers by `new[number]` in all living partials. Chains are shared, so they are visited cell by cell
+    through a negative sign."""
+    X = words(address)
+    E, C, P = words(X[XE]), words(X[XC]), words(X[XP])
+    e = X[E_SIZE]
+    while e < capacity:
+        if E[e + 1] > 0:
+            for p in range(X[NP]):
+                v = E[e + E_SLOTS + p]
+                if P[p * P_SIZE + CHAINED] == 0:
+                    E[e + E_SLOTS + p] = new[v]
+                elif v != 0 and C[v + C_EVENT] >= 0:
+                    while v != 0:
+                        C[v + C_EVENT] = -1 - new[C[v + C_EVENT]]
+                        v = C[v + C_NEXT]
+        e += X[E_SIZE]
+    e = X[E_SIZE]
+    while e < capacity:
+        if E[e + 1] > 0:
+            for p in range(X[NP]):
+                v = E[e + E_SLOTS + p]
+                if P[p * P_SIZE + CHAINED] != 0 and v != 0 and C[v + C_EVENT] < 0:
+                    while v != 0:
+                        C[v + C_EVENT] = -1 - C[v + C_EVENT]
+                        v = C[v + C_NEXT]
+        e += X[E_SIZE]
