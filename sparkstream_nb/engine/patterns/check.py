@@ -11,9 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from .memory import (
+    BY_INDEX,
     N_VALUE,
     P_SIZE,
     PROGRAM,
+    REST,
     SLOW,
     WORDS,
     XK,
@@ -118,11 +120,12 @@ def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int
 
 @compiled
 def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
-    """Whether event `g` passes the filter of processor `p` together with the earlier events of partial `e`."""
+    """Whether event `g` passes the filter of processor `p` together with the earlier events of partial `e`. With
+    `BY_INDEX`, what the index has decided is not asked again."""
     P = words(X[XP])
     if P[p * P_SIZE + SLOW] != 0 and words(X[XN])[cell + N_VALUE] == 0:
         return False
-    q = P[p * P_SIZE + PROGRAM]
+    q = P[p * P_SIZE + (REST if X[BY_INDEX] != 0 else PROGRAM)]
     if q < 0:
         return True
     Q, W, Z = words(X[XQ]), X[WORDS], octets(X[XZ])

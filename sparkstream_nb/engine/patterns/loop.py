@@ -22,6 +22,7 @@ from .memory import (
     DUE_N,
     E_EXPIRED,
     E_GIVEN,
+    E_REFS,
     E_SLOTS,
     E_TIME,
     EMITTED,
@@ -37,6 +38,7 @@ from .memory import (
     KEYS,
     KIND,
     L_SIZE,
+    LATE,
     LIMIT,
     M_INIT,
     M_RESET,
@@ -44,6 +46,7 @@ from .memory import (
     M_STARTUP,
     M_STREAM,
     M_UPDATE,
+    MARKED,
     NEEDED,
     NEW,
     NEXT_DUE,
@@ -51,7 +54,7 @@ from .memory import (
     NOW,
     NP,
     O_CAP,
-    O_EVENT,
+    O_GROUP,
     O_KIND,
     O_N,
     O_PART,
@@ -59,9 +62,7 @@ from .memory import (
     O_ROOT,
     O_SENT_KIND,
     O_SENT_TIME,
-    O_SIZE,
     O_SLOTS,
-    O_STATE,
     O_TIME,
     ORDINAL,
     P_SIZE,
@@ -173,12 +174,13 @@ def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
 
 
 @compiled
-def _write_slots(X: Words, o: int, e: int) -> bool:
-    """Writes the events of a partial into the match at `o`; False where there is no room for those of its chains."""
+def _write_slots(X: Words, r: int, e: int) -> bool:
+    """Writes the events of a partial into match `r`; False where there is no room for those of its chains."""
     E, out, D, C, P, n = words(X[XE]), words(X[XO]), words(X[XD]), words(X[XC]), words(X[XP]), X[NP]
+    o, cap = O_SLOTS * X[O_CAP] + r, X[O_CAP]
     if X[CHAINS] == 0:
         for k in range(n):
-            out[o + O_SLOTS + k] = E[e + E_SLOTS + k]
+            out[o + k * cap] = E[e + E_SLOTS + k]
         return True
     more = 0
     for k in range(n):
@@ -190,42 +192,44 @@ def _write_slots(X: Words, o: int, e: int) -> bool:
     for k in range(n):
         v = E[e + E_SLOTS + k]
         if P[k * P_SIZE + CHAINED] != 0:
-            out[o + O_SLOTS + k] = X[D_N]
-            out[o + O_SLOTS + n + k] = 0 if v == 0 else C[v + C_COUNT]
+            out[o + k * cap] = X[D_N]
+            out[o + (n + k) * cap] = 0 if v == 0 else C[v + C_COUNT]
             while v != 0:
                 D[X[D_N]] = C[v + C_EVENT]
                 X[D_N] += 1
                 v = C[v + C_NEXT]
         else:
-            out[o + O_SLOTS + k] = v
+            out[o + k * cap] = v
     return True
 
 
 @compiled
-def emit(X: Words, root: int, part: int, p: int, g: int, hold: bool) -> int:
-    """Writes what was given to the selector as matches. `hold`: `_settle` comes later."""
-    R, E, out = words(X[XR]), words(X[XE]), words(X[XO])
+def emit(X: Words, root: int, part: int, hold: bool, several: bool) -> int:
+    """Writes what was given to the selector as matches. `hold`: `_settle` comes later, if any of them may change until
+    then; `several`: they go on as one chunk."""
+    R, E, out, cap = words(X[XR]), words(X[XE]), words(X[XO]), X[O_CAP]
     while X[EMITTED] < X[R_N]:
-        if X[O_N] >= X[O_CAP]:
+        r = X[O_N]
+        if r >= cap:
             return NEED_ROWS
         e = R[X[EMITTED]]
-        o = X[O_N] * X[O_SIZE]
-        if not _write_slots(X, o, e):
+        if not _write_slots(X, r, e):
             return NEED_EVENTS
-        out[o + O_TIME] = E[e + E_TIME]
-        out[o + O_ROOT] = root
-        out[o + O_PART] = part
-        out[o + O_STATE] = p
-        out[o + O_EVENT] = g
-        out[o + O_KIND] = E[e + E_EXPIRED]
+        time, expired = E[e + E_TIME], E[e + E_EXPIRED]
+        out[O_TIME * cap + r] = time
+        out[O_ROOT * cap + r] = root
+        out[O_PART * cap + r] = part
+        out[O_GROUP * cap + r] = r - X[EMITTED] if several else r
+        out[O_KIND * cap + r] = expired
+        X[MARKED] |= expired
         E[e + E_GIVEN] = 0
-        if hold:
-            out[o + O_PARTIAL] = e
+        if hold and (X[HELD] > 0 or E[e + E_REFS] > 1):
+            out[O_PARTIAL * cap + r] = e
             X[HELD] += 1
         else:
-            out[o + O_PARTIAL] = X[O_N]
-            out[o + O_SENT_TIME] = E[e + E_TIME]
-            out[o + O_SENT_KIND] = E[e + E_EXPIRED]
+            out[O_PARTIAL * cap + r] = r
+            out[O_SENT_TIME * cap + r] = time
+            out[O_SENT_KIND * cap + r] = expired
             drop_partial(X, e)
         X[O_N] += 1
         X[EMITTED] += 1
@@ -250,7 +254,7 @@ def _settle(X: Words, several: bool) -> int:
     the partials themselves, which may have changed since they were selected: their times and kinds are those of the
     end. Where several states read the stream, values were selected at once, and those of a partial's last match count;
     else they too are of the end, and a partial is sent once."""
-    E, out, size = words(X[XE]), words(X[XO]), X[O_SIZE]
+    E, out, cap = words(X[XE]), words(X[XO]), X[O_CAP]
     if not several and X[CHAINS] > 0:  # room first, so that this can be done again
         more = X[HELD] * X[EVENTS]
         if X[D_N] + more > X[D_CAP]:
@@ -259,27 +263,30 @@ def _settle(X: Words, several: bool) -> int:
     first = X[O_N] - X[HELD]
     kept = first
     for r in range(first, X[O_N]):
-        o = r * size
-        e = out[o + O_PARTIAL]
+        e = out[O_PARTIAL * cap + r]
         if not several:
             if E[e + E_GIVEN] != 0:
                 drop_partial(X, e)
                 continue
-            out[o + O_TIME] = E[e + E_TIME]
-            out[o + O_KIND] = E[e + E_EXPIRED]
-            _write_slots(X, o, e)
             if kept != r:
-                for k in range(size):
-                    out[kept * size + k] = out[o + k]
+                for k in range(O_SLOTS):
+                    out[k * cap + kept] = out[k * cap + r]
+            out[O_GROUP * cap + kept] = kept
+            out[O_TIME * cap + kept] = E[e + E_TIME]
+            out[O_KIND * cap + kept] = E[e + E_EXPIRED]
+            X[MARKED] |= E[e + E_EXPIRED]
+            _write_slots(X, kept, e)
         E[e + E_GIVEN] = kept + 1
         kept += 1
     for r in range(first, kept):
-        o = r * size
-        e = out[o + O_PARTIAL]
-        out[o + O_SENT_TIME] = E[e + E_TIME]
-        out[o + O_SENT_KIND] = E[e + E_EXPIRED]
+        e = out[O_PARTIAL * cap + r]
+        time, expired = E[e + E_TIME], E[e + E_EXPIRED]
         last = E[e + E_GIVEN] - 1
-        out[o + O_PARTIAL] = last
+        if time != out[O_TIME * cap + r] or expired != out[O_KIND * cap + r] or last != r:
+            X[LATE] = 1
+        out[O_SENT_TIME * cap + r] = time
+        out[O_SENT_KIND * cap + r] = expired
+        out[O_PARTIAL * cap + r] = last
         if last == r:
             E[e + E_GIVEN] = 0
         drop_partial(X, e)
@@ -387,7 +394,7 @@ def run(address: int, whole: bool, origin: int) -> int:
                     if selects[stream] == 0:
                         _discard(X)
                     else:
-                        status = emit(X, root, part, p, X[BASE] + i, hold)
+                        status = emit(X, root, part, hold, n > 1)
                         if status != DONE:
                             return status
                 X[STAGE] = 1

@@ -21,8 +21,8 @@ from .memory import EMPTY_EVENT, NO_EVENT
 
 @dataclass(slots=True)
 class Partials:
-    """Slots of `n` partials. `first` int64[n, processors]: the event of each state, or where its events start in
-    `events`; `count` int64[n, processors]: how many there are, of counted states. `row` gives the place of an event in
+    """Slots of `n` partials. `first` int64[processors, n]: the event of each state, or where its events start in
+    `events`; `count` int64[processors, n]: how many there are, of counted states. `row` gives the place of an event in
     the kept columns."""
 
     layout: Layout
@@ -46,12 +46,12 @@ class Partials:
     def numbers(self, ref: Ref | EventRef, own: int = -1) -> Array:
         """Log numbers of the event that a reference names, per partial. `own`: the slot in whose filter it stands."""
         p = self.layout.slots[ref.slot]
-        first, index = self.first[:, p], ref.index
+        first, index = self.first[p], ref.index
         back = int(own == ref.slot)
         if not self.layout.processors[p].counted:
             absent = index is not None and (index.offset > 0 or (index.from_last and back))
             return np.zeros(len(first), np.int64) if absent else first
-        count = self.count[:, p]
+        count = self.count[p]
         if index is None:
             place = count - 1
         elif index.from_last:
@@ -78,7 +78,7 @@ class Partials:
 
     def _lists(self, column: Any, p: int) -> Column:
         """All values of a counted state, as a list per partial (`MultiValueVariableFunctionExecutor`)."""
-        first, count = self.first[:, p], self.count[:, p]
+        first, count = self.first[p], self.count[p]
         ends = np.cumsum(count)
         place = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - count - first, count)
         values = column.take(self.row[self.events[place]]).to_list(self.strings)

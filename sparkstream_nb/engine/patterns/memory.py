@@ -46,7 +46,8 @@ STREAM, COUNT, LOGICAL, ABSENT, ABSENT_LOGICAL = 0, 1, 2, 3, 4
 (
     KIND, START, LEAST, MOST, NEXT, EVERY, WITHIN_EVERY, LAST_STATE, RETURNS, CALLBACK, PARTNER, IS_OR, WAIT,
     PHASE, CHAINED, PROGRAM, SLOW, KEYS, KEY_COUNT, BOUND, BOUND_SIGN, STEADY, INIT_AGAIN, TIMER, STREAM_OF, AGAIN,
-) = range(26)  # fmt: skip
+    REST, STRICT,
+) = range(28)  # fmt: skip
 P_SIZE = 32
 
 # Fields of `L`.
@@ -71,11 +72,11 @@ C_SIZE = 6
 B_HEAD, B_TAIL, B_BOUND, B_SPARE = range(4)
 B_SIZE = 4
 
-# Fields of `O`; `O_EVENT` is the log number of the event that made the match, -1 for a timer. `O_TIME` and `O_KIND` are
-# those of the partial when it was selected, `O_SENT_TIME` and `O_SENT_KIND` when its chunk was sent on. `O_PARTIAL` is
-# the partial until then, and afterwards the number of its last match in the chunk. Then per state the event (or the
-# offset in `D`), and, where a state is counted, per state the number of events.
-O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_SLOTS = range(10)
+# Columns of `O`, each `O_CAP` long. `O_TIME` and `O_KIND` are those of the partial when it was selected, `O_SENT_TIME`
+# and `O_SENT_KIND` when its chunk was sent on. `O_GROUP` is the number of the first match that goes on in the same
+# chunk. `O_PARTIAL` is the partial until then, and afterwards the number of its last match in the chunk. Then per state
+# the event (or the offset in `D`), and, where a state is counted, per state the number of events.
+O_TIME, O_ROOT, O_PART, O_GROUP, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_SLOTS = range(9)
 
 # The header: addresses, then registers.
 (
@@ -87,8 +88,8 @@ O_TIME, O_ROOT, O_PART, O_STATE, O_EVENT, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT
     AT, EVENTS, BASE, STAGE, ORDINAL, CELL, EMITTED, HELD,
     STEP, STEP_END, STEP_BASE, TIMER_AT, TIMERS, NOW, DRAINING, HEAP_N,
     START_N, M_INIT, M_RESET, M_UPDATE, M_STARTUP, M_TIMERS, M_STARTS, M_STREAM, M_SELECTS, CHAINS, BY_INDEX, JUDGED,
-    XDUE, XRANK, DUE_N, DUE_AT, NEEDED, NEXT_DUE, LIMIT, CLOCKED,
-) = range(83)  # fmt: skip
+    XDUE, XRANK, DUE_N, DUE_AT, NEEDED, NEXT_DUE, LIMIT, CLOCKED, MARKED, LATE,
+) = range(85)  # fmt: skip
 X_SIZE = 96
 
 

@@ -84,7 +84,6 @@ class StateOp:
         self._trim_at = TRIM_FROM
         self._chunks = 0
         self._rate = 0.125  # matches a row to make room for
-        self._multiple = np.array([len(r) > 1 for r in self.layout.receivers])
 
     # -------------------------------------------------------------------------------------------------------- set-up
 
@@ -146,9 +145,9 @@ class StateOp:
         if self._origin is None and len(clock.now):
             self._origin = self._beginning(merged, clock)
         if merged.n == 0 and (self.schedulers == 0 or clock.last == clock.first):
-            return self._matches(np.empty((0, int(x[m.O_SIZE])), np.int64), np.empty(0, np.int64), merged, rows, 0)
+            return self._matches(np.empty((int(x[m.O_SIZE]), 0), np.int64), np.empty(0, np.int64))
         masks = self._append(rows, merged, clock)
-        out = np.empty((64 + int(merged.n * self._rate), int(x[m.O_SIZE])), np.int64)
+        out = np.empty((int(x[m.O_SIZE]), 64 + int(merged.n * self._rate)), np.int64)
         events = np.empty(64 if x[m.CHAINS] else 1, np.int64)
         times = np.ascontiguousarray(clock.now, np.int64)
         moved = np.ascontiguousarray(clock.moved).astype(np.uint8)
@@ -157,16 +156,16 @@ class StateOp:
             (m.I_NOW, times), (m.I_MOVED, moved), (m.I_MORE, merged.more), (m.XO, out), (m.XD, events),
         ):  # fmt: skip
             pools.hold(at, array)
-        x[m.O_CAP], x[m.D_CAP], x[m.O_N], x[m.D_N] = len(out), len(events), 0, 0
+        x[m.O_CAP], x[m.D_CAP], x[m.O_N], x[m.D_N] = out.shape[1], len(events), 0, 0
         x[m.AT], x[m.EVENTS], x[m.BASE] = 0, merged.n, merged.base
         x[m.STEP_BASE], x[m.STEP], x[m.STEP_END] = clock.base, clock.base + clock.first, clock.base + clock.last
-        x[m.TIMER_AT] = x[m.CLOCKED] = 0
+        x[m.TIMER_AT] = x[m.CLOCKED] = x[m.MARKED] = x[m.LATE] = 0
         self._loop(rows, merged, clock)
-        out = pools.array(m.XO)[: int(x[m.O_N])]
+        out = pools.array(m.XO)[:, : int(x[m.O_N])]
         events = pools.array(m.XD)[: int(x[m.D_N])]
-        matches = self._matches(out, events, merged, rows, len(out))
+        matches = self._matches(out, events)
         if merged.n:
-            self._rate = max(1.25 * len(out) / merged.n, self._rate / 2)
+            self._rate = max(1.25 * len(matches) / merged.n, self._rate / 2)
         if self.log.n > self._trim_at:
             pools.trim()
             self._trim_at = max(TRIM_FROM, 2 * self.log.n)
@@ -197,10 +196,10 @@ class StateOp:
                 pools.need(int(x[m.NEEDED]))
             elif status == NEED_ROWS:
                 out = pools.array(m.XO)
-                more = np.empty((2 * len(out), out.shape[1]), np.int64)
-                more[: len(out)] = out
+                more = np.empty((len(out), 2 * out.shape[1]), np.int64)
+                more[:, : out.shape[1]] = out
                 pools.hold(m.XO, more)
-                x[m.O_CAP] = len(more)
+                x[m.O_CAP] = more.shape[1]
             elif status == NEED_EVENTS:
                 events = pools.array(m.XD)
                 longer = np.empty(2 * len(events) + int(x[m.NEEDED]), np.int64)
@@ -311,7 +310,7 @@ class StateOp:
                         chains.append(g)
                     first[k, q], count[k, q] = len(events) + start, len(chains) - start
                 events = np.concatenate([events, np.array(chains, np.int64)])
-        view = Partials.over(self.layout, self.services.strings, self.log, first, count, events)
+        view = Partials.over(self.layout, self.services.strings, self.log, first.T, count.T, events)
         own = self.layout.processors[p].state.slot
         env = Env(
             len(cells), self.services.strings, E[partials + m.E_TIME],
@@ -326,30 +325,21 @@ class StateOp:
             self.services.failed(self.query, self.inputs[stream], env, [])
         N[cells + m.N_VALUE] = mask
 
-    def _matches(self, out: Array, events: Array, merged: _Merged, rows: Sequence[Rows | None], count: int) -> Matches:
-        n = len(self.layout.processors)
-        first = out[:, m.O_SLOTS : m.O_SLOTS + n]
-        counts = out[:, m.O_SLOTS + n :] if self.pools.header[m.CHAINS] else first
-        chunk = np.arange(self._chunks, self._chunks + count)
-        self._chunks += count
-        slots = Partials.over(
-            self.layout, self.services.strings, self.log, first, counts, events
-        )  # fmt: skip
-        state, number = out[:, m.O_STATE], out[:, m.O_EVENT]
-        group = chunk
-        if self._multiple.any() and count:
-            several = self._multiple[self.pools.array(m.XP)[:, m.STREAM_OF]][state] & (number >= 0)
-            fresh = np.ones(count, np.bool_)
-            fresh[1:] = ~(several[1:] & (number[1:] == number[:-1]) & (state[1:] == state[:-1]))
-            group = chunk[0] + np.cumsum(fresh) - 1
-        part = out[:, m.O_PART].astype(np.int32) if not self._whole else None
-        ts, last = out[:, m.O_TIME], out[:, m.O_PARTIAL]
-        kind = out[:, m.O_KIND].astype(np.int8) if out[:, m.O_KIND].any() else None
-        late, marked = out[:, m.O_SENT_TIME], out[:, m.O_SENT_KIND]
+    def _matches(self, out: Array, events: Array) -> Matches:
+        """The matches of the columns `out`, and `events` of their counted states."""
+        n, x = len(self.layout.processors), self.pools.header
+        first = out[m.O_SLOTS : m.O_SLOTS + n]
+        counts = out[m.O_SLOTS + n :] if x[m.CHAINS] else first
+        slots = Partials.over(self.layout, self.services.strings, self.log, first, counts, events)
+        chunk = np.arange(self._chunks, self._chunks + out.shape[1])
+        group = out[m.O_GROUP] + self._chunks
+        self._chunks += out.shape[1]
+        part = None if self._whole else out[m.O_PART].astype(np.int32)
+        kind = out[m.O_KIND].astype(np.int8) if x[m.MARKED] else None
         sent = None
-        if (late != ts).any() or (marked != out[:, m.O_KIND]).any() or (last != np.arange(count)).any():
-            sent = Sent(late, marked.astype(np.int8), last)
-        return Matches(ts, out[:, m.O_ROOT], chunk, kind, part, group, slots, sent)
+        if x[m.LATE]:
+            sent = Sent(out[m.O_SENT_TIME], out[m.O_SENT_KIND].astype(np.int8), out[m.O_PARTIAL])
+        return Matches(out[m.O_TIME], out[m.O_ROOT], chunk, kind, part, group, slots, sent)
 
     # --------------------------------------------------------------------------------------------------------- state
 

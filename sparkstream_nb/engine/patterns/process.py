@@ -44,6 +44,7 @@ from .memory import (
     RETURNS,
     SEQUENCE,
     STREAM,
+    STRICT,
     SUCCESS,
     WAIT,
     XB,
@@ -168,6 +169,7 @@ def process(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
     P, N, B = words(X[XP]), words(X[XN]), words(X[XB])
     lp, indexed = l0 + p * L_SIZE, X[BY_INDEX] != 0
     bounded, renew = indexed and P[p * P_SIZE + BOUND] >= 0, False
+    strict = P[p * P_SIZE + STRICT] != 0
     b = 0
     v, low = 0.0, math.inf
     if indexed:
@@ -185,7 +187,11 @@ def process(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
     while c != 0:
         gone = False
         after = N[c + N_DOWN] if indexed else N[c + N_NEXT]
-        if not indexed or (N[c + N_OWNER] == lp and (not bounded or v >= as_real(N[c + N_VALUE]))):
+        take = not indexed or N[c + N_OWNER] == lp
+        if take and bounded:
+            u = as_real(N[c + N_VALUE])
+            take = v > u or (v == u and not strict)
+        if take:
             tries += 1
             if tries > FREE_TRIES and not has_room(X):
                 return c

@@ -96,29 +96,41 @@ class Filters:
         """Takes the filters of processor `p`. Processors are added in order."""
         current: list[Expr] = []
         slow: list[Expr] = []
-        between: list[Expr] = []
-        program: list[int] = []
+        between: list[tuple[Expr, list[int]]] = []
         for e in (x for condition in conditions for x in conjuncts(condition)):
             if self.origins(e, p) <= {HERE}:
                 current.append(e)
                 continue
             mark = len(self.derived)
             try:
-                program += self._condition(e, p)
-                between.append(e)
+                between.append((e, self._condition(e, p)))
             except _NoProgram:
                 del self.derived[mark:]
                 slow.append(e)
         self.current.append(current)
         self.slow.append(slow)
         row = self.table[p]
-        if program:
-            row[m.PROGRAM] = len(self.codes)
-            self.codes += [*program, c.END]
+        row[m.PROGRAM] = row[m.REST] = self._code([code for _, code in between])
         row[m.SLOW] = bool(slow)
-        kind = self.layout.processors[p].kind
-        if not self.layout.sequence and kind == m.STREAM and not self.layout.processors[p].start:
+        if self._indexable(p):
             self._index(p, between, bool(slow))
+
+    def _code(self, parts: Sequence[list[int]]) -> int:
+        """Where the program of these conditions stands; -1 for none."""
+        if not parts:
+            return -1
+        at = len(self.codes)
+        self.codes += [*(word for part in parts for word in part), c.END]
+        return at
+
+    def _indexable(self, p: int) -> bool:
+        """Whether an event leaves those partials of a state as they are with which it does not pass the filter. An `or`
+        and a counted state drop what went on elsewhere, which shows where it would be taken up again when it expires.
+        """
+        x = self.layout.processors[p]
+        if self.layout.sequence or x.start or x.is_or:
+            return False
+        return not x.counted or self.layout.input.within is None or x.within_every < 0
 
     @property
     def everything(self) -> list[Expr]:
@@ -230,12 +242,14 @@ class Filters:
 
     # ----------------------------------------------------------------------------------------------------- index
 
-    def _index(self, p: int, conditions: Sequence[Expr], slow: bool) -> None:
+    def _index(self, p: int, conditions: Sequence[tuple[Expr, list[int]]], slow: bool) -> None:
         """Keys from `here == earlier`, and one bound from `here > earlier`, for the pending partials of `p`."""
         keys: list[int] = []
         bound: list[int] | None = None
         count = sign = 0
-        for e in conditions:
+        rest = []
+        for e, code in conditions:
+            rest.append(code)
             if not isinstance(e, Compare):
                 continue
             sides = self._sides(e, p)
@@ -249,9 +263,13 @@ class Filters:
                 op = TURNED[e.op] if turned else e.op
                 sign = 1 if op in (">", ">=") else -1
                 bound = [here[3], here[4], *there]
+                if _kind(e) in (c.T_INT, c.T_DOUBLE):  # as doubles, which the index compares, they are what they are
+                    rest.pop()
+                    self.table[p][m.STRICT] = op in (">", "<")
         if not count and bound is None:
             return
         row = self.table[p]
+        row[m.REST] = self._code(rest)
         row[m.KEYS], row[m.KEY_COUNT] = len(self.codes), count
         self.codes += keys
         if bound is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..rows import ROOT_BITS
 from .loop import DONE, NEED_CLOCK, NEED_MUCH, emit, run
 from .machine import notify_at, pop_heap, push_heap, remove_pending
@@ -275,7 +273,7 @@ def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
     X[DRAINING] = lp + 1
     while True:
         if X[R_N] > 0:
-            status = emit(X, root, part, p, np.int64(-1), FALSE)
+            status = emit(X, root, part, FALSE, FALSE)
             if status != DONE:
                 return status
         c = L[lp + QUEUE]
