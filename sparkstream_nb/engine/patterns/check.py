@@ -1,7 +1,8 @@
 """Filters that compare several events, as small programs over the words of the event log.
 
 A program is a run of int64 codes. Conditions that are joined by `and` follow one another, each ended by an assertion,
-so that the first that does not hold ends the program. The rules are those of Siddhi's executors: an operator
+so that the first that does not hold ends the program; in those joined by `or` the first that holds leaps over the
+others. The rules are those of Siddhi's executors: an operator
 computes in the type that the plan gives it, division by zero is null, comparing with null is false (`!=`: true),
 null is false for `and`, `or` and an assertion, `not` of null is true.
 """
@@ -34,7 +35,12 @@ from .memory import (
 )  # fmt: skip
 from .partials import find_event
 
-END, ASSERT, PUSH, CONST, ARITH, COMPARE, AND, OR, NOT, IS_NULL, ASSERT_COMPARE = range(11)
+(
+    END, ASSERT, PUSH, CONST, ARITH, COMPARE, AND, OR, NOT, IS_NULL, ASSERT_COMPARE, LEAP_COMPARE, CHOOSE, COALESCE,
+    MATH,
+) = range(15)  # fmt: skip
+ABS, CEIL, FLOOR, SQRT, BIGGER, SMALLER = range(6)
+"""Functions of `MATH`, over doubles; the last two take two values."""
 EQ, NE, LT, LE, GT, GE = range(6)
 ADD, SUB, MUL, DIV, MOD = range(5)
 T_INT, T_LONG, T_FLOAT, T_DOUBLE, T_CODE = range(5)
@@ -119,6 +125,24 @@ def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int
 
 
 @compiled
+def _math(function: int, V: Words, F: Reals, s: int, a_real: int, b_real: int) -> None:
+    """Applies a function to the value at `s` of the stack (and the next), which gives a double there."""
+    x = F[s] if a_real != 0 else np.float64(V[s])
+    if function == ABS:
+        x = abs(x)
+    elif function == CEIL:
+        x = np.ceil(x)
+    elif function == FLOOR:
+        x = np.floor(x)
+    elif function == SQRT:
+        x = np.sqrt(x)
+    else:
+        y = F[s + 1] if b_real != 0 else np.float64(V[s + 1])
+        x = np.maximum(x, y) if function == BIGGER else np.minimum(x, y)
+    F[s] = x
+
+
+@compiled
 def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
     """Whether event `g` passes the filter of processor `p` together with the earlier events of partial `e`. With
     `BY_INDEX`, what the index has decided is not asked again."""
@@ -134,15 +158,19 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
     s = 0
     while True:
         op = Q[q]
-        if op == ASSERT_COMPARE:
+        if op in (ASSERT_COMPARE, LEAP_COMPARE):
             a = find_event(X, e, g, Q[q + 3], Q[q + 4], Q[q + 5]) * W + Q[q + 6]
             b = find_event(X, e, g, Q[q + 8], Q[q + 9], Q[q + 10]) * W + Q[q + 11]
             if Z[a] != 0 or Z[b] != 0:
-                if Q[q + 1] != NE:
-                    return False
-            elif not _compare(Q[q + 1], Q[q + 2], w[a], r[a], Q[q + 7], w[b], r[b], Q[q + 12]):
+                holds = Q[q + 1] == NE
+            else:
+                holds = _compare(Q[q + 1], Q[q + 2], w[a], r[a], Q[q + 7], w[b], r[b], Q[q + 12])
+            if op == LEAP_COMPARE:
+                q += 14 + (Q[q + 13] if holds else 0)
+            elif holds:
+                q += 13
+            else:
                 return False
-            q += 13
         elif op == END:
             return True
         elif op == PUSH:
@@ -177,6 +205,24 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
             V[s - 1] = 1 if N[s - 1] != 0 or V[s - 1] == 0 else 0
             N[s - 1] = 0
             q += 1
+        elif op == CHOOSE:
+            s -= 2
+            taken = s if N[s - 1] == 0 and V[s - 1] != 0 else s + 1
+            V[s - 1] = V[taken]
+            N[s - 1] = N[taken]
+            q += 1
+        elif op == COALESCE:
+            s -= 1
+            if N[s - 1] != 0:
+                V[s - 1] = V[s]
+                N[s - 1] = N[s]
+            q += 1
+        elif op == MATH:
+            if Q[q + 1] >= BIGGER:
+                s -= 1
+                N[s - 1] |= N[s]
+            _math(Q[q + 1], V, F, s - 1, Q[q + 2], Q[q + 3])
+            q += 4
         elif op == IS_NULL:
             V[s - 1] = N[s - 1]
             N[s - 1] = 0

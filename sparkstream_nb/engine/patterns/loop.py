@@ -34,6 +34,7 @@ from .memory import (
     I_PART,
     I_ROOT,
     I_STREAM,
+    INERT,
     JUDGED,
     KEYS,
     KIND,
@@ -78,7 +79,6 @@ from .memory import (
     START,
     STEP,
     STEP_BASE,
-    STREAM,
     TIMER_AT,
     TIMERS,
     WITHIN,
@@ -309,7 +309,7 @@ def _process(X: Words, l0: int, p: int, i: int) -> int:
             return DONE
         if words(X[XV])[P[f + RETURNS]] == 0:
             if not plain:
-                if kind == STREAM and (X[SEQUENCE] == 0 or is_blank_start(X, l0, p)):
+                if P[f + INERT] != 0 or is_blank_start(X, l0, p):
                     return DONE  # nothing would change, or be again as it is before the next event
                 X[BY_INDEX] = 0
             elif P[f + PROGRAM] < 0 and P[f + SLOW] == 0:

@@ -40,6 +40,8 @@ from .partials import AS_DOUBLE, AS_FLOAT, AS_WORD, CURRENT, FROM_FIRST, FROM_LA
 
 ARITHMETIC = {"+": c.ADD, "-": c.SUB, "*": c.MUL, "/": c.DIV, "%": c.MOD}
 COMPARISON = {"==": c.EQ, "!=": c.NE, "<": c.LT, "<=": c.LE, ">": c.GT, ">=": c.GE}
+MATH = {"math:abs": c.ABS, "math:ceil": c.CEIL, "math:floor": c.FLOOR, "math:sqrt": c.SQRT,
+        "math:max": c.BIGGER, "math:min": c.SMALLER}  # fmt: skip
 NUMERIC = {Type.INT: c.T_INT, Type.LONG: c.T_LONG, Type.FLOAT: c.T_FLOAT, Type.DOUBLE: c.T_DOUBLE}
 TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -97,6 +99,7 @@ class Filters:
         current: list[Expr] = []
         slow: list[Expr] = []
         between: list[tuple[Expr, list[int]]] = []
+        slow_last = not self.layout.processors[p].counted
         for e in (x for condition in conditions for x in conjuncts(condition)):
             if self.origins(e, p) <= {HERE}:
                 current.append(e)
@@ -104,6 +107,7 @@ class Filters:
             mark = len(self.derived)
             try:
                 between.append((e, self._condition(e, p)))
+                slow_last = slow_last and not slow
             except _NoProgram:
                 del self.derived[mark:]
                 slow.append(e)
@@ -112,7 +116,9 @@ class Filters:
         row = self.table[p]
         row[m.PROGRAM] = row[m.REST] = self._code([code for _, code in between])
         row[m.SLOW] = bool(slow)
-        if self._indexable(p):
+        row[m.SLOW_LAST] = slow_last
+        row[m.INERT] = self._inert(p)
+        if row[m.INERT] and not row[m.START]:
             self._index(p, between, bool(slow))
 
     def _code(self, parts: Sequence[list[int]]) -> int:
@@ -123,12 +129,12 @@ class Filters:
         self.codes += [*(word for part in parts for word in part), c.END]
         return at
 
-    def _indexable(self, p: int) -> bool:
+    def _inert(self, p: int) -> bool:
         """Whether an event leaves those partials of a state as they are with which it does not pass the filter. An `or`
         and a counted state drop what went on elsewhere, which shows where it would be taken up again when it expires.
         """
         x = self.layout.processors[p]
-        if self.layout.sequence or x.start or x.is_or:
+        if self.layout.sequence or x.is_or:
             return False
         return not x.counted or self.layout.input.within is None or x.within_every < 0
 
@@ -203,7 +209,21 @@ class Filters:
             left, right = self._load(e.left, p), self._load(e.right, p)
             if left is not None and right is not None:
                 return [c.ASSERT_COMPARE, COMPARISON[e.op], _kind(e), *left, *right]
+        if isinstance(e, Logic) and e.op == "or":
+            code = self._leaps(e, p)
+            if code is not None:
+                return code
         return [*self._push(e, p), c.ASSERT]
+
+    def _leaps(self, e: Logic, p: int) -> list[int] | None:
+        """Code for an `or` whose left operands are plain comparisons; None where they are not."""
+        if not isinstance(e.left, Compare):
+            return None
+        left, right = self._load(e.left.left, p), self._load(e.left.right, p)
+        if left is None or right is None:
+            return None
+        rest = self._condition(e.right, p)
+        return [c.LEAP_COMPARE, COMPARISON[e.left.op], _kind(e.left), *left, *right, len(rest), *rest]
 
     def _push(self, e: Expr, p: int) -> list[int]:
         """Code that pushes the value of `e`."""
@@ -230,6 +250,22 @@ class Filters:
             return [*self._push(e.operand, p), c.NOT]
         if isinstance(e, IsNull):
             return [*self._push(e.operand, p), c.IS_NULL]
+        if isinstance(e, Call):
+            return self._call(e, p)
+        raise _NoProgram
+
+    def _call(self, e: Call, p: int) -> list[int]:
+        """Code for the functions that are often used to compare events."""
+        if e.type is Type.BOOL or any(a.type is Type.OBJECT for a in e.args):
+            raise _NoProgram  # a function that gives a bool makes null false
+        args = [word for a in e.args for word in self._push(a, p)]
+        if e.function in MATH and e.type is Type.DOUBLE:
+            reals = [int(a.type in (Type.FLOAT, Type.DOUBLE)) for a in e.args]
+            return [*args, c.MATH, MATH[e.function], reals[0], reals[-1]]
+        if e.function == "ifThenElse":
+            return [*args, c.CHOOSE]
+        if e.function in ("coalesce", "default") and len(e.args) == 2:
+            return [*args, c.COALESCE]
         raise _NoProgram
 
     def _word(self, e: Const) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .check import passes
 from .index import enter_index, index_key
 from .machine import clear_new, clear_pending
 from .memory import (
     AT,
     B_HEAD,
     BASE,
+    BY_INDEX,
     C_EVENT,
     C_NEXT,
     CHAINED,
@@ -23,13 +25,14 @@ from .memory import (
     N_DOWN,
     N_NEXT,
     N_OWNER,
+    N_PARTIAL,
     N_VALUE,
     NONE,
     NP,
     P_SIZE,
     PEND,
     QUEUE,
-    RETURNS,
+    SLOW_LAST,
     T_FREE,
     T_LEFT,
     XB,
@@ -39,7 +42,6 @@ from .memory import (
     XN,
     XP,
     XT,
-    XV,
     entry,
     words,
 )  # fmt: skip
@@ -48,14 +50,14 @@ from .memory import (
 @entry
 def candidates(address: int, p: int, out: Any) -> int:
     """The cells that processor `p` will look at for the current event; their verdicts are cleared. With an index these
-    are the cells of one bucket. `out` has room for a whole list."""
+    are those of one bucket, and where Python's conditions stand last those that pass the others. `out` has room for a
+    whole list."""
     X = words(address)
     P, L, N = words(X[XP]), words(X[XL]), words(X[XN])
     i = X[AT]
-    lp = words(X[I_PART])[i] * L_SIZE * X[NP] + p * L_SIZE
-    indexed = P[p * P_SIZE + KEYS] >= 0 and words(X[XV])[P[p * P_SIZE + RETURNS]] == 0
-    if indexed:
-        b = index_key(X, lp, p, X[BASE] + i, NONE, FALSE)
+    g, lp = X[BASE] + i, words(X[I_PART])[i] * L_SIZE * X[NP] + p * L_SIZE
+    if X[BY_INDEX] != 0:
+        b = index_key(X, lp, p, g, NONE, FALSE)
         if b < 0:
             return 0
         c = words(X[XB])[b + B_HEAD]
@@ -63,11 +65,13 @@ def candidates(address: int, p: int, out: Any) -> int:
         c = L[lp + PEND]
     n = 0
     while c != 0:
-        if not indexed or N[c + N_OWNER] == lp:
+        if X[BY_INDEX] == 0 or N[c + N_OWNER] == lp:
+            N[c + N_VALUE] = 1
+            if P[p * P_SIZE + SLOW_LAST] == 0 or passes(X, p, N[c + N_PARTIAL], g, c):
+                out[n] = c
+                n += 1
             N[c + N_VALUE] = 0
-            out[n] = c
-            n += 1
-        c = N[c + N_DOWN] if indexed else N[c + N_NEXT]
+        c = N[c + N_DOWN] if X[BY_INDEX] != 0 else N[c + N_NEXT]
     return n
 
 
