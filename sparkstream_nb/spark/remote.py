@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 _PACKAGE = Path(__file__).parent.parent
-_RETRIES = 5
-"""How often a Connect client asks again where the server is silent: 17 s in all, where its default is ten minutes."""
+_RETRIES = 4
+"""How often a Connect client asks again where the server is silent: 4 s in all, where its default is ten minutes."""
 
 _open: weakref.WeakSet[Any] = weakref.WeakSet()
 

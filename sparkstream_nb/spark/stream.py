@@ -26,7 +26,8 @@ from .routing import keys_apart
 from .session import defaults
 from .source import ROWS_PER_TRIGGER, InboxSource, options_of
 
-STOP_SECONDS = 2.0
+STOP_SECONDS = 1.5
+"""How long a person who stops something waits for Spark: under two seconds with all that is around it."""
 MOST_PARTITIONS = 32
 _POLLING_MS = 25
 
@@ -73,19 +74,22 @@ class Stream:
         return self.commit.progress
 
     def start(self) -> None:
-        """Starts the query, or starts it again where it left off."""
+        """Starts the query, or starts it again where it left off. Raises SparkStreamError where Spark refuses to."""
         options = options_of(self.home / "inbox", [(self.layout.keys, self.schemas)], self.rows_per_trigger)
         processor = NodeProcessor(self.run, dict(zip(self.layout.keys, self.specs, strict=True)))
-        frame = carried(self.session, options, processor)
         if self.intake is not None:
             self.intake.start()
-        self.query = (
-            frame.writeStream.queryName(f"{self.name}-{self.run}")
-            .option("checkpointLocation", (self.home / "checkpoint").absolute().as_uri())
-            .outputMode("append")
-            .foreachBatch(self.commit if self.intake is None else handover(self.intake.folder))
-            .start()
-        )
+        try:
+            self.query = (
+                carried(self.session, options, processor)
+                .writeStream.queryName(f"{self.name}-{self.run}")
+                .option("checkpointLocation", (self.home / "checkpoint").absolute().as_uri())
+                .outputMode("append")
+                .foreachBatch(self.commit if self.intake is None else handover(self.intake.folder))
+                .start()
+            )
+        except PySparkException as error:
+            raise SparkStreamError(f"{self.name} did not start: {_cause(str(error))}") from error
 
     @property
     def active(self) -> bool:
@@ -106,7 +110,7 @@ class Stream:
         try:
             error = self.query.exception()
         except PySparkException as lost:
-            return f"the Spark Connect server does not answer: {_cause(str(lost))}"
+            return _cause(str(lost))
         return None if error is None else _cause(str(error))
 
     def wait(self, seq: int, timeout: float | None = None, tell: Callable[[], None] | None = None) -> bool:
@@ -218,6 +222,8 @@ def carried(session: SparkSession, options: Mapping[str, str], processor: NodePr
 
 def _cause(text: str) -> str:
     """The line of Spark's error that tells the cause: the last Python exception in it, else its first line."""
+    if "StatusCode.UNAVAILABLE" in text:
+        return "its Spark Connect server does not answer. Start that, and deploy the app again"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     python = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
     if python:

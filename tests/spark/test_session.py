@@ -16,6 +16,7 @@ import pytest
 
 from sparkstream_nb.errors import SparkUnavailable
 from sparkstream_nb.spark.session import defaults, on_this_machine, spark_session
+from sparkstream_nb.spark.stream import _cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -181,3 +182,10 @@ def test_a_jvm_that_cannot_start_is_explained() -> None:
     )
     assert "SparkUnavailable: Spark did not start on local[1]: " in done.stderr
     assert "Too small maximum heap" in done.stderr
+
+
+def test_why_a_query_ended_is_one_line() -> None:
+    lost = "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = ..."
+    assert _cause(lost) == "its Spark Connect server does not answer. Start that, and deploy the app again"
+    python = "[STREAM_FAILED] Query failed.\nTraceback (most recent call last):\n  File x\nValueError: no\nat y"
+    assert _cause(python) == "ValueError: no"
