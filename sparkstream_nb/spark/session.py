@@ -191,6 +191,7 @@ def _forget_dead() -> None:
             _reach(_connected[0])
             _connected[1].conf.get("spark.app.name")
         except (PySparkException, OSError):
+            _connected[1].stop()  # else Spark's client goes on taking it for the active one
             _connected = None
     gateway = SparkContext._gateway
     process = getattr(gateway, "proc", None)
