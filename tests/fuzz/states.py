@@ -12,8 +12,8 @@ WAITS = ("300 millisec", "1 sec", "2 sec")
 class States:
     """Writes a chain of states over `streams` (id → attributes), and what a select may name afterwards.
 
-    Left out are the two counts of a sequence that mean something else here than in Siddhi (see the differences):
-    a least number of two or more, and of one or more in the last state.
+    Left out are the counts of a sequence that mean something else here than in Siddhi (see the differences): a least
+    number of two or more, of one or more in the last state, and of none in both the first and the last state.
     """
 
     def __init__(self, r: Random, e: Expressions, streams: dict[str, dict[str, str]], sequence: bool) -> None:
@@ -21,6 +21,7 @@ class States:
         self.scope: list[Attr] = []
         self.seen: list[Attr] = []
         self.number = 0
+        self.empty_first = False
 
     def chain(self) -> tuple[str, list[Attr]]:
         """The text of the query's input, and the attributes that its select may name."""
@@ -63,13 +64,13 @@ class States:
         ref, text = self.event()
         if which < 0.55:
             if self.sequence:
-                counts = ("*", "*", "?", "<0:2>", "<:2>", "<0:>")
-                count = r.choice(counts if last else (*counts, "+", "+", "<1:2>", "<1>", "<1:3>"))
+                none, some = ("*", "*", "?", "<0:2>", "<:2>", "<0:>"), ("+", "+", "<1:2>", "<1>", "<1:3>")
+                count = r.choice((*none, *some) if not last else ("",) if self.empty_first else none)
+                self.empty_first |= first and count in none
             else:
                 count = r.choice(("<1:2>", "<2:>", "<2>", "<2:3>", "<1:>", "<0:2>", "<:2>", "<0:>", "<1>"))
-            form = r.random()
-            if form < 0.15:
-                self.name(ref, f"{ref}.", listed=True)
+            if not count or r.random() < 0.15:
+                self.name(ref, f"{ref}.", listed=bool(count))
             else:
                 index = r.choice(("0", "0", "1", "2", "last", "last", "last - 1"))
                 self.name(ref, f"{ref}[{index}].")

@@ -275,7 +275,7 @@ class StateOp:
             mask = mask & condition(env)
         if env.failed is not None:
             mask = mask & ~env.failed
-            self.services.failed(self.query, self.inputs[stream], env, list(rows.columns))
+            self.services.failed(self.query, self.inputs[stream], env, list(rows.columns), rows.root)
         return mask
 
     def _judge(self, merged: _Merged, clock: Clock) -> None:
