@@ -14,8 +14,8 @@ from .jit import kernel
 from .rows import CURRENT, ENTER, EXPIRED, LEAVE, Rows
 from .windows.log import EventLog
 
-_BLOCK = 1 << 20
-"""Pairs that one pass of the loop may make before the rest of the condition is evaluated over them."""
+_BLOCK = 1 << 15
+"""Pairs that one pass of the loop may make before the rest of the condition is evaluated over them, in the caches."""
 
 _GONE, _LOST = -1, -2
 """Places of events that the contents do not hold. A lost one was looked at and will not expire."""

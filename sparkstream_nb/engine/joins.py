@@ -19,9 +19,10 @@ from ..plan.nodes import EventRef, Expr, Ref
 from ..types import Type, promote
 from .columns import DTYPES, Array, Column, concat
 from .expressions import Env, Evaluator, compile_expr
-from .frame import EventTime, Frame, Resolver, cached
+from .frame import Frame, Resolver, cached
 from .groups import Keys
 from .join_contents import Contents
+from .join_pairs import Ops, Pairs
 from .rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
 from .selector import Selected
 from .services import Services
@@ -230,39 +231,31 @@ class JoinOp:
         return Env(n, self.services.strings, ts, lambda: clock.at(root), resolve, tables=self.services.in_table)
 
     def _with_windows(self, left: Rows, right: Rows, clock: Clock) -> Frame:
-        sides = (left, right)
-        root = np.concatenate([left.root, right.root])
-        n0 = len(left)
-        order = np.argsort(root, kind="stable")
-        if self.right_first or (self.self_join and self.sides[0].source.kind == "window"):
-            # In a window's self-join both sides look into the same window, which holds the event before anybody is
-            # told of it.
-            order = np.lexsort((np.arange(len(root)) < n0, root))
-        side = (order >= n0).astype(np.int8)
-        keys = np.concatenate([self._key_ids(0, left, clock), self._key_ids(1, right, clock)])
+        # In a window's self-join both sides look into the same window, which holds the event before anybody is told.
+        named_self = self.self_join and self.sides[0].source.kind == "window"
+        ops = Ops(left, right, self.right_first or named_self)
+        side, kinds = ops.side, ops.kinds
+        keys = ops.in_order(self._key_ids(0, left, clock), self._key_ids(1, right, clock))
         held = self._contents
         for s in (0, 1):  # not at the end of a call: its frame reads the contents when the select asks
             held.compact(s)
-        slot = np.concatenate([self._entered(0, left), self._entered(1, right)])[order]
-        kinds = np.concatenate([left.kinds(), right.kinds()])[order]
-        part = np.concatenate([left.parts(), right.parts()])[order]
-        probed = np.full(len(order), -1, np.int64)
+        slot = ops.in_order(self._entered(0, left), self._entered(1, right))
+        probed = np.full(len(ops), -1, np.int64)
         size = 1 if self._keys is None else self._keys.size
-        ops, found = [], []
+        found = []
         for op, place in held.run(
-            side, kinds, keys[order], slot, part, self.triggers, self._loses, probed, size, self.services.parts
+            side, kinds, keys, slot, ops.parts(), self.triggers, self._loses, probed, size, self.services.parts
         ):
             if self._rest is not None and len(op):
-                keep = self._rest_holds(sides, order, side, n0, op, place, clock)
+                keep = self._rest_holds(self._pairs(ops, op, place), clock)
                 op, place = op[keep], place[keep]
-            ops.append(op)
-            found.append(place)
-        op = np.concatenate(ops) if ops else np.empty(0, np.int64)
-        place = np.concatenate(found) if found else np.empty(0, np.int64)
+            found.append((op, place))
+        op = np.concatenate([op for op, _ in found]) if found else np.empty(0, np.int64)
+        place = np.concatenate([place for _, place in found]) if found else np.empty(0, np.int64)
         op, place = self._ranked(side, op, place)
-        frame = self._frame(sides, order, side, n0, kinds, op, place)
-        chunk = np.concatenate([left.chunk, right.chunk])[order]
-        fresh = np.ones(len(order), np.bool_)
+        frame = self._frame(ops, op, place)
+        chunk = ops.in_order(left.chunk, right.chunk)
+        fresh = np.ones(len(ops), np.bool_)
         fresh[1:] = (side[1:] != side[:-1]) | (chunk[1:] != chunk[:-1])
         self._group = np.cumsum(fresh) - 1
         self._keep_times(frame, side, kinds, probed)
@@ -271,6 +264,9 @@ class JoinOp:
             x.source.id for s, x in enumerate(self.sides) if x.source.kind == "window" and (looks & (side != s)).any()
         )
         return frame
+
+    def _pairs(self, ops: Ops, op: Array, place: Array) -> Pairs:
+        return Pairs(ops, self._contents, self._attrs, op, place)
 
     def _entered(self, s: int, rows: Rows) -> Array:
         """Adds what enters a side's contents; returns the rows' slots there."""
@@ -317,13 +313,11 @@ class JoinOp:
         steps = self.steps[s]
         return self.sides[s].source.kind == "window" or (steps is not None and steps.window is not None)
 
-    def _rest_holds(
-        self, sides: tuple[Rows, Rows], order: Array, side: Array, n0: int, op: Array, place: Array, clock: Clock
-    ) -> Array:
+    def _rest_holds(self, pairs: Pairs, clock: Clock) -> Array:
         """Indices of the pairs for which the rest of the condition is true."""
-        resolve = self._pair_resolver(sides, order, side, n0, op, place)
-        ts, root = self._probe_times(sides, order, op)
-        env = self._env(len(op), ts, root, clock, resolve)
+        ops, op = pairs.ops, pairs.op
+        now = lambda: clock.at(ops.root[op])  # noqa: E731
+        env = Env(len(op), self.services.strings, ops.ts[op], now, cached(pairs.resolve), tables=self.services.in_table)
         assert self._rest is not None
         result = self._rest(env)
         mask = result.values if result.null is None else result.values & ~result.null
@@ -332,50 +326,17 @@ class JoinOp:
             mask = mask & ~env.failed
         return np.flatnonzero(mask)
 
-    @staticmethod
-    def _probe_times(sides: tuple[Rows, Rows], order: Array, op: Array) -> tuple[Array, Array]:
-        ts = np.concatenate([sides[0].ts, sides[1].ts])[order[op]]
-        root = np.concatenate([sides[0].root, sides[1].root])[order[op]]
-        return ts, root
-
-    def _pair_resolver(
-        self, sides: tuple[Rows, Rows], order: Array, side: Array, n0: int, op: Array, place: Array
-    ) -> Any:
-        """Columns of pairs: `place` is the match's position on the other side, -1 for none (an outer join's null)."""
-        row = order[op] - np.where(side[op] == 1, n0, 0)
-        probing = side[op]
-        places = tuple({a: i for i, a in enumerate(self._attrs[s])} for s in (0, 1))
-
-        def resolve(ref: Ref | EventRef) -> Column:
-            s = ref.slot
-            mine = probing == s
-            if isinstance(ref, EventRef):
-                return Column(Type.BOOL, np.ones(len(op), np.bool_), ~mine & (place < 0))
-            i = places[s][ref.attr]
-            own = sides[s].columns[i]
-            if mine.all():
-                return own.take(row)
-            matched = np.flatnonzero(~mine & (place >= 0))
-            parts = [own, self._contents.logs[s].column(i, place[matched]), Column.all_null(ref.type, 1)]
-            index = np.full(len(op), len(own) + len(matched), np.int64)
-            index[mine] = row[mine]
-            index[matched] = np.arange(len(own), len(own) + len(matched))
-            return concat(parts).take(index)
-
-        return cached(resolve)
-
     def _outer(self, s: int) -> bool:
         """Whether a row of side `s` without a match comes out with nulls."""
         return self.join.kind == "full outer" or self.join.kind == ("left outer" if s == 0 else "right outer")
 
-    def _frame(
-        self, sides: tuple[Rows, Rows], order: Array, side: Array, n0: int, kinds: Array, op: Array, place: Array
-    ) -> Frame:
+    def _frame(self, ops: Ops, op: Array, place: Array) -> Frame:
         """Matches, the rows that match nothing where the join is outer on their side, and RESET rows, by op."""
+        side, kinds = ops.side, ops.kinds
         extra = np.flatnonzero((kinds == RESET) & self.triggers[side])
         outer = np.array([self._outer(0), self._outer(1)])
         if outer.any():
-            matched = np.zeros(len(order), np.bool_)
+            matched = np.zeros(len(ops), np.bool_)
             matched[op] = True
             alone = np.flatnonzero((kinds <= EXPIRED) & self.triggers[side] & outer[side] & ~matched)
             extra = np.concatenate([extra, alone])
@@ -384,30 +345,9 @@ class JoinOp:
             place = np.concatenate([place, np.full(len(extra), -1, np.int64)])
             by_op = np.argsort(op, kind="stable")
             op, place = op[by_op], place[by_op]
-        ts, root = self._probe_times(sides, order, op)
-        part = None
-        if sides[0].part is not None or sides[1].part is not None:
-            part = np.concatenate([sides[0].parts(), sides[1].parts()])[order[op]]
-        resolve = self._pair_resolver(sides, order, side, n0, op, place)
-        event_time = self._pair_times(sides, order, side, n0, op, place)
-        return Frame(ts, root, op, kinds[op], part, resolve, event_time)
-
-    def _pair_times(
-        self, sides: tuple[Rows, Rows], order: Array, side: Array, n0: int, op: Array, place: Array
-    ) -> EventTime:
-        """Timestamps of the events of a side in pairs, null where an outer join has none."""
-        row = order[op] - np.where(side[op] == 1, n0, 0)
-
-        def times(ref: EventRef) -> Column:
-            s = ref.slot
-            mine = side[op] == s
-            out, matched = np.zeros(len(op), np.int64), ~mine & (place >= 0)
-            out[mine] = sides[s].ts[row[mine]]
-            out[matched] = self._contents.logs[s].ts[place[matched]]
-            none = ~mine & (place < 0)
-            return Column(Type.LONG, out, none if none.any() else None)
-
-        return times
+        pairs = self._pairs(ops, op, place)
+        part = None if ops.sides[0].part is None and ops.sides[1].part is None else ops.parts()[op]
+        return Frame(ops.ts[op], ops.root[op], op, kinds[op], part, cached(pairs.resolve), pairs.times)
 
     # ------------------------------------------------------------------------------------- tables and aggregations
 

@@ -74,6 +74,10 @@ class EventLog:
             mask = self._null[i] = np.zeros(len(self.ts), np.bool_)
         return mask
 
+    def null_mask(self, i: int) -> Array | None:
+        """The null mask of attribute `i`, by position; None where nothing is null."""
+        return self._null[i]
+
     def assign(self, i: int, positions: Array, column: Column) -> None:
         """New values of attribute `i` at positions."""
         self._values[i][positions] = column.values
