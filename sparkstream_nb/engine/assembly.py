@@ -34,7 +34,7 @@ class Assembly:
         self.plan, self.services = plan, services
         self.noted = noted_tables(plan)
         self.tables = {t: TableStore(d, services, self.noted.get(t, NOT_NOTED)) for t, d in plan.tables.items()}
-        self.logged = [self.tables[t] for t in self.noted]
+        self.logged: list[TableStore | AggregationOperator] = [self.tables[t] for t in self.noted]
         self.windows: dict[str, NamedWindow] = {}
         self.aggregations: dict[str, AggregationOp] = {}
         self.instances: dict[str, Instances] = {}
@@ -54,12 +54,16 @@ class Assembly:
             alone = f"a join's looks change the times of {window.id}" if self._stamped_between_looks(window) else ""
             node = OpNode((entry(d.source.id),), d.source.id, alone=alone, timed=True)
             self.operators.append(WindowOperator(window, node))
+        self.feeds: dict[str, AggregationOperator] = {}
         read = {t for q in plan.queries for t in tables_read(q)}
         for a in plan.aggregations.values():
             zone = plan.properties.get("aggTimeZone", "GMT")
             op = AggregationOperator(a, services, zone, keep=not stored or a.id in read)
             op.node = replace(op.node, also=self._faults(a.input.source.id))
-            self.aggregations[a.id] = op.aggregation
+            if a.id in read and not op.node.also and not op.timed:
+                op.node = replace(op.node, writes=(), logged_writes=(a.id,))
+                self.logged.append(op)
+            self.feeds[a.id], self.aggregations[a.id] = op, op.aggregation
             self.operators.append(op)
         for element in plan.elements:
             if isinstance(element, nodes.Partition):
@@ -85,11 +89,11 @@ class Assembly:
     def _query(
         self, query: nodes.Query, services: Services, keys: Mapping[str, str], partitioned: bool = False
     ) -> None:
-        found: list[TableLookup] = []
+        found: list[TableLookup | AggregationLookup] = []
 
         def lookups(join: nodes.JoinInput) -> dict[int, Lookup]:
             sides = self._lookups(join, services)
-            found.extend(x for x in sides.values() if isinstance(x, TableLookup))
+            found.extend(x for x in sides.values() if isinstance(x, TableLookup | AggregationLookup))
             return sides
 
         op = QueryOp(query, services, self._phase, lookups, partitioned)
@@ -101,6 +105,7 @@ class Assembly:
         to = {"stream": target.id, "window": entry(target.id)}.get(target.kind)
         sources = {s: keys.get(s, s) for s in op.inputs}
         read = tables_read(query)
+        noted = {x.id for x in self.logged}
         written = () if writer is None else (target.id,)
         alone = ""
         if writer is not None and target.id not in self.noted and not isinstance(query.output, nodes.Insert):
@@ -108,10 +113,10 @@ class Assembly:
         node = OpNode(
             tuple(sources.values()),
             to,
-            tuple(t for t in read if t not in self.noted),
+            tuple(t for t in read if t not in noted),
             tuple(t for t in written if t not in self.noted),
             alone,
-            tuple(t for t in read if t in self.noted),
+            tuple(t for t in read if t in noted),
             tuple(t for t in written if t in self.noted),
             self._faults(*op.inputs),
             op.timed,
@@ -130,7 +135,7 @@ class Assembly:
             if side.source.kind == "table":
                 out[s] = TableLookup(self.tables[side.source.id], join.on, s)
             elif side.source.kind == "aggregation":
-                out[s] = AggregationLookup(self.aggregations[side.source.id], join, s, services)
+                out[s] = AggregationLookup(self.feeds[side.source.id], join, s, services)
         return out
 
     def _partition(self, partition: nodes.Partition) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from ..errors import SiddhiRuntimeError
@@ -15,14 +17,25 @@ from .expressions import Env, compile_expr
 from .services import Services
 
 
+class Feed(Protocol):
+    """What brings an aggregation its rows: `up_to` lets those come that precede operator `rank`'s turn at `root`."""
+
+    aggregation: AggregationOp
+
+    def up_to(self, root: int, rank: int) -> bool: ...
+
+
 class AggregationLookup:
     """Reads the buckets that each row asks for, then checks the join's condition over them.
 
-    `within` and `per` may name attributes of the row, so every distinct range is read once per call.
+    `within` and `per` may name attributes of the row, so every distinct range is read once, until rows come between.
     """
 
-    def __init__(self, aggregation: AggregationOp, join: nodes.JoinInput, slot: int, services: Services) -> None:
-        self.aggregation, self.slot = aggregation, slot
+    rank = 0
+    """The reader's place among the operators."""
+
+    def __init__(self, feed: Feed, join: nodes.JoinInput, slot: int, services: Services) -> None:
+        self.feed, self.aggregation, self.slot = feed, feed.aggregation, slot
         context = services.context
         assert join.per is not None
         self._range = [compile_expr(e, context) for e in join.within]
@@ -37,7 +50,9 @@ class AggregationLookup:
         read: dict[tuple[object, ...], tuple[int, int]] = {}
         blocks: list[list[Column]] = []
         at, place, size = [], [], 0
-        for i in range(n):
+        for i, root in enumerate(roots.tolist()):
+            if self.feed.up_to(root, self.rank):
+                read.clear()
             key = (*(b[i] for b in bounds), pers[i])
             if key not in read:
                 try:

@@ -26,7 +26,7 @@ from .expressions import Context
 from .graph import build
 from .javamap import string_hash, walk_order
 from .ondemand import answer
-from .operators import EntryOperator, Operator, QueryOperator, entry
+from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
 from .query import split_kinds
 from .rows import Clock, Rows, concat_rows, event_order, in_order, steps_of
 from .scripts import scripts_of
@@ -71,6 +71,8 @@ class NodeEngine:
         for i, op in enumerate(self.operators):
             if isinstance(op, QueryOperator) and self.graph.order is not None:
                 op.place(self.graph.ranks[i], self.graph.ties.get(i))
+            if isinstance(op, AggregationOperator) and self.graph.order is not None:
+                op.rank = self.graph.ranks[i]
         self._shown = {s for op in self.operators for s in _shown(op)}
         self._by_operator = self.graph.order is not None and not by_chunk
         self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..plan import nodes
 from ..plan.nodes import InTable
 from .aggregation import AggregationOp
 from .graph import OpNode
+from .lookups import AggregationLookup
 from .named_windows import NamedWindow
 from .partitions import PartitionEntry
 from .query import QueryOp, query_exprs
@@ -59,7 +62,7 @@ class QueryOperator:
     node: OpNode
     writer: TableWriter | None
     windows: Mapping[str, NamedWindow]
-    lookups: list[TableLookup]
+    lookups: list[TableLookup | AggregationLookup]
 
     def place(self, rank: int, ties: Sequence[str] | None) -> None:
         """Tells the accesses to tables where the query stands among the operators, and a query of several inputs in
@@ -177,14 +180,23 @@ class EntryOperator:
 
 
 class AggregationOperator:
-    """An incremental aggregation and the steps before it."""
+    """An incremental aggregation and the steps before it.
+
+    While a whole batch goes through operator by operator, the rows wait (`begin`) until a join asks for the buckets as
+    of a moment (`up_to`), or the batch ends (`settle`). `rank` is the operator's place among those.
+    """
+
+    notable = True
+    rank = 0
 
     def __init__(self, definition: nodes.AggregationDef, services: Services, zone: str, keep: bool) -> None:
         self.aggregation = AggregationOp(definition, services, zone=zone, keep=keep)
         everything = set(range(len(definition.input.schema)))
         self.steps = Steps(definition.input, everything, services, query=definition.id)
-        self.name = definition.id
+        self.id = self.name = definition.id
         self.node = OpNode((definition.input.source.id,), None, writes=(definition.id,))
+        self._noting = False
+        self._waiting: tuple[Rows, Clock] | None = None
 
     @property
     def timed(self) -> bool:
@@ -195,8 +207,32 @@ class AggregationOperator:
         if clock.last > clock.first:
             self.aggregation.now = int(clock.now[clock.last - 1])
         if len(rows):
-            self.aggregation.run(self.steps.run(rows, clock), clock)
+            rows = self.steps.run(rows, clock)
+            if self._noting:
+                self._waiting = rows, clock
+            else:
+                self.aggregation.run(rows, clock)
         return None
+
+    def begin(self) -> None:
+        """From now on rows wait."""
+        self._noting = True
+
+    def up_to(self, root: int, rank: int) -> bool:
+        """Adds the waiting rows that come before operator `rank` has the event of `root`; whether there were any."""
+        if self._waiting is None:
+            return False
+        rows, clock = self._waiting
+        cut = int(np.searchsorted(rows.root, root, "right" if self.rank < rank else "left"))
+        self._waiting = (rows.slice(cut, len(rows)), clock) if cut < len(rows) else None
+        self.aggregation.run(rows.slice(0, cut), clock)
+        return cut > 0
+
+    def settle(self) -> None:
+        """Adds all that waits."""
+        if self._waiting is not None:
+            self.aggregation.run(*self._waiting)
+        self._noting, self._waiting = False, None
 
     def apply(self, rows: Rows, clock: Clock) -> None:
         pass

@@ -27,7 +27,7 @@ def missing() -> str | None:
 class Oracle:
     """Asks the reference engine. With `runs` above one a case is run as often, and skipped where runs differ."""
 
-    def __init__(self, runs: int = 1, seconds: int = 5) -> None:
+    def __init__(self, runs: int = 1, seconds: int = 20) -> None:
         options = os.environ.get("JAVA_TOOL_OPTIONS", "") + f" -Doracle.seconds={seconds}"
         self.process = subprocess.Popen(
             [str(SIDDHI), "oracle", str(runs)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -44,6 +44,8 @@ class Oracle:
             line = self.process.stdout.readline()
             if not line:
                 raise RuntimeError(f"the reference engine ended with {self.process.wait()}")
+            if "Could not initialize class" in line:  # a case that took too long was stopped while classes loaded
+                raise RuntimeError("the reference engine is broken; is the machine too busy?")
             yield json.loads(line)
         writer.join()
 
