@@ -23,14 +23,15 @@ _GONE, _LOST = -1, -2
 
 @kernel
 def _lookup(
-    at: int, side: Array, kind: Array, key: Array, slot: Array, part: Array, triggers: Array, loses: Array, fill: Array,
-    place0: Array, place1: Array, head: Array, tail: Array, nxt: Array, prv: Array, alive: Array, key_of: Array,
-    born: Array, finds: Array, probed: Array, resume: Array, op_out: Array, pos_out: Array,
+    at: int, last: int, side: Array, kind: Array, key: Array, slot: Array, part: Array, triggers: Array, loses: Array,
+    fill: Array, place0: Array, place1: Array, head: Array, tail: Array, nxt: Array, prv: Array, alive: Array, key_of:
+    Array, born: Array, finds: Array, probed: Array, resume: Array, op_out: Array, pos_out: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Runs the ops from `at` on until the pair buffer is full; returns (next op, pairs made).
 
-    `slot` is a row's event in the places of its side, -1 where it changes no contents, -2 - slot for a row of a window
-    that `loses` events. An entering row takes the next position of its side's log (`fill`).
+    Rows up to kind `last` make pairs. `slot` is a row's event in the places of its side, -1 where it changes no
+    contents, -2 - slot for a row of a window that `loses` events. An entering row takes the next position of its side's
+    log (`fill`).
     `resume[0]` is the content at which an interrupted lookup goes on, -1 for none. `probed` gets the positions of
     leaving rows whose contents were looked into since they came (`finds` counts lookups by side and instance).
     """
@@ -81,7 +82,7 @@ def _lookup(
             if not triggers[s] or kind[i] > EXPIRED:
                 continue
             finds[o, part[i]] += 1
-            if key[i] < 0:
+            if key[i] < 0 or kind[i] > last:
                 continue
             c = head[o, key[i]]
         else:
@@ -130,7 +131,7 @@ class Contents:
 
     def run(
         self, side: Array, kind: Array, key: Array, slot: Array, part: Array, triggers: Array, loses: Array,
-        probed: Array, keys: int, parts: int,
+        probed: Array, keys: int, parts: int, last: int = EXPIRED,
     ) -> Iterator[tuple[Array, Array]]:  # fmt: skip
         """Lets rows of all sides enter, leave and look, in order; yields (op, position found) block by block.
 
@@ -147,8 +148,8 @@ class Contents:
         while at < len(side):
             op, found = np.empty(size, np.int64), np.empty(size, np.int64)
             at, pairs = _lookup(
-                at, side, kind, key, slot, part, triggers, loses, self._fill, self.place[0], self.place[-1], self.head,
-                self.tail, self.next, self.prev, self.alive, self.key, self.born, self.finds, probed, resume, op, found,
+                at, last, side, kind, key, slot, part, triggers, loses, self._fill, self.place[0], self.place[-1],
+                self.head, self.tail, self.next, self.prev, self.alive, self.key, self.born, self.finds, probed, resume, op, found,
             )  # fmt: skip
             yield op[:pairs], found[:pairs]
 

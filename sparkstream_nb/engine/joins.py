@@ -79,7 +79,10 @@ class JoinOp:
         wants_expired: bool,
         lookups: Mapping[int, Lookup],
         partitioned: bool = False,
+        only_current: bool = False,
     ) -> None:
+        """`only_current`: pairs that expired rows make, and resets, change nothing and show nowhere."""
+        self._last = CURRENT if only_current else EXPIRED
         self.join, self.services, self.query = join, services, query
         self.lookups = dict(lookups)
         self.sides = (join.left, join.right)
@@ -244,7 +247,8 @@ class JoinOp:
         size = 1 if self._keys is None else self._keys.size
         found = []
         for op, place in held.run(
-            side, kinds, keys, slot, ops.parts(), self.triggers, self._loses, probed, size, self.services.parts
+            side, kinds, keys, slot, ops.parts(), self.triggers, self._loses, probed, size, self.services.parts,
+            self._last,
         ):
             if self._rest is not None and len(op):
                 keep = self._rest_holds(self._pairs(ops, op, place), clock)
@@ -333,12 +337,14 @@ class JoinOp:
     def _frame(self, ops: Ops, op: Array, place: Array) -> Frame:
         """Matches, the rows that match nothing where the join is outer on their side, and RESET rows, by op."""
         side, kinds = ops.side, ops.kinds
-        extra = np.flatnonzero((kinds == RESET) & self.triggers[side])
+        extra = np.empty(0, np.int64)
+        if self._last == EXPIRED:
+            extra = np.flatnonzero((kinds == RESET) & self.triggers[side])
         outer = np.array([self._outer(0), self._outer(1)])
         if outer.any():
             matched = np.zeros(len(ops), np.bool_)
             matched[op] = True
-            alone = np.flatnonzero((kinds <= EXPIRED) & self.triggers[side] & outer[side] & ~matched)
+            alone = np.flatnonzero((kinds <= self._last) & self.triggers[side] & outer[side] & ~matched)
             extra = np.concatenate([extra, alone])
         if len(extra):
             op = np.concatenate([op, extra])
@@ -354,14 +360,15 @@ class JoinOp:
     def _with_lookup(self, s: int, rows: Rows, clock: Clock) -> Frame:
         """A stream side against a table or an aggregation, whose contents hold still during the call."""
         lookup, kinds = self.lookups[1 - s], rows.kinds()
-        probing = np.flatnonzero(kinds <= EXPIRED) if self.triggers[s] else np.empty(0, np.int64)
+        probing = np.flatnonzero(kinds <= self._last) if self.triggers[s] else np.empty(0, np.int64)
         probes = rows.take(probing)
         env = self._env(len(probes), probes.ts, probes.root, clock, self._of_rows(s, probes))
         at, place = lookup.find(env, probes.root)
         if env.failed is not None:
             self.services.failed(self.query, self.sides[s].source.id, env, list(probes.columns[:-1]))
         op = probing[at]
-        extra = np.flatnonzero(kinds == RESET) if self.triggers[s] else np.empty(0, np.int64)
+        resets = self.triggers[s] and self._last == EXPIRED
+        extra = np.flatnonzero(kinds == RESET) if resets else np.empty(0, np.int64)
         if self._outer(s):
             matched = np.zeros(len(rows), np.bool_)
             matched[op] = True

@@ -117,6 +117,9 @@ class QueryOp:
             self._join = JoinOp(
                 source, select_exprs(query.select), services, query=self.name, scheduler=scheduler,
                 wants_expired=expired, lookups=lookups(source), partitioned=partitioned,
+                only_current=not expired and query.rate is None and not any(
+                    isinstance(e, nodes.Agg) for x in select_exprs(query.select) for e in nodes.walk(x)
+                ),
             )  # fmt: skip
             self.inputs = self._join.inputs
             self.schedulers = self._join.schedulers
