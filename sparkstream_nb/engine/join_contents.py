@@ -149,7 +149,8 @@ class Contents:
             op, found = np.empty(size, np.int64), np.empty(size, np.int64)
             at, pairs = _lookup(
                 at, last, side, kind, key, slot, part, triggers, loses, self._fill, self.place[0], self.place[-1],
-                self.head, self.tail, self.next, self.prev, self.alive, self.key, self.born, self.finds, probed, resume, op, found,
+                self.head, self.tail, self.next, self.prev, self.alive, self.key, self.born, self.finds, probed, resume,
+                op, found,
             )  # fmt: skip
             yield op[:pairs], found[:pairs]
 
