@@ -84,7 +84,7 @@ class Composer:
         kind = r.choice(("sum", "sum", "avg", "count", "count", "min", "max", "min", "max", "distinctCount", "stdDev",
                          "minForever", "maxForever", "bool", "groupConcat"))  # fmt: skip
         text = self.e.attr(scope, ("string",))
-        if kind == "groupConcat" and text is not None and fragile and not self.habits.null:  # it fails when a null leaves
+        if kind == "groupConcat" and text is not None and fragile and not self.habits.null:  # fails when a null goes
             return Attr(f"str:groupConcat({text.text})", "string")
         if kind == "count":
             return Attr(r.choice(("count()", f"count({arg.text})")), "long")
