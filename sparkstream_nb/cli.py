@@ -185,17 +185,19 @@ def bench(options: Any) -> int:
     unknown = set(options.only) - {w["name"] for w in workloads}
     if unknown:
         raise CannotRead(f"no workload is called {', '.join(sorted(unknown))}")
-    if options.on == "engine":
-        from .engine.bench import BATCH, run
-
-        rows = options.batch or BATCH
-    else:
-        from .cluster.bench import run
-
-        rows = options.batch
     for workload in workloads:
-        if not options.only or workload["name"] in options.only:
-            print(json.dumps(run(workload, options.events, rows)), flush=True)
+        if options.only and workload["name"] not in options.only:
+            continue
+        if options.on == "engine":
+            from .engine import bench as engine
+
+            lines = [engine.run(workload, options.events, options.batch or engine.BATCH)]
+        else:
+            from .cluster import bench as cluster
+
+            lines = cluster.run(workload, options.events, options.batch)
+        for line in lines:
+            print(json.dumps(line), flush=True)
     return 0
 
 

@@ -57,6 +57,7 @@ class App:
         redeployed: str | None,
         fresh: bool,
         allow_scripts: bool,
+        rows_per_micro_batch: int | None = None,
     ) -> None:
         self.name, self.plan, self.mode, self.routing = name, plans[0], mode, routing
         self.shard_ids, self.home, self.redeployed = list(life.shards), home, redeployed
@@ -82,10 +83,11 @@ class App:
         self._outputs = OutputFiles(folder / "outputs", self.shard_ids)
         self._progress = Progress()
         specs = [
-            NodeSpec.of(i, s, p, scripts=allow_scripts) for i, (s, p) in enumerate(zip(life.shards, plans, strict=True))
+            NodeSpec.of(i, s, p, scripts=allow_scripts, index=i, count=len(plans))
+            for i, (s, p) in enumerate(zip(self.shard_ids, plans, strict=True))
         ]
         commit = Commit(name, life.run, self.shard_ids, self.store, self._outputs, self._progress)
-        self._stream = Stream(session, name, folder, life.run, specs, self.schemas, commit)
+        self._stream = Stream(session, name, folder, life.run, specs, self.schemas, commit, rows_per_micro_batch)
         self._progress.batch, self._progress.last = self._stream.committed()
 
     @staticmethod
@@ -219,7 +221,7 @@ class App:
             progress(FeedProgress(stream, 0, None, 0, self._progress.batch + 1, 0.0))
         self.start()
         with self._cancelling(), self._tagged():
-            found = feeds.read_feed(source, shape, self._inbox.folder, self._session, limit)
+            found = feeds.read_feed(source, shape, self._inbox.folder, self._session, limit, nodes=self.nodes)
         highest = np.empty(0, np.int64)
         if time is not None:
             found, highest = feeds.in_order(found, self._inbox.folder)

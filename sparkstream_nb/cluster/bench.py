@@ -1,8 +1,12 @@
-"""Times workloads end to end on Spark: parquet files to committed outputs, with checkpointed state."""
+"""Times workloads end to end on Spark: parquet files to committed outputs, with checkpointed state.
+
+Beside them, where there is one, a plain DataFrame job that does the same, `on` being "bare".
+"""
 
 from __future__ import annotations
 
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -14,32 +18,39 @@ import pyarrow.parquet
 
 from ..engine.bench import table_of
 from ..plan import compile_app
+from ..spark import bare
+from ..spark.session import spark_session
 from .deploy import deploy
 
 FIRST = 250_000
 """Events of the first feed, which starts everything and is not counted."""
+GROUP = 1_000_000
+"""Rows of a row group of the parquet files."""
 
 
 def run(
     workload: Mapping[str, str], path: str | Path, rows: int | None = None, master: str = "local[2]"
-) -> dict[str, Any]:
+) -> list[dict[str, Any]]:
     """Runs one workload over the events of a headless CSV (last column: the time in ms) on one node.
 
     The events are written to two parquet files first; the second one is timed from `feed` until all of it is committed.
-    Answers as `engine.bench.run` does, `events` and `seconds` of the second file.
+    `rows` are the events of a micro-batch at most. Answers as `engine.bench.run` does, `events` and `seconds` of the
+    second file.
     """
     plan = compile_app(workload["app"])
     stream = next(s for s, d in plan.streams.items() if d.kind == "defined")
-    schema = plan.schema(stream)
+    time_column = plan.schema(stream).names[-1]
     table = table_of(path, plan, stream)
+    out = []
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, "first.parquet"), Path(folder, "rest.parquet")]
         for file, part in zip(files, (table.slice(0, FIRST), table.slice(FIRST)), strict=True):
-            pa.parquet.write_table(part, file, row_group_size=rows or 1_000_000)
+            pa.parquet.write_table(part, file, row_group_size=min(rows or GROUP, GROUP))
+        events = max(0, len(table) - FIRST)
+        del table, part
         name, home = f"bench-{workload['name']}", str(Path(folder, "home"))
-        app = deploy(workload["app"], name=name, master=master, home=home, fresh=True)
+        app = deploy(workload["app"], name=name, master=master, home=home, fresh=True, rows_per_micro_batch=rows)
         try:
-            time_column = schema.names[-1]
             app.feed(stream, str(files[0]), time=time_column)
             began = time.perf_counter()
             app.feed(stream, str(files[1]), time=time_column)
@@ -47,14 +58,29 @@ def run(
             stats = app.stats()
         finally:
             app.stop()
-    events = max(0, len(table) - FIRST)
+        state = sum(n["state_bytes"] for n in stats["nodes"].values())
+        out.append(_line(workload, "spark", events, seconds, stats["outputs"].get("Out", 0), state))
+        job = bare.job(plan)
+        if job is not None:
+            session, result = spark_session(), str(Path(folder, "bare"))
+            job(session, str(files[0]), result)
+            began = time.perf_counter()
+            job(session, str(files[1]), result)
+            seconds = time.perf_counter() - began
+            out.append(_line(workload, "bare", events, seconds, pa.parquet.read_table(result).num_rows, 0))
+    return out
+
+
+def _line(
+    workload: Mapping[str, str], on: str, events: int, seconds: float, out: int, state_bytes: int
+) -> dict[str, Any]:
     return {
         "name": workload["name"],
-        "on": "spark",
+        "on": on,
         "events": events,
         "seconds": round(seconds, 4),
         "events_per_second": round(events / seconds),
-        "out": stats["outputs"].get("Out", 0),
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "state_bytes": sum(n["state_bytes"] for n in stats["nodes"].values()),
+        "out": out,
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+        "state_bytes": state_bytes,
     }

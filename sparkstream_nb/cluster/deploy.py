@@ -35,15 +35,16 @@ def deploy(
     variables: Mapping[str, str] | None = None,
     allow_scripts: bool = False,
     home: str | Path | None = None,
+    rows_per_micro_batch: int | None = None,
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes, and starts it.
 
     `mode`: "single" (one node), or "active-active" (every node runs the whole app on its share of the events, and
     writes aggregations under its shard id). `routing`: "round_robin", "hash:ATTR" or "node:K". `store`: the DuckDB file
     of the aggregations, by default one in the app's folder `home`. `allow_scripts`: the app's script functions may
-    run, with limits. An app of that name in this process is stopped.
-    State in the folder is kept where the app means what it meant before, unless `fresh`; `App.redeployed` says what
-    became of it.
+    run, with limits. An app of that name in this process is stopped. `rows_per_micro_batch` limits how much of a
+    backlog is committed at once. State in the folder is kept where the app means what it meant before, unless `fresh`;
+    `App.redeployed` says what became of it.
 
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable, and
     SparkStreamError for arguments that do not fit together.
@@ -94,6 +95,7 @@ def deploy(
             redeployed=said,
             fresh=fresh,
             allow_scripts=allow_scripts,
+            rows_per_micro_batch=rows_per_micro_batch,
         )
         _apps[name] = app
         app.start()

@@ -119,6 +119,12 @@ class NodeEngine:
         self.steps += len(batch.clock)
         return outputs
 
+    def skip(self, steps: int, clock: int) -> None:
+        """Takes so many steps, up to `clock` (ms), whose events nothing in the plan looks at."""
+        self.started = True
+        self.steps += steps
+        self.now = max(self.now, clock)
+
     def _start(self, out: _Collected) -> None:
         """Fires the triggers at 'start': once in the life of the state, before the first step, the clock as it is."""
         self.started = True

@@ -13,10 +13,9 @@ from ..lang.parser import parse, parse_on_demand
 from .bind import bind, bind_retrieval
 from .explain import explain
 from .nodes import Plan, Retrieval
-from .placement import Placement, place
 from .rewrites import rewrite
 
-__all__ = ["Placement", "bind", "bind_retrieval", "compile_app", "compile_retrieval", "explain", "place", "rewrite"]
+__all__ = ["Plan", "bind", "bind_retrieval", "compile_app", "compile_retrieval", "explain", "rewrite"]
 
 
 def compile_app(

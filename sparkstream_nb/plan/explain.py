@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ..lang import tree
-from ..types import Schema
 from . import nodes as n
 from .cycles import cycles, shared_tables
 from .gaps import needed
-from .placement import Placement, place
+from .placement import stateless
 from .safety import aggregation_safety
 from .show import show
 
@@ -17,8 +16,8 @@ from .show import show
 def explain(plan: n.Plan) -> str:
     """The text, ending in a newline."""
     lines: list[str] = [f"app {plan.name}"]
-    placement = place(plan)
-    for part in (_definitions(plan, placement), _elements(plan, placement), _cycles(plan), _gaps(plan)):
+    queries, aggregations = stateless(plan)
+    for part in (_definitions(plan, aggregations), _elements(plan, queries), _cycles(plan), _gaps(plan)):
         lines.extend(f"  {line}" for line in part)
     return "\n".join(lines) + "\n"
 
@@ -26,14 +25,12 @@ def explain(plan: n.Plan) -> str:
 # ------------------------------------------------------------------------------------------------------- definitions
 
 
-def _definitions(plan: n.Plan, placement: Placement) -> Iterator[str]:
+def _definitions(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
     if any(a.name.lower() == "playback" and a.elements for a in plan.annotations):
         yield "clock: events and ticks alone move it, so idle.time and increment have nothing to do"
     for id_, s in plan.streams.items():
         note = "" if s.kind == "defined" else f"  -- {s.kind}"
         yield f"stream {id_} {s.source.schema}{note}"
-        if s.kind == "defined":
-            yield from (f"  {line}" for line in _needs(id_, s.source.schema, placement))
     for id_, t in plan.tables.items():
         key = ", ".join(t.source.schema[i].name for i in t.primary_key)
         yield f"table {id_} {t.source.schema}{f'  -- key {key}' if key else ''}"
@@ -45,22 +42,10 @@ def _definitions(plan: n.Plan, placement: Placement) -> Iterator[str]:
     for id_, f in plan.functions.items():
         yield f"function {id_} in {f.language} returns {f.returns}"
     for a in plan.aggregations.values():
-        yield from _aggregation(a, plan, placement)
+        yield from _aggregation(a, plan, apart)
 
 
-def _needs(id_: str, schema: Schema, placement: Placement) -> Iterator[str]:
-    columns = placement.columns[id_]
-    if len(columns) == len(schema) and placement.rows[id_] is None:
-        return
-    if not columns:
-        yield "the node needs: nothing but the clock"
-        return
-    condition = placement.rows[id_]
-    where = f" where {show(condition)}" if condition is not None else ""
-    yield f"the node needs: {', '.join(columns)}{where}"
-
-
-def _aggregation(a: n.AggregationDef, plan: n.Plan, placement: Placement) -> Iterator[str]:
+def _aggregation(a: n.AggregationDef, plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
     yield f"aggregation {a.id} {a.source.schema}"
     yield from (f"  {line}" for line in _input(a.input))
     by = f"{show(a.by)}, an attribute" if a.by is not None else "the clock"
@@ -78,17 +63,17 @@ def _aggregation(a: n.AggregationDef, plan: n.Plan, placement: Placement) -> Ite
     for item in a.output:
         yield f"    {item.name} {item.expr.type} = {show(item.expr)}"
     yield f"  shards: {'rows carry SHARD_ID' if a.partitioned else 'rows carry no SHARD_ID'}"
-    yield f"  runs in: {'Catalyst or the node engine' if a.id in placement.aggregations else 'the node engine'}"
+    yield f"  runs in: {_place(a.id in apart)}"
     yield f"  routing: {_safety(aggregation_safety(plan, a))}"
 
 
 # ----------------------------------------------------------------------------------------------------------- queries
 
 
-def _elements(plan: n.Plan, placement: Placement) -> Iterator[str]:
+def _elements(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
     for e in plan.elements:
         if isinstance(e, n.Query):
-            yield from _query(e, plan, placement)
+            yield from _query(e, apart)
             continue
         yield f"{e.id}"
         for key in e.keys:
@@ -101,15 +86,19 @@ def _elements(plan: n.Plan, placement: Placement) -> Iterator[str]:
             yield f"  purge every {e.purge.interval} ms what was idle for {e.purge.idle} ms"
         yield f"  routing: {_safety(e.safety)}"
         for q in e.queries:
-            yield from (f"  {line}" for line in _query(q, plan, placement))
+            yield from (f"  {line}" for line in _query(q, apart))
 
 
-def _query(q: n.Query, plan: n.Plan, placement: Placement) -> Iterator[str]:
+def _query(q: n.Query, apart: Collection[str]) -> Iterator[str]:
     yield f"query '{q.name}'" + (f"  -- line {q.span.line}" if q.span.end else "")
     for line in _body(q):
         yield f"  {line}"
-    yield f"  runs in: {'Catalyst or the node engine' if q.name in placement.queries else 'the node engine'}"
+    yield f"  runs in: {_place(q.name in apart)}"
     yield f"  routing: {_safety(q.safety)}"
+
+
+def _place(apart: bool) -> str:
+    return "any worker, a piece of the input by itself" if apart else "the node, in order"
 
 
 def _body(q: n.Query) -> Iterator[str]:

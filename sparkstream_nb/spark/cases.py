@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from ..engine.cases import events, input_batch, jsonable
@@ -29,7 +30,7 @@ from .inbox import Entry, Inbox
 from .processor import NodeProcessor, NodeSpec
 from .retrieval import retrieve
 from .session import spark_session
-from .source import options_of
+from .stateless import SourceApp, app_of, options_of
 from .stream import carried, session_for
 
 _PARTITIONS = 2
@@ -191,17 +192,16 @@ class _Replay:
                 return
             keys = {app: [app * self.nodes + k for k in range(self.nodes)] for app in self.running}
             specs = {
-                keys[app][k]: NodeSpec.of(keys[app][k], shard, plan, trace=True)
+                keys[app][k]: NodeSpec.of(keys[app][k], shard, plan, trace=True, index=k, count=self.nodes)
                 for app, r in self.running.items()
                 for k, (shard, plan) in enumerate(zip(r.shards, r.plans, strict=True))
             }
-            apps = [
-                (keys.get(i, []), {s: d.source.schema for s, d in r.plans[0].streams.items()} if r else {})
-                for i in range(max(self.running) + 1)
-                for r in [self.running.get(i)]
-            ]
+            apps: list[SourceApp | None] = [None] * (max(self.running) + 1)
+            for app, r in self.running.items():
+                schemas = {s: d.source.schema for s, d in r.plans[0].streams.items()}
+                apps[app] = app_of(keys[app], [specs[k] for k in keys[app]], schemas)
             session = session_for(self.session, min(_PARTITIONS, len(specs)))
-            processor = NodeProcessor(home.name, specs, keep=False, isolate=True)
+            processor = NodeProcessor(home.name, specs, inbox.folder, keep=False, isolate=True)
             query = (
                 carried(session, options_of(home / "inbox", apps), processor)
                 .writeStream.option("checkpointLocation", (home / "checkpoint").as_uri())
@@ -216,15 +216,16 @@ class _Replay:
             shutil.rmtree(home, ignore_errors=True)
 
     def _commit(self, frame: DataFrame, batch: int) -> None:
-        partials: dict[int, dict[tuple[str, str], Any]] = {}
+        partials: dict[int, dict[tuple[str, str], list[pa.Table]]] = {}
         questions: list[tuple[int, int, bytes]] = []
-        for node, seq, _, kind, name, _, blob in rows_of(frame.toArrow()):
+        for node, seq, _, kind, name, _, blob, _ in rows_of(frame.toArrow()):
             app, k = divmod(node, self.nodes)
             r = self.running[app]
             if kind in ("stream", "in", "out"):
                 r.steps.append((kind, name, batch, k, blob))
             elif kind == "partial":
-                partials.setdefault(app, {})[name, r.shards[k]] = results.from_ipc(blob)
+                tables = partials.setdefault(app, {}).setdefault((name, r.shards[k]), [])
+                tables.append(results.from_ipc(blob))
             elif kind == "error":
                 r.got["fault"] = True
             elif kind == "failure":
@@ -234,7 +235,7 @@ class _Replay:
         for app, found in partials.items():
             store = self.running[app].store
             if store is not None:
-                store.commit("case", "run", batch, found)
+                store.commit("case", "run", batch, {key: pa.concat_tables(tables) for key, tables in found.items()})
         for app, seq, blob in questions:
             r = self.running[app]
             r.got["results"][self.asked[seq][1]] = self._answer(r, seq, blob)

@@ -10,6 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -59,20 +60,24 @@ class Commit:
 
     def commit(self, rows: Sequence[results.Row], batch: int) -> None:
         """Commits the decoded rows of a micro-batch and wakes who waits for it."""
-        streams: dict[str, list[tuple[int, bytes]]] = {}
-        partials: dict[tuple[str, str], pa.Table] = {}
+        streams: dict[str, list[tuple[int, bytes, str]]] = {}
+        partials: dict[tuple[str, str], list[pa.Table]] = {}
         errors: list[ErrorRow] = []
         counts: dict[str, int] = {}
         marks: dict[int, dict[str, Any]] = {}
         answers: dict[int, dict[int, Any]] = {}
         logs: list[str] = []
+        spent: list[str] = []
         last = -1
-        for node, seq, upto, kind, name, n, blob in rows:
+        for node, seq, upto, kind, name, n, blob, file in rows:
             if kind == "stream":
-                streams.setdefault(name, []).append((node, blob))
+                streams.setdefault(name, []).append((node, blob, file))
                 counts[name] = counts.get(name, 0) + n
             elif kind == "partial":
-                partials[name, self.shards[node]] = results.from_ipc(blob)
+                if file and not Path(file).exists():
+                    continue  # the commit was cut off after the store had it
+                partials.setdefault((name, self.shards[node]), []).append(results.table_of(blob, file))
+                spent += [file] if file else []
             elif kind == "error":
                 errors.extend(ErrorRow(*found) for found in results.errors_of(blob))
             elif kind == "answer":
@@ -83,8 +88,11 @@ class Commit:
                 marks[node] = json.loads(blob)
                 last = max(last, upto)
         self.outputs.write(batch, streams)
+        whole = {key: pa.concat_tables(tables) for key, tables in partials.items()}
         now = max((mark["engine"]["clock"] for mark in marks.values()), default=None)
-        fresh = self.store.commit(self.app, self.run, batch, partials, errors, now)
+        fresh = self.store.commit(self.app, self.run, batch, whole, errors, now)
+        for file in spent:
+            Path(file).unlink()
         if self.on_batch is not None:
             self.on_batch(batch)
         p = self.progress

@@ -3,12 +3,16 @@
 What Spark reads (CSV, parquet, Spark frames) is typed and written by its workers, a chunk at a time; a pandas or Arrow
 frame is in this process already and is typed here. Most feeds are in order and their chunks enter as they are. One
 that is not is ordered here by its times alone (16 bytes an event), and its chunks are rewritten.
+
+A parquet file whose columns have the stream's types, and whose rows are in order, enters as it is: it is copied into
+the inbox, and its row groups are the chunks.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -28,9 +33,11 @@ from ..errors import SparkStreamError
 from ..types import Schema
 from . import results
 from .inbox import Entry, Inbox
-from .ingest import type_rows
+from .ingest import fits, fits_time, one, times, type_rows
 
 CHUNK_ROWS = 1_000_000
+MOST_GROUP_ROWS = 4_000_000
+"""Rows of the largest row group that is taken as it is; it is in memory at once."""
 REJECTS_KEPT = 10_000
 """Rejected rows of a feed (of one Spark task) that are kept in the error table with their values; all are counted."""
 
@@ -60,10 +67,12 @@ class Shape:
 
 @dataclass
 class Chunk:
-    """A file of typed rows: `ts`, then a column per attribute."""
+    """A file of typed rows: `ts`, then a column per attribute; or row groups of a parquet file, and their last time."""
 
     file: str
     rows: int
+    groups: tuple[int, ...] = ()
+    highest: int = 0
 
 
 @dataclass
@@ -82,8 +91,10 @@ class Typed:
 # ----------------------------------------------------------------------------------------------------------- reading
 
 
-def read_feed(source: Any, shape: Shape, inbox: Path, session: SparkSession | None, limit: int | None) -> Typed:
-    """Types a feed into chunks in the folder `inbox`.
+def read_feed(
+    source: Any, shape: Shape, inbox: Path, session: SparkSession | None, limit: int | None, *, nodes: int = 1
+) -> Typed:
+    """Types a feed into chunks in the folder `inbox`, for so many nodes.
 
     `source` is a pandas or Arrow frame, a Spark frame, or the path of a `.csv` or `.parquet` file; the last two kinds
     need `session`. `limit`: only the first so many rows. Raises SparkStreamError for any other source and for a missing
@@ -102,6 +113,11 @@ def read_feed(source: Any, shape: Shape, inbox: Path, session: SparkSession | No
         return _read_arrow(source if limit is None else source.slice(0, limit), shape, inbox, feed)
     malformed = None
     if isinstance(source, str | Path):
+        # Every node reads all chunks, and parquet is slower to read than what Spark would make of it.
+        whole = limit is None and nodes == 1
+        found = _take_parquet(Path(source), shape, inbox, feed) if whole else None
+        if found is not None:
+            return found
         if session is None:
             raise SparkStreamError("A file is read by Spark, and there is no session.")
         source, malformed = _read_file(Path(source), session)
@@ -128,6 +144,62 @@ def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> Typed:
     for at in range(0, table.num_rows, CHUNK_ROWS):
         writer.take(table.slice(at, CHUNK_ROWS), None)
     return _gather(writer.close())
+
+
+def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> Typed | None:
+    """A parquet file as it is; None for any other file, and for one whose rows must be looked at one by one."""
+    if path.suffix != ".parquet" or not path.is_file():
+        return None
+    try:
+        found = pq.read_schema(path)
+    except pa.ArrowInvalid:
+        return None  # Spark says what is wrong with it
+    for attribute in shape.schema:
+        place = found.get_field_index(shape.columns.get(attribute.name, attribute.name))
+        if place < 0 or not fits(found.field(place).type, attribute.type):
+            return None
+    if shape.time is not None:
+        place = found.get_field_index(shape.time)
+        if place < 0 or not fits_time(found.field(place).type):
+            return None
+    shutil.copyfile(path, inbox / feed)
+    out = _row_groups(inbox / feed, shape.time)
+    if out is None:
+        (inbox / feed).unlink()
+    return out
+
+
+def _row_groups(file: Path, time: str | None) -> Typed | None:
+    """The chunks of a parquet file; None where its times are not in order, or its row groups are too large."""
+    out = Typed()
+    with pa.memory_map(str(file)) as source:
+        parquet = pq.ParquetFile(source)
+        sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
+        if max(sizes, default=0) > MOST_GROUP_ROWS:
+            return None
+        highest = [0] * len(sizes)
+        if time is not None:
+            at: int | None = None
+            for i in range(len(sizes)):
+                found, bad = times(one(parquet.read_row_group(i, columns=[time]).column(0)))
+                if (
+                    bad is not None
+                    or (found[1:] < found[:-1]).any()
+                    or (at is not None and len(found) and found[0] < at)
+                ):
+                    return None
+                at = int(found[-1]) if len(found) else at
+                highest[i] = at or 0
+    groups: list[int] = []
+    rows = 0
+    for i, size in enumerate(sizes):
+        groups.append(i)
+        rows += size
+        if i + 1 == len(sizes) or rows + sizes[i + 1] > CHUNK_ROWS:
+            if rows:
+                out.chunks.append(Chunk(file.name, rows, tuple(groups), highest[i]))
+            groups, rows = [], 0
+    return out
 
 
 def _read_file(path: Path, session: SparkSession) -> tuple[DataFrame, str | None]:
@@ -256,15 +328,17 @@ def write_chunk(path: Path, table: pa.Table) -> None:
 
 def in_order(feed: Typed, inbox: Path) -> tuple[Typed, Array]:
     """The feed with its chunks in order of event time (stable), and the highest time (ms) of each chunk."""
-    times = []
+    if any(c.groups for c in feed.chunks):
+        return feed, np.array([c.highest for c in feed.chunks])
+    found = []
     for chunk in feed.chunks:
         with pa.memory_map(str(inbox / chunk.file)) as source:
-            times.append(np.array(pa.ipc.open_file(source).read_all()["ts"].to_numpy()))
-    if not times:
+            found.append(np.array(pa.ipc.open_file(source).read_all()["ts"].to_numpy()))
+    if not found:
         return feed, np.empty(0, np.int64)
-    whole = np.concatenate(times)
+    whole = np.concatenate(found)
     if (whole[1:] >= whole[:-1]).all():
-        return feed, np.array([t.max() for t in times])
+        return feed, np.array([t.max() for t in found])
     order = np.argsort(whole, kind="stable")
     starts = np.cumsum([0, *(c.rows for c in feed.chunks)])
     maps = [pa.memory_map(str(inbox / c.file)) for c in feed.chunks]
@@ -314,8 +388,10 @@ def entries(feed: Typed, shape: Shape, inbox: Inbox, route: str, highest: Array,
             "route": route,
             "file": chunk.file,
             "stream": shape.stream,
-            "from": 0,
         }
+        if chunk.groups:
+            names = [shape.columns.get(a.name, a.name) for a in shape.schema]
+            entry |= {"groups": list(chunk.groups), "columns": names, "time": shape.time}
         if shape.time is None:
             entry |= {"start": start, "clock": start + chunk.rows - 1}
             start += chunk.rows

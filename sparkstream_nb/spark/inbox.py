@@ -1,9 +1,10 @@
 """The inbox of an app: everything that enters it, in one order, on disk before it is worked on.
 
 `journal` is a file of JSON lines, each a list of entries that enter together: a line is there whole or not at all.
-An entry is a run of steps (events sent, a slice of a feed's chunk), an on-demand question, or rows that were rejected.
-Entries are numbered (`seq`); so are steps and requests, which makes an entry's meaning independent of how entries
-are later cut into micro-batches. One process writes; Spark's reader follows the file by its size.
+An entry is a run of steps (events sent, a feed's chunk), an on-demand question, or rows that were rejected.
+Entries are numbered (`seq`); so are steps and requests, and an entry knows the clock of its app `before` it. That makes
+its meaning independent of how entries are later cut into micro-batches. One process writes; Spark's reader follows the
+file by its size.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ Entry = dict[str, Any]
 
 @dataclass
 class Position:
-    """How far the inbox is filled: numbers of the next entry, step and request, and the highest clock so far (ms)."""
+    """How far the inbox is filled: numbers of the next entry, step and request, and the highest clock so far (ms), of
+    all and by app as a node's clock begins, at 0."""
 
     seq: int = 0
     step: int = 0
     request: int = 0
     clock: int | None = None
+    clocks: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -64,7 +67,8 @@ class Inbox:
         numbered = []
         for entry in entries:
             p = self.position
-            numbered.append({"seq": p.seq, "step": p.step, "request": p.request, **entry})
+            before = p.clocks.get(entry["app"], 0)
+            numbered.append({"seq": p.seq, "step": p.step, "request": p.request, "before": before, **entry})
             self._pass(numbered[-1])
         self._file.write(json.dumps(numbered, separators=(",", ":")).encode() + b"\n")
         self._file.flush()
@@ -119,6 +123,7 @@ class Inbox:
         p.request = entry["request"] + entry["requests"]
         if entry["clock"] is not None:
             p.clock = entry["clock"] if p.clock is None else max(p.clock, entry["clock"])
+            p.clocks[entry["app"]] = max(p.clocks.get(entry["app"], 0), entry["clock"])
 
 
 def lines(folder: Path, at: int) -> Iterator[tuple[int, bytes]]:

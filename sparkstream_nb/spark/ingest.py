@@ -77,7 +77,7 @@ def type_rows(
             sources.append(pa.nulls(n))
             arrays.append(pa.nulls(n, ARROW.get(attribute.type, pa.null())))
             continue
-        source = _one(table.column(name))
+        source = one(table.column(name))
         typed, failed = convert(source, attribute.type)
         if failed is not None:
             reject(failed, _says(attribute.name, source, attribute.type))
@@ -89,7 +89,7 @@ def type_rows(
         if time not in names:
             hint = did_you_mean(time, offered or names)
             raise SparkStreamError(f"The feed has no column '{time}' to take event times from. {hint or ''}".strip())
-        source = _one(table.column(time))
+        source = one(table.column(time))
         ts, untimed = times(source)
         if untimed is not None:
             reject(untimed, lambda i: f"{time}: {_shown(source[i].as_py())} is no time")
@@ -121,17 +121,17 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
 
 
-def _one(column: Any) -> pa.Array:
+def one(column: Any) -> pa.Array:
     """One array of a column, without a dictionary."""
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _mask(values: Any) -> Array:
-    array = _one(values)
+    array = one(values)
     out: Array = array.fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
     return out
 
@@ -228,6 +228,26 @@ def _parse(text: Any, type: Type) -> Any:
     return _number(float(text), type) if type in (Type.FLOAT, Type.DOUBLE) else _number(int(text), type)
 
 
+def fits(source: pa.DataType, type: Type) -> bool:
+    """Whether every value of an Arrow type becomes one of `type`, or null, so that no row can be rejected for it."""
+    if pa.types.is_dictionary(source):
+        source = source.value_type
+    if type is Type.STRING:
+        return _textual(source)
+    if type in (Type.OBJECT, Type.BOOL):
+        return type is Type.BOOL and bool(pa.types.is_boolean(source))
+    if type in (Type.FLOAT, Type.DOUBLE):
+        return bool(pa.types.is_floating(source) or pa.types.is_integer(source))
+    if not pa.types.is_signed_integer(source):
+        return False
+    return source.bit_width <= (32 if type is Type.INT else 64)
+
+
+def fits_time(source: pa.DataType) -> bool:
+    """Whether every value of an Arrow type that is not null is an event time."""
+    return bool(pa.types.is_signed_integer(source) or pa.types.is_timestamp(source) or pa.types.is_date(source))
+
+
 # ------------------------------------------------------------------------------------------------------------- times
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -244,8 +264,10 @@ def times(source: pa.Array) -> tuple[Array, Array | None]:
     Takes whole numbers (ms), dates and times of day with date (UTC where they have no zone), and texts that are either
     a number or ISO 8601, such as `2013-01-01 05:17:00` or `2013-01-01T05:17:00+01:00`.
     """
-    null = _mask(pc.is_null(source))
     kind = source.type
+    if kind == pa.int64() and source.null_count == 0:
+        return source.to_numpy(), None
+    null = _mask(pc.is_null(source))
     failed: Array | None = None
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         found = _millis(source)

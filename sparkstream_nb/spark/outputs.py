@@ -1,13 +1,15 @@
-"""What derived streams put out, kept as Arrow files: one per stream and micro-batch, `<stream>/<batch>.arrows`.
+"""What derived streams put out, kept as Arrow files: `<stream>/<batch>-<part>-<node>.arrows`.
 
-A file is an Arrow IPC stream with a record batch per node: `node`, `step`, `ts`, then the attributes. A micro-batch
+A file is an Arrow IPC stream: `step`, `ts`, then the attributes. The parts of a node follow one another. A micro-batch
 that is replayed overwrites its files with the same content; files of a micro-batch that was never committed are not
 read.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
@@ -25,31 +27,35 @@ class OutputFiles:
     def __init__(self, folder: Path, shards: Sequence[str]) -> None:
         self.folder, self.shards = folder, list(shards)
 
-    def write(self, batch: int, found: Mapping[str, Sequence[tuple[int, bytes]]]) -> None:
-        """Writes what a micro-batch put out: per stream (node, IPC stream of `results.emitted_table`)."""
+    def clear(self) -> None:
+        """Removes the files that workers wrote and no commit took. Only while nothing runs."""
+        shutil.rmtree(self.folder / results.UNTAKEN, ignore_errors=True)
+
+    def write(self, batch: int, found: Mapping[str, Sequence[tuple[int, bytes, str]]]) -> None:
+        """Keeps what a micro-batch put out: per stream (node, IPC stream of `results.emitted_table`, or its file)."""
         for stream, parts in found.items():
             folder = self.folder / quote(stream, safe="")
             folder.mkdir(parents=True, exist_ok=True)
-            new = folder / f".{batch:012d}.new"
-            with pa.OSFile(str(new), "wb") as sink:
-                writer = None
-                for node, blob in parts:
-                    table = results.from_ipc(blob)
-                    table = table.add_column(0, "node", pa.array(np.full(table.num_rows, node, np.int32)))
-                    writer = writer or pa.ipc.new_stream(sink, table.schema)
-                    writer.write_table(table)
-                if writer is not None:
-                    writer.close()
-            new.replace(folder / f"{batch:012d}.arrows")
+            for part, (node, blob, file) in enumerate(parts):
+                new, kept = Path(file or folder / ".new"), folder / f"{batch:012d}-{part:06d}-{node}.arrows"
+                if not file:
+                    new.write_bytes(blob)
+                elif not new.exists() and kept.exists():
+                    continue  # the commit was cut off after this
+                new.replace(kept)
 
     def read(self, stream: str, committed: int, last: int | None = None) -> pa.Table | None:
         """The events of a stream in order of step and node, up to micro-batch `committed`; only the `last` so many."""
         tables: list[pa.Table] = []
         rows = 0
-        for file in self._files(stream, committed):
-            with pa.memory_map(str(file)) as source:
-                table = pa.ipc.open_stream(source).read_all()
-            if len(self.shards) > 1 and table.num_rows > 1:
+        several = len(self.shards) > 1
+        files = ((f.stem.split("-"), f) for f in self._files(stream, committed))
+        # Parts of one node follow one another; those of several must be put in order, a micro-batch at a time.
+        for _, group in groupby(files, key=lambda f: f[0][0] if several else f[0]):
+            wanted = None if last is None or several else last - rows
+            parts = [_read(file, int(name[-1]), wanted) for name, file in group]
+            table = pa.concat_tables(reversed(parts))
+            if several and table.num_rows > 1:
                 step, node = table["step"].to_numpy(), table["node"].to_numpy()
                 table = table.take(pa.array(np.lexsort((node, step))))
             tables.append(table)
@@ -82,8 +88,20 @@ class OutputFiles:
         """Files of committed micro-batches, newest first."""
         folder = self.folder / quote(stream, safe="")
         for file in sorted(folder.glob("*.arrows"), reverse=True):
-            if int(file.stem) <= committed:
+            if int(file.stem.split("-")[0]) <= committed:
                 yield file
+
+
+def _read(file: Path, node: int, last: int | None) -> pa.Table:
+    """A file's events, only the `last` so many; dictionaries spelt out."""
+    with pa.memory_map(str(file)) as source:
+        table = pa.ipc.open_stream(source).read_all()
+    if last is not None:
+        table = table.slice(max(0, table.num_rows - last))
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+    return table.add_column(0, "node", pa.array(np.full(table.num_rows, node, np.int32)))
 
 
 _NULLABLE = {

@@ -1,6 +1,7 @@
 """The node engine inside Spark: one key per node, its state in Spark's state store.
 
-The state is the engine's snapshot, cut into pieces; a piece that did not change is not written again. What a worker
+The state is the engine's snapshot, cut into pieces by its content; a piece that is there already is not written again.
+What a worker
 keeps in memory between micro-batches is only a short cut: it is used where its version is the one that the state store
 holds, else the engine is restored from the store.
 """
@@ -16,38 +17,49 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from ..engine.batch import InputBatch
 from ..engine.node import NodeEngine
+from ..engine.pieces import pieces
 from ..errors import SparkStreamError
 from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
 from ..plan.nodes import Plan
-from . import results
-from .segments import join
+from ..plan.placement import idle, split
+from . import results, segments
 
-PIECE_BYTES = 1 << 20
 ENGINES_KEPT = 64
 
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """A node as the workers need it: `plan` pickled, so that it is unpickled only where an engine is made."""
+    """A node as the workers need it: number `index` of its app's `count`. `plan` is pickled, so that it is unpickled
+    only where an engine is made."""
 
     node: int
     shard: str
     plan: bytes
     trace: bool = False
     scripts: bool = False
+    index: int = 0
+    count: int = 1
 
     @staticmethod
-    def of(node: int, shard: str, plan: Plan, *, trace: bool = False, scripts: bool = False) -> NodeSpec:
-        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts)
+    def of(
+        node: int,
+        shard: str,
+        plan: Plan,
+        *,
+        trace: bool = False,
+        scripts: bool = False,
+        index: int = 0,
+        count: int = 1,
+    ) -> NodeSpec:
+        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count)
 
 
 @dataclass
@@ -58,14 +70,15 @@ class _Kept:
 
 
 _engines: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
-_plans: OrderedDict[bytes, Plan] = OrderedDict()
+_plans: OrderedDict[bytes, tuple[Plan, Plan]] = OrderedDict()
 
 
-def _plan(blob: bytes) -> Plan:
-    """The plan, unpickled once per worker: nodes of one app share it where their properties are the same."""
+def _plan(blob: bytes) -> tuple[Plan, Plan]:
+    """The plan and its part for the node, unpickled once per worker: nodes with equal properties share it."""
     key = hashlib.blake2b(blob, digest_size=16).digest()
     if key not in _plans:
-        _plans[key] = pickle.loads(blob)
+        plan = pickle.loads(blob)
+        _plans[key] = plan, split(plan)[1]
         while len(_plans) > ENGINES_KEPT:
             _plans.popitem(last=False)
     return _plans[key]
@@ -73,24 +86,35 @@ def _plan(blob: bytes) -> Plan:
 
 def _engine(spec: NodeSpec) -> NodeEngine:
     """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small."""
-    return NodeEngine(
-        _plan(spec.plan), shard=spec.shard, trace=spec.trace, stored=not spec.trace, allow_scripts=spec.scripts
-    )
+    plan = _plan(spec.plan)[1]
+    return NodeEngine(plan, shard=spec.shard, trace=spec.trace, stored=not spec.trace, allow_scripts=spec.scripts)
 
 
 class NodeProcessor(StatefulProcessor):
-    """Runs the nodes of `specs` (by key). `run` tells apart the lives of an app; `keep` allows the short cut.
+    """Runs the nodes of `specs` (by key) over the entries of the inbox in `folder`. Large outputs go to the folder
+    `outputs`, if any. `run` tells apart the lives of an app; `keep` allows the short cut.
 
     An error of the engine ends the query; with `isolate` it is a row of kind `failure` for that micro-batch, and the
     other nodes go on.
     """
 
-    def __init__(self, run: str, specs: Mapping[int, NodeSpec], *, keep: bool = True, isolate: bool = False) -> None:
-        self.run, self.specs, self.keep, self.isolate = run, dict(specs), keep, isolate
+    def __init__(
+        self,
+        run: str,
+        specs: Mapping[int, NodeSpec],
+        folder: Path,
+        outputs: Path | None = None,
+        *,
+        keep: bool = True,
+        isolate: bool = False,
+    ) -> None:
+        self.run, self.specs, self.folder = run, dict(specs), str(folder)
+        self.outputs = None if outputs is None else str(outputs)
+        self.keep, self.isolate = keep, isolate
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.version = handle.getValueState("version", "version string, pieces string")
-        self.pieces = handle.getMapState("pieces", "number int", "bytes binary")
+        self.pieces = handle.getMapState("pieces", "digest string", "bytes binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         try:
@@ -98,20 +122,21 @@ class NodeProcessor(StatefulProcessor):
         except Exception as error:
             if not self.isolate:
                 raise
-            out = [(self.specs[key[0]].node, 0, -1, "failure", type(error).__name__, 1, str(error).encode())]
+            out = [(self.specs[key[0]].node, 0, -1, "failure", type(error).__name__, 1, str(error).encode(), "")]
         yield pd.DataFrame({c: [r[i] for r in out] for i, c in enumerate(results.COLUMNS)})
 
     def _take(self, key: Any, rows: Iterator[pd.DataFrame]) -> list[results.Row]:
         began = time.perf_counter()
         spec = self.specs[key[0]]
-        entries = sorted(
-            (
-                e
-                for frame in rows
-                for e in zip(*(frame[c] for c in ("seq", "last", "step", "kind", "blob")), strict=True)
-            ),
-            key=lambda e: e[0],
-        )
+        out: list[results.Row] = []
+        entries: list[segments.Entry] = []
+        for frame in rows:
+            for node, seq, last, kind, name, n, blob, file in zip(*(frame[c] for c in results.COLUMNS), strict=True):
+                if kind == "entries":
+                    entries += json.loads(blob)
+                else:
+                    out.append((node, seq, last, kind, name, n, blob, file))
+        entries.sort(key=lambda e: int(e["seq"]))
         stored = self.version.get()
         # Taken out while it works: an engine that fails half-way must not be found again.
         kept = _engines.pop((self.run, key[0]), None)
@@ -121,31 +146,14 @@ class NodeProcessor(StatefulProcessor):
             if stored is not None:
                 restored = True
                 kept.pieces = json.loads(stored[1])
-                kept.engine.restore(b"".join(self._piece(i) for i in range(len(kept.pieces))))
-        out: list[results.Row] = []
-        partials: dict[str, list[pa.Table]] = {}
+                kept.engine.restore(b"".join(map(self._piece, kept.pieces)))
         steps = 0
-        for kind, run in groupby(entries, key=lambda e: str(e[3])):
-            if kind == "steps":
-                blobs = list(run)
-                batch = join([InputBatch.from_bytes(e[4]) for e in blobs])
-                outputs = kept.engine.step(batch)
-                steps += len(batch.clock)
-                out += results.encode(outputs, spec.node, int(blobs[0][0]), int(blobs[-1][1]), int(blobs[0][2]))
-                for aggregation, table in outputs.partials.items():
-                    partials.setdefault(aggregation, []).append(table)
-                continue
-            for seq, last, _, _, blob in run:
-                where = (spec.node, int(seq), int(last))
-                if kind == "reject":
-                    out.append((*where, "error", "", blob.count(b"\n"), bytes(blob)))
-                else:
-                    out.append((*where, "answer", "", 1, self._answer(kept.engine, blob.decode())))
-        low, high = (min(int(e[0]) for e in entries), max(int(e[1]) for e in entries)) if entries else (0, -1)
-        for aggregation, tables in partials.items():
-            whole = results.merged_partials(kept.engine.plan.aggregations[aggregation], tables)
-            if whole.num_rows:
-                out.append((spec.node, low, high, "partial", aggregation, whole.num_rows, results.to_ipc(whole)))
+        for aside, run in groupby(entries, key=lambda e: e["kind"] in ("ask", "reject")):
+            if aside:
+                out += self._aside(kept.engine, spec, list(run))
+            else:
+                steps += self._steps(kept.engine, spec, list(run), out)
+        low, high = (entries[0]["seq"], entries[-1]["seq"]) if entries else (0, -1)
         size = self._store(key[0], kept)
         mark = {
             "shard": spec.shard,
@@ -154,33 +162,63 @@ class NodeProcessor(StatefulProcessor):
             "state_bytes": size,
             "engine": kept.engine.stats(),
         }
-        out.append((spec.node, low, high, "mark", "", steps, json.dumps(mark, default=str).encode()))
+        out.append((spec.node, low, high, "mark", "", steps, json.dumps(mark, default=str).encode(), ""))
         return out
 
-    def _piece(self, number: int) -> bytes:
-        found = self.pieces.getValue((number,))
-        assert found is not None, f"piece {number} of a node's state is missing"
+    def _steps(self, engine: NodeEngine, spec: NodeSpec, entries: list[segments.Entry], out: list[results.Row]) -> int:
+        """Lets the engine take events; how many steps those were."""
+        if idle(engine.plan):
+            engine.skip(sum(e["steps"] for e in entries), max(e["clock"] for e in entries))
+            return 0
+        schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
+        folder, steps = Path(self.folder), 0
+        spill = results.Spill(self.outputs)
+        runs = segments.runs(entries)
+        for (piece,) in segments.ahead(segments.pieces(folder, r, schemas, [spec.index], spec.count) for r in runs):
+            out += spill.encode(engine.step(piece.batch), spec.node, piece)
+            steps += len(piece.batch.clock)
+        out += spill.close()
+        return steps
+
+    def _aside(self, engine: NodeEngine, spec: NodeSpec, entries: list[segments.Entry]) -> list[results.Row]:
+        """Questions go to every node; rejected rows pass through the first one to the commit."""
+        out: list[results.Row] = []
+        for entry in entries:
+            where = (spec.node, entry["seq"], entry["seq"])
+            if entry["kind"] == "ask":
+                out.append((*where, "answer", "", 1, self._answer(engine, spec, entry["text"]), ""))
+            elif spec.index == 0:
+                blob = (Path(self.folder) / entry["file"]).read_bytes()
+                out.append((*where, "error", "", blob.count(b"\n"), blob, ""))
+        return out
+
+    def _piece(self, digest: str) -> bytes:
+        found = self.pieces.getValue((digest,))
+        assert found is not None, f"piece {digest} of a node's state is missing"
         return bytes(found[0])
 
-    def _answer(self, engine: NodeEngine, text: str) -> bytes:
+    def _answer(self, engine: NodeEngine, spec: NodeSpec, text: str) -> bytes:
+        plan = _plan(spec.plan)[0]
         try:
-            plan = engine.plan
-            return results.encode_answer(engine.answer(bind_retrieval(parse_on_demand(text), plan, text)))
+            retrieval = bind_retrieval(parse_on_demand(text), plan, text)
+            source = retrieval.source
+            if source is not None and source.kind == "aggregation" and source.id not in engine.plan.aggregations:
+                raise SparkStreamError(f"Aggregation '{source.id}' is kept by its store.")
+            return results.encode_answer(engine.answer(retrieval))
         except SparkStreamError as error:
             return results.encode_answer(error)
 
     def _store(self, key: int, kept: _Kept) -> int:
         """Writes the engine's state; returns its size in bytes."""
         blob = kept.engine.snapshot()
-        former, kept.pieces = kept.pieces, []
-        for i, at in enumerate(range(0, len(blob), PIECE_BYTES)):
-            piece = blob[at : at + PIECE_BYTES]
-            digest = hashlib.blake2b(piece, digest_size=12).hexdigest()
+        former, kept.pieces = set(kept.pieces), []
+        for piece in pieces(blob):
+            digest = hashlib.blake2b(piece, digest_size=16).hexdigest()
+            if digest not in former and digest not in kept.pieces:
+                self.pieces.updateValue((digest,), (bytes(piece),))
             kept.pieces.append(digest)
-            if i >= len(former) or former[i] != digest:
-                self.pieces.updateValue((i,), (piece,))
-        for i in range(len(kept.pieces), len(former)):
-            self.pieces.removeKey((i,))
+        for digest in former.difference(kept.pieces):
+            self.pieces.removeKey((digest,))
         kept.version = os.urandom(12).hex()
         self.version.update((kept.version, json.dumps(kept.pieces)))
         if self.keep:

@@ -1,34 +1,49 @@
 """What nodes put out, as rows of Spark: encoded in the workers, decoded where the micro-batch is committed.
 
-One row is (node, seq, last, kind, name, rows, blob). Kinds: `stream`, `in` and `out` (a traced query's current and
-expired events), `partial` (of an aggregation), `error`, `log`, `answer`, and one `mark` per node and packed blob, which
-tells how far the node is.
+One row is (node, seq, last, kind, name, rows, blob, file). Kinds: `stream`, `in` and `out` (a traced query's current
+and expired events), `partial` (of an aggregation), `error`, `log`, `answer`, and one `mark` per node, which tells how
+far the node is. What is large lies in a `file` that the worker wrote, and only its name passes through Spark; a file
+that no commit takes means nothing.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..engine.aggregation import from_table, merge_stored
-from ..engine.aggregation.stored import to_table
 from ..engine.batch import Answer, Emitted, Outputs
 from ..engine.columns import Strings
-from ..engine.expressions import Context
-from ..engine.services import Services
 from ..engine.snapshot import pack, unpack
 from ..errors import SparkStreamError
-from ..plan.nodes import AggregationDef
+from .segments import Piece
 
-SCHEMA = "node int, seq long, last long, kind string, name string, rows long, blob binary"
-COLUMNS = ("node", "seq", "last", "kind", "name", "rows", "blob")
+SCHEMA = "node int, seq long, last long, kind string, name string, rows long, blob binary, file string"
+ARROW_SCHEMA = pa.schema(
+    [
+        ("node", pa.int32()),
+        ("seq", pa.int64()),
+        ("last", pa.int64()),
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("rows", pa.int64()),
+        ("blob", pa.binary()),
+        ("file", pa.string()),
+    ]
+)
+COLUMNS = tuple(ARROW_SCHEMA.names)
+INLINE_ROWS = 20_000
+"""Rows of one kind up to which they pass through Spark themselves."""
+UNTAKEN = ".new"
+"""The folder, among an app's outputs, of files that wait for their commit."""
 
-Row = tuple[int, int, int, str, str, int, bytes]
+Row = tuple[int, int, int, str, str, int, bytes, str]
 
 _OBJECT = {b"type": b"object"}
 
@@ -46,10 +61,19 @@ def from_ipc(blob: bytes) -> pa.Table:
     return pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
 
 
-def emitted_table(emitted: Emitted, base: int) -> pa.RecordBatch:
+def table_of(blob: bytes, file: str) -> pa.Table:
+    """The table in a row's blob, or in its file."""
+    if not file:
+        return from_ipc(blob)
+    with pa.memory_map(file) as source:
+        return pa.ipc.open_stream(source).read_all()
+
+
+def emitted_table(emitted: Emitted, base: int, *, coded: bool = False) -> pa.RecordBatch:
     """Columns `step` (numbered through the app's life), `ts`, then the attributes under their names.
 
-    Strings are spelt out, as a node's dictionary holds far more than one output uses; objects are packed one by one.
+    Strings are spelt out, as a node's dictionary may hold far more than one output uses, unless they are to be `coded`;
+    objects are packed one by one.
     """
     arrays = [pa.array(emitted.step + base, pa.int64()), pa.array(emitted.ts, pa.int64())]
     fields = [pa.field("step", pa.int64()), pa.field("ts", pa.int64())]
@@ -59,8 +83,10 @@ def emitted_table(emitted: Emitted, base: int) -> pa.RecordBatch:
             strings = Strings()
             column = pa.array([None if v is None else pack(v, strings) for v in column], pa.binary())
             metadata = _OBJECT
-        elif pa.types.is_dictionary(column.type):
+        elif pa.types.is_dictionary(column.type) and not (coded and len(column.dictionary) <= len(column)):
             column = column.dictionary_decode()
+        if coded and column.type == pa.string():
+            column = column.dictionary_encode()
         arrays.append(column)
         fields.append(pa.field(name, column.type, metadata=metadata))
     return pa.record_batch(arrays, schema=pa.schema(fields))
@@ -89,47 +115,100 @@ def emitted_of(blob: bytes) -> Emitted:
     return Emitted(tuple(table.schema.names[2:]), table.column(0).to_numpy(), table.column(1).to_numpy(), columns)
 
 
-def encode(outputs: Outputs, node: int, seq: int, last: int, base: int) -> list[Row]:
-    """The rows of one `NodeEngine.step`, whose first step has number `base`; partials go separately (`partials`)."""
-    out: list[Row] = []
+class Spill:
+    """Turns what a node puts out, piece after piece, into rows. What is large goes to files under `folder`, where there
+    is one: a file per stream, written while the node goes on. `close` gives the rows of the files.
+    """
 
-    def add(kind: str, name: str, rows: int, blob: bytes) -> None:
-        out.append((node, seq, last, kind, name, rows, blob))
+    def __init__(self, folder: str | None) -> None:
+        self.folder = None if folder is None else Path(folder, UNTAKEN)
+        self._files: dict[str, _File] = {}
+        self._pool: ThreadPoolExecutor | None = None
 
-    for stream, emitted in outputs.streams.items():
-        if len(emitted):
-            add("stream", stream, len(emitted), to_ipc(emitted_table(emitted, base)))
-    for query, (current, expired) in outputs.queries.items():
-        for kind, emitted in (("in", current), ("out", expired)):
-            if len(emitted):
-                add(kind, query, len(emitted), to_ipc(emitted_table(emitted, base)))
-    if outputs.errors:
-        found = [[e.stream, e.ts, e.values, f"{e.query}: {e.message}"] for e in outputs.errors]
-        add("error", "", len(found), error_lines(found))
-    if outputs.logs:
-        add("log", "", len(outputs.logs), json.dumps(outputs.logs).encode())
-    return out
+    def encode(self, outputs: Outputs, node: int, piece: Piece) -> list[Row]:
+        """The rows of one `NodeEngine.step`."""
+        out: list[Row] = []
+
+        def add(kind: str, name: str, rows: int, blob: bytes, file: str = "") -> None:
+            out.append((node, piece.seq, piece.last, kind, name, rows, blob, file))
+
+        for stream, emitted in outputs.streams.items():
+            if stream in self._files or (self.folder is not None and len(emitted) > INLINE_ROWS):
+                self._append(stream, emitted, node, piece)
+            elif len(emitted):
+                add("stream", stream, len(emitted), to_ipc(emitted_table(emitted, piece.step)))
+        for query, (current, expired) in outputs.queries.items():
+            for kind, emitted in (("in", current), ("out", expired)):
+                if len(emitted):
+                    add(kind, query, len(emitted), to_ipc(emitted_table(emitted, piece.step)))
+        for aggregation, table in outputs.partials.items():
+            if self.folder is not None and table.num_rows > INLINE_ROWS:
+                file = self._new()
+                with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+                    writer.write(table)
+                add("partial", aggregation, table.num_rows, b"", str(file))
+            elif table.num_rows:
+                add("partial", aggregation, table.num_rows, to_ipc(table))
+        if outputs.errors:
+            found = [[e.stream, e.ts, e.values, f"{e.query}: {e.message}"] for e in outputs.errors]
+            add("error", "", len(found), error_lines(found))
+        if outputs.logs:
+            add("log", "", len(outputs.logs), json.dumps(outputs.logs).encode())
+        return out
+
+    def _append(self, stream: str, emitted: Emitted, node: int, piece: Piece) -> None:
+        self._pool = self._pool or ThreadPoolExecutor(1)
+        file = self._files.get(stream)
+        if file is None:
+            file = self._files[stream] = _File(self._new(), node, piece.seq)
+        if file.writing is not None:
+            file.writing.result()
+        file.last, file.rows = piece.last, file.rows + len(emitted)
+        file.writing = self._pool.submit(file.write, emitted, piece.step)
+
+    def _new(self) -> Path:
+        assert self.folder is not None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder / uuid.uuid4().hex
+
+    def close(self) -> list[Row]:
+        """Ends the files; their rows."""
+        out: list[Row] = []
+        for stream, f in self._files.items():
+            f.close()
+            out.append((f.node, f.seq, f.last, "stream", stream, f.rows, b"", str(f.path)))
+        if self._pool is not None:
+            self._pool.shutdown()
+        return out
 
 
-def merged_partials(definition: AggregationDef, tables: Sequence[pa.Table]) -> pa.Table:
-    """Partials of several steps as one table, a row for each duration, bucket and group as the store wants them."""
-    if len(tables) == 1:
-        return tables[0]
-    services = Services(Strings(), Context())
-    whole = pa.concat_tables([_spelt_out(t) for t in tables])
-    parts = []
-    for duration in definition.durations:
-        rows = whole.filter(pc.equal(whole["duration"], duration))
-        if rows.num_rows:
-            merged = merge_stored(from_table(definition, rows, services), services)
-            parts.append(_spelt_out(to_table(merged, duration, services)))
-    return pa.concat_tables(parts)
+@dataclass
+class _File:
+    """A stream's events on their way to a file."""
 
+    path: Path
+    node: int
+    seq: int
+    last: int = -1
+    rows: int = 0
+    writing: Future[None] | None = None
+    sink: Any = None
+    writer: Any = None
 
-def _spelt_out(table: pa.Table) -> pa.Table:
-    """The table without dictionaries, so that tables of several dictionaries can be joined."""
-    columns = [c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for c in table.columns]
-    return pa.table(columns, names=table.column_names)
+    def write(self, emitted: Emitted, base: int) -> None:
+        if len(emitted) == 0:
+            return
+        batch = emitted_table(emitted, base, coded=True)
+        if self.writer is None:
+            self.sink = pa.OSFile(str(self.path), "wb")
+            self.writer = pa.ipc.new_stream(self.sink, batch.schema)
+        self.writer.write_batch(batch)
+
+    def close(self) -> None:
+        if self.writing is not None:
+            self.writing.result()
+        self.writer.close()
+        self.sink.close()
 
 
 def error_lines(errors: Sequence[Sequence[Any]]) -> bytes:

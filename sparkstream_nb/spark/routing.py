@@ -106,23 +106,18 @@ def assign(batch: InputBatch, route: Route, schemas: Mapping[str, Schema], nodes
     return out
 
 
-def split(batch: InputBatch, nodes: Mapping[str, Array], count: int) -> list[InputBatch]:
-    """One batch per node: the full clock for each, and the rows that are its own."""
-    out = []
-    for k in range(count):
-        rows = {}
-        for stream, r in batch.rows.items():
-            index = np.flatnonzero(nodes[stream] == k)
-            if len(index) == 0:
-                continue
-            if len(index) == len(r.ts):
-                rows[stream] = r
-                continue
+def part(batch: InputBatch, places: Mapping[str, Array], node: int) -> InputBatch:
+    """What goes to one node: the whole clock, and the rows whose place it is."""
+    rows = {}
+    for stream, r in batch.rows.items():
+        index = np.flatnonzero(places[stream] == node)
+        if len(index) == len(r.ts):
+            rows[stream] = r
+        elif len(index):
             taken = pa.array(index)
             columns = [[c[i] for i in index.tolist()] if isinstance(c, list) else c.take(taken) for c in r.columns]
             rows[stream] = StreamRows(r.step[index], r.ts[index], columns)
-        out.append(InputBatch(batch.clock, rows))
-    return out
+    return InputBatch(batch.clock, rows)
 
 
 # ------------------------------------------------------------------------------------------------- Spark partitions

@@ -1,16 +1,79 @@
-"""Runs of steps in memory: read from the inbox, joined where small."""
+"""Runs of steps in memory: read from the inbox, joined where small, routed to a node."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ..engine.batch import InputBatch, StreamRows
+from ..types import Schema, Type
+from . import ingest, routing
+
+STEPS_PER_PIECE = 1_000_000
+"""Steps that are taken at once, as far as entries are not larger."""
+
+Entry = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass
+class Piece:
+    """Consecutive steps of one node: those of the entries `seq`..`last`, the first of them number `step` of the app's
+    life, with the app's clock (ms) at `before` until then."""
+
+    seq: int
+    last: int
+    step: int
+    before: int
+    batch: InputBatch
+
+
+def runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """Consecutive entries of events, as many as make a piece."""
+    run: list[Entry] = []
+    steps = 0
+    for entry in entries:
+        if run and steps + entry["steps"] > STEPS_PER_PIECE:
+            yield run
+            run, steps = [], 0
+        run.append(entry)
+        steps += entry["steps"]
+    if run:
+        yield run
+
+
+def pieces(
+    folder: Path, run: Sequence[Entry], schemas: Mapping[str, Schema], nodes: Sequence[int], count: int
+) -> list[Piece]:
+    """What entries of events mean to each of the `nodes` (numbers from 0) of an app that has `count`."""
+    parts: list[list[InputBatch]] = [[] for _ in nodes]
+    for entry in run:
+        batch = load(folder, entry, schemas)
+        if count == 1:
+            parts[0].append(batch)
+            continue
+        places = routing.assign(batch, routing.Route.parse(entry["route"], count), schemas, count, entry["request"])
+        for node, own in zip(nodes, parts, strict=True):
+            own.append(routing.part(batch, places, node))
+    first, last = run[0], run[-1]["seq"]
+    return [Piece(first["seq"], last, first["step"], first["before"], join(own)) for own in parts]
+
+
+def ahead(items: Iterator[T]) -> Iterator[T]:
+    """`items`, the next one made in another thread while one is worked on."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
 
 
 def requests_of(batch: InputBatch) -> int:
@@ -20,25 +83,47 @@ def requests_of(batch: InputBatch) -> int:
     return len(np.unique(np.concatenate([r.step for r in batch.rows.values()])))
 
 
-def load(folder: Path, entry: Mapping[str, Any]) -> InputBatch:
+def load(folder: Path, entry: Entry, schemas: Mapping[str, Schema]) -> InputBatch:
     """The batch that a journal entry of kind `steps` or `rows` stands for."""
     if entry["kind"] == "rows":
-        return _slice(folder / entry["file"], entry)
+        return _rows(folder / entry["file"], entry, schemas[entry["stream"]])
     if "data" in entry:
         return InputBatch.from_bytes(base64.b64decode(entry["data"]))
     return InputBatch.from_bytes((folder / entry["file"]).read_bytes())
 
 
-def _slice(file: Path, entry: Mapping[str, Any]) -> InputBatch:
-    """Rows `from` ≤ i < `from` + `steps` of a feed's chunk, each a step; with `start`, 1 ms apart from there."""
-    with pa.memory_map(str(file)) as source:
-        table = pa.ipc.open_file(source).read_all().slice(entry["from"], entry["steps"])
-        columns = [c.combine_chunks() for c in table.columns]
-    arrays = [c.chunk(0) if isinstance(c, pa.ChunkedArray) else c for c in columns]
-    ts = np.asarray(arrays[0].to_numpy(zero_copy_only=False), np.int64)
+def _rows(file: Path, entry: Entry, schema: Schema) -> InputBatch:
+    """Rows of a feed's file, each a step; with `start`, 1 ms apart from there."""
+    if "groups" in entry:
+        ts, columns = _parquet(file, entry, schema)
+    else:
+        with pa.memory_map(str(file)) as source:
+            table = pa.ipc.open_file(source).read_all()
+        arrays = [ingest.one(c) for c in table.columns]
+        ts, columns = arrays[0].to_numpy(zero_copy_only=False), arrays[1:]
     if "start" in entry:
-        ts = np.arange(entry["start"], entry["start"] + len(ts), dtype=np.int64)
-    return InputBatch(ts, {entry["stream"]: StreamRows(np.arange(len(ts), dtype=np.int64), ts, arrays[1:])})
+        ts = np.arange(entry["start"], entry["start"] + entry["steps"], dtype=np.int64)
+    ts = np.asarray(ts, np.int64)
+    coded = [c.dictionary_encode() if c.type == pa.string() else c for c in columns]
+    return InputBatch(ts, {entry["stream"]: StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)})
+
+
+def _parquet(file: Path, entry: Entry, schema: Schema) -> tuple[Any, list[pa.Array]]:
+    """Row groups of a parquet file whose columns fit the schema as they are (`ingest.fits`)."""
+    texts = [n for n, a in zip(entry["columns"], schema, strict=True) if a.type is Type.STRING]
+    with pa.memory_map(str(file)) as source:
+        parquet = pq.ParquetFile(source, read_dictionary=texts)
+        wanted = list(dict.fromkeys([*entry["columns"], *([entry["time"]] if entry["time"] else [])]))
+        table = parquet.read_row_groups(entry["groups"], columns=wanted)
+    columns = []
+    for name, attribute in zip(entry["columns"], schema, strict=True):
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type) and column.num_chunks:
+            array = pa.concat_arrays(column.unify_dictionaries().chunks)
+            columns.append(array.cast(pa.dictionary(pa.int32(), pa.string())))
+        else:
+            columns.append(ingest.convert(ingest.one(column), attribute.type)[0])
+    return ingest.times(ingest.one(table.column(entry["time"])))[0] if entry["time"] else None, columns
 
 
 def join(batches: Sequence[InputBatch]) -> InputBatch:

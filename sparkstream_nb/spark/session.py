@@ -132,6 +132,8 @@ def _start(master: str, settings: dict[str, str]) -> SparkSession:
         }
     elif "PYSPARK_PYTHON" not in os.environ:
         environment["PYSPARK_PYTHON"] = sys.executable
+    if master.startswith("local"):
+        settings.setdefault("spark.python.daemon.module", f"{__package__}.daemon")
     settings.setdefault("spark.app.name", "sparkstream")
     settings.setdefault("spark.sql.warehouse.dir", (Path(tempfile.gettempdir()) / "sparkstream-warehouse").as_uri())
 

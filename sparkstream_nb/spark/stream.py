@@ -24,7 +24,8 @@ from .processor import NodeProcessor, NodeSpec
 from .remote import is_remote, sibling
 from .routing import keys_apart
 from .session import defaults
-from .source import ROWS_PER_TRIGGER, InboxSource, options_of
+from .source import ROWS_PER_TRIGGER, InboxSource
+from .stateless import app_of, options_of
 
 STOP_SECONDS = 1.5
 """How long a person who stops something waits for Spark: under two seconds with all that is around it."""
@@ -57,13 +58,12 @@ class Stream:
         specs: Sequence[NodeSpec],
         schemas: Mapping[str, Schema],
         commit: Commit,
-        *,
-        rows_per_trigger: int = ROWS_PER_TRIGGER,
+        rows_per_trigger: int | None = None,
     ) -> None:
         self.name, self.home, self.run = name, home, run
         self.layout = Layout.of(len(specs))
         self.specs, self.schemas, self.commit = list(specs), dict(schemas), commit
-        self.rows_per_trigger = rows_per_trigger
+        self.rows_per_trigger = rows_per_trigger or ROWS_PER_TRIGGER
         self.session = session_for(session, self.layout.partitions)
         self.intake = Intake(home / "handed", commit) if is_remote(session) else None
         self.query: StreamingQuery | None = None
@@ -75,8 +75,13 @@ class Stream:
 
     def start(self) -> None:
         """Starts the query, or starts it again where it left off. Raises SparkStreamError where Spark refuses to."""
-        options = options_of(self.home / "inbox", [(self.layout.keys, self.schemas)], self.rows_per_trigger)
-        processor = NodeProcessor(self.run, dict(zip(self.layout.keys, self.specs, strict=True)))
+        inbox, outputs = self.home / "inbox", self.home / "outputs"
+        app = app_of(self.layout.keys, self.specs, self.schemas, outputs=str(outputs))
+        options = options_of(inbox, [app], self.rows_per_trigger)
+        processor = NodeProcessor(self.run, dict(zip(self.layout.keys, self.specs, strict=True)), inbox, outputs)
+        # A query that is still ending, or that was handed over and not taken in, may name such files.
+        if self.query is None and self.intake is None:
+            self.commit.outputs.clear()
         if self.intake is not None:
             self.intake.start()
         try:

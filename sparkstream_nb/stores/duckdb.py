@@ -8,6 +8,7 @@ import json
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import duckdb
@@ -207,10 +208,11 @@ class DuckDBStore:
                 layout = self._layout(aggregation)
                 tables = [(shard, t) for (a, shard), t in partials.items() if a == aggregation]
                 for duration in layout.durations:
-                    rows = [rows_to_store(layout, t, duration, shard) for shard, t in tables]
+                    rows = [_batches(rows_to_store(layout, t, duration, shard)) for shard, t in tables]
                     # Shards have keys of their own; without SHARD_ID they may share some, and go one by one.
-                    for r in [pa.concat_tables(rows)] if layout.partitioned else rows:
-                        self._merge(layout, duration, r)
+                    together = zip_longest(*rows) if layout.partitioned else ((b,) for bs in rows for b in bs)
+                    for batches in together:
+                        self._merge(layout, duration, pa.Table.from_batches([b for b in batches if b is not None]))
             if now is not None:
                 self._purge(now)
             self._keep_errors(app, errors)
@@ -332,6 +334,11 @@ class DuckDBStore:
         if not layout.partitioned:
             raise StoreError(f"Aggregation '{aggregation}' is not partitioned by id; it has no shards.")
         return layout
+
+
+def _batches(rows: pa.Table) -> list[pa.RecordBatch]:
+    """The record batches of `rows` that hold any."""
+    return [b for b in rows.to_batches() if b.num_rows]
 
 
 # ------------------------------------------------------------------------------------------------------- statements

@@ -26,7 +26,7 @@ define aggregation Sums from Trades select symbol, sum(qty) as total, count() as
 group by symbol aggregate every sec, min;
 @info(name = 'q') from Trades#window.length(5) select symbol, sum(qty) as total insert all events into Totals;
 """
-FEEDS, EVENTS = 4, 20_000
+FEEDS, EVENTS = 4, 60_000  # so many that outputs go through files
 DEPLOYED = {"name": "crash", "nodes": 2, "mode": "active-active"}
 
 

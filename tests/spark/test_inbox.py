@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
 from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox, entries_from
-from sparkstream_nb.spark.segments import join
-from sparkstream_nb.spark.source import InboxReader, options_of
+from sparkstream_nb.spark.segments import ahead, join, load, pieces, runs
+from sparkstream_nb.spark.source import InboxReader
+from sparkstream_nb.spark.stateless import SourceApp, options_of
 from sparkstream_nb.types import Schema, Type
 
 START = {"seq": 0, "at": 0, "skip": 0}
@@ -33,18 +40,19 @@ def filled(folder: Path, *sizes: int) -> Inbox:
     return inbox
 
 
-def reader(folder: Path, nodes: int = 1, rows: int = 1000) -> InboxReader:
-    return InboxReader(options_of(folder, [(range(nodes), SCHEMAS)], rows))
+def reader(folder: Path, rows: int = 1000) -> InboxReader:
+    return InboxReader(options_of(folder, [SourceApp((7,), (0,), SCHEMAS)], rows))
 
 
-def values(found: InboxReader, start: dict[str, int], end: dict[str, int], nodes: int) -> list[list[tuple[int, int]]]:
-    """Per node, (step, value) of every row between two offsets."""
-    out: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
+def entries_of(found: InboxReader, start: dict[str, int], end: dict[str, int]) -> list[dict[str, Any]]:
+    """What the source passes on of the journal between two offsets."""
+    out: list[dict[str, Any]] = []
     for partition in found.partitions(start, end):
         for rows in found.read(partition):
-            for key, step, blob in zip(*(rows[c].to_pylist() for c in ("key", "step", "blob")), strict=True):
-                for r in InputBatch.from_bytes(blob).rows.values():
-                    out[key] += zip((r.step + step).tolist(), r.columns[1].to_pylist(), strict=True)
+            assert rows["key"].to_pylist() == [7] * rows.num_rows
+            for kind, blob in zip(rows["kind"].to_pylist(), rows["blob"].to_pylist(), strict=True):
+                assert kind == "entries"
+                out += json.loads(blob)
     return out
 
 
@@ -99,9 +107,27 @@ def test_a_trigger_takes_entries_up_to_its_limit_and_one_at_least(tmp_path: Path
 @pytest.mark.parametrize("sizes", [(12,), (1,) * 12, (5, 4, 3)])
 def test_however_the_input_is_cut_each_node_gets_the_same(tmp_path: Path, sizes: tuple[int, ...]) -> None:
     filled(tmp_path, *sizes)
-    found = reader(tmp_path, nodes=3)
-    end = found.latestOffset(START, ReadMaxRows(1000))
-    assert values(found, START, end, 3) == [[(i, i) for i in range(k, 12, 3)] for k in range(3)]
+    found = reader(tmp_path)
+    entries = entries_of(found, START, found.latestOffset(START, ReadMaxRows(1000)))
+    for node in range(3):
+        values = []
+        for run in runs(entries):
+            (taken,) = pieces(tmp_path, run, SCHEMAS, [node], 3)
+            assert taken.before == max(0, taken.step - 1)
+            for r in taken.batch.rows.values():
+                values += zip((r.step + taken.step).tolist(), r.columns[1].to_pylist(), strict=True)
+        assert values == [(i, i) for i in range(node, 12, 3)]
+
+
+def test_what_is_read_ahead_comes_in_order_with_its_error() -> None:
+    def items() -> Iterator[int]:
+        yield from range(5)
+        raise ValueError("no more")
+
+    found = ahead(items())
+    assert list(islice(found, 5)) == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="no more"):
+        next(found)
 
 
 def test_joined_batches_keep_their_chunks() -> None:
@@ -110,3 +136,42 @@ def test_joined_batches_keep_their_chunks() -> None:
     both = join([one, batch(5, 1), InputBatch(np.array([7]))])
     assert both.clock.tolist() == [0, 1, 5, 7]
     assert both.rows["S"].step.tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_parquet_file_in_order_enters_as_it_is(tmp_path: Path, text: pa.DataType) -> None:
+    table = pa.table(
+        {
+            "at": pa.array([5, 7, 7, 9]),
+            "k": pa.array(["a", None, "b", "a"]).cast(text) if text != pa.string() else ["a", None, "b", "a"],
+            "v": pa.array([1, 2, None, 4], pa.int16()),
+        }
+    )
+    pq.write_table(table, tmp_path / "feed.parquet", row_group_size=3)
+    inbox = Inbox(tmp_path / "inbox")
+    shape = Shape("S", SCHEMAS["S"], "at", {})
+    feed = read_feed(tmp_path / "feed.parquet", shape, inbox.folder, None, None)
+    feed, last = in_order(feed, inbox.folder)
+    inbox.append(entries(feed, shape, inbox, "round_robin", last, 0))
+    ((entry, _),) = entries_from(inbox.folder, START)
+    assert (entry["steps"], entry["clock"], entry["groups"]) == (4, 9, [0, 1])
+    rows = load(inbox.folder, entry, SCHEMAS).rows["S"]
+    assert rows.ts.tolist() == [5, 7, 7, 9]
+    assert [c.to_pylist() for c in rows.columns] == [["a", None, "b", "a"], [1, 2, None, 4]]
+    assert rows.columns[1].type == pa.int32()
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"at": [1, 3, 2], "k": ["a", "b", "c"], "v": [1, 2, 3]},  # not in order
+        {"at": [1, None, 2], "k": ["a", "b", "c"], "v": [1, 2, 3]},  # a time is missing
+        {"at": [1, 2, 3], "k": ["a", "b", "c"], "v": ["1", "2", "x"]},  # a row may be rejected
+        {"at": [1, 2, 3], "k": ["a", "b", "c"]},  # a column is missing
+    ],
+)
+def test_other_parquet_files_go_row_by_row(tmp_path: Path, columns: dict[str, list[Any]]) -> None:
+    pq.write_table(pa.table(columns), tmp_path / "feed.parquet", row_group_size=2)
+    with pytest.raises(SparkStreamError, match="read by Spark"):
+        read_feed(tmp_path / "feed.parquet", Shape("S", SCHEMAS["S"], "at", {}), tmp_path, None, None)
+    assert [f.name for f in tmp_path.iterdir()] == ["feed.parquet"]

@@ -8,7 +8,7 @@ import pytest
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.spark.routing import Route, assign, by_hash, java_hash, keys_apart, spark_hash, split
+from sparkstream_nb.spark.routing import Route, assign, by_hash, java_hash, keys_apart, part, spark_hash
 from sparkstream_nb.types import Schema, Type
 
 TRADES = {"Trades": Schema.of(("symbol", Type.STRING), ("price", Type.DOUBLE))}
@@ -60,7 +60,8 @@ def test_round_robin_counts_requests_not_rows() -> None:
 
 def test_a_batch_is_split_with_the_whole_clock_for_every_node() -> None:
     batch = trades("IBM", "WSO2", "IBM")
-    parts = split(batch, assign(batch, Route(attribute="symbol"), TRADES, 2, 0), 2)
+    places = assign(batch, Route(attribute="symbol"), TRADES, 2, 0)
+    parts = [part(batch, places, node) for node in range(2)]
     assert [p.clock.tolist() for p in parts] == [[0, 10, 20]] * 2
     assert parts[JAVA["IBM"] % 2].rows["Trades"].step.tolist() == [0, 2]
     assert parts[JAVA["WSO2"] % 2].rows["Trades"].columns[0].to_pylist() == ["WSO2"]

@@ -1,0 +1,52 @@
+"""Cutting bytes where their content says, so that what stays the same between two states gives the same pieces.
+
+A window that lost an event at its head and got one at its tail is the same bytes, moved. Cuts at fixed places would
+make every piece of it new; cuts that follow a rolling sum over the last 64 bytes move along with the bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .columns import Array
+from .jit import kernel
+
+LEAST, MOST = 1 << 16, 1 << 20
+"""Bytes of a piece; between the two, a cut comes after 256 KiB on average."""
+
+_SUMS: Array = np.random.default_rng(64).integers(0, 2**64, 256, np.uint64)
+_MASK = np.uint64(((1 << 18) - 1) << 46)
+
+
+@kernel
+def _cuts(data: Array, sums: Array, mask: np.uint64, least: int, most: int, out: Array) -> int:
+    """Ends of the pieces of `data`, into `out`; how many. Each shift drops a byte from the sum after 64 of them."""
+    n = len(data)
+    count = start = 0
+    while start < n:
+        end = min(start + most, n)
+        i = start + least
+        total = np.uint64(0)
+        at = i - 64
+        while at < min(i, n):
+            total = (total << np.uint64(1)) + sums[data[at]]
+            at += 1
+        while i < end:
+            if total & mask == np.uint64(0):
+                break
+            total = (total << np.uint64(1)) + sums[data[i]]
+            i += 1
+        start = min(i, end)
+        out[count] = start
+        count += 1
+    return count
+
+
+def pieces(blob: bytes) -> list[memoryview]:
+    """`blob` cut into pieces."""
+    data = np.frombuffer(blob, np.uint8)
+    ends = np.empty(len(data) // LEAST + 1, np.int64)
+    count = _cuts(data, _SUMS, _MASK, LEAST, MOST, ends)
+    view = memoryview(blob)
+    starts = [0, *ends[: count - 1].tolist()] if count else []
+    return [view[a:b] for a, b in zip(starts, ends[:count].tolist(), strict=True)]
