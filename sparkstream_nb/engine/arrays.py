@@ -19,6 +19,6 @@ def grown(array: Array, n: int, fill: Any = 0) -> Array:
     if have >= n:
         return array
     size = max(n, 2 * have, 16)
-    out = np.full((*array.shape[:-1], size), fill, array.dtype)
-    out[..., :have] = array
+    out = np.empty((*array.shape[:-1], size), array.dtype)
+    out[..., :have], out[..., have:] = array, fill
     return out

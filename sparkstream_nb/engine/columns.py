@@ -15,7 +15,7 @@ grouping, joining and comparing strings are integer work; objects (lists, maps, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -251,6 +251,54 @@ class _Texts(Column):
         if self._codes is not None:
             return super().slice(a, b)
         return _Texts(self._array.slice(a, b - a), None if self.null is None else self.null[a:b], self._strings)
+
+
+class Held(Sequence[Column]):
+    """Columns of events that lie somewhere, at the positions `pos` (int64), gathered when somebody asks for them.
+
+    `events` are the columns there. Nobody may move what lies at the positions.
+    """
+
+    __slots__ = ("_known", "events", "pos")
+
+    def __init__(self, events: Sequence[Column], pos: Array) -> None:
+        self.events, self.pos = events, pos
+        self._known: dict[int, Column] = {}
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @overload
+    def __getitem__(self, i: int) -> Column: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> list[Column]: ...
+
+    def __getitem__(self, i: int | slice) -> Column | list[Column]:
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(len(self)))]
+        i = range(len(self))[i]
+        if i not in self._known:
+            c = self.events[i].take(self.pos)
+            if c.null is not None and not c.null.any():
+                c.null = None
+            self._known[i] = c
+        return self._known[i]
+
+    def take(self, index: Array) -> Held:
+        """The rows at `index`."""
+        return Held(self.events, self.pos[index])
+
+    def pick(self, places: Sequence[int]) -> Held:
+        """The columns at `places`."""
+        out = Held([self.events[p] for p in places], self.pos)
+        out._known = {i: self._known[p] for i, p in enumerate(places) if p in self._known}
+        return out
+
+
+def take_columns(columns: Sequence[Column], index: Array) -> Sequence[Column]:
+    """The rows of columns at `index`."""
+    return columns.take(index) if isinstance(columns, Held) else [c.take(index) for c in columns]
 
 
 class _Memory:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..plan.nodes import EventRef, Ref
 from .columns import Array, Column
-from .rows import Rows
+from .rows import Passing, Rows
 
 Resolver = Callable[[Ref | EventRef], Column]
 EventTime = Callable[[EventRef], Column]
@@ -17,7 +17,8 @@ EventTime = Callable[[EventRef], Column]
 class Frame:
     """Rows without their columns (see `Rows`), and `resolve`, which gives the column that a reference names.
 
-    `event_time` gives the timestamps of whole events, where there are several in a row.
+    `event_time` gives the timestamps of whole events, where there are several in a row. `passing` is that of the rows,
+    `places` the position of each attribute among their columns (None: they are the same).
     """
 
     ts: Array
@@ -27,6 +28,8 @@ class Frame:
     part: Array | None
     resolve: Resolver
     event_time: EventTime | None = None
+    passing: Passing | None = None
+    places: dict[int, int] | None = None
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -43,6 +46,11 @@ class Frame:
             cached(lambda ref: whole(ref).take(index)),
             None if time is None else lambda ref: time(ref).take(index),
         )
+
+    def event(self, attr: int) -> Column:
+        """An attribute of the events that pass the window, by position."""
+        assert self.passing is not None
+        return self.passing.columns.events[attr if self.places is None else self.places[attr]]
 
 
 def cached(resolve: Resolver) -> Resolver:
@@ -65,4 +73,4 @@ def frame_of(rows: Rows, places: dict[int, int] | None = None) -> Frame:
         assert isinstance(ref, Ref), "a stream query has no event references"
         return rows.columns[ref.attr if places is None else places[ref.attr]]
 
-    return Frame(rows.ts, rows.root, rows.chunk, rows.kind, rows.part, resolve)
+    return Frame(rows.ts, rows.root, rows.chunk, rows.kind, rows.part, resolve, None, rows.passing, places)

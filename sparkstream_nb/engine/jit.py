@@ -21,6 +21,8 @@ from numba import njit
 
 F = TypeVar("F", bound=Callable[..., object])
 
+_njit = njit(cache=True, error_model="numpy")  # a division by zero is infinite or NaN, and costs no check
+
 _INLINED: dict[Any, ast.FunctionDef] = {}
 
 
@@ -53,8 +55,8 @@ def kernel(function: Callable[..., object]) -> Callable[..., Any]:
         exec(code, known, scope)  # the function's own source, from this package
         compiled = scope[function.__name__]
         compiled.__module__, compiled.__qualname__ = function.__module__, function.__qualname__
-        return cast(Callable[..., Any], njit(cache=True)(compiled))
-    return cast(Callable[..., Any], njit(cache=True)(function))
+        return cast(Callable[..., Any], _njit(compiled))
+    return cast(Callable[..., Any], _njit(function))
 
 
 def _is_inlined(f: object) -> bool:

@@ -25,6 +25,7 @@ from .columns import Array, Column, Strings
 from .expressions import Context
 from .graph import build
 from .javamap import string_hash, walk_order
+from .memory import keep_freed_memory
 from .ondemand import answer
 from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
 from .query import split_kinds
@@ -59,6 +60,7 @@ class NodeEngine:
         stored: bool = False,
     ) -> None:
         refuse(plan)
+        keep_freed_memory()
         self.plan, self.shard, self.trace = plan, shard, trace
         self.services = Services(Strings(), Context(scripts=scripts_of(plan, allow_scripts)))
         self.now = 0

@@ -19,7 +19,7 @@ from .ratelimit import limiter, waits
 from .rows import CURRENT, ROOT_BITS, Clock, Rows, concat_rows
 from .selector import Selected, Selector
 from .services import Services
-from .steps import Steps, slot_attrs, step_exprs
+from .steps import Steps, numbered, slot_attrs, step_exprs
 
 
 def select_exprs(select: nodes.Select) -> list[Expr]:
@@ -64,6 +64,15 @@ _NOT_SLIDING = BATCHING | {"session"}
 """Windows whose queries keep only the best of `min` and `max` unless they want expired events (`ProcessingMode`)."""
 
 
+def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, expired: bool) -> bool:
+    """Whether rows of a query with this input expire one by one, as far as `min` and `max` are concerned."""
+    if isinstance(source, nodes.StateInput):
+        return False
+    sides = (source,) if isinstance(source, nodes.StreamInput) else (source.left, source.right)
+    windows = [s.function for side in sides for s in side.steps if isinstance(s, nodes.WindowStep)]
+    return expired or any(w not in _NOT_SLIDING for w in windows)
+
+
 class QueryOp:
     """A query. `inputs` are the ids of the streams that it reads; `target` the stream, window or table it writes.
 
@@ -85,26 +94,33 @@ class QueryOp:
         self.target = output.target
         self.event_type = output.event_type
         current, expired = self.event_type != "expired", self.event_type != "current"
-        sliding = True
         self._steps: Steps | None = None
         self._pattern: Any = None
         self._join: JoinOp | None = None
         self.schedulers = 0
         self._forgotten = np.empty(0, np.int64)
-        origin: nodes.Source | None = None
         source = query.input
+        origin: nodes.Source | None = None
+        if isinstance(source, nodes.StreamInput) and any(may_fail(e) for e in query_exprs(query)):
+            origin = source.source  # a failing event must still have all its values
+        in_window = isinstance(source, nodes.StreamInput) and numbered(source)
+        self.selector = Selector(
+            query.select, services, name=self.name, current=current, expired=expired,
+            sliding=_slides(source, expired), partitioned=partitioned,
+            batching=query.rate is None or query.rate.kind != "snapshot", limited=query.rate is not None, source=origin,
+            in_window=in_window, listed=isinstance(source, nodes.JoinInput),
+        )  # fmt: skip
         if isinstance(source, nodes.StreamInput):
             needed = slot_attrs(iter(select_exprs(query.select)), 0)
-            if any(may_fail(e) for e in query_exprs(query)):
-                origin = source.source  # a failing event must still have all its values
+            if origin is not None:
                 needed |= set(range(len(origin.schema)))
             self._steps = Steps(
                 source, needed, services, query=self.name, scheduler=scheduler, wants_expired=expired,
                 selected=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],
+                group=self.selector.number if self.selector.numbers else None,
+                apart=in_window and current and not expired and self.selector.plain,
             )  # fmt: skip
             self.inputs: tuple[str, ...] = (source.source.id,)
-            windows = [s for s in source.steps if isinstance(s, nodes.WindowStep)]
-            sliding = expired or any(w.function not in _NOT_SLIDING for w in windows)
             self.schedulers = self._steps.schedulers
         elif isinstance(source, nodes.StateInput):
             from .patterns.op import StateOp
@@ -112,7 +128,6 @@ class QueryOp:
             self._pattern = StateOp(source, services, scheduler, query.select, self.name)
             self.inputs = tuple(self._pattern.inputs)
             self.schedulers = self._pattern.schedulers
-            sliding = False
         else:
             self._join = JoinOp(
                 source, select_exprs(query.select), services, query=self.name, scheduler=scheduler,
@@ -123,13 +138,6 @@ class QueryOp:
             )  # fmt: skip
             self.inputs = self._join.inputs
             self.schedulers = self._join.schedulers
-            steps = (*source.left.steps, *source.right.steps)
-            sliding = expired or any(isinstance(s, nodes.WindowStep) and s.function not in _NOT_SLIDING for s in steps)
-        self.selector = Selector(
-            query.select, services, name=self.name, current=current, expired=expired, sliding=sliding,
-            partitioned=partitioned, batching=query.rate is None or query.rate.kind != "snapshot",
-            limited=query.rate is not None, source=origin, listed=self._join is not None,
-        )  # fmt: skip
         self._limiter = limiter(query, services, scheduler + self.schedulers, partitioned)
         self.schedulers += waits(query.rate)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .columns import Array, Column, concat
+from .columns import Array, Column, Held, concat, take_columns
 from .jit import kernel
 
 ROOT_BITS = 16
@@ -32,10 +32,24 @@ others. Only windows that are looked into put them out."""
 
 
 @dataclass(slots=True)
+class Passing:
+    """What passes a window, op after op, for the aggregates: all kinds of `kind` (int8), over `columns`; `part` is the
+    partition instance of each event that those hold (None outside). With `apart`, the rows that come with it are the
+    CURRENT ops alone, in their order; else they are the ops.
+    """
+
+    columns: Held
+    kind: Array
+    part: Array | None
+    apart: bool
+
+
+@dataclass(slots=True)
 class Rows:
     """`n` rows. `kind` None means that all are CURRENT; `part` is the partition instance of each row, None outside.
 
     Shapes: every array has length n; `ts` int64 ms, `root` int64, `chunk` int64, `kind` int8, `part` int32.
+    `passing` is what a window says of itself to the select behind it; no other rows have it.
     """
 
     columns: Sequence[Column]
@@ -44,6 +58,7 @@ class Rows:
     chunk: Array
     kind: Array | None = None
     part: Array | None = None
+    passing: Passing | None = None
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -51,7 +66,7 @@ class Rows:
     def take(self, index: Array) -> Rows:
         """The rows at `index` (increasing, so that order holds)."""
         return Rows(
-            [c.take(index) for c in self.columns],
+            take_columns(self.columns, index),
             self.ts[index],
             self.root[index],
             self.chunk[index],
@@ -61,6 +76,16 @@ class Rows:
 
     def with_columns(self, columns: Sequence[Column]) -> Rows:
         return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part)
+
+    def pick(self, places: Sequence[int]) -> Rows:
+        """The same rows with the columns at `places` alone."""
+        held, passing = self.columns, self.passing
+        columns = held.pick(places) if isinstance(held, Held) else [held[p] for p in places]
+        if passing is not None:
+            whole = columns if not passing.apart else passing.columns.pick(places)
+            assert isinstance(whole, Held)
+            passing = Passing(whole, passing.kind, passing.part, passing.apart)
+        return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part, passing)
 
     def kinds(self) -> Array:
         return np.zeros(len(self.ts), np.int8) if self.kind is None else self.kind

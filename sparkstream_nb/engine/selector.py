@@ -16,13 +16,18 @@ import numpy as np
 from ..plan.nodes import OUTPUT, Agg, EventRef, Expr, Ref, Select, Source, walk
 from ..types import Type
 from .aggregators import Aggregator, make_aggregator
+from .aggregators.base import EVERY, NO_KIND, NO_PLACE, ONE_GROUP, Base, Feed
 from .columns import Array, Column
 from .expressions import Env, Evaluator, compile_expr
 from .frame import Frame, cached
 from .groups import Keys
 from .jit import kernel
-from .rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from .rows import CURRENT, EXPIRED, RESET, Clock, Passing, Rows
 from .services import Services
+from .steps import GROUP
+
+_GROUP = Ref(Type.INT, 0, GROUP, "")
+NO_CLOCK = Clock(0, np.empty(0, np.int64), np.empty(0, np.bool_), 0, 0)
 
 
 @dataclass(slots=True)
@@ -38,25 +43,65 @@ class Selected:
 
 
 @kernel
-def _last_per_group(chunk: Array, group: Array, stamp: Array, place: Array, out: Array) -> int:
-    """Rows that stay: the last per (chunk, group), where the group's first row stood."""
+def _last_per_group(
+    kind: Array, shown: int, chunk: Array, pos: Array, group: Array, stamp: Array, place: Array, out: Array, slot:
+    Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Rows that stay: the last per (chunk, group), where the group's first row stood; and how many were looked at."""
     n = 0
+    m = 0
     for i in range(len(chunk)):
-        g = group[i]
+        if len(kind) and not (shown >> np.int64(kind[i])) & 1:
+            continue
+        g = np.uint64(0)
+        if len(group):
+            g = np.uint64(group[np.uint64(pos[i]) if len(pos) else np.uint64(i)])
         if stamp[g] != chunk[i]:
             stamp[g] = chunk[i]
             place[g] = n
             n += 1
-        out[place[g]] = i
-    return n
+        o = place[g]
+        out[o] = i
+        slot[m] = o
+        m += 1
+    return n, m
 
 
-def last_per_group(chunk: Array, group: Array, groups: int | None = None) -> Array:
-    """Positions of the last row of every (chunk, group), each where its group first came; equal chunks lie together."""
-    size = int(group.max()) + 1 if groups is None and len(group) else groups or 0
-    out = np.empty(len(chunk), np.int64)
-    n = _last_per_group(chunk, group, np.full(size, -1, np.int64), np.empty(size, np.int64), out)
-    return out[:n]
+def last_per_group(
+    chunk: Array, group: Array, groups: int | None = None, pos: Array | None = None, kind: Array | None = None,
+    shown: int = EVERY,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Positions of the last row of every (chunk, group), each where its group first came, and the place among them of
+    each row's last; equal chunks lie together. No `group` at all: there is one. With `pos`, row i has the group
+    `group[pos[i]]`; with `kind`, only rows whose kind is in the mask `shown` count.
+    """
+    size = (int(group.max()) + 1 if len(group) else 1) if groups is None else max(groups, 1)
+    out, slot = np.empty(len(chunk), np.int64), np.empty(len(chunk), np.int64)
+    n, m = _last_per_group(
+        NO_KIND if kind is None else kind, shown, chunk, NO_PLACE if pos is None else pos, group,
+        np.full(size, -1, np.int64), np.empty(size, np.int64), out, slot,
+    )  # fmt: skip
+    return out[:n], slot[:m]
+
+
+@kernel
+def _repeats(chunk: Array) -> bool:
+    """Whether a chunk has two rows."""
+    found = False
+    i = 1
+    while i < len(chunk) and not found:
+        found = chunk[i] == chunk[i - 1]
+        i += 1
+    return found
+
+
+def _at(group: Array, pos: Array | None, index: Array | None) -> Array:
+    """The groups of rows `index` (None: all), where row i has the group `group[pos[i]]`."""
+    if len(group) == 0:
+        return group
+    if pos is not None:
+        return group[pos if index is None else pos[index]]
+    return group if index is None else group[index]
 
 
 class Selector:
@@ -75,10 +120,12 @@ class Selector:
         batching: bool = True,
         limited: bool = False,
         source: Source | None = None,
+        in_window: bool = False,
         listed: bool = False,
     ) -> None:
         """`source` is the stream that slot 0 is, if there is just one: an event that fails is kept with its values.
-        `listed` asks for `Selected.cut`.
+        `in_window` tells that events may be given their group before they enter a window (`number`). `listed` asks for
+        `Selected.cut`.
 
         With `limited`, a rate limit follows: RESET rows pass where Siddhi's select lets them through to it, which is
         where it neither groups nor reduces chunks."""
@@ -89,7 +136,7 @@ class Selector:
         self.batching = batching
         self.partitioned = partitioned
         self._source, self._listed = source, listed
-        self._resets = limited and not select.group_by
+        self._limited, self._resets = limited, limited and not select.group_by
         context = services.context
         exprs: list[Expr] = [i.expr for i in select.items]
         if select.having is not None:
@@ -105,54 +152,69 @@ class Selector:
         self._having = None if select.having is None else compile_expr(select.having, context)
         types = [g.type for g in select.group_by]
         self._keys = Keys([Type.INT, *types] if partitioned else types, services.strings) if types else None
-        self._stamp = np.full(0, -1, np.int64)
         if batching and self._agg_nodes:
             self._resets = False
+        self._wants = (current << CURRENT) | (expired << EXPIRED) | (self._resets << RESET)
+        args_plain = all(isinstance(x, Ref) and x.slot == 0 for a in self._agg_nodes for x in a.args)
+        keys_plain = not select.group_by or (in_window and all(isinstance(g, Ref) for g in select.group_by))
+        # `plain`: groups and arguments can be had from the events alone, whatever becomes of them in the window.
+        self.plain = (
+            args_plain and keys_plain and not self._resets and all(type(a).refused is Base.refused for a in self._aggs)
+        )
+        self.numbers = self.plain and self._keys is not None
 
     # ------------------------------------------------------------------------------------------------------ running
 
     def run(self, frame: Frame, clock: Clock) -> Selected:
         """Output rows, CURRENT and EXPIRED as they are; TIMER and RESET rows only act on the aggregates."""
-        n = len(frame)
-        if n == 0:
+        passing = frame.passing
+        if len(frame) == 0 and passing is None:
             return self._none()
         frame.resolve = cached(frame.resolve)
         env = self._env(frame, clock)
-        args = [tuple(a(env) for a in arg_list) for arg_list in self._args]
-        for agg, values in zip(self._aggs, args, strict=True):
-            refused = agg.refused(values)
-            if refused is not None:
-                env.fail(*refused)
-        keys = [g(env) for g in self._group]
-        if env.failed is not None:
-            # A row that fails here takes no part at all: neither in the aggregates nor in the output.
-            self._report(env, frame)
-            keep = np.flatnonzero(~env.failed)
-            return self.run(frame.take(keep), clock)
-        group, groups = self._group_ids(frame, keys)
+        if passing is not None and self.plain:
+            args, feed = self._of_events(frame, passing)
+        else:
+            args = [tuple(a(env) for a in arg_list) for arg_list in self._args]
+            for agg, values in zip(self._aggs, args, strict=True):
+                refused = agg.refused(values)
+                if refused is not None:
+                    env.fail(*refused)
+            keys = [g(env) for g in self._group]
+            if env.failed is not None:
+                # A row that fails here takes no part at all: neither in the aggregates nor in the output.
+                self._report(env, frame)
+                keep = np.flatnonzero(~env.failed)
+                return self.run(frame.take(keep), clock)
+            feed = self._of_rows(frame, keys)
+        group, pos = feed.group, feed.pos  # those of the frame's rows
+        if passing is not None and passing.apart:
+            group, pos = ONE_GROUP if frame.part is None else frame.part, None
+            if self.numbers:
+                group = frame.resolve(_GROUP).values
+        reduces = self.batching and (self._keys is not None or len(self._aggs) > 0)
+        slot, cut = None, np.empty(0, np.int64)
+        if reduces and self._having is None and _repeats(frame.chunk):
+            index, slot = last_per_group(frame.chunk, group, feed.groups, pos, frame.kind, self._wants)
+        else:
+            index = self._wanted(frame)  # None: all
+        feed.shown, feed.size = self._wants, len(frame) if index is None else len(index)
+        feed.slot = None if slot is None or len(slot) == feed.size else slot
         env.aggs = {
-            node: agg.run(arg, frame.kind, group, groups, frame.part if self.partitioned else None)
-            for node, agg, arg in zip(self._agg_nodes, self._aggs, args, strict=True)
+            node: agg.over(arg, feed) for node, agg, arg in zip(self._agg_nodes, self._aggs, args, strict=True)
         }
-        index = self._wanted(frame)
-        columns: list[Column] | None = None
+        columns, index, env = self._evaluate(frame, env, index, clock)
         if self._having is not None:
-            columns, index, env = self._evaluate(frame, env, index, clock)
-            passed = self._passes(columns, env, frame if len(index) == n else frame.take(index))
-            columns, index = [c.take(passed) for c in columns], index[passed]
-        cut = np.empty(0, np.int64)
-        if self.batching and (self._keys is not None or self._agg_nodes):
-            chunk = frame.chunk if len(index) == n else frame.chunk[index]
-            if (chunk[1:] == chunk[:-1]).any():
-                stay = self._reduce(chunk, group if len(index) == n else group[index], groups)
-                index = index[stay]
-                if columns is not None:
-                    columns = [c.take(stay) for c in columns]
-        elif self._listed and self._having is not None and self._keys is None and not self.select.order_by:
-            cut = self._cut(frame.chunk, index)
-        if columns is None:
-            columns, index, _ = self._evaluate(frame, env, index, clock)
-        whole = len(index) == n
+            passed = self._passes(columns, env, frame if index is None else frame.take(index))
+            if passed is not None:
+                columns, index = [c.take(passed) for c in columns], passed if index is None else index[passed]
+            chunk = frame.chunk if index is None else frame.chunk[index]
+            if not reduces and index is not None and self._listed and self._keys is None and not self.select.order_by:
+                cut = self._cut(frame.chunk, index)
+            if reduces and _repeats(chunk):
+                stay, _ = last_per_group(chunk, _at(group, pos, index), feed.groups)
+                columns, index = [c.take(stay) for c in columns], stay if index is None else index[stay]
+        whole = index is None
         rows = Rows(
             columns,
             frame.ts if whole else frame.ts[index],
@@ -161,7 +223,7 @@ class Selector:
             None if frame.kind is None else (frame.kind if whole else frame.kind[index]),
             None if frame.part is None else (frame.part if whole else frame.part[index]),
         )
-        grouped = None if self._keys is None else (group if whole else group[index])
+        grouped = _at(group, pos, index) if self._keys is not None and self._limited else None
         return self._ordered(rows, grouped, cut)
 
     @staticmethod
@@ -172,6 +234,36 @@ class Selector:
         last = np.searchsorted(chunk, kept[ends], "right") - 1
         out: Array = kept[ends][index[ends] < last]
         return out
+
+    def number(self, frame: Frame) -> Array:
+        """The group ids of events."""
+        assert self._keys is not None
+        keys = [g(self._env(frame, NO_CLOCK)) for g in self._group]
+        if self.partitioned:
+            keys.insert(0, Column(Type.INT, frame.part if frame.part is not None else np.zeros(len(frame), np.int32)))
+        return self._keys.ids(keys)
+
+    def _of_events(self, frame: Frame, passing: Passing) -> tuple[list[tuple[Column, ...]], Feed]:
+        """The arguments of the aggregates and what they run over, by event."""
+        args = [tuple(frame.event(x.attr) for x in a.args if isinstance(x, Ref)) for a in self._agg_nodes]
+        part, parts = passing.part, self.services.parts
+        if self._keys is not None:
+            group, groups = frame.event(GROUP).values, self._keys.size
+        else:
+            group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
+        own = part if self.partitioned else None
+        return args, Feed(len(passing.kind), passing.kind, group, groups, own, parts, passing.columns.pos)
+
+    def _of_rows(self, frame: Frame, keys: list[Column]) -> Feed:
+        """The feed of aggregates over the rows of a frame; `keys` are what they are grouped by."""
+        part, parts = frame.part, self.services.parts
+        if self._keys is None:
+            group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
+        else:
+            if self.partitioned:
+                keys = [Column(Type.INT, part if part is not None else np.zeros(len(frame), np.int32)), *keys]
+            group, groups = self._keys.ids(keys), self._keys.size
+        return Feed(len(frame), frame.kind, group, groups, part if self.partitioned else None, parts)
 
     def _none(self) -> Selected:
         none = np.empty(0, np.int64)
@@ -184,37 +276,26 @@ class Selector:
             tables=services.in_table, event_time=frame.event_time,
         )
 
-    def _group_ids(self, frame: Frame, keys: list[Column]) -> tuple[Array, int]:
-        if self._keys is None:
-            if frame.part is None:
-                return np.zeros(len(frame), np.int32), 1
-            return frame.part, self.services.parts
-        if self.partitioned:
-            keys = [Column(Type.INT, frame.part if frame.part is not None else np.zeros(len(frame), np.int32)), *keys]
-        ids = self._keys.ids(keys)
-        return ids, self._keys.size
+    def _wanted(self, frame: Frame) -> Array | None:
+        """Rows of the kinds that the query puts out; None for all."""
+        kind = frame.kind
+        if kind is None:
+            return None if self.current else np.empty(0, np.int64)
+        kinds = [k for k in (CURRENT, EXPIRED, RESET) if self._wants >> k & 1]
+        wanted = kind == kinds[0]
+        for k in kinds[1:]:
+            wanted |= kind == k
+        index = np.flatnonzero(wanted)
+        return None if len(index) == len(kind) else index
 
-    def _wanted(self, frame: Frame) -> Array:
-        """Rows of the kinds that the query puts out."""
-        if frame.kind is None:
-            return np.arange(len(frame)) if self.current else np.empty(0, np.int64)
-        if self._resets:
-            wanted = frame.kind == RESET
-            if self.current:
-                wanted |= frame.kind == CURRENT
-            if self.expired:
-                wanted |= frame.kind == EXPIRED
-            return np.flatnonzero(wanted)
-        if self.current and self.expired:
-            return np.flatnonzero(frame.kind <= EXPIRED)
-        return np.flatnonzero(frame.kind == (CURRENT if self.current else EXPIRED))
-
-    def _evaluate(self, frame: Frame, env: Env, index: Array, clock: Clock) -> tuple[list[Column], Array, Env]:
-        """The select's columns at `index`, less the rows that fail."""
-        if len(index) != len(frame):
+    def _evaluate(
+        self, frame: Frame, env: Env, index: Array | None, clock: Clock
+    ) -> tuple[list[Column], Array | None, Env]:
+        """The select's columns at `index`, less the rows that fail; the aggregates are there already."""
+        if index is not None:
             frame = frame.take(index)
             sub = self._env(frame, clock)
-            sub.aggs = {node: c.take(index) for node, c in env.aggs.items()}
+            sub.aggs = env.aggs
             env = sub
         columns = [item(env) for item in self._items]
         if env.failed is None:
@@ -223,9 +304,10 @@ class Selector:
         keep = np.flatnonzero(~env.failed)
         sub = self._env(frame.take(keep), clock)
         sub.aggs = {node: c.take(keep) for node, c in env.aggs.items()}
-        return [c.take(keep) for c in columns], index[keep], sub
+        return [c.take(keep) for c in columns], keep if index is None else index[keep], sub
 
-    def _passes(self, columns: list[Column], env: Env, frame: Frame) -> Array:
+    def _passes(self, columns: list[Column], env: Env, frame: Frame) -> Array | None:
+        """The rows that `having` lets through; None for all."""
         resets = frame.kind == RESET if self._resets and frame.kind is not None else None
 
         def output(ref: Ref | EventRef) -> Column:
@@ -242,7 +324,8 @@ class Selector:
             mask = mask & ~having.failed
         if resets is not None:
             mask = mask | resets
-        return np.flatnonzero(mask)
+        index = np.flatnonzero(mask)
+        return None if len(index) == len(mask) else index
 
     def _report(self, env: Env, frame: Frame) -> None:
         """An event is reported when it enters; an expired one only where the query puts out nothing else."""
@@ -262,11 +345,6 @@ class Selector:
         )
         self.services.failed(self.name, "", env, [frame.resolve(r) for r in refs], frame.root, only)
 
-    def _reduce(self, chunk: Array, group: Array, groups: int) -> Array:
-        if self._keys is None:
-            return np.flatnonzero(np.append(chunk[1:] != chunk[:-1], True))
-        return last_per_group(chunk, group, groups)
-
     # ---------------------------------------------------------------------------------------- order by, limit, offset
 
     def _ordered(self, rows: Rows, group: Array | None, cut: Array) -> Selected:
@@ -282,7 +360,7 @@ class Selector:
             if s.offset is not None:
                 index = index[s.offset :]
             if s.limit is not None:
-                whole, index = len(index), self._limited(rows, index)
+                whole, index = len(index), self._first(rows, index)
                 if 0 < len(index) < whole:
                     shorter.append(int(rows.chunk[a]))
             parts.append(index)
@@ -291,7 +369,7 @@ class Selector:
             cut = np.append(cut, np.array(shorter, np.int64))
         return Selected(rows.take(order), None if group is None else group[order], cut)
 
-    def _limited(self, rows: Rows, index: Array) -> Array:
+    def _first(self, rows: Rows, index: Array) -> Array:
         """Expired rows always stay and count, resets only stay; a current one stays while the count is below the
         limit."""
         assert self.select.limit is not None

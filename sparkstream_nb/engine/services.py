@@ -20,9 +20,9 @@ class Services:
     """The node's dictionary, the compiler's context, and what is collected during one `step` call.
 
     `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
-    order in Siddhi's map, `born` the clock (ms) at which each was made,
-    `gone` the root from which on it is forgotten (None: none is). `on_error` is what `@OnError` says of a stream,
-    `faults` what an operator's last run put into fault streams.
+    order in Siddhi's map, `born` the clock (ms) at which each was made, `gone` the root from which on it is forgotten
+    (None: none is), `partitioned` whether it is in one. `on_error` is what `@OnError` says of a stream, `faults` what
+    an operator's last run put into fault streams.
     """
 
     strings: Strings
@@ -33,13 +33,14 @@ class Services:
     rank: Callable[[], Array | None] = lambda: None
     born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
     gone: Callable[[], Array | None] = lambda: None
+    partitioned: bool = False
     in_table: Callable[..., Mask] | None = None
     on_error: Mapping[str, str] = field(default_factory=dict)
     faults: list[tuple[str, Rows]] = field(default_factory=list)
 
     def inside(self) -> Services:
         """The services of a partition: all is shared but the count of instances."""
-        return replace(self, parts=0)
+        return replace(self, parts=0, partitioned=True)
 
     def failed(
         self, query: str, stream: str, env: Env, columns: list[Column], root: Array | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from ..types import Schema, Type
 from .aggregators import Aggregator, make_aggregator
 from .columns import Array, Column, Mask
 from .expressions import Env, Evaluator, compile_expr
-from .frame import frame_of
+from .frame import Frame, frame_of
 from .reorder import Reorder
 from .rows import CURRENT, Clock, Rows, one_by_one
 from .services import Services
@@ -30,10 +30,22 @@ _BY_INSTANCE = frozenset(
 _RANK, _SERIAL = 1 << 30, (1 << 30) + 1
 """Stand for the columns of ranks and of serial numbers among attribute numbers."""
 
+GROUP = _RANK - 1
+"""Stands for the column of group ids among attribute numbers."""
+
+_NUMBERED = _BY_INSTANCE | {"externalTimeBatch", "session", "sort"}
+"""Windows that take a column more than the query has without looking at it."""
+
 
 def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:
     """The attributes of `slot` that the expressions name."""
     return {e.attr for x in exprs for e in walk(x) if isinstance(e, Ref) and e.slot == slot}
+
+
+def numbered(source: StreamInput) -> bool:
+    """Whether events can be given their group ids before they enter the window, which is the last step."""
+    last = source.steps[-1] if source.steps else None
+    return isinstance(last, WindowStep) and last.function in _NUMBERED
 
 
 def step_exprs(step: Step) -> tuple[Expr, ...]:
@@ -94,13 +106,17 @@ class Steps:
         findable: bool = False,
         serial: bool = False,
         selected: Sequence[int | None] | None = None,
+        group: Callable[[Frame], Array] | None = None,
+        apart: bool = False,
     ) -> None:
         """`selected` are the attributes that the query selects as they are, None for what it computes. With
-        `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the window.
+        `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the window;
+        so does what `group` gives for the events that enter it (`GROUP` among `places`). `apart`: see `WindowSetup`.
         """
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.rank = 0  # the query's place among those that use a table
         self.window: Window | None = None
+        self._group = group
         self._by_instance = False
         self._steps: list[_Filter | _Function | _Window | _Reorder] = []
         self.schedulers = 0
@@ -145,16 +161,21 @@ class Steps:
                 types = tuple(schema[a] for a in self._keep[i])
                 if serial:
                     types = (*types, Type.LONG)
+                if group is not None:
+                    types = (*types, Type.INT)
                 phase = scheduler + self.schedulers
                 self.window = make_window(
                     step, types, phase, wants_expired, findable, self._keep[i], slot, schema=input.schema,
                     services=services, query=query, stream=self.source, selected=selected,
+                    apart=apart and step is input.steps[-1],
                 )  # fmt: skip
                 self._steps.append(_Window(self.window))
                 self._by_instance = step.function in _BY_INSTANCE
                 self.schedulers += 1
         self._widths, self._types, self._schema = widths, schema, input.source.schema
         self.places = {a: i for i, a in enumerate(self._keep[-1])}
+        if group is not None:
+            self.places[GROUP] = len(self.places)
 
     def _running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
         args = [compile_expr(a, self.services.context) for a in node.args]
@@ -169,6 +190,9 @@ class Steps:
         for i, step in enumerate(self._steps):
             keep = self._keep[i]
             if isinstance(step, _Window):
+                if self._group is not None:
+                    ids = self._group(frame_of(rows, {a: p for p, a in enumerate(held)}))
+                    rows, held = rows.with_columns([*rows.columns, Column(Type.INT, ids)]), [*held, GROUP]
                 rows, held = self._thin(rows, held, keep)
                 rows = step.window.run(rows, clock, self.services.parts, self.services.rank())
                 if serial is not None:
@@ -252,11 +276,11 @@ class Steps:
 
     @staticmethod
     def _thin(rows: Rows, held: list[int], keep: list[int]) -> tuple[Rows, list[int]]:
-        keep = [*keep, *(h for h in held[-2:] if h >= _RANK)]
+        keep = [*keep, *(h for h in held[-2:] if h >= GROUP)]
         if held == keep:
             return rows, held
         place = {a: p for p, a in enumerate(held)}
-        return rows.with_columns([rows.columns[place[a]] for a in keep]), keep
+        return rows.pick([place[a] for a in keep]), keep
 
     def state(self) -> dict[str, Any]:
         return {
@@ -303,6 +327,7 @@ def make_window(
     query: str,
     stream: str,
     selected: Sequence[int | None] | None = None,
+    apart: bool = False,
 ) -> Window:
     """The window of a step, over the attributes `attrs` of `schema`.
 
@@ -323,6 +348,6 @@ def make_window(
         WindowSetup(
             args, types, scheduler, wants_expired, findable, condition, tuple(schema.names[a] for a in attrs),
             tuple(range(len(attrs))) if selected is None else tuple(None if a is None else places[a] for a in selected),
-            services.strings, services.context, refuse,
+            services.strings, services.context, services.partitioned, apart, refuse,
         )
     )  # fmt: skip

@@ -14,71 +14,68 @@ import pyarrow as pa
 from .arrays import Array, grown
 from .jit import inlined, kernel
 
+_ONES = np.uint64(2**64 - 1)
 _NO_ROWS = np.zeros(0, np.int64)
 _NO_MASK = np.zeros(0, np.bool_)
 
 
 @inlined
-def _word(words: Array, tail: Any, at: Any, count: Any) -> Any:
-    """The `count` (1 to 8) bytes from byte `at`, as a number; `tail` is what comes after the last whole word."""
-    a = at >> 3
-    low = at & 7
-    w = words[a] if a < len(words) else tail
-    w = w >> np.uint64(low << 3)
-    if low + count > 8:
-        high = words[a + 1] if a + 1 < len(words) else tail
-        w = w | (high << np.uint64(64 - (low << 3)))
-    if count < 8:
-        w = w & ((np.uint64(1) << np.uint64(count << 3)) - np.uint64(1))
-    return w
+def _word(words: Array, at: Any, count: Any) -> Any:
+    """The `count` (1 to 8) bytes from byte `at`, as a number, without a branch; one more word must be there."""
+    a = np.uint64(at) >> np.uint64(3)
+    low = (np.uint64(at) & np.uint64(7)) << np.uint64(3)
+    w = (words[a] >> low) | ((words[a + np.uint64(1)] << np.uint64(1)) << (np.uint64(63) - low))
+    return w & (_ONES >> (np.uint64(64) - (np.uint64(count) << np.uint64(3))))
 
 
 @kernel
 def _encode(
-    begin: int, rows: Array, null: Array, offsets: Array, words: Array, tail: Any, size: int, slots: Array, head:
-    Array, length: Array, place: Array, arena: Array, used: int, fresh: Array, out: Array,
+    begin: int, rows: Array, null: Array, offsets: Array, words: Array, size: int, slots: Array, head: Array, length:
+    Array, place: Array, arena: Array, used: int, fresh: Array, out: Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Codes of rows from `begin` on, into `out`; new texts get the next codes, their rows go into `fresh`.
 
     Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
     """
-    mask = len(slots) - 1
+    mask = np.uint64(len(slots) - 1)
+    low = np.int64(offsets[0]) & ~7
     new = 0
     last: Any = np.int64(-1)
     before = np.uint64(0)
     before_length: Any = -1
     for i in range(begin, len(out)):
-        r = rows[i] if len(rows) else i
+        r = np.uint64(rows[i]) if len(rows) else np.uint64(i)
         if len(null) and null[r]:
             out[i] = -1
             continue
-        at = np.int64(offsets[r])
-        n = np.int64(offsets[r + 1]) - at
+        at = np.int64(offsets[r]) - low
+        n = np.int64(offsets[r + np.uint64(1)]) - np.int64(offsets[r])
         w = np.uint64(0)
         if n > 0:
-            w = _word(words, tail, at, min(n, 8))
+            w = _word(words, at, min(n, 8))
         if n <= 8 and w == before and n == before_length:  # as the row before it
             out[i] = last
             continue
         h = (w ^ np.uint64(n)) * np.uint64(0x9E3779B97F4A7C15)
-        for k in range(8, n, 8):
-            x = _word(words, tail, at + k, min(n - k, 8))
-            h = ((h ^ (h >> np.uint64(32))) + x) * np.uint64(0xC2B2AE3D27D4EB4F)
+        if n > 8:
+            for k in range(8, n, 8):
+                x = _word(words, at + k, min(n - k, 8))
+                h = ((h ^ (h >> np.uint64(32))) + x) * np.uint64(0xC2B2AE3D27D4EB4F)
         h ^= h >> np.uint64(29)
         h = h * np.uint64(0x9E3779B97F4A7C15)
-        j: Any = np.int64(h >> np.uint64(34)) & mask
+        j = (h >> np.uint64(34)) & mask
         code = slots[j]
         while code >= 0:
-            if head[code] == w and length[code] == n:
+            c = np.uint64(code)
+            if head[c] == w and length[c] == n:
                 same = True
-                for k in range(8, n, 8):
-                    x = _word(words, tail, at + k, min(n - k, 8))
-                    if arena[place[code] + (k >> 3) - 1] != x:
-                        same = False
-                        break
+                if n > 8:
+                    for k in range(8, n, 8):
+                        x = _word(words, at + k, min(n - k, 8))
+                        same &= arena[place[c] + (k >> 3) - 1] == x
                 if same:
                     break
-            j = (j + 1) & mask
+            j = (j + np.uint64(1)) & mask
             code = slots[j]
         if code < 0:
             more = (n - 1) >> 3 if n > 8 else 0
@@ -90,7 +87,7 @@ def _encode(
             length[size] = n
             place[size] = used
             for k in range(8, n, 8):
-                x = _word(words, tail, at + k, min(n - k, 8))
+                x = _word(words, at + k, min(n - k, 8))
                 arena[used] = x
                 used += 1
             size += 1
@@ -148,16 +145,18 @@ class TextTable:
         _, index, data = array.buffers()
         offsets = np.frombuffer(index, np.int64 if wide else np.int32)[at : at + n + 1]
         null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else _NO_MASK
-        raw = np.frombuffer(b"" if data is None else data, np.uint8)
-        if raw.ctypes.data & 7:
-            raw = raw.copy()
-        whole = len(raw) & ~7
-        tail = np.uint64(int.from_bytes(raw[whole:].tobytes(), "little"))
-        words = raw[:whole].view(np.uint64)
+        low, high = int(offsets[0]) & ~7, int(offsets[-1])
+        raw = np.frombuffer(b"" if data is None else data, np.uint8)[low:]
+        size = ((high - low) >> 3) + 2  # a word that nobody looks at is read behind the last one
+        if raw.ctypes.data & 7 or len(raw) < 8 * size:
+            padded = np.zeros(8 * size, np.uint8)
+            padded[: high - low] = raw[: high - low]
+            raw = padded
+        words = raw[: 8 * size].view(np.uint64)
         fresh, found, done = np.empty(len(out), np.int64), [], 0
         while True:
             done, self.size, self._used, new = _encode(
-                done, _NO_ROWS if rows is None else rows, null, offsets, words, tail, self.size, self._slots,
+                done, _NO_ROWS if rows is None else rows, null, offsets, words, self.size, self._slots,
                 self._head, self._length, self._place, self._arena, self._used, fresh, out,
             )  # fmt: skip
             found.append(fresh[:new].copy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,15 +10,68 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask
-from ..jit import kernel
 from ..rows import EXPIRED, RESET, TIMER
 
 NO_MASK = np.zeros(0, np.bool_)
 NO_KIND = np.zeros(0, np.int8)
+NO_PLACE = np.zeros(0, np.int64)
+NO_PART = np.zeros(0, np.int32)
+ONE_GROUP = np.zeros(0, np.int32)
+
+EVERY = 0xFF
+"""All kinds of row, as a bit mask."""
+
+
+@dataclass(slots=True)
+class Feed:
+    """What aggregates run over: `n` ops, one after the other, each about an event.
+
+    `kind` int8[n], None: all CURRENT. `pos` int64[n] is the event of each op, a place in the arguments, in `group`
+    and in `part`; None: op i is about event i. `group` are ids (int32) below `groups`, empty: there is one group.
+    `part` are partition instances below `parts`, None outside: a RESET op clears the groups of its instance.
+
+    Of the ops whose kind is in the bit mask `shown`, the value after it comes out: those of the first such op in the
+    place that `slot` (int64) says, and so on; None: one after the other. The last of a place stays. `size` is how many
+    places there are.
+    """
+
+    n: int
+    kind: Array | None
+    group: Array
+    groups: int
+    part: Array | None
+    parts: int
+    pos: Array | None = None
+    shown: int = EVERY
+    slot: Array | None = None
+    size: int = -1
+
+    @staticmethod
+    def of(kind: Array | None, group: Array, groups: int, part: Array | None = None) -> Feed:
+        """A value after each of the rows that `kind`, `group` and `part` are about."""
+        parts = int(part.max()) + 1 if part is not None and len(part) else 1
+        return Feed(len(group), kind, group, groups, part, parts, None, EVERY, None, len(group))
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """(n, kind, pos, group, part, slot, shown), as the compiled loops take them: empty for None."""
+        return (
+            self.n,
+            NO_KIND if self.kind is None else self.kind,
+            NO_PLACE if self.pos is None else self.pos,
+            self.group,
+            NO_PART if self.part is None else self.part,
+            NO_PLACE if self.slot is None else self.slot,
+            self.shown,
+        )
 
 
 class Aggregator(Protocol):
     """One aggregator of one query."""
+
+    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+        """The values that come out, `feed.size` of them. `args` are over the events of `feed`."""
+        ...
 
     def run(
         self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
@@ -39,43 +93,54 @@ class Aggregator(Protocol):
     def load(self, state: dict[str, Any]) -> None: ...
 
 
-@kernel
-def _count_resets(kind: Array, part: Array, now: Array, out: Array) -> None:
-    for i in range(len(kind)):
-        p = part[i] if len(part) else 0
-        if kind[i] == RESET:
-            now[p] += 1
-        out[i] = now[p]
-
-
-class Eras:
-    """How many RESET rows each partition instance has seen. A group that was last touched in an older era than its
-    row's
-    starts from nothing."""
-
-    def __init__(self) -> None:
-        self.now = np.zeros(1, np.int64)
-
-    def rows(self, kind: Array | None, part: Array | None) -> Array:
-        """The era of each row; one number where it is the same for all."""
-        if part is not None and len(part):
-            self.now = grown(self.now, int(part.max()) + 1)
-        if kind is None or not (kind == RESET).any():
-            return self.now[:1] if part is None else self.now[part]
-        out = np.empty(len(kind), np.int64)
-        _count_resets(kind, np.zeros(0, np.int32) if part is None else part, self.now, out)
-        return out
-
-
 class Base:
     """An aggregator that takes every value. Made from the types of its arguments, and whether rows of its query expire
-    one by one (or expired ones are wanted)."""
+    one by one (or expired ones are wanted). One of `run` and `over` is to be defined, and is made from the other."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         raise NotImplementedError
 
+    def run(
+        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
+    ) -> Column:
+        return self.over(args, Feed.of(kind, group, groups, part))
+
+    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+        group = feed.group if len(feed.group) else np.zeros(len(args[0]) if args else feed.n, np.int32)
+        part = feed.part
+        if feed.pos is not None:
+            args, group = tuple(a.take(feed.pos) for a in args), group[feed.pos]
+            part = None if part is None else part[feed.pos]
+        out = self.run(args, feed.kind, group, feed.groups, part)
+        shown = np.arange(feed.n)
+        if feed.kind is not None:
+            shown = np.flatnonzero((feed.shown >> feed.kind.astype(np.int64)) & 1)
+        if feed.slot is not None:
+            last = np.empty(feed.size, np.int64)
+            last[feed.slot] = shown
+            shown = last
+        return out if len(shown) == feed.n else out.take(shown)
+
     def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return None
+
+
+class Grouped(Base):
+    """An aggregator with arrays of state by group id. A RESET begins a new era of its partition instance (`eras` counts
+    them): a group that was last touched in an older one (`epoch`) starts from nothing."""
+
+    def _begin(self) -> None:
+        self.eras, self.epoch = np.zeros(1, np.int64), np.zeros(0, np.int64)
+
+    def _room(self, feed: Feed) -> None:
+        self.eras, self.epoch = grown(self.eras, feed.parts), grown(self.epoch, feed.groups, -1)
+
+
+def shown_column(type: Type, out: Array, null: Mask | None = None) -> Column:
+    """A column of what a loop put out, which left room for one more at the end."""
+    if null is not None:
+        null = null[:-1]
+    return Column(type, out[:-1], null if null is not None and null.any() else None)
 
 
 def null_rows(column: Column, why: str) -> tuple[Mask, str] | None:

@@ -12,24 +12,30 @@ from ..columns import Array, Column
 from ..groups import IdTable
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import NO_KIND, Base, Eras
+from .base import Feed, Grouped
 
 _NULL = np.int64(-(2**63))
 
 
 @kernel
 def _distinct(
-    pair: Array, kind: Array, group: Array, held: Array, held_epoch: Array, count: Array, epoch: Array, era: Array,
-    out: Array
-) -> None:
+    pair: Array, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array, held:
+    Array, held_epoch: Array, count: Array, epoch: Array, out: Array,
+) -> None:  # fmt: skip
     """`DistinctCountAttributeAggregatorExecutor`: a count per (group, value), and how many of them are not zero."""
-    for i in range(len(group)):
-        k = kind[i] if len(kind) else CURRENT
+    m = 0
+    for j in range(n):
+        i = pos[j] if len(pos) else j
+        k = kind[j] if len(kind) else CURRENT
+        e = now[part[i] if len(part) else 0]
         if k == RESET:
-            out[i] = 0
+            now[part[i] if len(part) else 0] += 1
+            if (shown >> k) & 1:
+                out[slot[m] if len(slot) else m] = 0
+                m += 1
             continue
-        g, p = group[i], pair[i]
-        e = era[i] if len(era) > 1 else era[0]
+        g = group[i] if len(group) else 0
+        p = pair[j]
         if epoch[g] != e:
             epoch[g] = e
             count[g] = 0
@@ -44,16 +50,18 @@ def _distinct(
             held[p] -= 1
             if held[p] == 0:
                 count[g] -= 1
-        out[i] = count[g]
+        if (shown >> k) & 1:
+            out[slot[m] if len(slot) else m] = count[g]
+            m += 1
 
 
-class DistinctCount(Base):
+class DistinctCount(Grouped):
     """Values are numbered, and pairs of group and value; pairs that nothing holds any more are dropped in time."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         (self.type,) = args
-        self.epoch, self.count = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self.eras = Eras()
+        self.count = np.zeros(0, np.int64)
+        self._begin()
         self._clear()
 
     def _clear(self) -> None:
@@ -82,15 +90,17 @@ class DistinctCount(Base):
         self.held, self.held_epoch = grown(self.held, size), grown(self.held_epoch, size, -1)
         return pair
 
-    def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
-    ) -> Column:
-        pair = self._pair(self._numbers(args[0]), group)
-        self.count, self.epoch = grown(self.count, groups), grown(self.epoch, groups, -1)
-        out = np.empty(len(group), np.int64)
-        kinds = NO_KIND if kind is None else kind
-        era = self.eras.rows(kind, part)
-        _distinct(pair, kinds, group, self.held, self.held_epoch, self.count, self.epoch, era, out)
+    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+        numbers, group = self._numbers(args[0]), feed.group
+        if len(group) == 0:
+            group = np.zeros(len(numbers), np.int32)
+        if feed.pos is not None:
+            numbers, group = numbers[feed.pos], group[feed.pos]
+        pair = self._pair(numbers, group)
+        self._room(feed)
+        self.count = grown(self.count, feed.groups)
+        out = np.empty(feed.size, np.int64)
+        _distinct(pair, *feed.arrays, self.eras, self.held, self.held_epoch, self.count, self.epoch, out)
         if self.pairs.size > 4096:
             live = self._live()
             if 4 * len(live) < self.pairs.size:
@@ -116,7 +126,7 @@ class DistinctCount(Base):
             values = Column(Type.STRING, np.where(numbers == _NULL, -1, numbers).astype(np.int32))
         return {
             "values": values, "group": self.group_of[live], "held": self.held[live],
-            "count": self.count, "epoch": self.epoch, "era": self.eras.now,
+            "count": self.count, "epoch": self.epoch, "era": self.eras,
         }  # fmt: skip
 
     def load(self, state: dict[str, Any]) -> None:
@@ -124,5 +134,5 @@ class DistinctCount(Base):
         if self.type is Type.STRING:
             codes = numbers.values.astype(np.int64)
             numbers = np.where(codes < 0, _NULL, codes)
-        self.count, self.epoch, self.eras.now = state["count"].copy(), state["epoch"].copy(), state["era"].copy()
+        self.count, self.epoch, self.eras = state["count"].copy(), state["epoch"].copy(), state["era"].copy()
         self._keep(numbers, state["group"], state["held"])

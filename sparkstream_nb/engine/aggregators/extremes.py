@@ -11,29 +11,38 @@ from ..arrays import grown
 from ..columns import DTYPES, Array, Column
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import NO_KIND, NO_MASK, Base, Eras
+from .base import NO_MASK, Feed, Grouped
 
 
 @kernel
 def _extremes(
-    values: Array, null: Array, kind: Array, group: Array, sign: int, head: Array, tail: Array, epoch: Array, era:
-    Array,
-    node_value: Array, node_next: Array, node_prev: Array, free: int, spare: int, out: Array, out_null: Array,
-) -> tuple[int, int]:  # fmt: skip
+    values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
+    shown: int, now: Array, head: Array, tail: Array, epoch: Array, node_value: Array, node_next: Array, node_prev:
+    Array, free: int, spare: int, out: Array, out_null: Array,
+) -> tuple[int, int, bool]:  # fmt: skip
     """A monotonic queue per group (linked lists in a pool): its front is the minimum of sign * value.
 
     Values that a newer, smaller one makes irrelevant leave from the back; an expired value leaves from where it
     stands, which is the front for windows that expire in order (`MinAttributeAggregatorExecutor`, its deque).
     """
-    for i in range(len(group)):
-        k = kind[i] if len(kind) else CURRENT
+    m = 0
+    holes = False
+    for j in range(n):
+        i = pos[j] if len(pos) else j
+        k = kind[j] if len(kind) else CURRENT
+        p = part[i] if len(part) else 0
         if k == RESET:
-            out_null[i] = True
+            now[p] += 1
+            if (shown >> k) & 1:
+                o = slot[m] if len(slot) else m
+                m += 1
+                out[o] = 0
+                out_null[o] = True
+                holes = True
             continue
-        g = group[i]
-        e = era[i] if len(era) > 1 else era[0]
-        if epoch[g] != e:
-            epoch[g] = e
+        g = group[i] if len(group) else 0
+        if epoch[g] != now[p]:
+            epoch[g] = now[p]
             at = head[g]
             while at >= 0:  # back to the pool
                 nxt = node_next[at]
@@ -81,44 +90,65 @@ def _extremes(
                     node_next[at] = free
                     free = at
                     spare += 1
-        if head[g] >= 0:
-            out[i] = node_value[head[g]]
-            out_null[i] = False
-        else:
-            out_null[i] = True
-    return free, spare
+        if (shown >> k) & 1:
+            o = slot[m] if len(slot) else m
+            m += 1
+            out_null[o] = head[g] < 0
+            holes |= head[g] < 0
+            out[o] = node_value[head[g]] if head[g] >= 0 else 0
+    return free, spare, holes
 
 
 @kernel
 def _running_extremes(
-    values: Array, null: Array, kind: Array, group: Array, sign: int, best: Array, has: Array, epoch: Array, era: Array,
-    out: Array, out_null: Array,
-) -> None:  # fmt: skip
+    values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
+    shown: int, now: Array, best: Array, has: Array, epoch: Array, out: Array, out_null: Array,
+) -> bool:  # fmt: skip
     """The extreme since the last RESET, where events do not expire one by one: the extreme itself, expired, leaves
     nothing behind (`MinAttributeAggregatorExecutor` without its deque)."""
-    for i in range(len(group)):
-        k = kind[i] if len(kind) else CURRENT
-        if k == RESET:
-            out_null[i] = True
+    m = 0
+    holes = False
+    for j in range(n):
+        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
+        k = np.int64(kind[j]) if len(kind) else 0
+        p = np.uint64(part[i]) if len(part) else np.uint64(0)
+        shows = (shown >> k) & 1
+        if k > EXPIRED:
+            if k == RESET:
+                now[p] += 1
+            if shows:
+                o = slot[m] if len(slot) else m
+                m += 1
+                out[o] = 0
+                out_null[o] = True
+                holes = True
             continue
-        g = group[i]
-        e = era[i] if len(era) > 1 else era[0]
-        if epoch[g] != e:
-            epoch[g] = e
+        g = np.uint64(group[i]) if len(group) else np.uint64(0)
+        if epoch[g] != now[p]:
+            epoch[g] = now[p]
             has[g] = False
+        b = best[g]
+        h = has[g]
         if not (len(null) and null[i]):
             v = values[i]
             if k == EXPIRED:
-                if has[g] and best[g] == v:
-                    has[g] = False
-            elif k == CURRENT and (not has[g] or (best[g] > v if sign > 0 else best[g] < v)):
-                best[g] = v
-                has[g] = True
-        out[i] = best[g]
-        out_null[i] = not has[g]
+                h = h and b != v
+            else:
+                better = b > v if sign > 0 else b < v
+                b = v if better or not h else b
+                h = True
+            best[g] = b
+            has[g] = h
+        if shows:
+            o = slot[m] if len(slot) else m
+            m += 1
+            out[o] = b if h else 0
+            out_null[o] = not h
+            holes |= not h
+    return holes
 
 
-class Min(Base):
+class Min(Grouped):
     """`min` and `max`: the type of the argument; null when nothing is left.
 
     Where rows expire one by one the candidates are kept in a queue per group, else only the best so far.
@@ -134,13 +164,13 @@ class Min(Base):
         self._clear()
 
     def _clear(self) -> None:
-        self.epoch, self.eras = np.zeros(0, np.int64), Eras()
+        self._begin()
         self.best, self.has = np.zeros(0, self.dtype), np.zeros(0, np.bool_)
         self.head, self.tail = np.full(0, -1, np.int64), np.full(0, -1, np.int64)
         self.value = np.zeros(0, self.dtype)
         self.next, self.prev, self.free, self.spare = np.zeros(0, np.int64), np.zeros(0, np.int64), -1, 0
 
-    def _room(self, n: int) -> None:
+    def _free(self, n: int) -> None:
         """At least `n` free nodes, for the case that every row is a new candidate."""
         if self.spare >= n:
             return
@@ -152,34 +182,29 @@ class Min(Base):
         chain[size - 1] = self.free
         self.next, self.free, self.spare = chain, have, self.spare + size - have
 
-    def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
-    ) -> Column:
+    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        n = len(group)
+        self._room(feed)
         values = column.values.astype(self.dtype, copy=False)
         null_in = NO_MASK if column.null is None else column.null
-        kinds = NO_KIND if kind is None else kind
-        self.epoch = grown(self.epoch, groups, -1)
-        out, null = np.zeros(n, self.dtype), np.empty(n, np.bool_)
-        era = self.eras.rows(kind, part)
+        out, null = np.empty(feed.size, self.dtype), np.empty(feed.size, np.bool_)
         if self.sliding:
-            self._room(n)
-            self.head, self.tail = grown(self.head, groups, -1), grown(self.tail, groups, -1)
-            self.free, self.spare = _extremes(
-                values, null_in, kinds, group, self.sign, self.head, self.tail, self.epoch, era,
+            self._free(feed.n)
+            self.head, self.tail = grown(self.head, feed.groups, -1), grown(self.tail, feed.groups, -1)
+            self.free, self.spare, holes = _extremes(
+                values, null_in, self.sign, *feed.arrays, self.eras, self.head, self.tail, self.epoch,
                 self.value, self.next, self.prev, self.free, self.spare, out, null,
             )  # fmt: skip
         else:
-            self.best, self.has = grown(self.best, groups), grown(self.has, groups, False)
-            _running_extremes(
-                values, null_in, kinds, group, self.sign, self.best, self.has, self.epoch, era, out, null
+            self.best, self.has = grown(self.best, feed.groups), grown(self.has, feed.groups, False)
+            holes = _running_extremes(
+                values, null_in, self.sign, *feed.arrays, self.eras, self.best, self.has, self.epoch, out, null
             )
-        return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if null.any() else None)
+        return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if holes and null.any() else None)
 
     def state(self) -> dict[str, Any]:
         """The queues laid end to end: a node's place in memory is no part of what it means."""
-        common = {"epoch": self.epoch, "era": self.eras.now}
+        common = {"epoch": self.epoch, "era": self.eras}
         if not self.sliding:
             return {"best": self.best, "has": self.has, **common}
         values: list[float] = []
@@ -201,7 +226,7 @@ class Min(Base):
             self.run((Column(type, state["values"]),), None, groups, len(lengths))
         else:
             self.best, self.has = state["best"].copy(), state["has"].copy()
-        self.epoch, self.eras.now = state["epoch"].copy(), state["era"].copy()
+        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
 
 
 class Max(Min):
@@ -210,29 +235,44 @@ class Max(Min):
 
 @kernel
 def _forever(
-    values: Array, null: Array, kind: Array, group: Array, sign: int, best: Array, has: Array, epoch: Array, era: Array,
-    out: Array, out_null: Array,
-) -> None:  # fmt: skip
+    values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
+    shown: int, now: Array, best: Array, has: Array, epoch: Array, out: Array, out_null: Array,
+) -> bool:  # fmt: skip
     """The extreme of all that came or went since the last RESET."""
-    for i in range(len(group)):
-        if len(kind) and kind[i] > EXPIRED:
-            out_null[i] = True
+    m = 0
+    holes = False
+    for j in range(n):
+        i = pos[j] if len(pos) else j
+        k = kind[j] if len(kind) else CURRENT
+        p = part[i] if len(part) else 0
+        if k == RESET:
+            now[p] += 1
+            if (shown >> k) & 1:
+                o = slot[m] if len(slot) else m
+                m += 1
+                out[o] = 0
+                out_null[o] = True
+                holes = True
             continue
-        g = group[i]
-        e = era[i] if len(era) > 1 else era[0]
-        if epoch[g] != e:
-            epoch[g] = e
+        g = group[i] if len(group) else 0
+        if epoch[g] != now[p]:
+            epoch[g] = now[p]
             has[g] = False
-        if not (len(null) and null[i]):
+        if not (len(null) and null[i]) and k <= EXPIRED:
             v = values[i]
             if not has[g] or (best[g] > v if sign > 0 else best[g] < v):
                 best[g] = v
                 has[g] = True
-        out[i] = best[g]
-        out_null[i] = not has[g]
+        if (shown >> k) & 1:
+            o = slot[m] if len(slot) else m
+            m += 1
+            out[o] = best[g] if has[g] else 0
+            out_null[o] = not has[g]
+            holes |= not has[g]
+    return holes
 
 
-class MinForever(Base):
+class MinForever(Grouped):
     """`minForever` and `maxForever`: the type of the argument; expired rows count as well. A RESET drops the
     states of all groups, so in batch windows forever ends with the batch."""
 
@@ -242,28 +282,25 @@ class MinForever(Base):
         (self.type,) = args
         self.dtype = np.dtype(np.int64 if self.type in (Type.INT, Type.LONG) else np.float64)
         self.best, self.has = np.zeros(0, self.dtype), np.zeros(0, np.bool_)
-        self.epoch, self.eras = np.zeros(0, np.int64), Eras()
+        self._begin()
 
-    def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
-    ) -> Column:
+    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        self.best, self.has = grown(self.best, groups), grown(self.has, groups, False)
-        self.epoch = grown(self.epoch, groups, -1)
-        out, null = np.zeros(len(group), self.dtype), np.empty(len(group), np.bool_)
-        _forever(
-            column.values.astype(self.dtype, copy=False), NO_MASK if column.null is None else column.null,
-            NO_KIND if kind is None else kind, group, self.sign, self.best, self.has,
-            self.epoch, self.eras.rows(kind, part), out, null,
+        self._room(feed)
+        self.best, self.has = grown(self.best, feed.groups), grown(self.has, feed.groups, False)
+        out, null = np.empty(feed.size, self.dtype), np.empty(feed.size, np.bool_)
+        holes = _forever(
+            column.values.astype(self.dtype, copy=False), NO_MASK if column.null is None else column.null, self.sign,
+            *feed.arrays, self.eras, self.best, self.has, self.epoch, out, null,
         )  # fmt: skip
-        return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if null.any() else None)
+        return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if holes and null.any() else None)
 
     def state(self) -> dict[str, Any]:
-        return {"best": self.best, "has": self.has, "epoch": self.epoch, "era": self.eras.now}
+        return {"best": self.best, "has": self.has, "epoch": self.epoch, "era": self.eras}
 
     def load(self, state: dict[str, Any]) -> None:
         self.best, self.has = state["best"].copy(), state["has"].copy()
-        self.epoch, self.eras.now = state["epoch"].copy(), state["era"].copy()
+        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
 
 
 class MaxForever(MinForever):

@@ -11,24 +11,29 @@ from ..arrays import grown
 from ..columns import Array, Column
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import NO_KIND, NO_MASK, Base, Eras
+from .base import NO_MASK, Feed, Grouped
 
 
 @kernel
 def _truths(
-    values: Array, null: Array, kind: Array, group: Array, conjunction: bool, true: Array, false: Array, epoch: Array,
-    era: Array, out: Array,
+    values: Array, null: Array, conjunction: bool, n: int, kind: Array, pos: Array, group: Array, part: Array, slot:
+    Array, shown: int, now: Array, true: Array, false: Array, epoch: Array, out: Array,
 ) -> None:  # fmt: skip
     """`AndAttributeAggregatorExecutor` and `OrAttributeAggregatorExecutor`, nulls skipped."""
-    for i in range(len(group)):
-        k = kind[i] if len(kind) else CURRENT
+    m = 0
+    for j in range(n):
+        i = pos[j] if len(pos) else j
+        k = kind[j] if len(kind) else CURRENT
+        p = part[i] if len(part) else 0
         if k == RESET:
-            out[i] = False
+            now[p] += 1
+            if (shown >> k) & 1:
+                out[slot[m] if len(slot) else m] = False
+                m += 1
             continue
-        g = group[i]
-        e = era[i] if len(era) > 1 else era[0]
-        if epoch[g] != e:
-            epoch[g] = e
+        g = group[i] if len(group) else 0
+        if epoch[g] != now[p]:
+            epoch[g] = now[p]
             true[g] = 0
             false[g] = 0
         if not (len(null) and null[i]) and k <= EXPIRED:
@@ -37,36 +42,36 @@ def _truths(
                 true[g] += step
             else:
                 false[g] += step
-        out[i] = true[g] > 0 and (false[g] == 0 or not conjunction)
+        if (shown >> k) & 1:
+            out[slot[m] if len(slot) else m] = true[g] > 0 and (false[g] == 0 or not conjunction)
+            m += 1
 
 
-class And(Base):
+class And(Grouped):
     """`and(x)`: whether all values are true, and there is one."""
 
     conjunction = True
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.counts = np.zeros((2, 0), np.int64)
-        self.epoch = np.zeros(0, np.int64)
-        self.eras = Eras()
+        self._begin()
 
-    def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
-    ) -> Column:
+    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        self.counts, self.epoch = grown(self.counts, groups), grown(self.epoch, groups, -1)
-        out = np.empty(len(group), np.bool_)
+        self._room(feed)
+        self.counts = grown(self.counts, feed.groups)
+        out = np.empty(feed.size, np.bool_)
         _truths(
-            column.values, NO_MASK if column.null is None else column.null, NO_KIND if kind is None else kind, group,
-            self.conjunction, self.counts[0], self.counts[1], self.epoch, self.eras.rows(kind, part), out,
+            column.values, NO_MASK if column.null is None else column.null, self.conjunction, *feed.arrays, self.eras,
+            self.counts[0], self.counts[1], self.epoch, out,
         )  # fmt: skip
         return Column(Type.BOOL, out)
 
     def state(self) -> dict[str, Any]:
-        return {"counts": self.counts, "epoch": self.epoch, "era": self.eras.now}
+        return {"counts": self.counts, "epoch": self.epoch, "era": self.eras}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.counts, self.epoch, self.eras.now = state["counts"].copy(), state["epoch"].copy(), state["era"].copy()
+        self.counts, self.epoch, self.eras = state["counts"].copy(), state["epoch"].copy(), state["era"].copy()
 
 
 class Or(And):

@@ -1,8 +1,6 @@
 """`sum`, `avg`, `count`, `stdDev`: signed running values per group.
 
-State is one array per quantity, by group id; a RESET is an epoch: a group whose epoch is older than the last reset
-starts
-from nothing.
+State is one array per quantity, by group id.
 """
 
 from __future__ import annotations
@@ -16,40 +14,13 @@ from ..arrays import grown
 from ..columns import Array, Column
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import NO_KIND, NO_MASK, Base, Eras
-
-
-@kernel
-def _sums(
-    values: Array, null: Array, kind: Array, group: Array, total: Array, count: Array, epoch: Array, era: Array,
-    out: Array, out_count: Array,
-) -> None:  # fmt: skip
-    """Running sum and count of non-null values."""
-    for i in range(len(group)):
-        k = kind[i] if len(kind) else CURRENT
-        if k == RESET:
-            out_count[i] = 0
-            continue
-        g = group[i]
-        e = era[i] if len(era) > 1 else era[0]
-        if epoch[g] != e:
-            epoch[g] = e
-            total[g] = 0
-            count[g] = 0
-        if not (len(null) and null[i]):
-            if k == CURRENT:
-                total[g] += values[i]
-                count[g] += 1
-            elif k == EXPIRED:
-                total[g] -= values[i]
-                count[g] -= 1
-        out[i] = total[g]
-        out_count[i] = count[g]
+from .base import NO_MASK, Feed, Grouped, shown_column
 
 
 @kernel
 def long_minus(a: int, b: int) -> int:
-    """a - b as Siddhi takes it away from a long sum: through a double, and back with Java's saturation."""
+    """a - b as Siddhi takes it away from a long sum (`SumAttributeAggregatorExecutor.AggregatorStateLong`): through a
+    double, and back with Java's saturation."""
     d = float(a) - float(b)
     if d >= 9223372036854775807.0:
         return int(np.int64(9223372036854775807))
@@ -58,227 +29,246 @@ def long_minus(a: int, b: int) -> int:
     return int(np.int64(d))
 
 
+_EXACT = 1 << 52
+"""Longs up to here, and their differences, are doubles."""
+
+
 @kernel
-def _long_sums(
-    values: Array, null: Array, kind: Array, group: Array, total: Array, count: Array, epoch: Array, era: Array,
-    out: Array, out_count: Array,
-) -> None:  # fmt: skip
-    """As `_sums` for longs (`SumAttributeAggregatorExecutor.AggregatorStateLong`, whose `processRemove` takes a
-    double)."""
-    for i in range(len(group)):
-        k = kind[i] if len(kind) else CURRENT
-        if k == RESET:
-            out_count[i] = 0
+def _sums(
+    values: Array, null: Array, long: bool, mean: bool, n: int, kind: Array, pos: Array, group: Array, part: Array,
+    slot: Array, shown: int, now: Array, total: Array, count: Array, epoch: Array, out: Array, out_null: Array,
+) -> bool:  # fmt: skip
+    """Running sums of non-null values, or their means; whether there is a null among them.
+
+    Without branches on the kind, which no processor can guess. Without slots, a value that is not shown lies where the
+    next one comes, so `out` has room for one more.
+    """
+    m = 0
+    holes = False
+    for j in range(n):
+        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
+        k = np.int64(kind[j]) if len(kind) else 0
+        p = np.uint64(part[i]) if len(part) else np.uint64(0)
+        shows = (shown >> k) & 1
+        if k > EXPIRED:
+            if k == RESET:
+                now[p] += 1
+            if shows:
+                o = slot[m] if len(slot) else m
+                m += 1
+                out[o] = 0
+                out_null[o] = True
+                holes = True
             continue
-        g = group[i]
-        e = era[i] if len(era) > 1 else era[0]
-        if epoch[g] != e:
-            epoch[g] = e
+        g = np.uint64(group[i]) if len(group) else np.uint64(0)
+        if epoch[g] != now[p]:
+            epoch[g] = now[p]
             total[g] = 0
             count[g] = 0
-        if not (len(null) and null[i]):
-            if k == CURRENT:
-                total[g] += values[i]
-                count[g] += 1
-            elif k == EXPIRED:
-                total[g] = long_minus(total[g], values[i])
-                count[g] -= 1
-        out[i] = total[g]
-        out_count[i] = count[g]
+        v = values[i]
+        none = len(null) > 0 and null[i]
+        sign = 0 if none else 1 - 2 * k
+        t = total[g] + sign * v
+        if long and sign < 0 and max(total[g], v, -_EXACT - 1 - min(total[g], v)) > _EXACT:
+            t = long_minus(total[g], v)
+        c = count[g] + sign
+        total[g] = t
+        count[g] = c
+        # A sum shows where a value is added, even where that leaves a count of nothing.
+        gone = (c == 0) & (mean | none | (k != CURRENT))
+        if len(slot) == 0:
+            out[m] = t / c if mean else t
+            out_null[m] = gone
+            holes |= gone & (shows > 0)
+            m += shows
+        elif shows:
+            out[slot[m]] = t / c if mean else t
+            out_null[slot[m]] = gone
+            holes |= gone
+            m += 1
+    return holes
 
 
 @kernel
-def _counts(kind: Array, group: Array, count: Array, epoch: Array, era: Array, out: Array) -> None:
-    """Running number of rows, nulls too."""
-    for i in range(len(group)):
-        k = kind[i] if len(kind) else CURRENT
-        if k == RESET:
-            out[i] = 0
+def _counts(
+    n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array, count: Array,
+    epoch: Array, out: Array,
+) -> None:  # fmt: skip
+    """Running number of rows, nulls too; `out` as in `_sums`."""
+    m = 0
+    for j in range(n):
+        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
+        k = np.int64(kind[j]) if len(kind) else 0
+        p = np.uint64(part[i]) if len(part) else np.uint64(0)
+        shows = (shown >> k) & 1
+        if k > EXPIRED:
+            if k == RESET:
+                now[p] += 1
+            if shows:
+                out[slot[m] if len(slot) else m] = 0
+                m += 1
             continue
-        g = group[i]
-        e = era[i] if len(era) > 1 else era[0]
-        if epoch[g] != e:
-            epoch[g] = e
+        g = np.uint64(group[i]) if len(group) else np.uint64(0)
+        if epoch[g] != now[p]:
+            epoch[g] = now[p]
             count[g] = 0
-        if k == CURRENT:
-            count[g] += 1
-        elif k == EXPIRED:
-            count[g] -= 1
-        out[i] = count[g]
+        c = count[g] + 1 - 2 * k
+        count[g] = c
+        if len(slot) == 0:
+            out[m] = c
+            m += shows
+        elif shows:
+            out[slot[m]] = c
+            m += 1
 
 
-class Sum(Base):
+class Sum(Grouped):
     """`sum`: LONG for int and long, DOUBLE for float and double; null when nothing is left."""
+
+    mean = False
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.long = args[0] in (Type.INT, Type.LONG)
         self.dtype = np.int64 if self.long else np.float64
         self.total = np.zeros(0, self.dtype)
         self.count = np.zeros(0, np.int64)
-        self.epoch = np.zeros(0, np.int64)
-        self.eras = Eras()
+        self._begin()
 
-    def _run(
-        self, column: Column, kind: Array | None, group: Array, groups: int, part: Array | None
-    ) -> tuple[Array, Array]:
-        self.total = grown(self.total, groups)
-        self.count = grown(self.count, groups)
-        self.epoch = grown(self.epoch, groups, -1)
-        n = len(group)
-        out, left = np.empty(n, self.dtype), np.empty(n, np.int64)
-        (_long_sums if self.long else _sums)(
-            column.values.astype(self.dtype, copy=False), NO_MASK if column.null is None else column.null,
-            NO_KIND if kind is None else kind, group, self.total, self.count, self.epoch, self.eras.rows(kind, part),
-            out, left,
-        )  # fmt: skip
-        return out, left
-
-    def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
-    ) -> Column:
+    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        out, left = self._run(column, kind, group, groups, part)
-        type = Type.LONG if self.long else Type.DOUBLE
-        if kind is None and column.null is None:
-            return Column(type, out)
-        null = left == 0
-        if kind is not None:  # a value that is added shows its sum, even where that leaves a count of nothing
-            null &= (kind != CURRENT) | column.nulls()
-        return Column(type, out, null if null.any() else None)
+        self._room(feed)
+        self.total, self.count = grown(self.total, feed.groups), grown(self.count, feed.groups)
+        out, null = np.empty(feed.size + 1, self.dtype), np.empty(feed.size + 1, np.bool_)
+        holes = _sums(
+            column.values.astype(self.dtype, copy=False), NO_MASK if column.null is None else column.null, self.long,
+            self.mean, *feed.arrays, self.eras, self.total, self.count, self.epoch, out, null,
+        )  # fmt: skip
+        return shown_column(Type.LONG if self.long else Type.DOUBLE, out, null if holes else None)
 
     def state(self) -> dict[str, Any]:
-        return {"total": self.total, "count": self.count, "epoch": self.epoch, "era": self.eras.now}
+        return {"total": self.total, "count": self.count, "epoch": self.epoch, "era": self.eras}
 
     def load(self, state: dict[str, Any]) -> None:
         self.total, self.count, self.epoch = state["total"].copy(), state["count"].copy(), state["epoch"].copy()
-        self.eras.now = state["era"].copy()
+        self.eras = state["era"].copy()
 
 
 class Avg(Sum):
     """`avg`: DOUBLE, the running sum over the running count. Siddhi adds up doubles, also for int and long."""
 
+    mean = True
+
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         super().__init__((Type.DOUBLE,), sliding)
 
-    def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
-    ) -> Column:
-        (column,) = args
-        out, left = self._run(column, kind, group, groups, part)
-        if kind is None and column.null is None:
-            out /= left
-            return Column(Type.DOUBLE, out)
-        null = left == 0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            out /= left
-        if not null.any():
-            return Column(Type.DOUBLE, out)
-        out[null] = 0.0
-        return Column(Type.DOUBLE, out, null)
 
-
-class Count(Base):
+class Count(Grouped):
     """`count()`: LONG, every row counts."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.count = np.zeros(0, np.int64)
-        self.epoch = np.zeros(0, np.int64)
-        self.eras = Eras()
+        self._begin()
 
-    def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
-    ) -> Column:
-        self.count = grown(self.count, groups)
-        self.epoch = grown(self.epoch, groups, -1)
-        out = np.empty(len(group), np.int64)
-        kinds = NO_KIND if kind is None else kind
-        _counts(kinds, group, self.count, self.epoch, self.eras.rows(kind, part), out)
-        return Column(Type.LONG, out)
+    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+        self._room(feed)
+        self.count = grown(self.count, feed.groups)
+        out = np.empty(feed.size + 1, np.int64)
+        _counts(*feed.arrays, self.eras, self.count, self.epoch, out)
+        return shown_column(Type.LONG, out)
 
     def state(self) -> dict[str, Any]:
-        return {"count": self.count, "epoch": self.epoch, "era": self.eras.now}
+        return {"count": self.count, "epoch": self.epoch, "era": self.eras}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.count, self.epoch, self.eras.now = state["count"].copy(), state["epoch"].copy(), state["era"].copy()
+        self.count, self.epoch, self.eras = state["count"].copy(), state["epoch"].copy(), state["era"].copy()
 
 
 @kernel
 def _deviations(
-    values: Array, null: Array, kind: Array, group: Array, total: Array, mean: Array, square: Array, count: Array,
-    epoch: Array, era: Array, out: Array, out_null: Array,
-) -> None:  # fmt: skip
+    values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int,
+    now: Array, total: Array, mean: Array, square: Array, count: Array, epoch: Array, out: Array, out_null: Array,
+) -> bool:  # fmt: skip
     """`StdDevAttributeAggregatorExecutor`: running mean and sum of squares; what is left of it when one value is left
-    stays, as there."""
-    for i in range(len(group)):
-        k = kind[i] if len(kind) else CURRENT
-        if k == RESET:
-            out_null[i] = True
+    stays, as there. Tells whether there is a null."""
+    m = 0
+    holes = False
+    for j in range(n):
+        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
+        k = np.int64(kind[j]) if len(kind) else 0
+        p = np.uint64(part[i]) if len(part) else np.uint64(0)
+        shows = (shown >> k) & 1
+        if k > EXPIRED:
+            if k == RESET:
+                now[p] += 1
+            if shows:
+                o = slot[m] if len(slot) else m
+                m += 1
+                out[o] = 0.0
+                out_null[o] = True
+                holes = True
             continue
-        g = group[i]
-        e = era[i] if len(era) > 1 else era[0]
-        if epoch[g] != e:
-            epoch[g] = e
+        g = np.uint64(group[i]) if len(group) else np.uint64(0)
+        if epoch[g] != now[p]:
+            epoch[g] = now[p]
             total[g] = 0.0
             mean[g] = 0.0
             square[g] = 0.0
             count[g] = 0
-        if not (len(null) and null[i]) and k <= EXPIRED:
+        if not (len(null) and null[i]):
             v = values[i]
+            sign = 1 - 2 * k
+            c = count[g] + sign
+            count[g] = c
             before = mean[g]
-            if k == CURRENT:
-                count[g] += 1
-                if count[g] == 1:
-                    total[g] = v
-                    mean[g] = v
-                    square[g] = 0.0
-                elif count[g] != 0:
-                    total[g] += v
-                    mean[g] = total[g] / count[g]
-                    square[g] += (v - before) * (v - mean[g])
-            else:
-                count[g] -= 1
-                if count[g] == 0:
-                    total[g] = 0.0
-                    mean[g] = 0.0
-                    square[g] = 0.0
-                else:
-                    total[g] -= v
-                    mean[g] = total[g] / count[g]
-                    square[g] -= (v - before) * (v - mean[g])
-        out_null[i] = count[g] == 0
-        if count[g] == 0 or count[g] == 1:
-            out[i] = 0.0
-        else:
-            out[i] = np.sqrt(square[g] / count[g])
+            if c == 1 and sign > 0:
+                total[g] = v
+                mean[g] = v
+                square[g] = 0.0
+            elif c == 0 and sign < 0:
+                total[g] = 0.0
+                mean[g] = 0.0
+                square[g] = 0.0
+            elif c != 0:
+                t = total[g] + sign * v
+                x = t / c
+                total[g] = t
+                mean[g] = x
+                square[g] += sign * ((v - before) * (v - x))
+        c = count[g]
+        o = m
+        if len(slot) > 0:
+            if not shows:
+                continue
+            o = slot[m]
+        out_null[o] = c == 0
+        holes |= (c == 0) & (shows > 0)
+        out[o] = np.sqrt(square[g] / c) if c != 0 and c != 1 else 0.0
+        m += shows
+    return holes
 
 
-class StdDev(Base):
+class StdDev(Grouped):
     """`stdDev`: DOUBLE, of the population; 0.0 for one value, null for none."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.sums = np.zeros((3, 0), np.float64)
         self.count = np.zeros(0, np.int64)
-        self.epoch = np.zeros(0, np.int64)
-        self.eras = Eras()
+        self._begin()
 
-    def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
-    ) -> Column:
+    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        self.sums, self.count = grown(self.sums, groups), grown(self.count, groups)
-        self.epoch = grown(self.epoch, groups, -1)
-        n = len(group)
-        out, null = np.zeros(n, np.float64), np.empty(n, np.bool_)
-        _deviations(
+        self._room(feed)
+        self.sums, self.count = grown(self.sums, feed.groups), grown(self.count, feed.groups)
+        out, null = np.empty(feed.size + 1, np.float64), np.empty(feed.size + 1, np.bool_)
+        holes = _deviations(
             column.values.astype(np.float64, copy=False), NO_MASK if column.null is None else column.null,
-            NO_KIND if kind is None else kind, group, self.sums[0], self.sums[1], self.sums[2], self.count, self.epoch,
-            self.eras.rows(kind, part), out, null,
+            *feed.arrays, self.eras, self.sums[0], self.sums[1], self.sums[2], self.count, self.epoch, out, null,
         )  # fmt: skip
-        return Column(Type.DOUBLE, out, null if null.any() else None)
+        return shown_column(Type.DOUBLE, out, null if holes else None)
 
     def state(self) -> dict[str, Any]:
-        return {"sums": self.sums, "count": self.count, "epoch": self.epoch, "era": self.eras.now}
+        return {"sums": self.sums, "count": self.count, "epoch": self.epoch, "era": self.eras}
 
     def load(self, state: dict[str, Any]) -> None:
         self.sums, self.count, self.epoch = state["sums"].copy(), state["count"].copy(), state["epoch"].copy()
-        self.eras.now = state["era"].copy()
+        self.eras = state["era"].copy()

@@ -12,14 +12,14 @@ from .frequent import FrequentWindow, LossyFrequentWindow
 from .length import LengthBatchWindow, LengthWindow
 from .session import SessionWindow
 from .sort import SortWindow
-from .time import TimeBatchWindow, TimeWindow
+from .time import time_batch_window, time_window
 from .timelength import TimeLengthWindow
 
 WINDOWS: dict[str, WindowFactory] = {
     "length": LengthWindow,
     "lengthBatch": LengthBatchWindow,
-    "time": TimeWindow,
-    "timeBatch": TimeBatchWindow,
+    "time": time_window,
+    "timeBatch": time_batch_window,
     "timeLength": TimeLengthWindow,
     "externalTime": ExternalTimeWindow,
     "externalTimeBatch": ExternalTimeBatchWindow,

@@ -14,7 +14,7 @@ from ..arrays import grown
 from ..columns import Array, Column, Mask, Strings
 from ..expressions import Context
 from ..jit import inlined
-from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
+from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Passing, Rows
 from .log import EventLog
 
 
@@ -26,7 +26,9 @@ class WindowSetup:
     timer phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query puts out expired events;
     `findable` tells that a join looks into the window. `condition` is what an `expression` window's constant text
     states, `names` the attributes of the columns, `selected` the columns that the query selects as they are, in
-    order (None for what it computes). `refuse` takes rows that raise an error (mask over them, why):
+    order (None for what it computes). `partitioned` tells that there are several instances. With `apart`, the query
+    wants the CURRENT rows alone, and a window may put out its input instead and tell the rest aside (`rows.Passing`).
+    `refuse` takes rows that raise an error (mask over them, why):
     they do not enter the window. References among `args` and in `condition` name column positions.
     """
 
@@ -40,6 +42,8 @@ class WindowSetup:
     selected: tuple[int | None, ...] = ()
     strings: Strings = field(default_factory=Strings)
     context: Context = field(default_factory=Context)
+    partitioned: bool = False
+    apart: bool = False
     refuse: Callable[[Rows, Mask, str], None] = lambda rows, mask, why: None
 
     def constant(self, i: int, default: Any = None) -> Any:
@@ -139,14 +143,13 @@ def put(
 
 
 class Emission:
-    """Room for what a compiled loop puts out: position in the log, kind, time, root and chunk of each row."""
+    """Room for what a compiled loop puts out: position in the log, kind, time, root and chunk of each row; `apart`:
+    position and kind alone."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, apart: bool = False) -> None:
         self.pos = np.empty(capacity, np.int64)
         self.kind = np.empty(capacity, np.int8)
-        self.ts = np.empty(capacity, np.int64)
-        self.root = np.empty(capacity, np.int64)
-        self.chunk = np.empty(capacity, np.int64)
+        self.ts, self.root, self.chunk = (np.empty(0 if apart else capacity, np.int64) for _ in range(3))
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
@@ -158,9 +161,17 @@ class Emission:
 
     def rows(self, n: int, log: EventLog, partitioned: bool) -> Rows:
         """The first `n` as rows."""
-        pos = self.pos[:n]
-        part = log.part[pos] if partitioned else None
-        return Rows(log.columns(pos), self.ts[:n], self.root[:n], self.chunk[:n], self.kind[:n], part)
+        pos, kind = self.pos[:n], self.kind[:n]
+        columns = log.at(pos)
+        whole, part = (log.part, log.part[pos]) if partitioned else (None, None)
+        passing = Passing(columns, kind, whole, False)
+        return Rows(columns, self.ts[:n], self.root[:n], self.chunk[:n], kind, part, passing)
+
+    def beside(self, n: int, log: EventLog, rows: Rows) -> Rows:
+        """The rows that came in, which are the CURRENT ones of the first `n`, and all `n` beside them."""
+        part = None if rows.part is None else log.part
+        passing = Passing(log.at(self.pos[:n]), self.kind[:n], part, True)
+        return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part, passing)
 
 
 def timer_roots(clock: Clock, scheduler: int) -> tuple[int, int]:

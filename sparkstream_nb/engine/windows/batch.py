@@ -111,8 +111,7 @@ class BatchWindow:
         return {"events": self.log.chain_state(), "reset": reset_state(self.log, self.reset)}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.log.load_chains([state["events"]])
-        self.reset = load_reset(self.log, state["reset"])
+        self.reset = load_reset(self.log, [state["events"]], state["reset"])
 
     @property
     def bytes(self) -> int:

@@ -1,6 +1,7 @@
 """A log whose events hang together in chains, one or more per partition instance: what most windows hold.
 
-A chain is a queue: `head[part]`, `tail[part]`, and `next[position]`. Compiled loops move events along; `alive` tells
+A chain is a queue: `head[part]`, `tail[part]`, and `next[position]`. Where there is one instance and chains take events
+as they come, the next position is the one after, and `next` is empty. Compiled loops move events along; `alive` tells
 which positions are still in a chain, so that the log can be compacted when most are not.
 """
 
@@ -22,10 +23,11 @@ from .log import EventLog
 @inlined
 def push(pos: int, part: int, nxt: Array, head: Array, tail: Array) -> None:
     """Appends a position to a chain."""
-    nxt[pos] = -1
+    if len(nxt) > 0:
+        nxt[pos] = -1
     if head[part] < 0:
         head[part] = pos
-    else:
+    elif len(nxt) > 0:
         nxt[tail[part]] = pos
     tail[part] = pos
 
@@ -34,14 +36,16 @@ def push(pos: int, part: int, nxt: Array, head: Array, tail: Array) -> None:
 def pop(part: int, nxt: Array, head: Array, tail: Array) -> int:
     """Takes the first position of a chain that is not empty."""
     pos: int = head[part]
-    head[part] = nxt[pos]
-    if head[part] < 0:
+    if pos == tail[part]:
+        head[part] = -1
         tail[part] = -1
+    else:
+        head[part] = nxt[pos] if len(nxt) > 0 else pos + 1
     return pos
 
 
 @kernel
-def _lay_out(head: Array, nxt: Array, parts: int, out: Array, lengths: Array) -> int:
+def _lay_out(head: Array, tail: Array, nxt: Array, parts: int, out: Array, lengths: Array) -> int:
     n = 0
     for p in range(parts):
         at = head[p]
@@ -49,17 +53,23 @@ def _lay_out(head: Array, nxt: Array, parts: int, out: Array, lengths: Array) ->
         while at >= 0:
             out[n] = at
             n += 1
-            at = nxt[at]
+            if len(nxt) > 0:
+                at = nxt[at]
+            else:
+                at = at + 1 if at < tail[p] else -1
         lengths[p] = n - start
     return n
 
 
 class ChainedLog(EventLog):
-    """An event log with `chains` chains per instance. An event is in at most one of them at a time."""
+    """An event log with `chains` chains per instance. An event is in at most one of them at a time.
 
-    def __init__(self, types: Sequence[Type], chains: int = 1) -> None:
-        super().__init__(types)
-        self.chains = chains
+    `in_line` promises that there is one instance, and that no chain leaves out an event between two that it holds.
+    """
+
+    def __init__(self, types: Sequence[Type], chains: int = 1, in_line: bool = False) -> None:
+        super().__init__(types, parted=not in_line)
+        self.chains, self.in_line = chains, in_line
         self.parts = 0
         self._look_at = 1024
         self.next = np.full(0, -1, np.int64)
@@ -70,7 +80,8 @@ class ChainedLog(EventLog):
     def add(self, rows: Rows, parts: int) -> int:
         """Appends rows (in no chain yet) and makes room for `parts` instances; returns the first position."""
         at = self.append(rows)
-        self.next = grown(self.next, len(self.ts), -1)
+        if not self.in_line:
+            self.next = grown(self.next, len(self.ts), -1)
         self.alive = grown(self.alive, len(self.ts), False)
         if parts > self.parts:
             self.head = [grown(h, parts, -1) for h in self.head]
@@ -99,9 +110,10 @@ class ChainedLog(EventLog):
         keep = np.flatnonzero(self.alive[: self.end])
         moved = np.full(len(self.ts) + 1, -1, np.int64)  # the last place is for -1
         moved[keep] = np.arange(len(keep))
-        chain = moved[self.next[keep]]
+        if not self.in_line:
+            self.next = moved[self.next[keep]]
         self.compact(keep)
-        self.next, self.alive = chain, np.ones(len(keep), np.bool_)
+        self.alive = np.ones(len(keep), np.bool_)
         for arrays in (self.head, self.tail):
             for i, a in enumerate(arrays):
                 arrays[i] = moved[a]
@@ -111,20 +123,32 @@ class ChainedLog(EventLog):
     def chain_state(self, chain: int = 0) -> dict[str, Any]:
         """One chain of every instance, laid end to end, as plain data."""
         out, lengths = np.empty(self.end, np.int64), np.zeros(self.parts, np.int64)
-        n = _lay_out(self.head[chain], self.next, self.parts, out, lengths)
+        n = _lay_out(self.head[chain], self.tail[chain], self.next, self.parts, out, lengths)
         return {**self.state(out[:n]), "lengths": lengths}
 
-    def load_chains(self, states: Sequence[dict[str, Any]]) -> None:
-        """The inverse of `chain_state` for all chains, in order."""
-        self.__init__(self.types, self.chains)  # type: ignore[misc]
-        for c, state in enumerate(states):
-            lengths = state["lengths"]
-            n = len(state["ts"])
-            zeros = np.zeros(n, np.int64)
-            at = self.add(Rows(state["columns"], state["ts"], zeros, zeros, None, state["part"]), len(lengths))
-            self.alive[at : at + n] = True
+    def load_chains(self, states: Sequence[dict[str, Any]], loose: dict[str, Any] | None = None) -> None:
+        """The inverse of `chain_state` for all chains; the events of `loose` come first, in no chain.
+
+        In line the first chain comes last, as the events to come go on where it ends.
+        """
+        self.__init__(self.types, self.chains, self.in_line)  # type: ignore[misc]
+        if loose is not None:
+            self._again(loose, 0)
+        chains = range(len(states))
+        for c in reversed(chains) if self.in_line else chains:
+            lengths = states[c]["lengths"]
+            at = self._again(states[c], len(lengths))
             for p, k in enumerate(lengths.tolist()):
                 if k:
-                    self.next[at : at + k] = np.append(np.arange(at + 1, at + k), -1)
+                    if not self.in_line:
+                        self.next[at : at + k] = np.append(np.arange(at + 1, at + k), -1)
                     self.head[c][p], self.tail[c][p] = at, at + k - 1
                     at += k
+
+    def _again(self, state: dict[str, Any], parts: int) -> int:
+        """The events of a state join the log; returns the first position."""
+        n = len(state["ts"])
+        zeros = np.zeros(n, np.int64)
+        at = self.add(Rows(state["columns"], state["ts"], zeros, zeros, None, state["part"]), parts)
+        self.alive[at : at + n] = True
+        return at

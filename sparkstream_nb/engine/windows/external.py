@@ -336,8 +336,7 @@ class ExternalTimeBatchWindow:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        self.log.load_chains([state["pending"], state["held"]])
-        self.reset = load_reset(self.log, state["reset"])
+        self.reset = load_reset(self.log, [state["pending"], state["held"]], state["reset"])
         self.batch = state["batch"].copy()
         self.timers.load(state["timers"])
 

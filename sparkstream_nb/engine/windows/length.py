@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def _length(
     n = 0
     for i in range(len(now)):
         pos = at + i
-        p = part[pos]
+        p = part[pos] if len(part) else 0
         first = n
         if length > 0:
             if count[p] < length:
@@ -34,23 +35,27 @@ def _length(
                 alive[old] = False
                 pos_out[n] = old
                 kind_out[n] = EXPIRED
-                ts_out[n] = now[i]
+                if len(ts_out) > 0:
+                    ts_out[n] = now[i]
                 n += 1
             push(pos, p, nxt, head, tail)
             alive[pos] = True
         pos_out[n] = pos
         kind_out[n] = CURRENT
-        ts_out[n] = ts[pos]
+        if len(ts_out) > 0:
+            ts_out[n] = ts[pos]
         n += 1
         if length == 0:
             for k in (EXPIRED, RESET):
                 pos_out[n] = pos
                 kind_out[n] = k
-                ts_out[n] = ts[pos]
+                if len(ts_out) > 0:
+                    ts_out[n] = ts[pos]
                 n += 1
-        for k in range(first, n):
-            root_out[k] = root[i]
-            chunk_out[k] = chunk[i]
+        if len(ts_out) > 0:
+            for k in range(first, n):
+                root_out[k] = root[i]
+                chunk_out[k] = chunk[i]
     return n
 
 
@@ -59,19 +64,20 @@ class LengthWindow:
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
-        self.log = ChainedLog(setup.types)
+        self.apart = setup.apart
+        self.log = ChainedLog(setup.types, in_line=not setup.partitioned)
         self.count = np.zeros(0, np.int64)
 
     def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
         n = len(rows)
-        out = Emission(n * (2 if self.length else 3))
+        out = Emission(n * (2 if self.length else 3), self.apart)
         at = self.log.add(rows, parts)
         self.count = grown(self.count, parts)
         made = _length(
-            self.length, at, clock.at(rows.root), rows.root, rows.chunk, self.log.ts, self.log.part, self.log.next,
-            self.log.alive, self.log.head[0], self.log.tail[0], self.count, *out.arrays,
+            self.length, at, rows.root if self.apart else clock.at(rows.root), rows.root, rows.chunk, self.log.ts,
+            self.log.part, self.log.next, self.log.alive, self.log.head[0], self.log.tail[0], self.count, *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, self.log, rows.part is not None)
+        result = out.beside(made, self.log, rows) if self.apart else out.rows(made, self.log, rows.part is not None)
         self.log.tidy()
         return result
 
@@ -98,7 +104,7 @@ def _length_batch(
     chunks = 0
     for i in range(len(now)):
         pos = at + i
-        p = part[pos]
+        p = part[pos] if len(part) else 0
         first = n
         if length == 0:
             pos_out[n] = pos
@@ -172,7 +178,7 @@ class LengthBatchWindow:
         self.length = int(setup.constant(0))
         self.streaming = bool(setup.constant(1, False))
         self.wants_expired = setup.wants_expired
-        self.log = ChainedLog(setup.types, chains=2)
+        self.log = ChainedLog(setup.types, chains=2, in_line=not setup.partitioned)
         self.count = np.zeros(0, np.int64)
         self.reset = np.full(0, -1, np.int64)
 
@@ -202,9 +208,8 @@ class LengthBatchWindow:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        self.log.load_chains([state["current"], state["expired"]])
+        self.reset = load_reset(self.log, [state["current"], state["expired"]], state["reset"])
         self.count = state["count"].copy()
-        self.reset = load_reset(self.log, state["reset"])
 
     @property
     def bytes(self) -> int:
@@ -217,14 +222,10 @@ def reset_state(log: ChainedLog, reset: Array) -> dict[str, Any]:
     return {"events": log.state(reset[parts]), "parts": parts, "size": len(reset)}
 
 
-def load_reset(log: ChainedLog, state: dict[str, Any]) -> Array:
-    """The inverse of `reset_state`: the events join the log, in no chain."""
-    events, parts = state["events"], state["parts"]
-    zeros = np.zeros(len(parts), np.int64)
-    at = log.add(Rows(events["columns"], events["ts"], zeros, zeros, None, events["part"]), log.parts)
-    log.alive[at : at + len(parts)] = True
+def load_reset(log: ChainedLog, chains: Sequence[dict[str, Any]], state: dict[str, Any]) -> Array:
+    """The inverse of `reset_state`, for a log that is to have these chains (`ChainedLog.load_chains`)."""
+    parts = state["parts"]
+    log.load_chains(chains, state["events"])
     out = np.full(state["size"], -1, np.int64)
-    out[parts] = np.arange(at, at + len(parts))
+    out[parts] = np.arange(len(parts))
     return out
-
-

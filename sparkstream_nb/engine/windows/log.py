@@ -8,19 +8,26 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
-from ..columns import DTYPES, Array, Column
+from ..columns import DTYPES, Array, Column, Held
 from ..rows import Rows
+
+
+def _widened(array: Array, used: int, size: int) -> Array:
+    """Room for `size`, with the first `used` as they are and whatever there is behind them."""
+    out = np.empty(size, array.dtype)
+    out[:used] = array[:used]
+    return out
 
 
 class EventLog:
     """Rows `start` ≤ i < `end` are held; positions are those of the buffers and change only in `compact`.
 
-    Buffers double when full, so appending costs the same per event whatever is held.
+    Buffers double when full, so appending costs the same per event whatever is held. Without `parted`, the events are
+    all of one instance, and `part` is empty.
     """
 
-    def __init__(self, types: Sequence[Type]) -> None:
-        self.types = tuple(types)
+    def __init__(self, types: Sequence[Type], *, parted: bool = True) -> None:
+        self.types, self.parted = tuple(types), parted
         self.end = 0
         self._values = [np.empty(0, DTYPES[t]) for t in self.types]
         self._null: list[Array | None] = [None] * len(self.types)
@@ -32,11 +39,15 @@ class EventLog:
         n, at = len(rows), self.end
         end = at + n
         if end > len(self.ts):
-            self.ts, self.part = grown(self.ts, end), grown(self.part, end)
-            self._values = [grown(v, len(self.ts), None if v.dtype == object else 0) for v in self._values]
-            self._null = [None if m is None else grown(m, len(self.ts), False) for m in self._null]
+            size = max(end, 2 * at, 16)
+            self.ts = _widened(self.ts, at, size)
+            if self.parted:
+                self.part = _widened(self.part, at, size)
+            self._values = [_widened(v, at, size) for v in self._values]
+            self._null = [None if m is None else _widened(m, at, size) for m in self._null]
         self.ts[at:end] = rows.ts
-        self.part[at:end] = 0 if rows.part is None else rows.part
+        if self.parted:
+            self.part[at:end] = 0 if rows.part is None else rows.part
         for i, c in enumerate(rows.columns):
             self._values[i][at:end] = c.values
             mask = self._null[i]
@@ -51,11 +62,11 @@ class EventLog:
 
     def columns(self, index: Array) -> list[Column]:
         """Values at positions `index`."""
-        out = []
-        for t, v, m in zip(self.types, self._values, self._null, strict=True):
-            null = None if m is None else m[index]
-            out.append(Column(t, v[index], null if null is not None and null.any() else None))
-        return out
+        return list(self.at(index))
+
+    def at(self, index: Array) -> Held:
+        """As `columns`, gathered when they are asked for, whatever becomes of the log until then."""
+        return Held([Column(t, v, m) for t, v, m in zip(self.types, self._values, self._null, strict=True)], index)
 
     def column(self, i: int, index: Array) -> Column:
         """Values of attribute `i` at positions `index`."""
@@ -89,23 +100,36 @@ class EventLog:
 
     def compact(self, keep: Array) -> None:
         """Keeps only positions `keep` (increasing); they become 0, 1, 2 ..."""
-        n = len(keep)
-        self._values = [v[keep] for v in self._values]
-        self._null = [None if m is None else m[keep] for m in self._null]
-        self.ts, self.part, self.end = self.ts[keep], self.part[keep], n
+        self._keep(keep, len(keep))
+
+    def trim(self, low: int) -> int:
+        """Drops the events before `low` once they are as many as the others; returns by how much positions went down.
+        """
+        if 2 * low < self.end or low < 1024:
+            return 0
+        self._keep(slice(low, self.end), self.end - low)
+        return low
+
+    def _keep(self, keep: Array | slice, n: int) -> None:
+        self._values = [np.array(v[keep]) for v in self._values]
+        self._null = [None if m is None else np.array(m[keep]) for m in self._null]
+        self.ts, self.end = np.array(self.ts[keep]), n
+        if self.parted:
+            self.part = self.part[keep]
 
     @property
     def bytes(self) -> int:
         """Bytes that the held values take, buffers' slack not counted."""
         per = sum(v.itemsize for v in self._values) + sum(1 for m in self._null if m is not None)
-        return self.end * (per + self.ts.itemsize + self.part.itemsize)
+        return self.end * (per + self.ts.itemsize + (self.part.itemsize if self.parted else 0))
 
     def state(self, index: Array) -> dict[str, Any]:
         """The events at `index` as plain data."""
-        return {"columns": self.columns(index), "ts": self.ts[index], "part": self.part[index]}
+        part = self.part[index] if self.parted else np.zeros(len(index), np.int32)
+        return {"columns": self.columns(index), "ts": self.ts[index], "part": part}
 
     def load(self, state: dict[str, Any]) -> None:
         n = len(state["ts"])
-        self.__init__(self.types)  # type: ignore[misc]
+        self.__init__(self.types, parted=self.parted)  # type: ignore[misc]
         zeros = np.zeros(n, np.int64)
         self.append(Rows(state["columns"], state["ts"], zeros, zeros, None, state["part"]))

@@ -9,13 +9,15 @@ import numpy as np
 from ..arrays import grown
 from ..columns import Array
 from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
+from ..rows import CURRENT, EVENT_PHASE, EXPIRED, RESET, ROOT_BITS, Clock, Rows
 from ..timers import Timers, due_parts, enter, notify_at, pop_time
-from .base import Emission, WindowSetup
+from .base import Emission, Window, WindowSetup
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
+from .log import EventLog
 
 _BITS = np.int64(ROOT_BITS)
+_NEVER = np.int64(2**63 - 1)
 
 
 @inlined
@@ -28,9 +30,10 @@ def _expire(
         alive[old] = False
         pos_out[n] = old
         kind_out[n] = EXPIRED
-        ts_out[n] = now
-        root_out[n] = root
-        chunk_out[n] = chunk
+        if len(ts_out) > 0:
+            ts_out[n] = now
+            root_out[n] = root
+            chunk_out[n] = chunk
         n += 1
     return n
 
@@ -74,23 +77,9 @@ def _time(
         p = part[pos]
         t = now[(row_root[i] >> _BITS) - base]
         n = _expire(
-            p,
-            t,
-            span,
-            row_root[i],
-            ts,
-            nxt,
-            alive,
-            head,
-            tail,
-            n,
-            chunk,
-            pos_out,
-            kind_out,
-            ts_out,
-            root_out,
-            chunk_out,
-        )
+            p, t, span, row_root[i], ts, nxt, alive, head, tail, n, chunk,
+            pos_out, kind_out, ts_out, root_out, chunk_out,
+        )  # fmt: skip
         push(pos, p, nxt, head, tail)
         alive[pos] = True
         if newest[p] < ts[pos]:
@@ -98,19 +87,168 @@ def _time(
             notify_at(p, ts[pos] + span, qtime, qnext, qhead, qtail, heap, qfirst, meta, True)
         pos_out[n] = pos
         kind_out[n] = CURRENT
-        ts_out[n] = ts[pos]
-        root_out[n] = row_root[i]
-        chunk_out[n] = chunk
+        if len(ts_out) > 0:
+            ts_out[n] = ts[pos]
+            root_out[n] = row_root[i]
+            chunk_out[n] = chunk
         n += 1
     return n
 
 
-class TimeWindow:
-    """The events of the last t ms; each leaves at exactly its time + t, before what arrives at that instant."""
+@kernel
+def _time_in_line(
+    span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved:
+    Array, first: int, last: int, ts: Array, places: Array, seen: Array, pos_out: Array, kind_out: Array, ts_out: Array,
+    root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """As `_time` for one instance, whose events lie in a row: `places` are the first that is held and the first whose
+    timer has not fired. An event has a timer if it is newer than all before it; `seen` is the newest of those whose
+    timers have fired.
+    """
+    n = 0
+    chunk = 0
+    tick = first
+    head = places[0]
+    ahead = places[1]
+    newest = seen[0]
+    due = _NEVER
+    for i in range(rows + 1):
+        pos = at + i
+        if due == _NEVER:  # the first timer to come
+            while ahead < pos and ts[ahead] <= newest:
+                ahead += 1
+            if ahead < pos:
+                due = ts[ahead] + span
+        step = last
+        until = last - 1
+        if i < rows:
+            step = (row_root[i] >> _BITS) - base
+            until = min(until, step if row_root[i] & EVENT_PHASE >= scheduler else step - 1)
+        if tick <= until:
+            if due > now[until]:
+                tick = until + 1
+            while tick <= until:
+                t = now[tick]
+                if moved[tick] and due <= t:
+                    while due <= t:
+                        newest = ts[ahead]
+                        due = _NEVER
+                        while ahead < pos and ts[ahead] <= newest:
+                            ahead += 1
+                        if ahead < pos:
+                            due = ts[ahead] + span
+                    chunk += 1
+                    while head < pos and ts[head] - t + span <= 0:
+                        pos_out[n] = head
+                        kind_out[n] = EXPIRED
+                        ts_out[n] = t
+                        root_out[n] = ((base + tick) << _BITS) | scheduler
+                        chunk_out[n] = chunk
+                        head += 1
+                        n += 1
+                tick += 1
+        if i == rows:
+            break
+        if i == 0 or row_chunk[i] != row_chunk[i - 1]:
+            chunk += 1
+        t = now[step]
+        while head < pos and ts[head] - t + span <= 0:
+            pos_out[n] = head
+            kind_out[n] = EXPIRED
+            ts_out[n] = t
+            root_out[n] = row_root[i]
+            chunk_out[n] = chunk
+            head += 1
+            n += 1
+        pos_out[n] = pos
+        kind_out[n] = CURRENT
+        ts_out[n] = ts[pos]
+        root_out[n] = row_root[i]
+        chunk_out[n] = chunk
+        n += 1
+    places[0] = head
+    places[1] = ahead
+    seen[0] = newest
+    return n
+
+
+@kernel
+def _time_apart(
+    span: int, at: int, rows: int, row_root: Array, base: int, now: Array, last: int, ts: Array, places: Array,
+    pos_out: Array, kind_out: Array,
+) -> int:  # fmt: skip
+    """As `_time_in_line` where nobody sees what expires but the aggregates: they do not care whether a timer or the
+    next event drives it out. One op a turn, without a branch on which."""
+    n = 0
+    i = 0
+    head = places[0]
+    while i < rows:
+        pos = at + i
+        gone = (head < pos) & (ts[min(head, pos)] - now[(row_root[i] >> _BITS) - base] + span <= 0)
+        pos_out[n] = head if gone else pos
+        kind_out[n] = gone
+        head += gone
+        i += 1 - gone
+        n += 1
+    if last > 0:
+        while head < at + rows and ts[head] - now[last - 1] + span <= 0:
+            pos_out[n] = head
+            kind_out[n] = EXPIRED
+            head += 1
+            n += 1
+    places[0] = head
+    places[1] = head
+    return n
+
+
+class _TimeInLine:
+    """`time(t)` outside partitions."""
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
-        self.scheduler = setup.scheduler
+        self.scheduler, self.apart = setup.scheduler, setup.apart
+        self.log = EventLog(setup.types, parted=False)
+        self.places, self.seen = np.zeros(2, np.int64), np.full(1, -(2**63), np.int64)
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        n, log = len(rows), self.log
+        at = log.append(rows)
+        out = Emission(at - int(self.places[0]) + 2 * n, self.apart)
+        if self.apart:
+            made = _time_apart(
+                self.span, at, n, rows.root, clock.base, clock.now, clock.last, log.ts, self.places, out.pos, out.kind
+            )
+            result = out.beside(made, log, rows)
+        else:
+            made = _time_in_line(
+                self.span, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
+                clock.first, clock.last, log.ts, self.places, self.seen, *out.arrays,
+            )  # fmt: skip
+            result = out.rows(made, log, False)
+        self.places -= log.trim(int(self.places.min()))
+        return result
+
+    def state(self) -> dict[str, Any]:
+        low = int(self.places.min())
+        return {
+            "events": self.log.state(np.arange(low, self.log.end)), "places": self.places - low, "seen": self.seen,
+        }  # fmt: skip
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load(state["events"])
+        self.places, self.seen = state["places"].copy(), state["seen"].copy()
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes
+
+
+class _TimeByInstance:
+    """`time(t)` inside a partition."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.span = int(setup.constant(0))
+        self.scheduler, self.apart = setup.scheduler, setup.apart
         self.log = ChainedLog(setup.types)
         self.newest = np.zeros(0, np.int64)
         self.timers = Timers()
@@ -121,13 +259,13 @@ class TimeWindow:
         self.newest = grown(self.newest, parts, -(2**63))
         self.timers.room(n, parts)
         log = self.log
-        out = Emission(at + 2 * n)
+        out = Emission(at + 2 * n, self.apart)
         made = _time(
             self.span, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first,
             clock.last, log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], self.newest,
             self.timers.rank(rank), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None)
+        result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
         log.tidy()
         return result
 
@@ -146,6 +284,11 @@ class TimeWindow:
     @property
     def bytes(self) -> int:
         return self.log.bytes
+
+
+def time_window(setup: WindowSetup) -> Window:
+    """The events of the last t ms; each leaves at exactly its time + t, before what arrives at that instant."""
+    return _TimeByInstance(setup) if setup.partitioned else _TimeInLine(setup)
 
 
 @kernel
@@ -207,7 +350,7 @@ def _time_batch(
         if p < 0:
             if i == rows:
                 break
-            p = part[at + i]
+            p = part[at + i] if len(part) else 0
             root = row_root[i]
             t = now[(root >> _BITS) - base]
             i += 1
@@ -270,9 +413,136 @@ def _time_batch(
     return n
 
 
-class TimeBatchWindow:
+@kernel
+def _time_batch_in_line(
+    span: int, start: int, aligned: bool, wants_expired: bool, scheduler: int, at: int, rows: int,
+    row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int, ts: Array, places:
+    Array, emit: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """As `_time_batch` for one instance, whose events lie in a row and wait for the end of their batch. `places`: the
+    first event that is still to expire, and the first of the batch. A timer is due whenever a batch is."""
+    n = 0
+    chunk = 0
+    tick = first
+    old = places[0]
+    new = places[1]
+    i = 0
+    while True:
+        end = at + i  # of the events that have come
+        root = np.int64(0)
+        t = np.int64(0)
+        send = False
+        step = last
+        until = last - 1
+        if i < rows:
+            step = (row_root[i] >> _BITS) - base
+            until = min(until, step if row_root[i] & EVENT_PHASE >= scheduler else step - 1)
+        if tick <= until and (emit[0] == -1 or now[until] < emit[0]):
+            tick = until + 1
+        while tick <= until and not send:
+            t = now[tick]
+            root = ((base + tick) << _BITS) | scheduler
+            send = moved[tick] and t >= emit[0]
+            if not send:
+                tick += 1
+        if not send:
+            if i == rows:
+                break
+            root = row_root[i]
+            t = now[step]
+            a = i
+            i += 1
+            while i < rows and row_chunk[i] == row_chunk[a]:
+                i += 1
+            end = at + i
+            if emit[0] == -1:
+                emit[0] = _next_emit(t, span, start, aligned)
+            send = t >= emit[0]
+        if not send:
+            continue
+        emit[0] += span
+        begin = n
+        if wants_expired:
+            for pos in range(old, new):
+                pos_out[n] = pos
+                kind_out[n] = EXPIRED
+                ts_out[n] = t
+                n += 1
+        if new < end:
+            pos_out[n] = new
+            kind_out[n] = RESET
+            ts_out[n] = ts[new]
+            n += 1
+        for pos in range(new, end):
+            pos_out[n] = pos
+            kind_out[n] = CURRENT
+            ts_out[n] = ts[pos]
+            n += 1
+        old = new if wants_expired else end
+        new = end
+        for k in range(begin, n):
+            root_out[k] = root
+            chunk_out[k] = chunk
+        if n > begin:
+            chunk += 1
+    places[0] = old
+    places[1] = new
+    return n
+
+
+class _TimeBatchInLine:
+    """`timeBatch` outside partitions, without `stream.current.event`."""
+
+    stamps = EXPIRED
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.span = int(setup.constant(0))
+        start = setup.constant(1)
+        self.aligned = start is not None and not isinstance(start, bool)
+        self.start = int(start) if self.aligned else 0
+        self.wants_expired = setup.wants_expired
+        self.scheduler = setup.scheduler
+        self.log = EventLog(setup.types, parted=False)
+        self.places, self.emit = np.zeros(2, np.int64), np.array([-1], np.int64)
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        n, log = len(rows), self.log
+        at = log.append(rows)
+        # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
+        out = Emission(3 * (at + n - int(self.places[0])))
+        made = _time_batch_in_line(
+            self.span, self.start, self.aligned, self.wants_expired, self.scheduler, at, n,
+            rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first, clock.last, log.ts, self.places,
+            self.emit, *out.arrays,
+        )  # fmt: skip
+        result = out.rows(made, log, False)
+        self.places -= log.trim(int(self.places[0]))
+        return result
+
+    def state(self) -> dict[str, Any]:
+        low = int(self.places[0])
+        return {
+            "events": self.log.state(np.arange(low, self.log.end)), "places": self.places - low, "emit": self.emit,
+        }  # fmt: skip
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load(state["events"])
+        self.places, self.emit = state["places"].copy(), state["emit"].copy()
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes
+
+
+def time_batch_window(setup: WindowSetup) -> Window:
     """Batches of t ms, from the first event or aligned to `start.time`; a batch leaves when the clock reaches its end.
     """
+    streaming = any(a is True for a in (setup.constant(1), setup.constant(2)))
+    return TimeBatchWindow(setup) if setup.partitioned or streaming else _TimeBatchInLine(setup)
+
+
+class TimeBatchWindow:
+    """`timeBatch` inside a partition, or with `stream.current.event`."""
 
     stamps = EXPIRED
 
@@ -284,7 +554,7 @@ class TimeBatchWindow:
         self.streaming = bool(second if isinstance(second, bool) else setup.constant(2, False))
         self.wants_expired = setup.wants_expired
         self.scheduler = setup.scheduler
-        self.log = ChainedLog(setup.types, chains=2)
+        self.log = ChainedLog(setup.types, chains=2, in_line=not setup.partitioned)
         self.reset = np.full(0, -1, np.int64)
         self.emit = np.array([-1], np.int64)
         self.timers = Timers()
@@ -319,8 +589,7 @@ class TimeBatchWindow:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        self.log.load_chains([state["current"], state["expired"]])
-        self.reset = load_reset(self.log, state["reset"])
+        self.reset = load_reset(self.log, [state["current"], state["expired"]], state["reset"])
         self.emit = state["emit"].copy()
         self.timers.load(state["timers"])
 
