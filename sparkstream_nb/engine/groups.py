@@ -25,10 +25,11 @@ def _dense_ids(codes: Array, lut: Array, next_id: int, out: Array, first: Array)
     """Ids through a direct table; `first[k]` receives the row that introduced the k-th new id."""
     fresh = 0
     for i in range(len(codes)):
-        g = lut[codes[i]]
+        c = np.uint64(codes[i])
+        g = lut[c]
         if g < 0:
-            g = next_id
-            lut[codes[i]] = g
+            g = np.int32(next_id)
+            lut[c] = g
             first[fresh] = i
             fresh += 1
             next_id += 1
@@ -58,28 +59,26 @@ def _rehash(keys: Array, ids: Array, new_keys: Array, new_ids: Array) -> None:
 
 @kernel
 def _hash_ids(
-    values: Array, start: int, keys: Array, ids: Array, next_id: int, out: Array, first: Array, fresh: int
+    begin: int, values: Array, keys: Array, ids: Array, next_id: int, out: Array, first: Array, fresh: int
 ) -> tuple[int, int]:
-    """Ids through an open-addressing table, from row `start` on until it is half full; returns how many ids are new
-    (`fresh` were before), and the row at which it stopped."""
-    mask = len(keys) - 1
-    room = len(keys) // 2 - next_id
-    for i in range(start, len(values)):
+    """Ids of values from `begin` on through an open-addressing table; stops where that is half full. Returns (values
+    done, new ids so far)."""
+    mask = np.uint64(len(keys) - 1)
+    for i in range(begin, len(values)):
         v = values[i]
-        j = _mix(v) & mask
+        j = np.uint64(_mix(v)) & mask
         while ids[j] >= 0 and keys[j] != v:
-            j = (j + 1) & mask
+            j = (j + np.uint64(1)) & mask
         if ids[j] < 0:
-            if room <= 0:
-                return fresh, i
-            room -= 1
+            if 2 * next_id >= len(keys):
+                return i, fresh
             keys[j] = v
             ids[j] = next_id
             next_id += 1
             first[fresh] = i
             fresh += 1
         out[i] = ids[j]
-    return fresh, len(values)
+    return len(values), fresh
 
 
 class IdTable:
@@ -93,15 +92,14 @@ class IdTable:
     def assign(self, values: Array) -> tuple[Array, Array]:
         """Ids (int32[n]) of `values` (int64[n]), and the rows that introduced new ones, in id order."""
         n = len(values)
-        out = np.empty(n, np.int32)
-        first = np.empty(n, np.int64)
-        known, fresh, done = self.size, 0, 0
+        out, first = np.empty(n, np.int32), np.empty(n, np.int64)
+        known, done, fresh = self.size, 0, 0
         while True:
-            fresh, done = _hash_ids(values, done, self.keys, self.ids, self.size, out, first, fresh)
+            done, fresh = _hash_ids(done, values, self.keys, self.ids, self.size, out, first, fresh)
             self.size = known + fresh
             if done == n:
                 return out, first[:fresh]
-            keys, ids = np.zeros(2 * len(self.keys), np.int64), np.full(2 * len(self.keys), -1, np.int32)
+            keys, ids = np.zeros(4 * len(self.keys), np.int64), np.full(4 * len(self.keys), -1, np.int32)
             _rehash(self.keys, self.ids, keys, ids)
             self.keys, self.ids = keys, ids
 
@@ -153,13 +151,15 @@ class Keys:
         n = len(columns[0])
         if n == 0:
             return np.empty(0, np.int32)
-        numbers = [key_numbers(c, self.strings) for c in columns]
         if self._direct:
-            codes = numbers[0]
+            codes, null = columns[0].values, columns[0].null
+            if null is not None:
+                codes = np.where(null, np.int32(self.strings.code("null")), codes)
             self._lut = grown(self._lut, len(self.strings), -1)
             out, first = np.empty(n, np.int32), np.empty(n, np.int64)
             first = first[: _dense_ids(codes, self._lut, self.size, out, first)]
         else:
+            numbers = [key_numbers(c, self.strings) for c in columns]
             k = len(self.types)
             out, first = self._tables[0].assign(numbers[0])
             for i in range(1, k):

@@ -183,7 +183,9 @@ class JoinOp:
         serial = np.arange(self._serial[s], self._serial[s] + n, dtype=np.int64)
         self._serial[s] += n
         out = steps.run(rows, clock, Column(Type.LONG, serial))
-        return out if steps.window is not None else self._empty_window(out, clock)
+        if steps.window is not None or self._last == CURRENT:
+            return out
+        return self._empty_window(out, clock)
 
     def _empty_window(self, rows: Rows, clock: Clock) -> Rows:
         """A side without a window: every event comes, expires where that is wanted, and resets
@@ -359,16 +361,19 @@ class JoinOp:
 
     def _with_lookup(self, s: int, rows: Rows, clock: Clock) -> Frame:
         """A stream side against a table or an aggregation, whose contents hold still during the call."""
-        lookup, kinds = self.lookups[1 - s], rows.kinds()
-        probing = np.flatnonzero(kinds <= self._last) if self.triggers[s] else np.empty(0, np.int64)
-        probes = rows.take(probing)
+        lookup, kinds = self.lookups[1 - s], rows.kind
+        probing, probes = np.arange(len(rows)), rows
+        if kinds is not None or not self.triggers[s]:
+            probing = np.flatnonzero(rows.kinds() <= self._last) if self.triggers[s] else np.empty(0, np.int64)
+            probes = rows.take(probing)
         env = self._env(len(probes), probes.ts, probes.root, clock, self._of_rows(s, probes))
         at, place = lookup.find(env, probes.root)
         if env.failed is not None:
             self.services.failed(self.query, self.sides[s].source.id, env, list(probes.columns[:-1]))
         op = probing[at]
-        resets = self.triggers[s] and self._last == EXPIRED
-        extra = np.flatnonzero(kinds == RESET) if resets else np.empty(0, np.int64)
+        extra = np.empty(0, np.int64)
+        if kinds is not None and self.triggers[s] and self._last == EXPIRED:
+            extra = np.flatnonzero(kinds == RESET)
         if self._outer(s):
             matched = np.zeros(len(rows), np.bool_)
             matched[op] = True
@@ -382,21 +387,24 @@ class JoinOp:
             by_op = np.argsort(op, kind="stable")
             op, place = op[by_op], place[by_op]
         self._group = rows.chunk
-        own = self._of_rows(s, rows)
+        own, each = self._of_rows(s, rows), len(op) == len(rows) and bool((op == np.arange(len(op))).all())
+        none = place < 0
 
         def resolve(ref: Ref | EventRef) -> Column:
             if ref.slot == s:
-                return own(ref).take(op)
-            none = place < 0
+                return own(ref) if each else own(ref).take(op)
             if isinstance(ref, EventRef):
                 return Column(Type.BOOL, np.ones(len(op), np.bool_), none)
+            if not none.any():
+                return lookup.column(ref.attr, place)
             column = concat([lookup.column(ref.attr, place[~none]), Column.all_null(ref.type, 1)])
             index = np.full(len(op), len(column) - 1, np.int64)
             index[~none] = np.arange(len(column) - 1)
             return column.take(index)
 
         part = None if rows.part is None else rows.part[op]
-        return Frame(rows.ts[op], rows.root[op], op, kinds[op], part, cached(resolve))
+        ts, root, kind = rows.ts[op], rows.root[op], None if kinds is None else kinds[op]
+        return Frame(ts, root, op, kind, part, cached(resolve))
 
     # -------------------------------------------------------------------------------------------------------- state
 

@@ -35,6 +35,7 @@ from .services import Services
 from .sinks import GroupOperator, TopicOperator
 from .snapshot import pack, unpack
 from .triggers import TriggerOperator, start_rows
+from .windows.base import no_rows
 
 SLICE = 1 << 17
 """Steps that go through the operators at a time: the columns of more do not stay in a core's cache."""
@@ -249,7 +250,7 @@ class NodeEngine:
         for name, op in self._queries.items() if self.trace else ():
             if op.query.named:
                 schema, seen = op.query.select.schema, collected.queries.get(name)
-                empty = Rows([Column.empty(t) for t in schema.types], *[np.empty(0, np.int64)] * 3)
+                empty = no_rows(schema.types)
                 current, expired = split_kinds(concat_rows(seen) if seen else empty)
                 outputs.queries[name] = (self._emitted(current, schema.names), self._emitted(expired, schema.names))
         for id, aggregation in self.parts.aggregations.items():

@@ -13,7 +13,9 @@ from .columns import Array, Column
 from .expressions import Env, Evaluator, compile_expr
 from .expressions.values import text as to_text
 from .frame import frame_of
+from .groups import IdTable, key_numbers
 from .javamap import string_hash, walk_order
+from .jit import kernel
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows
 from .services import Services
 
@@ -40,6 +42,7 @@ class Instances:
         self._gone = np.zeros(0, np.int64)
         self._check: int | None = None
         self._rank: Array | None = None
+        self.age = 0  # grows when numbers mean something else than before
         services.parts = 0
 
     def number(self, key: str, now: int) -> int:
@@ -109,6 +112,7 @@ class Instances:
         idle = [k for k, p in self.numbers.items() if self._seen[p] + self.purge.idle < time]
         if not idle:
             return
+        self.age += 1
         self._gone = grown(self._gone, self.count, NEVER)
         for key in idle:
             self._gone[self.numbers.pop(key)] = ((clock.base + step) << ROOT_BITS) | EVENT_PHASE
@@ -128,12 +132,22 @@ class Instances:
         }
 
     def load(self, state: dict[str, Any]) -> None:
+        self.age += 1
         self.numbers = dict(state["keys"])
         self.count, self._most, self._check = state["count"], state["most"], state["check"]
         self._born, self._hash = state["born"].copy(), state["hash"].copy()
         self._seen, self._gone = state["seen"].copy(), state["gone"].copy()
         self._rank = None
         self.services.parts = self.count
+
+
+@kernel
+def _chunks(chunk: Array, part: Array, out: Array) -> None:
+    """What one send brings for one instance in a row is one chunk."""
+    n = 0
+    for i in range(len(chunk)):
+        n += i > 0 and (chunk[i] != chunk[i - 1] or part[i] != part[i - 1])
+        out[i] = n
 
 
 class PartitionEntry:
@@ -154,7 +168,9 @@ class PartitionEntry:
             [(compile_expr(e, context), text) for e, text in key.ranges] if isinstance(key, nodes.RangeKey) else []
         )
         self.keyed = key is not None
-        self._known: dict[Any, int] = {}
+        self._ids = IdTable()  # of values that are no texts
+        self._known = np.zeros(0, np.int32)  # instance by code of the text or id of the value, -1: not looked up
+        self._age = 0
 
     def run(self, rows: Rows, clock: Clock) -> Rows:
         """The rows with their instances; an event may come in several times, or not at all (a null key)."""
@@ -174,69 +190,57 @@ class PartitionEntry:
             return rows
         if not self.keyed:
             return self._to_all(rows)
-        env = Env(n, self.services.strings, rows.ts, clock.at(rows.root), frame_of(rows).resolve)
+        env = Env(n, self.services.strings, rows.ts, lambda: clock.at(rows.root), frame_of(rows).resolve)
         if self._value is not None:
-            part = self._numbers(self._value(env), clock.at(rows.root))
-            index = np.arange(n)
+            index, part = None, self._numbers(self._value(env), rows.root, clock)
         else:
             index, part = self._in_ranges(env, clock.at(rows.root))
         if env.failed is not None:
             self.services.failed(self.name, self.stream, env, list(rows.columns), rows.root)
-            part = np.where(env.failed[index], -1, part)
-        keep = np.flatnonzero(part >= 0)
-        if len(keep) < n or self._ranges:
-            index, part = index[keep], part[keep]
-            rows = rows.take(index)
-        # What one send brings for one instance in a row is one chunk.
-        self.instances.seen(part, clock.at(rows.root))
-        fresh = np.ones(len(rows), np.bool_)
-        fresh[1:] = (rows.chunk[1:] != rows.chunk[:-1]) | (part[1:] != part[:-1])
-        return Rows(rows.columns, rows.ts, rows.root, np.cumsum(fresh) - 1, rows.kind, part.astype(np.int32))
+            part = np.where(env.failed if index is None else env.failed[index], np.int32(-1), part)
+        if index is not None or (len(part) and part.min() < 0):
+            keep = np.flatnonzero(part >= 0)
+            rows, part = rows.take(keep if index is None else index[keep]), part[keep]
+        if self.instances.purge is not None:
+            self.instances.seen(part, clock.at(rows.root))
+        chunk = np.empty(len(rows), np.int64)
+        _chunks(rows.chunk, part, chunk)
+        return Rows(rows.columns, rows.ts, rows.root, chunk, rows.kind, part)
 
-    def _numbers(self, column: Column, now: Array) -> Array:
-        """Instances by value; -1 for null."""
-        if column.type is Type.STRING:
-            codes = column.values
-            used, inverse = np.unique(codes, return_inverse=True)
-            if column.null is not None:
-                inverse = np.where(column.null, -1, inverse)
-            return self._by_first(inverse, self.services.strings.decode(used), now)
-        distinct, inverse = np.unique(column.values, return_inverse=True)
-        texts = [to_text(column.type, v) for v in distinct.tolist()]
-        if column.null is not None:
-            inverse = np.where(column.null, -1, inverse)
-        return self._by_first(inverse, texts, now)
-
-    def _by_first(self, inverse: Array, texts: list[Any], now: Array) -> Array:
-        """Numbers new keys in the order of the rows that bring them."""
-        out = np.full(len(texts) + 1, -1, np.int64)
-        known = [self.instances.numbers.get(t) if t is not None else -1 for t in texts]
-        missing = [i for i, k in enumerate(known) if k is None]
-        for i, k in enumerate(known):
-            if k is not None:
-                out[i] = k
-        if missing:
-            first = np.full(len(texts), len(inverse), np.int64)
-            np.minimum.at(first, inverse[inverse >= 0], np.flatnonzero(inverse >= 0))
-            for i in sorted(missing, key=lambda i: int(first[i])):
-                if first[i] < len(inverse):
-                    out[i] = self.instances.number(texts[i], int(now[first[i]]))
-        return out[inverse]
+    def _numbers(self, column: Column, root: Array, clock: Clock) -> Array:
+        """Instances (int32) by value; -1 for null. New ones are numbered in the order of the rows that bring them."""
+        strings, text = self.services.strings, column.type is Type.STRING
+        if self._age != self.instances.age:  # an instance is no more
+            self._age, self._known = self.instances.age, self._known[:0]
+        ids = column.values if text else self._ids.assign(key_numbers(column, strings))[0]
+        self._known = grown(self._known, (len(strings) if text else self._ids.size) + 1, -1)
+        part: Array = self._known[ids]  # the last place is for null
+        missing = part < 0 if column.null is None else (part < 0) & ~column.null
+        if missing.any():
+            rows = np.flatnonzero(missing)
+            fresh, first = np.unique(ids[rows], return_index=True)
+            for k in np.argsort(first).tolist():
+                at = rows[first[k]]
+                key = to_text(column.type, column.take(rows[first[k] : first[k] + 1]).to_list(strings)[0])
+                self._known[fresh[k]] = self.instances.number(key, int(clock.at(root[at : at + 1])[0]))
+            part = self._known[ids]
+        return part if column.null is None else np.where(column.null, np.int32(-1), part)
 
     def _in_ranges(self, env: Env, now: Array) -> tuple[Array, Array]:
-        rows, parts, order = [], [], []
-        for k, (condition, text) in enumerate(self._ranges):
+        rows, order = [], []
+        for k, (condition, _) in enumerate(self._ranges):
             result = condition(env)
             hit = np.flatnonzero(result.values if result.null is None else result.values & ~result.null)
             rows.append(hit)
             order.append(np.full(len(hit), k))
-            parts.append([text] * len(hit))
         index, rank = np.concatenate(rows), np.concatenate(order)
         by = np.lexsort((rank, index))
-        texts = [t for p in parts for t in p]
-        now = now[index]
-        part = np.array([self.instances.number(texts[i], int(now[i])) for i in by.tolist()], np.int64)
-        return index[by], part
+        index, rank = index[by], rank[by]
+        part = np.full(len(self._ranges), -1, np.int32)
+        used, first = np.unique(rank, return_index=True)
+        for k in np.argsort(first).tolist():
+            part[used[k]] = self.instances.number(self._ranges[used[k]][1], int(now[index[first[k]]]))
+        return index, part[rank]
 
     def _to_all(self, rows: Rows) -> Rows:
         """Every chunk to every instance there is, in the map's order; before the first key there is none."""

@@ -158,9 +158,8 @@ class Selector:
         args_plain = all(isinstance(x, Ref) and x.slot == 0 for a in self._agg_nodes for x in a.args)
         keys_plain = not select.group_by or (in_window and all(isinstance(g, Ref) for g in select.group_by))
         # `plain`: groups and arguments can be had from the events alone, whatever becomes of them in the window.
-        self.plain = (
-            args_plain and keys_plain and not self._resets and all(type(a).refused is Base.refused for a in self._aggs)
-        )
+        takes_all = all(getattr(type(a), "refused", None) is Base.refused for a in self._aggs)
+        self.plain = args_plain and keys_plain and takes_all and not self._resets
         self.numbers = self.plain and self._keys is not None
 
     # ------------------------------------------------------------------------------------------------------ running
@@ -193,6 +192,7 @@ class Selector:
             if self.numbers:
                 group = frame.resolve(_GROUP).values
         reduces = self.batching and (self._keys is not None or len(self._aggs) > 0)
+        index: Array | None
         slot, cut = None, np.empty(0, np.int64)
         if reduces and self._having is None and _repeats(frame.chunk):
             index, slot = last_per_group(frame.chunk, group, feed.groups, pos, frame.kind, self._wants)

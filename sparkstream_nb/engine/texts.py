@@ -40,7 +40,7 @@ def _encode(
     mask = np.uint64(len(slots) - 1)
     low = np.int64(offsets[0]) & ~7
     new = 0
-    last: Any = np.int64(-1)
+    last: Any = np.int32(-1)
     before = np.uint64(0)
     before_length: Any = -1
     for i in range(begin, len(out)):
@@ -97,7 +97,7 @@ def _encode(
         if n <= 8:
             before = w
             before_length = n
-            last = np.int64(code)
+            last = code
     return len(out), size, used, new
 
 
@@ -118,7 +118,7 @@ def _move(
         j = np.int64(h >> np.uint64(34)) & mask
         while slots[j] >= 0:
             j = (j + 1) & mask
-        slots[j] = np.int32(code)
+        slots[j] = code
 
 
 class TextTable:

@@ -43,11 +43,11 @@ def _sums(
     Without branches on the kind, which no processor can guess. Without slots, a value that is not shown lies where the
     next one comes, so `out` has room for one more.
     """
-    m = 0
+    m: Any = 0
     holes = False
     for j in range(n):
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
-        k = np.int64(kind[j]) if len(kind) else 0
+        k: Any = np.int64(kind[j]) if len(kind) else 0
         p = np.uint64(part[i]) if len(part) else np.uint64(0)
         shows = (shown >> k) & 1
         if k > EXPIRED:
@@ -95,10 +95,10 @@ def _counts(
     epoch: Array, out: Array,
 ) -> None:  # fmt: skip
     """Running number of rows, nulls too; `out` as in `_sums`."""
-    m = 0
+    m: Any = 0
     for j in range(n):
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
-        k = np.int64(kind[j]) if len(kind) else 0
+        k: Any = np.int64(kind[j]) if len(kind) else 0
         p = np.uint64(part[i]) if len(part) else np.uint64(0)
         shows = (shown >> k) & 1
         if k > EXPIRED:
@@ -190,11 +190,11 @@ def _deviations(
 ) -> bool:  # fmt: skip
     """`StdDevAttributeAggregatorExecutor`: running mean and sum of squares; what is left of it when one value is left
     stays, as there. Tells whether there is a null."""
-    m = 0
+    m: Any = 0
     holes = False
     for j in range(n):
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
-        k = np.int64(kind[j]) if len(kind) else 0
+        k: Any = np.int64(kind[j]) if len(kind) else 0
         p = np.uint64(part[i]) if len(part) else np.uint64(0)
         shows = (shown >> k) & 1
         if k > EXPIRED:
