@@ -77,12 +77,18 @@ def _sums(
         # A sum shows where a value is added, even where that leaves a count of nothing.
         gone = (c == 0) & (mean | none | (k != CURRENT))
         if len(slot) == 0:
-            out[m] = t / c if mean else t
+            if mean:
+                out[m] = t / c
+            else:
+                out[m] = t
             out_null[m] = gone
             holes |= gone & (shows > 0)
             m += shows
         elif shows:
-            out[slot[m]] = t / c if mean else t
+            if mean:
+                out[slot[m]] = t / c
+            else:
+                out[slot[m]] = t
             out_null[slot[m]] = gone
             holes |= gone
             m += 1
