@@ -38,7 +38,7 @@ def ordered(rows: Rows, select: Select, strings: Strings) -> tuple[Array, Array]
     cut = np.empty(0, np.int64)
     if select.limit is not None:
         counts = keep & (kind <= EXPIRED)
-        before = np.cumsum(counts) - counts
+        before: Array = np.cumsum(counts) - counts
         first = keep & ((kind != CURRENT) | (before - before[starts][chunk] < select.limit))
         whole, left = (np.bincount(chunk[m], minlength=len(starts)) for m in (keep, first))
         keep, cut = first, rows.chunk[starts[(left > 0) & (left < whole)]]

@@ -6,8 +6,6 @@ Rules of Siddhi's `QuerySelector`: of a chunk, a query with aggregates puts out 
 
 from __future__ import annotations
 
-import functools
-import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +20,7 @@ from .expressions import Env, Evaluator, compile_expr
 from .frame import Frame, cached
 from .groups import Keys
 from .jit import kernel
+from .ordering import ordered
 from .rows import CURRENT, EXPIRED, RESET, Clock, Passing, Rows
 from .services import Services
 from .steps import GROUP
@@ -345,66 +344,14 @@ class Selector:
         )
         self.services.failed(self.name, "", env, [frame.resolve(r) for r in refs], frame.root, only)
 
-    # ---------------------------------------------------------------------------------------- order by, limit, offset
-
     def _ordered(self, rows: Rows, group: Array | None, cut: Array) -> Selected:
         s = self.select
         if len(rows) == 0 or (not s.order_by and s.limit is None and s.offset is None):
             return Selected(rows, group, cut)
-        starts = np.flatnonzero(np.append(True, rows.chunk[1:] != rows.chunk[:-1])).tolist()
-        parts, shorter = [], list[int]()
-        for a, b in zip(starts, [*starts[1:], len(rows)], strict=True):
-            index = np.arange(a, b)
-            if s.order_by and b - a > 1:
-                index = self._sorted(rows, a, b)
-            if s.offset is not None:
-                index = index[s.offset :]
-            if s.limit is not None:
-                whole, index = len(index), self._first(rows, index)
-                if 0 < len(index) < whole:
-                    shorter.append(int(rows.chunk[a]))
-            parts.append(index)
-        order = np.concatenate(parts) if parts else np.empty(0, np.int64)
-        if s.limit is not None:
-            cut = np.append(cut, np.array(shorter, np.int64))
+        order, shorter = ordered(rows, s, self.services.strings)
+        if len(shorter):
+            cut = np.append(cut, shorter)
         return Selected(rows.take(order), None if group is None else group[order], cut)
-
-    def _first(self, rows: Rows, index: Array) -> Array:
-        """Expired rows always stay and count, resets only stay; a current one stays while the count is below the
-        limit."""
-        assert self.select.limit is not None
-        if rows.kind is None:
-            first: Array = index[: self.select.limit]
-            return first
-        kind = rows.kind[index]
-        before = np.cumsum(kind <= EXPIRED) - 1
-        out: Array = index[(kind != CURRENT) | (before < self.select.limit)]
-        return out
-
-    def _sorted(self, rows: Rows, a: int, b: int) -> Array:
-        """Rows a ≤ i < b of one chunk, sorted within each run of one kind; nulls come last either way
-        (`OrderByEventComparator`)."""
-        strings = self.services.strings
-        at = np.arange(a, b)
-        keys = [(rows.columns[o.attr].take(at).to_list(strings), o.descending) for o in self.select.order_by]
-
-        def compare(i: int, j: int) -> int:
-            for values, descending in keys:
-                x, y = values[i], values[j]
-                if x == y:
-                    continue
-                if x is None or y is None:
-                    return 1 if x is None else -1
-                return 1 if (x > y) != descending else -1
-            return 0
-
-        kinds = rows.kinds()[a:b]
-        cuts = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), b - a]
-        order: list[int] = []
-        for lo, hi in itertools.pairwise(cuts):
-            order.extend(sorted(range(lo, hi), key=functools.cmp_to_key(compare)))
-        out: Array = at[np.array(order)]
-        return out
 
     # -------------------------------------------------------------------------------------------------------- state
 

@@ -30,14 +30,16 @@ def _word(words: Array, at: Any, count: Any) -> Any:
 
 @kernel
 def _encode(
-    begin: int, rows: Array, null: Array, offsets: Array, words: Array, size: int, slots: Array, head: Array, length:
-    Array, place: Array, arena: Array, used: int, fresh: Array, out: Array,
+    begin: int, rows: Array, null: Array, offsets: Array, words: Array, size: int, slots: Array, arena: Array,
+    used: int, fresh: Array, out: Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Codes of rows from `begin` on, into `out`; new texts get the next codes, their rows go into `fresh`.
+    """Codes of rows from `begin` on, into `out`; new texts get the next codes, their rows go into `fresh`. A slot is a
+    text's first word, its length, its code plus one (0: free) and where in the arena the rest is, side by side, as
+    looking it up costs one miss of the cache then.
 
     Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
     """
-    mask = np.uint64(len(slots) - 1)
+    mask = np.uint64((len(slots) >> 2) - 1)
     low = np.int64(offsets[0]) & ~7
     new = 0
     last: Any = np.int32(-1)
@@ -63,29 +65,30 @@ def _encode(
                 h = ((h ^ (h >> np.uint64(32))) + x) * np.uint64(0xC2B2AE3D27D4EB4F)
         h ^= h >> np.uint64(29)
         h = h * np.uint64(0x9E3779B97F4A7C15)
-        j = (h >> np.uint64(34)) & mask
-        code = slots[j]
+        j = ((h >> np.uint64(34)) & mask) << np.uint64(2)
+        code: Any = np.int64(slots[j + np.uint64(2)]) - 1
         while code >= 0:
-            c = np.uint64(code)
-            if head[c] == w and length[c] == n:
+            if slots[j] == w and slots[j + np.uint64(1)] == np.uint64(n):
                 same = True
                 if n > 8:
                     for k in range(8, n, 8):
                         x = _word(words, at + k, min(n - k, 8))
-                        same &= arena[place[c] + (k >> 3) - 1] == x
+                        same &= arena[slots[j + np.uint64(3)] + np.uint64((k >> 3) - 1)] == x
                 if same:
                     break
-            j = (j + np.uint64(1)) & mask
-            code = slots[j]
+            j += np.uint64(4)
+            if j == np.uint64(len(slots)):
+                j = np.uint64(0)
+            code = np.int64(slots[j + np.uint64(2)]) - 1
         if code < 0:
             more = (n - 1) >> 3 if n > 8 else 0
-            if 2 * size >= len(slots) or size >= len(head) or used + more > len(arena) or new >= len(fresh):
+            if 8 * size >= len(slots) or used + more > len(arena):
                 return i, size, used, new
-            code = np.int32(size)
-            slots[j] = code
-            head[size] = w
-            length[size] = n
-            place[size] = used
+            code = size
+            slots[j] = w
+            slots[j + np.uint64(1)] = np.uint64(n)
+            slots[j + np.uint64(2)] = np.uint64(code + 1)
+            slots[j + np.uint64(3)] = np.uint64(used)
             for k in range(8, n, 8):
                 x = _word(words, at + k, min(n - k, 8))
                 arena[used] = x
@@ -102,23 +105,27 @@ def _encode(
 
 
 @kernel
-def _move(
-    size: int, slots: Array, head: Array, length: Array, place: Array, arena: Array,
-) -> None:  # fmt: skip
-    """Enters the known texts into empty `slots`."""
-    mask = len(slots) - 1
-    for code in range(size):
-        n = length[code]
-        h = (head[code] ^ np.uint64(n)) * np.uint64(0x9E3779B97F4A7C15)
+def _move(old: Array, slots: Array, arena: Array) -> None:
+    """Enters the texts of `old` into empty `slots`."""
+    mask = np.uint64((len(slots) >> 2) - 1)
+    for i in range(0, len(old), 4):
+        if old[i + 2] == 0:
+            continue
+        w = old[i]
+        n = np.int64(old[i + 1])
+        h = (w ^ np.uint64(n)) * np.uint64(0x9E3779B97F4A7C15)
         for k in range(8, n, 8):
-            x = arena[place[code] + (k >> 3) - 1]
+            x = arena[old[i + 3] + np.uint64((k >> 3) - 1)]
             h = ((h ^ (h >> np.uint64(32))) + x) * np.uint64(0xC2B2AE3D27D4EB4F)
         h ^= h >> np.uint64(29)
         h = h * np.uint64(0x9E3779B97F4A7C15)
-        j = np.int64(h >> np.uint64(34)) & mask
-        while slots[j] >= 0:
-            j = (j + 1) & mask
-        slots[j] = code
+        j = ((h >> np.uint64(34)) & mask) << np.uint64(2)
+        while slots[j + np.uint64(2)] != 0:
+            j += np.uint64(4)
+            if j == np.uint64(len(slots)):
+                j = np.uint64(0)
+        for k in range(4):
+            slots[j + np.uint64(k)] = old[i + k]
 
 
 class TextTable:
@@ -126,10 +133,7 @@ class TextTable:
 
     def __init__(self) -> None:
         self.size = 0
-        self._slots = np.full(1024, -1, np.int32)
-        self._head = np.zeros(512, np.uint64)
-        self._length = np.zeros(512, np.int64)
-        self._place = np.zeros(512, np.int64)
+        self._slots = np.zeros(4 * 1024, np.uint64)
         self._arena = np.zeros(512, np.uint64)
         self._used = 0
 
@@ -157,7 +161,7 @@ class TextTable:
         while True:
             done, self.size, self._used, new = _encode(
                 done, _NO_ROWS if rows is None else rows, null, offsets, words, self.size, self._slots,
-                self._head, self._length, self._place, self._arena, self._used, fresh, out,
+                self._arena, self._used, fresh, out,
             )  # fmt: skip
             found.append(fresh[:new].copy())
             if done == len(out):
@@ -166,11 +170,7 @@ class TextTable:
 
     def _grow(self, longest: int) -> None:
         """More room for texts, and for one of `longest` words."""
-        if 2 * self.size >= len(self._slots):
-            self._slots = np.full(4 * len(self._slots), -1, np.int32)
-            _move(self.size, self._slots, self._head, self._length, self._place, self._arena)
-        if self.size >= len(self._head):
-            room = 2 * self.size
-            self._head, self._length = grown(self._head, room), grown(self._length, room)
-            self._place = grown(self._place, room)
+        if 8 * self.size >= len(self._slots):
+            old, self._slots = self._slots, np.zeros(4 * len(self._slots), np.uint64)
+            _move(old, self._slots, self._arena)
         self._arena = grown(self._arena, self._used + max(longest, 1))
