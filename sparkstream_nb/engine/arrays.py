@@ -11,14 +11,17 @@ Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 
+def wider(have: int) -> int:
+    """How much room to make where `have` is not enough: twice as much, and a quarter more of what is large."""
+    return 2 * have if have < 1 << 16 else have + have // 4
+
+
 def grown(array: Array, n: int, fill: Any = 0) -> Array:
-    """`array` with room for at least `n` along its last axis, doubling; new places hold `fill`. Same array if it has
-    room.
-    """
+    """`array` with room for at least `n` along its last axis; new places hold `fill`. Same array if it has room."""
     have = array.shape[-1]
     if have >= n:
         return array
-    size = max(n, 2 * have, 16)
+    size = max(n, wider(have), 16)
     out = np.empty((*array.shape[:-1], size), array.dtype)
     out[..., :have], out[..., have:] = array, fill
     return out

@@ -66,15 +66,19 @@ def _last_per_group(
     return n, m
 
 
-def last_per_group(
-    chunk: Array, group: Array, groups: int | None = None, pos: Array | None = None, kind: Array | None = None,
-    shown: int = EVERY,
-) -> tuple[Array, Array]:  # fmt: skip
-    """Positions of the last row of every (chunk, group), each where its group first came, and the place among them of
-    each row's last; equal chunks lie together. No `group` at all: there is one. With `pos`, row i has the group
+def last_per_group(chunk: Array, group: Array, groups: int | None = None) -> Array:
+    """Positions of the last row of every (chunk, group), each where its group first came; equal chunks lie together. No
+    `group` at all: there is one."""
+    return _lasts(chunk, group, (int(group.max()) + 1 if len(group) else 1) if groups is None else groups)[0]
+
+
+def _lasts(
+    chunk: Array, group: Array, groups: int, pos: Array | None = None, kind: Array | None = None, shown: int = EVERY
+) -> tuple[Array, Array]:
+    """As `last_per_group`, and the place among those positions of each row's last. With `pos`, row i has the group
     `group[pos[i]]`; with `kind`, only rows whose kind is in the mask `shown` count.
     """
-    size = (int(group.max()) + 1 if len(group) else 1) if groups is None else max(groups, 1)
+    size = max(groups, 1)
     out, slot = np.empty(len(chunk), np.int64), np.empty(len(chunk), np.int64)
     n, m = _last_per_group(
         NO_KIND if kind is None else kind, shown, chunk, NO_PLACE if pos is None else pos, group,
@@ -194,7 +198,7 @@ class Selector:
         index: Array | None
         slot, cut = None, np.empty(0, np.int64)
         if reduces and self._having is None and _repeats(frame.chunk):
-            index, slot = last_per_group(frame.chunk, group, feed.groups, pos, frame.kind, self._wants)
+            index, slot = _lasts(frame.chunk, group, feed.groups, pos, frame.kind, self._wants)
         else:
             index = self._wanted(frame)  # None: all
         feed.shown, feed.size = self._wants, len(frame) if index is None else len(index)
@@ -211,7 +215,7 @@ class Selector:
             if not reduces and index is not None and self._listed and self._keys is None and not self.select.order_by:
                 cut = self._cut(frame.chunk, index)
             if reduces and _repeats(chunk):
-                stay, _ = last_per_group(chunk, _at(group, pos, index), feed.groups)
+                stay = last_per_group(chunk, _at(group, pos, index), feed.groups)
                 columns, index = [c.take(stay) for c in columns], stay if index is None else index[stay]
         whole = index is None
         rows = Rows(

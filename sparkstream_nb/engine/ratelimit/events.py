@@ -217,5 +217,5 @@ class LastGroupEvents(AllEvents):
     def _reduced(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
         if len(rows) == 0:
             return rows, group
-        stay, _ = last_per_group(block, group)
+        stay = last_per_group(block, group)
         return rows.take(stay), group[stay]

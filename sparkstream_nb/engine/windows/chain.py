@@ -97,21 +97,23 @@ class ChainedLog(EventLog):
             ends[known] = -1
 
     def tidy(self, *positions: Array) -> None:
-        """Compacts when most of the log is dead. `positions` are arrays of positions (-1: none) to move along, in
+        """Compacts when a third of the log is dead. `positions` are arrays of positions (-1: none) to move along, in
         place.
         """
+        if self.in_line:
+            self._drop(positions)
+            return
         if self.end < self._look_at:
             return
         live = int(np.count_nonzero(self.alive[: self.end]))
-        if self.end < 2 * live + 1024:
-            self._look_at = self.end + self.end // 4 + 1024
+        if 2 * self.end < 3 * live + 2048:
+            self._look_at = self.end + self.end // 8 + 1024
             return
-        self._look_at = 2 * live + 1024
+        self._look_at = live + live // 2 + 1024
         keep = np.flatnonzero(self.alive[: self.end])
         moved = np.full(len(self.ts) + 1, -1, np.int64)  # the last place is for -1
         moved[keep] = np.arange(len(keep))
-        if not self.in_line:
-            self.next = moved[self.next[keep]]
+        self.next = moved[self.next[keep]]
         self.compact(keep)
         self.alive = np.ones(len(keep), np.bool_)
         for arrays in (self.head, self.tail):
@@ -119,6 +121,18 @@ class ChainedLog(EventLog):
                 arrays[i] = moved[a]
         for a in positions:
             a[:] = moved[a]
+
+    def _drop(self, positions: Sequence[Array]) -> None:
+        """Lets go of what lies before all that is held, where it is a third of the log."""
+        ends = [a for a in (*self.head, *positions) if len(a) and a.max() >= 0]
+        low = min((int(a[a >= 0].min()) for a in ends), default=self.end)
+        if 3 * low < self.end or low < 1024:
+            return
+        live = self.end - low
+        self.alive = self.alive[low : self.end].copy()
+        self._move(low, live + live // 2 + 1024)
+        for a in (*self.head, *self.tail, *positions):
+            a[a >= 0] -= low
 
     def chain_state(self, chain: int = 0) -> dict[str, Any]:
         """One chain of every instance, laid end to end, as plain data."""

@@ -8,21 +8,30 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
+from ..arrays import wider
 from ..columns import DTYPES, Array, Column, Held
 from ..rows import Rows
 
 
-def _widened(array: Array, used: int, size: int) -> Array:
-    """Room for `size`, with the first `used` as they are and whatever there is behind them."""
+def _widened(array: Array, low: int, end: int, size: int) -> Array:
+    """Room for `size`: what lies between `low` and `end`, and whatever there is behind it."""
     out = np.empty(size, array.dtype)
-    out[:used] = array[:used]
+    out[: end - low] = array[low:end]
+    return out
+
+
+def _kept(array: Array, keep: Array) -> Array:
+    """What lies at `keep`, and room for a third more."""
+    n = len(keep)
+    out = np.empty(n + n // 3, array.dtype)
+    out[:n] = array[keep]
     return out
 
 
 class EventLog:
     """Rows `start` ≤ i < `end` are held; positions are those of the buffers and change only in `compact`.
 
-    Buffers double when full, so appending costs the same per event whatever is held. Without `parted`, the events are
+    Buffers grow in proportion, so appending costs the same per event whatever is held. Without `parted`, the events are
     all of one instance, and `part` is empty.
     """
 
@@ -34,17 +43,40 @@ class EventLog:
         self.ts = np.empty(0, np.int64)
         self.part = np.empty(0, np.int32)
 
+    def room(self, n: int, low: int) -> int:
+        """Makes room for `n` more. Where that needs new buffers, the events before `low` are let go; returns by how
+        much positions went down."""
+        if self.end + n <= len(self.ts):
+            return 0
+        live = self.end - low
+        self._move(low, live + n + live // 3)
+        return low
+
+    def fit(self, low: int) -> int:
+        """Lets go of the events before `low`, and of room, where those from `low` on could do with two thirds of it;
+        returns by how much positions went down."""
+        live = self.end - low
+        if 2 * len(self.ts) <= 3 * live + 2048:
+            return 0
+        self._move(low, live)
+        return low
+
+    def _move(self, low: int, size: int) -> None:
+        """The events from `low` on into buffers of `size`."""
+        end = self.end
+        self.ts = _widened(self.ts, low, end, size)
+        if self.parted:
+            self.part = _widened(self.part, low, end, size)
+        self._values = [_widened(v, low, end, size) for v in self._values]
+        self._null = [None if m is None else _widened(m, low, end, size) for m in self._null]
+        self.end = end - low
+
     def append(self, rows: Rows) -> int:
         """Adds rows at the end; returns the position of the first of them."""
         n, at = len(rows), self.end
         end = at + n
         if end > len(self.ts):
-            size = max(end, 2 * at, 16)
-            self.ts = _widened(self.ts, at, size)
-            if self.parted:
-                self.part = _widened(self.part, at, size)
-            self._values = [_widened(v, at, size) for v in self._values]
-            self._null = [None if m is None else _widened(m, at, size) for m in self._null]
+            self._move(0, max(end, wider(at), 16))
         self.ts[at:end] = rows.ts
         if self.parted:
             self.part[at:end] = 0 if rows.part is None else rows.part
@@ -99,29 +131,23 @@ class EventLog:
             mask[positions] = column.nulls()
 
     def compact(self, keep: Array) -> None:
-        """Keeps only positions `keep` (increasing); they become 0, 1, 2 ..."""
-        self._keep(keep, len(keep))
-
-    def trim(self, low: int) -> int:
-        """Drops the events before `low` once they are as many as the others; returns by how much positions went down.
-        """
-        if 2 * low < self.end or low < 1024:
-            return 0
-        self._keep(slice(low, self.end), self.end - low)
-        return low
-
-    def _keep(self, keep: Array | slice, n: int) -> None:
-        self._values = [np.array(v[keep]) for v in self._values]
-        self._null = [None if m is None else np.array(m[keep]) for m in self._null]
-        self.ts, self.end = np.array(self.ts[keep]), n
+        """Keeps only positions `keep` (increasing), with room for a third more; they become 0, 1, 2 ..."""
+        n = len(keep)
+        self._values = [_kept(v, keep) for v in self._values]
+        self._null = [None if m is None else _kept(m, keep) for m in self._null]
+        self.ts, self.end = _kept(self.ts, keep), n
         if self.parted:
-            self.part = self.part[keep]
+            self.part = _kept(self.part, keep)
 
     @property
     def bytes(self) -> int:
         """Bytes that the held values take, buffers' slack not counted."""
+        return self.bytes_from(0)
+
+    def bytes_from(self, low: int) -> int:
+        """As `bytes`, where events before `low` are held no more."""
         per = sum(v.itemsize for v in self._values) + sum(1 for m in self._null if m is not None)
-        return self.end * (per + self.ts.itemsize + (self.part.itemsize if self.parted else 0))
+        return (self.end - low) * (per + self.ts.itemsize + (self.part.itemsize if self.parted else 0))
 
     def state(self, index: Array) -> dict[str, Any]:
         """The events at `index` as plain data."""

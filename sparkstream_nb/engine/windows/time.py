@@ -212,6 +212,7 @@ class _TimeInLine:
 
     def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
         n, log = len(rows), self.log
+        self.places -= log.room(n, int(self.places.min()))
         at = log.append(rows)
         out = Emission(at - int(self.places[0]) + 2 * n, self.apart)
         if self.apart:
@@ -225,7 +226,7 @@ class _TimeInLine:
                 clock.first, clock.last, log.ts, self.places, self.seen, *out.arrays,
             )  # fmt: skip
             result = out.rows(made, log, False)
-        self.places -= log.trim(int(self.places.min()))
+        self.places -= log.fit(int(self.places.min()))
         return result
 
     def state(self) -> dict[str, Any]:
@@ -240,7 +241,7 @@ class _TimeInLine:
 
     @property
     def bytes(self) -> int:
-        return self.log.bytes
+        return self.log.bytes_from(int(self.places.min()))
 
 
 class _TimeByInstance:
@@ -507,6 +508,7 @@ class _TimeBatchInLine:
 
     def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
         n, log = len(rows), self.log
+        self.places -= log.room(n, int(self.places[0]))
         at = log.append(rows)
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + n - int(self.places[0])))
@@ -516,7 +518,7 @@ class _TimeBatchInLine:
             self.emit, *out.arrays,
         )  # fmt: skip
         result = out.rows(made, log, False)
-        self.places -= log.trim(int(self.places[0]))
+        self.places -= log.fit(int(self.places[0]))
         return result
 
     def state(self) -> dict[str, Any]:
@@ -531,7 +533,7 @@ class _TimeBatchInLine:
 
     @property
     def bytes(self) -> int:
-        return self.log.bytes
+        return self.log.bytes_from(int(self.places[0]))
 
 
 def time_batch_window(setup: WindowSetup) -> Window:
