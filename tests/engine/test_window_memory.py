@@ -1,4 +1,4 @@
-"""A time window outside partitions holds its events at no more than three times the bytes of their values, buffers' slack counted."""
+"""A time window outside partitions holds its events at no more than three times the bytes of their values."""
 
 from __future__ import annotations
 
