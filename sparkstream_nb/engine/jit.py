@@ -12,11 +12,13 @@ machine, not once per process.
 from __future__ import annotations
 
 import ast
+import hashlib
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from numba import njit
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -24,6 +26,8 @@ F = TypeVar("F", bound=Callable[..., object])
 _njit = njit(cache=True, error_model="numpy")  # a division by zero is infinite or NaN, and costs no check
 
 _INLINED: dict[Any, ast.FunctionDef] = {}
+_DIGESTS: dict[Any, str] = {}
+"""Of every compiled loop (`_digest`)."""
 
 
 def inlined(function: F) -> F:
@@ -54,9 +58,29 @@ def kernel(function: Callable[..., object]) -> Callable[..., Any]:
         code = compile(ast.Module([node], []), function.__code__.co_filename, "exec")
         exec(code, known, scope)  # the function's own source, from this package
         compiled = scope[function.__name__]
-        compiled.__module__, compiled.__qualname__ = function.__module__, function.__qualname__
-        return cast(Callable[..., Any], _njit(compiled))
-    return cast(Callable[..., Any], _njit(function))
+        compiled.__module__ = function.__module__
+    else:
+        compiled, known = function, function.__globals__
+    digest = _digest(node, known)
+    compiled.__qualname__ = f"{function.__qualname__}_{digest}"
+    dispatcher = _njit(compiled)
+    _DIGESTS[dispatcher] = digest
+    return cast(Callable[..., Any], dispatcher)
+
+
+def _digest(node: ast.FunctionDef, known: Mapping[str, Any]) -> str:
+    """Of all that a compiled loop was made of: its source with the helpers in it, constants, other compiled loops.
+
+    numba's cache looks only at the file that the loop stands in, so that the loop's name must tell the rest.
+    """
+    parts = [ast.unparse(node)]
+    for name in sorted({n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & known.keys()):
+        value = known[name]
+        if isinstance(value, int | float | str | tuple | np.generic):
+            parts.append(f"{name}={value!r}")
+        elif isinstance(value, Hashable) and value in _DIGESTS:
+            parts.append(f"{name}={_DIGESTS[value]}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def _is_inlined(f: object) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,6 +48,39 @@ def test_a_helper_is_written_into_the_loop() -> None:
     assert _twice(values) == 3 + 12
     assert values.tolist() == [3, 12]
     assert _add_one(values, 0) == 4, "it still runs as plain Python"
+
+
+LOOP = """
+from sparkstream_nb.engine.jit import inlined, kernel
+STEP = {step}
+
+@inlined
+def helper(x):
+    return {body}
+
+@kernel
+def callee(x):
+    y = helper(x)
+    return y + STEP
+
+@kernel
+def caller(x):
+    return callee(x)
+"""
+
+
+def test_a_cached_loop_is_known_by_all_that_it_was_made_of(tmp_path: Path) -> None:
+    def names(step: int, body: str) -> tuple[str, str]:
+        file = tmp_path / f"loop{len(list(tmp_path.iterdir()))}.py"
+        file.write_text(LOOP.format(step=step, body=body))
+        module = runpy.run_path(str(file))
+        return module["callee"].py_func.__qualname__, module["caller"].py_func.__qualname__
+
+    as_it_was, other_constant, other_helper = names(1, "x"), names(2, "x"), names(1, "x * 2")
+    assert names(1, "x") == as_it_was
+    for changed in (other_constant, other_helper):
+        assert changed[0] != as_it_was[0]
+        assert changed[1] != as_it_was[1], "nor is the loop that calls it taken for the old one"
 
 
 def test_a_helper_that_returns_early_is_refused() -> None:
