@@ -12,7 +12,7 @@ WORDS = ("a", "b", "c", "d")
 # Functions of the extensions by their type; {n} is any number, {i}, {l}, {d} an int, a long, a double, {s} a string.
 FUNCTIONS = {
     "int": ("str:length({s})", "str:strcmp({s}, {s})", "math:signum({n})",
-            "math:getExponent({n})", "time:extract({l}, 'hour')", "time:extract({l}, 'second')", "str:locate({s}, 'b')",
+            "math:getExponent({n})", "time:extract({l}, 'hour')", "time:extract({l}, 'second')",
             "time:extract('month', '2020-0{c}-11 10:20:30')", "sizeOfSet(createSet({i}))"),
     "long": ("eventTimestamp()", "math:round({d})", "time:dateDiff({l}, {l})", "math:parseLong('{c}7')",
              "time:timestampInMilliseconds('2021-0{c}-03 04:05:06.789')"),

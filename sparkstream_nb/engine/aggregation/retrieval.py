@@ -56,13 +56,15 @@ def select_rows(
     retrieval: Retrieval, columns: Sequence[Column], n: int, services: Services, now: int
 ) -> Sequence[Column]:
     """The columns that a retrieval's select gives over `n` rows (one row without columns where it has no source)."""
+    # The rows of tables and windows are found without their timestamps (`eventTimestamp()` is Siddhi's -1 here).
+    untimed = retrieval.source is not None and retrieval.source.kind != "aggregation"
     at = np.full(n, now, np.int64)
     zeros = np.zeros(n, np.int64)
-    rows = Rows(columns, at, zeros, zeros)
+    rows = Rows(columns, np.full(n, -1, np.int64) if untimed else at, zeros, zeros)
     clock = Clock(0, np.array([now], np.int64), np.ones(1, np.bool_), 0, 0)
     kept = len(services.errors)
     if retrieval.on is not None and n:
-        env = Env(n, services.strings, at, at, frame_of(rows).resolve, tables=services.in_table)
+        env = Env(n, services.strings, rows.ts, at, frame_of(rows).resolve, tables=services.in_table)
         passes = compile_expr(retrieval.on, services.context)(env)
         if env.failed is not None:
             raise SiddhiRuntimeError(f"'on' failed: {env.reason(int(np.flatnonzero(env.failed)[0]))}.")

@@ -172,6 +172,9 @@ def check_store(annotations: tuple[tree.Annotation, ...]) -> None:
 
 def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
     schema = _schema(d.attributes)
+    before = symbols.tables.get(d.id.id)
+    if before is not None and before.source.schema == schema and before.annotations == d.annotations:
+        return  # the same text twice is one table (`SiddhiApp.checkDuplicateDefinition`)
     _claim(d.id.id, "table", symbols, d.span)
     check_store(d.annotations)
     keys: tuple[int, ...] | None = None
