@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
@@ -88,3 +89,17 @@ def test_what_is_installed_is_what_is_pinned() -> None:
     pinned = constraints()
     wrong = {n: (installed[n], v) for n, v in pinned.items() if n in installed and installed[n] != v}
     assert not wrong, f"installed and pinned versions differ: {wrong}"
+
+
+def test_every_pinned_package_takes_the_oldest_python_that_the_project_takes() -> None:
+    """Debian 12 has 3.11.2, for one: a package that asks for a later 3.11 cannot be installed there."""
+    oldest = "3.11.0"
+    pinned = constraints()
+    asks = {
+        d.name: d.metadata["Requires-Python"]
+        for d in metadata.distributions()
+        if canonicalize_name(d.name) in pinned and d.metadata["Requires-Python"]
+    }
+    assert asks
+    refused = {name: wanted for name, wanted in asks.items() if not SpecifierSet(wanted).contains(oldest)}
+    assert not refused
