@@ -220,6 +220,6 @@ def _first_line(error: BaseException) -> str:
 
 
 def _log_tail(log: Path) -> list[str]:
-    """The last lines that the JVM printed, without the frames of stack traces and Java's remark on modules."""
+    """The last lines that the JVM printed, without the frames of stack traces and Java's own remarks."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [line for line in lines if not line.startswith(("\tat ", "WARNING: Using incubator"))][-_LOG_LINES_SHOWN:]
+    return [line for line in lines if not line.startswith(("\tat ", "WARNING: "))][-_LOG_LINES_SHOWN:]
