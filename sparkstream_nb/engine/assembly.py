@@ -60,7 +60,7 @@ class Assembly:
             zone = plan.properties.get("aggTimeZone", "GMT")
             op = AggregationOperator(a, services, zone, keep=not stored or a.id in read)
             op.node = replace(op.node, also=self._faults(a.input.source.id))
-            if a.id in read and not op.node.also and not op.timed:
+            if a.id in read and not op.node.also and not op.node.timed:
                 op.node = replace(op.node, writes=(), logged_writes=(a.id,))
                 self.logged.append(op)
             self.feeds[a.id], self.aggregations[a.id] = op, op.aggregation

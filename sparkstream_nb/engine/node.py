@@ -179,7 +179,7 @@ class NodeEngine:
                 if s not in ready and (s in written or s in inputs):
                     given = [(-1, inputs[s])] if s in inputs else []
                     ready[s] = in_order(given + written.get(s, []))
-            if not op.timed and not any(s in ready for s in op.node.inputs):
+            if not op.node.timed and not any(s in ready for s in op.node.inputs):
                 continue
             rows = op.run({s: ready.get(s, self._empty[s]) for s in op.node.inputs}, clock)
             for stream, fault in self._faults():
@@ -200,7 +200,7 @@ class NodeEngine:
         for stream, rows in inputs.items():
             for chunk in rows.by_chunk():
                 chunks.setdefault(int(chunk.chunk[0]), []).append((stream, chunk))
-        timed = [op for op in self.operators if op.timed]
+        timed = [op for op in self.operators if op.node.timed]
         quiet = Clock(clock.base, clock.now, clock.moved, 0, 0)
         for i in range(len(clock.now)):
             if clock.moved[i]:

@@ -30,11 +30,6 @@ class Operator(Protocol):
     @property
     def name(self) -> str: ...
 
-    @property
-    def timed(self) -> bool:
-        """Whether it may put something out when only the clock moves."""
-        ...
-
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         """What it puts out for these rows and for the timers that `clock` lets fire; None for an operator without
         output.
@@ -51,6 +46,26 @@ class Operator(Protocol):
 
     @property
     def bytes(self) -> int: ...
+
+
+class Passing:
+    """An operator that keeps nothing between its calls, and has nothing to do at the turn of a chunk. What others have
+    they say themselves."""
+
+    __slots__ = ()
+
+    def apply(self, rows: Rows, clock: Clock) -> None:
+        """Nothing is to be done."""
+
+    def state(self) -> Any:
+        return None
+
+    def load(self, state: Any) -> None:
+        """There is nothing to take over."""
+
+    @property
+    def bytes(self) -> int:
+        return 0
 
 
 @dataclass(slots=True)
@@ -78,10 +93,6 @@ class QueryOperator:
     @property
     def name(self) -> str:
         return self.query.name
-
-    @property
-    def timed(self) -> bool:
-        return self.query.timed
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         given = {}
@@ -111,7 +122,7 @@ class QueryOperator:
 
 
 @dataclass(slots=True)
-class WindowOperator:
+class WindowOperator(Passing):
     """A named window between the queries that insert into it (`entry`) and those that read it."""
 
     window: NamedWindow
@@ -121,15 +132,8 @@ class WindowOperator:
     def name(self) -> str:
         return self.window.id
 
-    @property
-    def timed(self) -> bool:
-        return True
-
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         return self.window.run(inputs[entry(self.window.id)], clock)
-
-    def apply(self, rows: Rows, clock: Clock) -> None:
-        pass
 
     def state(self) -> Any:
         return self.window.state()
@@ -148,7 +152,7 @@ def entry(window: str) -> str:
 
 
 @dataclass(slots=True)
-class EntryOperator:
+class EntryOperator(Passing):
     """A stream's way into a partition."""
 
     entry: PartitionEntry
@@ -158,28 +162,11 @@ class EntryOperator:
     def name(self) -> str:
         return f"{self.entry.name}/{self.entry.stream}"
 
-    @property
-    def timed(self) -> bool:
-        return self.entry.instances.purge is not None
-
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         return self.entry.run(inputs[self.node.inputs[0]], clock)
 
-    def apply(self, rows: Rows, clock: Clock) -> None:
-        pass
 
-    def state(self) -> Any:
-        return None
-
-    def load(self, state: Any) -> None:
-        pass
-
-    @property
-    def bytes(self) -> int:
-        return 0
-
-
-class AggregationOperator:
+class AggregationOperator(Passing):
     """An incremental aggregation and the steps before it.
 
     While a whole batch goes through operator by operator, the rows wait (`begin`) until a join asks for the buckets as
@@ -194,13 +181,10 @@ class AggregationOperator:
         everything = set(range(len(definition.input.schema)))
         self.steps = Steps(definition.input, everything, services, query=definition.id)
         self.id = self.name = definition.id
-        self.node = OpNode((definition.input.source.id,), None, writes=(definition.id,))
+        timed = definition.retention is not None
+        self.node = OpNode((definition.input.source.id,), None, writes=(definition.id,), timed=timed)
         self._noting = False
         self._waiting: tuple[Rows, Clock] | None = None
-
-    @property
-    def timed(self) -> bool:
-        return self.aggregation.definition.retention is not None
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         rows = inputs[self.node.inputs[0]]
@@ -233,9 +217,6 @@ class AggregationOperator:
         if self._waiting is not None:
             self.aggregation.run(*self._waiting)
         self._noting, self._waiting = False, None
-
-    def apply(self, rows: Rows, clock: Clock) -> None:
-        pass
 
     def state(self) -> Any:
         return {"steps": self.steps.state(), "aggregation": self.aggregation.state()}

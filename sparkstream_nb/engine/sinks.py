@@ -20,6 +20,7 @@ from .columns import Array
 from .expressions.values import text
 from .graph import OpNode
 from .javamap import hash_code, string_hash
+from .operators import Passing
 from .rows import Clock, Rows
 from .services import Services
 
@@ -89,7 +90,7 @@ def _prefix(sink: Annotation, plan: nodes.Plan, stream: str) -> str:
 
 
 @dataclass(slots=True)
-class GroupOperator:
+class GroupOperator(Passing):
     """What `PartitionedGroupDeterminer` does before a partitioned sink: a chunk's events with one remainder of their
     key's hash become a chunk, which goes where its first event's text says.
     """
@@ -99,10 +100,6 @@ class GroupOperator:
     of: int
     node: OpNode
     services: Services
-
-    @property
-    def timed(self) -> bool:
-        return False
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         rows = inputs[self.node.inputs[0]]
@@ -122,22 +119,9 @@ class GroupOperator:
         out = rows.take(np.array(order))
         return Rows(out.columns, out.ts, out.root, np.array(chunks, np.int64))
 
-    def apply(self, rows: Rows, clock: Clock) -> None:
-        pass
-
-    def state(self) -> Any:
-        return None
-
-    def load(self, state: Any) -> None:
-        pass
-
-    @property
-    def bytes(self) -> int:
-        return 0
-
 
 @dataclass(slots=True)
-class TopicOperator:
+class TopicOperator(Passing):
     """What goes from a sink to a stream that listens to its topic."""
 
     name: str
@@ -145,10 +129,6 @@ class TopicOperator:
     node: OpNode
     services: Services
     count: int = 0
-
-    @property
-    def timed(self) -> bool:
-        return False
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         rows = inputs[self.node.inputs[0]]
@@ -167,32 +147,21 @@ class TopicOperator:
             return rows.take(np.flatnonzero(np.array(hit)[np.cumsum(np.append(0, np.diff(rows.chunk) != 0))]))
         return rows
 
-    def apply(self, rows: Rows, clock: Clock) -> None:
-        pass
-
     def state(self) -> Any:
         return self.count
 
     def load(self, state: Any) -> None:
         self.count = state
 
-    @property
-    def bytes(self) -> int:
-        return 0
-
 
 @dataclass(slots=True)
-class LogOperator:
+class LogOperator(Passing):
     """`@sink(type='log')`: a line per event, the first thousand of a step."""
 
     name: str
     prefix: str
     node: OpNode
     services: Services
-
-    @property
-    def timed(self) -> bool:
-        return False
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         rows = inputs[self.node.inputs[0]]
@@ -204,19 +173,6 @@ class LogOperator:
         if len(rows) > LINES:
             self.services.logs.append(f"{self.prefix} : {len(rows) - LINES} more events")
         return None
-
-    def apply(self, rows: Rows, clock: Clock) -> None:
-        pass
-
-    def state(self) -> Any:
-        return None
-
-    def load(self, state: Any) -> None:
-        pass
-
-    @property
-    def bytes(self) -> int:
-        return 0
 
 
 def _remainder(a: int, n: int) -> int:

@@ -18,11 +18,12 @@ from ..types import Type
 from .columns import Array, Column
 from .cron import CronTimes
 from .graph import OpNode
+from .operators import Passing
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
 
 
 @dataclass(slots=True)
-class TriggerOperator:
+class TriggerOperator(Passing):
     """A trigger that recurs: every t ms, or at the times of a cron text."""
 
     definition: nodes.TriggerDef
@@ -39,10 +40,6 @@ class TriggerOperator:
     @property
     def name(self) -> str:
         return self.definition.id
-
-    @property
-    def timed(self) -> bool:
-        return True
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         if clock.last <= clock.first:
@@ -76,18 +73,11 @@ class TriggerOperator:
             self.next = self._after(self.next)
         return np.array(found, np.int64)
 
-    def apply(self, rows: Rows, clock: Clock) -> None:
-        pass
-
     def state(self) -> Any:
         return {"next": self.next, "started": self.started}
 
     def load(self, state: Any) -> None:
         self.next, self.started = state["next"], state["started"]
-
-    @property
-    def bytes(self) -> int:
-        return 0
 
 
 def start_rows(step: int, now: int) -> Rows:
