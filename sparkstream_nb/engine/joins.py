@@ -26,7 +26,7 @@ from .join_pairs import Ops, Pairs
 from .rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
 from .selector import Selected
 from .services import Services
-from .steps import Steps, slot_attrs
+from .steps import Steps, select_exprs, slot_attrs
 from .windows import changes
 
 
@@ -71,7 +71,7 @@ class JoinOp:
     def __init__(
         self,
         join: nodes.JoinInput,
-        exprs: list[Expr],
+        select: nodes.Select,
         services: Services,
         *,
         query: str,
@@ -88,8 +88,10 @@ class JoinOp:
         self.sides = (join.left, join.right)
         self.wants_expired = wants_expired
         equal, rest = ([], join.on) if lookups else equalities(join.on)
-        needed = exprs + [x for a, b, _ in equal for x in (a, b)] + ([join.on] if join.on is not None else [])
+        needed = select_exprs(select) + [x for a, b, _ in equal for x in (a, b)]
+        needed += [join.on] if join.on is not None else []
         self._attrs = tuple(sorted(slot_attrs(iter(needed), s)) for s in (0, 1))
+        plain = [i.expr for i in select.items if isinstance(i.expr, Ref)]
         self.steps: list[Steps | None] = []
         self.schedulers = 0
         for s, side in enumerate(self.sides):
@@ -99,6 +101,7 @@ class JoinOp:
             steps = Steps(
                 side, set(self._attrs[s]), services, query=query, slot=s, scheduler=scheduler + self.schedulers,
                 wants_expired=wants_expired, findable=True, serial=True,
+                selected=tuple(dict.fromkeys(e.attr for e in plain if e.slot == s)) or None,
             )  # fmt: skip
             self.schedulers += steps.schedulers
             self.steps.append(steps)

@@ -19,13 +19,7 @@ from .ratelimit import limiter, waits
 from .rows import CURRENT, ROOT_BITS, Clock, Rows, concat_rows
 from .selector import Selected, Selector
 from .services import Services
-from .steps import Steps, numbered, slot_attrs, step_exprs
-
-
-def select_exprs(select: nodes.Select) -> list[Expr]:
-    """All expressions of a select."""
-    out = [i.expr for i in select.items] + list(select.group_by)
-    return out if select.having is None else [*out, select.having]
+from .steps import Steps, numbered, select_exprs, slot_attrs, step_exprs
 
 
 def query_exprs(query: nodes.Query) -> list[Expr]:
@@ -130,7 +124,7 @@ class QueryOp:
             self.schedulers = self._pattern.schedulers
         else:
             self._join = JoinOp(
-                source, select_exprs(query.select), services, query=self.name, scheduler=scheduler,
+                source, query.select, services, query=self.name, scheduler=scheduler,
                 wants_expired=expired, lookups=lookups(source), partitioned=partitioned,
                 only_current=not expired and query.rate is None and not any(
                     isinstance(e, nodes.Agg) for x in select_exprs(query.select) for e in nodes.walk(x)

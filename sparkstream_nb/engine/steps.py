@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plan.nodes import Agg, Const, Expr, FilterStep, FunctionStep, Ref, Step, StreamInput, WindowStep, walk
+from ..plan.nodes import Agg, Const, Expr, FilterStep, FunctionStep, Ref, Select, Step, StreamInput, WindowStep, walk
 from ..types import Schema, Type
 from .aggregators import Aggregator, make_aggregator
 from .columns import Array, Column, Mask
@@ -53,12 +53,22 @@ def step_exprs(step: Step) -> tuple[Expr, ...]:
     return (step.condition,) if isinstance(step, FilterStep) else step.args
 
 
-def window_attrs(step: WindowStep, width: int) -> set[int]:
-    """The attributes that the expression of an `expression` window may name: all `width` where each event brings it."""
+def select_exprs(select: Select) -> list[Expr]:
+    """All expressions of a select."""
+    out = [i.expr for i in select.items] + list(select.group_by)
+    return out if select.having is None else [*out, select.having]
+
+
+def window_attrs(step: WindowStep, width: int, selected: bool) -> set[int]:
+    """What a window reads besides its arguments: the attributes that the expression of an `expression` window may name,
+    all `width` where each event brings it; all for the key of a `frequent` window that neither it nor, with
+    `selected`, the query names."""
     if step.condition is not None:
         return {e.attr for e in walk(step.condition) if isinstance(e, Ref)}
-    dynamic = step.function in ("expression", "expressionBatch")
-    return set(range(width)) if dynamic else set()
+    bare = not selected and not any(isinstance(a, Ref) for a in step.args)
+    every = step.function in ("expression", "expressionBatch")
+    every = every or (bare and step.function in ("frequent", "lossyFrequent"))
+    return set(range(width)) if every else set()
 
 
 @dataclass(slots=True)
@@ -133,7 +143,7 @@ class Steps:
         for step in reversed(input.steps):
             later = later | slot_attrs(iter(step_exprs(step)), slot)
             if isinstance(step, WindowStep):
-                later |= window_attrs(step, widths[len(input.steps) - len(keeps)])
+                later |= window_attrs(step, widths[len(input.steps) - len(keeps)], selected is not None)
             if isinstance(step, FunctionStep):
                 before = widths[len(input.steps) - len(keeps)]
                 later = {a for a in later if a < before}

@@ -48,12 +48,12 @@ class Composer:
             text += f"[{self.e.boolean(scope)}]"
         has = r.random() < window
         if has:
-            text += "#window." + self.window(id)
+            text += "#window." + self.window(id, join)
             if r.random() < 0.12 and not join:
                 text += f"[{self.e.boolean(scope, 1)}]"
         return text, has
 
-    def window(self, id: str) -> str:
+    def window(self, id: str, join: bool = False) -> str:
         r = self.r
         n, t = r.choice((1, 2, 3, 3, 4, 5)), r.choice((200, 500, 800, 1000, 2000))
         time = f"{t}" if r.random() < 0.3 else f"{t} millisec" if t % 1000 else f"{t // 1000} sec"
@@ -70,8 +70,10 @@ class Composer:
                              f"math:abs(last.v - first.v) < {n + 3}"))  # fmt: skip
             forms += [f"expression('{held}')", f"expressionBatch('{held}'{r.choice(('', ', true', ', true, true'))})"]
         if "k" in known:
-            forms += [f"frequent({n}, k)", f"session({t} millisec, k)", "lossyFrequent(0.3, 0.1, k)", f"frequent({n})",
-                      f"session({t} millisec, k, 100 millisec)", "lossyFrequent(0.3, 0.1)"]  # fmt: skip
+            forms += [f"frequent({n}, k)", f"session({t} millisec, k)", "lossyFrequent(0.3, 0.1, k)",
+                      f"session({t} millisec, k, 100 millisec)"]  # fmt: skip
+            if not join:  # their key is what is selected, and without that of a side Siddhi fails on every event
+                forms += [f"frequent({n})", "lossyFrequent(0.3, 0.1)"]
         if known.get("t") == "long":
             forms += [f"externalTime(t, {time})", f"externalTimeBatch(t, {time})", f"externalTimeBatch(t, {time}, 0)"]
         return r.choice([*forms, f"session({t} millisec)"])

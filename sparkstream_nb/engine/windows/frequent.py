@@ -1,7 +1,8 @@
 """`frequent(n[, attributes])` (Misra-Gries counting) and `lossyFrequent(support, error[, attributes])`.
 
 Both keep the last event of every key that counts as frequent. Siddhi's key is the attributes' texts laid end to end;
-without attributes it is made of all that the query selects. Keys that leave together do so in the order in which a
+without attributes it is made of all that the query selects, in a join of what it selects of that side as it is (the
+output data of its `MetaStreamEvent`). Keys that leave together do so in the order in which a
 `ConcurrentHashMap` walks through them: by bin, in a bin as they came, and when the map grows the part of a bin that
 does not end it comes out reversed (`ConcurrentHashMap.transfer`; bins that become trees are not followed).
 """
