@@ -17,8 +17,8 @@ EventTime = Callable[[EventRef], Column]
 class Frame:
     """Rows without their columns (see `Rows`), and `resolve`, which gives the column that a reference names.
 
-    `event_time` gives the timestamps of whole events, where there are several in a row. `passing` is that of the rows,
-    `places` the position of each attribute among their columns (None: they are the same).
+    `event_time` gives the timestamps of whole events, where there are several in a row. `passing` and `anew` are
+    those of the rows, `places` the position of each attribute among their columns (None: they are the same).
     """
 
     ts: Array
@@ -30,6 +30,7 @@ class Frame:
     event_time: EventTime | None = None
     passing: Passing | None = None
     places: dict[int, int] | None = None
+    anew: bool = False
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -45,6 +46,7 @@ class Frame:
             None if self.part is None else self.part[index],
             cached(lambda ref: whole(ref).take(index)),
             None if time is None else lambda ref: time(ref).take(index),
+            anew=self.anew,
         )
 
     def event(self, attr: int) -> Column:
@@ -73,4 +75,4 @@ def frame_of(rows: Rows, places: dict[int, int] | None = None) -> Frame:
         assert isinstance(ref, Ref), "a stream query has no event references"
         return rows.columns[ref.attr if places is None else places[ref.attr]]
 
-    return Frame(rows.ts, rows.root, rows.chunk, rows.kind, rows.part, resolve, None, rows.passing, places)
+    return Frame(rows.ts, rows.root, rows.chunk, rows.kind, rows.part, resolve, None, rows.passing, places, rows.anew)

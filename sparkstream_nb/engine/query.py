@@ -19,7 +19,7 @@ from .ratelimit import limiter, waits
 from .rows import CURRENT, ROOT_BITS, Clock, Rows, concat_rows
 from .selector import Selected, Selector
 from .services import Services
-from .steps import Steps, numbered, select_exprs, slot_attrs, step_exprs
+from .steps import Steps, begins_anew, numbered, select_exprs, slot_attrs, step_exprs
 
 
 def query_exprs(query: nodes.Query) -> list[Expr]:
@@ -108,11 +108,12 @@ class QueryOp:
             needed = slot_attrs(iter(select_exprs(query.select)), 0)
             if origin is not None:
                 needed |= set(range(len(origin.schema)))
+            anew = self.selector.anew and begins_anew(source)
             self._steps = Steps(
                 source, needed, services, query=self.name, scheduler=scheduler, wants_expired=expired,
                 selected=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],
-                group=self.selector.number if self.selector.numbers else None,
-                apart=in_window and current and not expired and self.selector.plain,
+                group=self.selector.number if self.selector.numbers and not anew else None,
+                apart=in_window and current and not expired and self.selector.plain, anew=anew,
             )  # fmt: skip
             self.inputs: tuple[str, ...] = (source.source.id,)
             self.schedulers = self._steps.schedulers

@@ -49,7 +49,8 @@ class Rows:
     """`n` rows. `kind` None means that all are CURRENT; `part` is the partition instance of each row, None outside.
 
     Shapes: every array has length n; `ts` int64 ms, `root` int64, `chunk` int64, `kind` int8, `part` int32.
-    `passing` is what a window says of itself to the select behind it; no other rows have it.
+    `passing` is what a window says of itself to the select behind it; no other rows have it. With `anew`, aggregates
+    begin anew with each chunk, and all rows are CURRENT.
     """
 
     columns: Sequence[Column]
@@ -59,6 +60,7 @@ class Rows:
     kind: Array | None = None
     part: Array | None = None
     passing: Passing | None = None
+    anew: bool = False
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -85,7 +87,7 @@ class Rows:
             whole = columns if not passing.apart else passing.columns.pick(places)
             assert isinstance(whole, Held)
             passing = Passing(whole, passing.kind, passing.part, passing.apart)
-        return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part, passing)
+        return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part, passing, self.anew)
 
     def kinds(self) -> Array:
         return np.zeros(len(self.ts), np.int8) if self.kind is None else self.kind

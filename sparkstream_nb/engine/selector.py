@@ -6,7 +6,9 @@ Rules of Siddhi's `QuerySelector`: of a chunk, a query with aggregates puts out 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -145,10 +147,11 @@ class Selector:
         if select.having is not None:
             exprs.append(select.having)
         self._agg_nodes = list(dict.fromkeys(e for x in exprs for e in walk(x) if isinstance(e, Agg)))
-        self._aggs: list[Aggregator] = [
-            make_aggregator(a, sliding, services.strings, grouped=partitioned or bool(select.group_by))
-            for a in self._agg_nodes
+        grouped = partitioned or bool(select.group_by)
+        self._make: list[Callable[[], Aggregator]] = [
+            partial(make_aggregator, a, sliding, services.strings, grouped=grouped) for a in self._agg_nodes
         ]
+        self._aggs = [make() for make in self._make]
         self._args: list[list[Evaluator]] = [[compile_expr(x, context) for x in a.args] for a in self._agg_nodes]
         self._group = [compile_expr(g, context) for g in select.group_by]
         self._items = [compile_expr(i.expr, context) for i in select.items]
@@ -164,6 +167,8 @@ class Selector:
         takes_all = all(getattr(type(a), "refused", None) is Base.refused for a in self._aggs)
         self.plain = args_plain and keys_plain and takes_all and not self._resets
         self.numbers = self.plain and self._keys is not None
+        # `anew`: the select can do without RESET rows where every chunk begins with one.
+        self.anew = current and not expired and not self._resets and all(a.by_group for a in self._aggs)
 
     # ------------------------------------------------------------------------------------------------------ running
 
@@ -201,11 +206,13 @@ class Selector:
             index, slot = _lasts(frame.chunk, group, feed.groups, pos, frame.kind, self._wants)
         else:
             index = self._wanted(frame)  # None: all
-        feed.shown, feed.size = self._wants, len(frame) if index is None else len(index)
-        feed.slot = None if slot is None or len(slot) == feed.size else slot
-        env.aggs = {
-            node: agg.over(arg, feed) for node, agg, arg in zip(self._agg_nodes, self._aggs, args, strict=True)
-        }
+        if frame.anew:
+            results = self._fresh(frame, args, group, feed.groups, slot)
+        else:
+            feed.shown, feed.size = self._wants, len(frame) if index is None else len(index)
+            feed.slot = None if slot is None or len(slot) == feed.size else slot
+            results = [agg.over(arg, feed) for agg, arg in zip(self._aggs, args, strict=True)]
+        env.aggs = dict(zip(self._agg_nodes, results, strict=True))
         columns, index, env = self._evaluate(frame, env, index, clock)
         if self._having is not None:
             passed = self._passes(columns, env, frame if index is None else frame.take(index))
@@ -228,6 +235,21 @@ class Selector:
         )
         grouped = _at(group, pos, index) if self._keys is not None and self._limited else None
         return self._ordered(rows, grouped, cut)
+
+    def _fresh(
+        self, frame: Frame, args: list[tuple[Column, ...]], group: Array, groups: int, slot: Array | None
+    ) -> list[Column]:
+        """The aggregates where they begin anew with each chunk: what the groups of each come to where only that is
+        asked for (`slot` numbers them), else the values after each row."""
+        if not self._aggs:
+            return []
+        aggs = [make() for make in self._make]
+        if slot is not None:
+            size = int(slot.max()) + 1
+            return [agg.fold(arg, slot, size) for agg, arg in zip(aggs, args, strict=True)]
+        lasts, number = _lasts(frame.chunk, group, groups)
+        feed = Feed(len(frame), None, number, len(lasts), None, 1, None, EVERY, None, len(frame))
+        return [agg.over(arg, feed) for agg, arg in zip(aggs, args, strict=True)]
 
     @staticmethod
     def _cut(chunk: Array, index: Array) -> Array:

@@ -33,6 +33,8 @@ _RANK, _SERIAL = 1 << 30, (1 << 30) + 1
 GROUP = _RANK - 1
 """Stands for the column of group ids among attribute numbers."""
 
+_BEGIN_ANEW = frozenset({"lengthBatch", "timeBatch", "externalTimeBatch", "batch"})
+
 _NUMBERED = _BY_INSTANCE | {"externalTimeBatch", "session", "sort"}
 """Windows that take a column more than the query has without looking at it."""
 
@@ -46,6 +48,16 @@ def numbered(source: StreamInput) -> bool:
     """Whether events can be given their group ids before they enter the window, which is the last step."""
     last = source.steps[-1] if source.steps else None
     return isinstance(last, WindowStep) and last.function in _NUMBERED
+
+
+def begins_anew(source: StreamInput) -> bool:
+    """Whether each chunk that the last step, a window, puts out for a query that wants the CURRENT events alone begins
+    with a RESET, and there is no other."""
+    last = source.steps[-1] if source.steps else None
+    if not isinstance(last, WindowStep) or last.function not in _BEGIN_ANEW:
+        return False
+    streams = any(isinstance(a, Const) and a.value is True for a in last.args)  # with `stream.current.event`
+    return last.function == "externalTimeBatch" or not streams
 
 
 def step_exprs(step: Step) -> tuple[Expr, ...]:
@@ -118,10 +130,12 @@ class Steps:
         selected: Sequence[int | None] | None = None,
         group: Callable[[Frame], Array] | None = None,
         apart: bool = False,
+        anew: bool = False,
     ) -> None:
         """`selected` are the attributes that the query selects as they are, None for what it computes. With
         `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the window;
-        so does what `group` gives for the events that enter it (`GROUP` among `places`). `apart`: see `WindowSetup`.
+        so does what `group` gives for the events that enter it (`GROUP` among `places`). `apart` and `anew`: see
+        `WindowSetup`, for a window that is the last step.
         """
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.rank = 0  # the query's place among those that use a table
@@ -177,7 +191,7 @@ class Steps:
                 self.window = make_window(
                     step, types, phase, wants_expired, findable, self._keep[i], slot, schema=input.schema,
                     services=services, query=query, stream=self.source, selected=selected,
-                    apart=apart and step is input.steps[-1],
+                    apart=apart and step is input.steps[-1], anew=anew and step is input.steps[-1],
                 )  # fmt: skip
                 self._steps.append(_Window(self.window))
                 self._by_instance = step.function in _BY_INSTANCE
@@ -338,6 +352,7 @@ def make_window(
     stream: str,
     selected: Sequence[int | None] | None = None,
     apart: bool = False,
+    anew: bool = False,
 ) -> Window:
     """The window of a step, over the attributes `attrs` of `schema`.
 
@@ -358,6 +373,6 @@ def make_window(
         WindowSetup(
             args, types, scheduler, wants_expired, findable, condition, tuple(schema.names[a] for a in attrs),
             tuple(range(len(attrs))) if selected is None else tuple(None if a is None else places[a] for a in selected),
-            services.strings, services.context, services.partitioned, apart, refuse,
+            services.strings, services.context, services.partitioned, apart, anew, refuse,
         )
     )  # fmt: skip

@@ -58,6 +58,11 @@ QUERIES = (
         f"from S#window.{w} select symbol, price, {AGGREGATES} group by symbol insert all events into Out;"
         for w in WINDOWS
     ),
+    # And where nobody sees what expires.
+    *(
+        f"from S#window.{w} select symbol, price, {AGGREGATES} group by symbol insert into Out;"
+        for w in ("length(3)", "time(20)", "timeBatch(20)", "externalTimeBatch(at, 20)")
+    ),
     f"from S select symbol, {AGGREGATES} group by symbol having n > 1 insert into Out;",
     f"""partition with (symbol of S) begin
     from S#window.time(20) select symbol, {AGGREGATES} insert all events into Out; end;""",

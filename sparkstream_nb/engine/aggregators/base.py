@@ -82,6 +82,14 @@ class Aggregator(Protocol):
         """
         ...
 
+    by_group: bool
+    """Whether it has a state per group, and nothing that several share."""
+
+    def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
+        """As `over` for a new aggregator and CURRENT events of the groups `group`, which are numbered as they first
+        come: what each of the `groups` comes to. What it holds afterwards is nobody's."""
+        ...
+
     def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         """The rows whose arguments raise an error, and why; None where there is none. They must not come to `run`."""
         ...
@@ -96,6 +104,8 @@ class Aggregator(Protocol):
 class Base:
     """An aggregator that takes every value. Made from the types of its arguments, and whether rows of its query expire
     one by one (or expired ones are wanted). One of `run` and `over` is to be defined, and is made from the other."""
+
+    by_group = True
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         raise NotImplementedError
@@ -120,6 +130,10 @@ class Base:
             last[feed.slot] = shown
             shown = last
         return out if len(shown) == feed.n else out.take(shown)
+
+    def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
+        n = len(group)
+        return self.over(args, Feed(n, None, group, groups, None, 1, None, EVERY, group, groups))
 
     def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return None

@@ -217,6 +217,8 @@ class GroupConcat(_Counted):
     (`GroupConcatFunctionExtension`) one store of texts serves all groups of the query.
     """
 
+    by_group = False
+
     def run(
         self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
     ) -> Column:

@@ -12,6 +12,7 @@ from ..columns import DTYPES, Array, Column
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET
 from .base import NO_MASK, Feed, Grouped
+from .folds import bests
 
 
 @kernel
@@ -201,6 +202,12 @@ class Min(Grouped):
                 values, null_in, self.sign, *feed.arrays, self.eras, self.best, self.has, self.epoch, out, null
             )
         return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if holes and null.any() else None)
+
+    def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
+        (column,) = args
+        best, has = np.zeros(groups, column.values.dtype), np.zeros(groups, np.bool_)
+        bests(column.values, NO_MASK if column.null is None else column.null, self.sign, group, best, has)
+        return Column(self.type, best, None if column.null is None else ~has)
 
     def state(self) -> dict[str, Any]:
         """The queues laid end to end: a node's place in memory is no part of what it means."""

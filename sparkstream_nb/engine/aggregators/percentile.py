@@ -20,6 +20,8 @@ class Percentile(Base):
     As in siddhi-execution-math (`PercentileFunctionExtension`) one list serves all groups of the query.
     """
 
+    by_group = False
+
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.narrow = args[0] in (Type.INT, Type.LONG)
         self.held: list[float] = []

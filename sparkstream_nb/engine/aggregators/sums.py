@@ -15,6 +15,7 @@ from ..columns import Array, Column
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET
 from .base import NO_MASK, Feed, Grouped, shown_column
+from .folds import sizes, totals
 
 
 @kernel
@@ -151,6 +152,16 @@ class Sum(Grouped):
         )  # fmt: skip
         return shown_column(Type.LONG if self.long else Type.DOUBLE, out, null if holes else None)
 
+    def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
+        (column,) = args
+        total: Array = np.zeros(groups, self.dtype)
+        count: Array = np.zeros(groups, np.int64)
+        totals(column.values, NO_MASK if column.null is None else column.null, group, total, count)
+        null = None if column.null is None else count == 0
+        if self.mean:
+            total = total / np.maximum(count, 1)
+        return Column(Type.LONG if self.long else Type.DOUBLE, total, null)
+
     def state(self) -> dict[str, Any]:
         return {"total": self.total, "count": self.count, "epoch": self.epoch, "era": self.eras}
 
@@ -181,6 +192,11 @@ class Count(Grouped):
         out = np.empty(feed.size + 1, np.int64)
         _counts(*feed.arrays, self.eras, self.count, self.epoch, out)
         return shown_column(Type.LONG, out)
+
+    def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
+        count = np.zeros(groups, np.int64)
+        sizes(group, count)
+        return Column(Type.LONG, count)
 
     def state(self) -> dict[str, Any]:
         return {"count": self.count, "epoch": self.epoch, "era": self.eras}

@@ -7,9 +7,9 @@ from .batch import BatchWindow
 from .cron import CronWindow
 from .delay import DelayWindow
 from .expression import ExpressionBatchWindow, ExpressionWindow
-from .external import ExternalTimeBatchWindow, ExternalTimeWindow
+from .external import ExternalTimeWindow, external_time_batch_window
 from .frequent import FrequentWindow, LossyFrequentWindow
-from .length import LengthBatchWindow, LengthWindow
+from .length import LengthWindow, length_batch_window
 from .session import SessionWindow
 from .sort import SortWindow
 from .time import time_batch_window, time_window
@@ -17,12 +17,12 @@ from .timelength import TimeLengthWindow
 
 WINDOWS: dict[str, WindowFactory] = {
     "length": LengthWindow,
-    "lengthBatch": LengthBatchWindow,
+    "lengthBatch": length_batch_window,
     "time": time_window,
     "timeBatch": time_batch_window,
     "timeLength": TimeLengthWindow,
     "externalTime": ExternalTimeWindow,
-    "externalTimeBatch": ExternalTimeBatchWindow,
+    "externalTimeBatch": external_time_batch_window,
     "session": SessionWindow,
     "batch": BatchWindow,
     "delay": DelayWindow,

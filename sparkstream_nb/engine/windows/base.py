@@ -28,6 +28,7 @@ class WindowSetup:
     states, `names` the attributes of the columns, `selected` the columns that the query selects as they are, in
     order (None for what it computes). `partitioned` tells that there are several instances. With `apart`, the query
     wants the CURRENT rows alone, and a window may put out its input instead and tell the rest aside (`rows.Passing`).
+    With `anew` it wants the CURRENT rows alone, and each chunk begins with a RESET, which is not put out (`Rows.anew`).
     `refuse` takes rows that raise an error (mask over them, why):
     they do not enter the window. References among `args` and in `condition` name column positions.
     """
@@ -44,6 +45,7 @@ class WindowSetup:
     context: Context = field(default_factory=Context)
     partitioned: bool = False
     apart: bool = False
+    anew: bool = False
     refuse: Callable[[Rows, Mask, str], None] = lambda rows, mask, why: None
 
     def constant(self, i: int, default: Any = None) -> Any:
@@ -159,11 +161,13 @@ class Emission:
         """Room for `n` rows in all; what is there stays."""
         self.pos, self.kind, self.ts, self.root, self.chunk = (grown(a, n) for a in self.arrays)
 
-    def rows(self, n: int, log: EventLog, partitioned: bool) -> Rows:
-        """The first `n` as rows."""
+    def rows(self, n: int, log: EventLog, partitioned: bool, anew: bool = False) -> Rows:
+        """The first `n` as rows; `anew`: see `WindowSetup`."""
         pos, kind = self.pos[:n], self.kind[:n]
         columns = log.at(pos)
         whole, part = (log.part, log.part[pos]) if partitioned else (None, None)
+        if anew:
+            return Rows(columns, self.ts[:n], self.root[:n], self.chunk[:n], None, part, None, True)
         passing = Passing(columns, kind, whole, False)
         return Rows(columns, self.ts[:n], self.root[:n], self.chunk[:n], kind, part, passing)
 

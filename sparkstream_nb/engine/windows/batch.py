@@ -83,12 +83,14 @@ class BatchWindow:
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0, 0))
-        self.wants_expired = setup.wants_expired
+        self.wants_expired, self.anew = setup.wants_expired, setup.anew
         self.moves = not setup.wants_expired
         self.log = ChainedLog(setup.types)
         self.reset = np.full(0, -1, np.int64)
 
     def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        if self.anew:
+            return self._pieces(rows)
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
@@ -106,6 +108,16 @@ class BatchWindow:
         log.alive[self.reset[self.reset >= 0]] = True
         log.tidy(self.reset)
         return result
+
+    def _pieces(self, rows: Rows) -> Rows:
+        """The rows themselves, a chunk for each piece."""
+        chunk = rows.chunk
+        if self.length:
+            at = np.arange(len(rows))
+            fresh = np.append(True, chunk[1:] != chunk[:-1])[: len(rows)]
+            begin = at[fresh][np.cumsum(fresh) - 1]
+            chunk = np.cumsum((at - begin) % self.length == 0)
+        return Rows(rows.columns, rows.ts, rows.root, chunk, None, rows.part, anew=True)
 
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state(), "reset": reset_state(self.log, self.reset)}

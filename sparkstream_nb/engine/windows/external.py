@@ -12,9 +12,11 @@ from ..columns import Array
 from ..jit import kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
 from ..timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
-from .base import Emission, WindowSetup
+from .base import Emission, Window, WindowSetup
+from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
+from .log import EventLog
 
 _BITS = np.int64(ROOT_BITS)
 _NO_TIME = "the window's time attribute is null"
@@ -105,8 +107,98 @@ def _end_time(now: int, start: int, span: int) -> int:
 
 
 @kernel
+def _external_batches(
+    span: int, starts: int, start: Array, replaces: bool, wants_expired: bool, at: int, rows: int, row_root: Array,
+    row_chunk: Array, time: Array, places: Array, st: Array, end_out: Array, time_out: Array, root_out: Array,
+) -> int:  # fmt: skip
+    """As `_external_time_batch` for one instance without a timeout: the batches."""
+    n = 0
+    old = places[0]
+    new = places[1]
+    end = st[END]
+    newest = st[NEWEST]
+    for i in range(rows):
+        pos = at + i
+        t = time[pos]
+        if end < 0 and (i == 0 or row_chunk[i] != row_chunk[i - 1]):
+            if starts == 1:
+                end = _end_time(t, st[START], span)
+            else:
+                st[START] = start[pos] if starts == 2 else t
+                end = st[START] + span
+        newest = max(newest, t)
+        if t >= end:
+            if new < pos or (wants_expired and old < new):
+                end_out[n] = pos
+                time_out[n] = newest
+                root_out[n] = row_root[i]
+                n += 1
+                old = new
+                new = pos
+            end = _end_time(newest, st[START], span)
+        if replaces:
+            time[pos] = end
+    st[END] = end
+    st[NEWEST] = newest
+    return n
+
+
+class _Batching:
+    """The arguments of `externalTimeBatch`. `starts` is as in the loops, `start` the column of its attribute."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.setup = setup
+        self.time, self.span = setup.column(0), int(setup.constant(1))
+        third = setup.args[2] if len(setup.args) > 2 else None
+        self.start = None if third is None or isinstance(third, Const) else setup.column(2)
+        self.starts = 0 if third is None else 1 if self.start is None else 2
+        self.origin = int(setup.constant(2)) if self.starts == 1 else 0
+        self.timeout = int(setup.constant(3, 0))
+        self.replaces = bool(setup.constant(4, False))
+
+    def taken(self, rows: Rows) -> Rows:
+        """The rows that have their times."""
+        needed = [self.time] if self.start is None else [self.time, self.start]
+        return self.setup.without_nulls(rows, needed, _NO_TIME)
+
+    def starting(self, log: EventLog) -> Array:
+        """The attribute `start` of the events in a log, as far as it is looked at."""
+        return log.values(self.time if self.start is None else self.start)
+
+
+class _ExternalBatchInLine(BatchesInLine):
+    """`externalTimeBatch` outside partitions, without a timeout, where no join looks into it."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        super().__init__(setup)
+        self.args = _Batching(setup)
+        self.batch = np.array([-1, self.args.origin, 0, 0], np.int64)
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        a = self.args
+        rows = a.taken(rows)
+        n = len(rows)
+        at = self.take(rows)
+        # A batch has an event of its own, or the one before it has.
+        end, time, root = (np.empty(2 * n + 4, np.int64) for _ in range(3))
+        made = _external_batches(
+            a.span, a.starts, a.starting(self.log), a.replaces, self.wants_expired, at, n, rows.root, rows.chunk,
+            self.log.values(a.time), self.places, self.batch, end, time, root,
+        )  # fmt: skip
+        return self.batches(end[:made], time[:made], root[:made])
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "batch": self.batch}
+
+    def load(self, state: dict[str, Any]) -> None:
+        super().load(state)
+        self.batch = state["batch"].copy()
+
+
+@kernel
 def _flush(
-    p: int, now: int, root: int, n: int, chunk: int, again: bool, wants_expired: bool, keeps: bool, findable: bool,
+    p: int, now: int, root: int, n: int, chunk: int, again: bool, wants_expired: bool, anew: bool, keeps: bool,
+    findable: bool,
     st: Array, ts: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, reset:
     Array,
     pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
@@ -124,10 +216,11 @@ def _flush(
                 ts_out[n] = now
                 n += 1
                 at = nxt[at]
-        pos_out[n] = reset[p]
-        kind_out[n] = RESET
-        ts_out[n] = now
-        n += 1
+        if not anew:
+            pos_out[n] = reset[p]
+            kind_out[n] = RESET
+            ts_out[n] = now
+            n += 1
         at = ehead[p]
         while at >= 0:
             pos_out[n] = at
@@ -147,10 +240,11 @@ def _flush(
                     n += 1
         st[HELD, p] = 0
         if chead[p] >= 0:
-            pos_out[n] = reset[p]
-            kind_out[n] = RESET
-            ts_out[n] = now
-            n += 1
+            if not anew:
+                pos_out[n] = reset[p]
+                kind_out[n] = RESET
+                ts_out[n] = now
+                n += 1
             reset[p] = -1
     while chead[p] >= 0:
         cur = pop(p, nxt, chead, ctail)
@@ -177,8 +271,8 @@ def _flush(
 
 @kernel
 def _external_time_batch(
-    span: int, starts: int, start: Array, timeout: int, replaces: bool, wants_expired: bool, keeps: bool, findable:
-    bool,
+    span: int, starts: int, start: Array, timeout: int, replaces: bool, wants_expired: bool, anew: bool, keeps: bool,
+    findable: bool,
     scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, last:
     int,
     cursor: Array, time: Array, ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
@@ -217,8 +311,8 @@ def _external_time_batch(
                 return int(most)
             chunk += 1
             n = _flush(
-                p, st[NEWEST, p], cursor[ROOT], n, chunk, st[FLUSHED, p] == 1, wants_expired, keeps, findable, st, ts,
-                nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, root_out, chunk_out,
+                p, st[NEWEST, p], cursor[ROOT], n, chunk, st[FLUSHED, p] == 1, wants_expired, anew, keeps, findable, st,
+                ts, nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, root_out, chunk_out,
             )  # fmt: skip
             st[FLUSHED, p] = 1
             st[SCHEDULED, p] = cursor[NOW] + timeout
@@ -247,8 +341,8 @@ def _external_time_batch(
                 return int(most)
             chunk += 1
             n = _flush(
-                p, st[NEWEST, p], root, n, chunk, st[FLUSHED, p] == 1, wants_expired, keeps, findable, st, ts,
-                nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, root_out, chunk_out,
+                p, st[NEWEST, p], root, n, chunk, st[FLUSHED, p] == 1, wants_expired, anew, keeps, findable, st,
+                ts, nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, root_out, chunk_out,
             )  # fmt: skip
             st[FLUSHED, p] = 0
             st[END, p] = _end_time(st[NEWEST, p], st[START, p], span)
@@ -266,8 +360,14 @@ def _external_time_batch(
     return 0
 
 
+def external_time_batch_window(setup: WindowSetup) -> Window:
+    """Batches of t ms by the events' own time; an event at or after a batch's end lets it out."""
+    in_line = not (setup.partitioned or setup.findable or setup.constant(3, 0))
+    return _ExternalBatchInLine(setup) if in_line else ExternalTimeBatchWindow(setup)
+
+
 class ExternalTimeBatchWindow:
-    """Batches of t ms by the events' own time; an event at or after a batch's end lets it out.
+    """`externalTimeBatch` inside a partition, with a timeout, or where a join looks into it.
 
     With a timeout the batch also comes out when the clock has moved on for that long, and what arrives for it
     afterwards comes out together with what it had. A join finds the batch that came out last.
@@ -276,17 +376,9 @@ class ExternalTimeBatchWindow:
     moves = True
 
     def __init__(self, setup: WindowSetup) -> None:
-        self.setup = setup
-        self.time = setup.column(0)
-        self.span = int(setup.constant(1))
-        third = setup.args[2] if len(setup.args) > 2 else None
-        self.start = None if third is None or isinstance(third, Const) else setup.column(2)
-        self.starts = 0 if third is None else 1 if self.start is None else 2
-        self.origin = int(setup.constant(2)) if self.starts == 1 else 0
-        self.timeout = int(setup.constant(3, 0))
-        self.replaces = bool(setup.constant(4, False))
-        self.wants_expired = setup.wants_expired
-        self.keeps = setup.wants_expired or setup.findable or self.timeout > 0
+        self.setup, self.args = setup, _Batching(setup)
+        self.wants_expired, self.anew = setup.wants_expired, setup.anew
+        self.keeps = setup.wants_expired or setup.findable or self.args.timeout > 0
         self.scheduler = setup.scheduler
         self.log = ChainedLog(setup.types, chains=2)
         self.reset = np.full(0, -1, np.int64)
@@ -298,30 +390,29 @@ class ExternalTimeBatchWindow:
         self.reset = grown(self.reset, parts, -1)
         self.batch = grown(self.batch, parts)
         self.batch[END, have:] = -1
-        self.batch[START, have:] = self.origin
+        self.batch[START, have:] = self.args.origin
 
     def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
-        needed = [self.time] if self.start is None else [self.time, self.start]
-        rows = self.setup.without_nulls(rows, needed, _NO_TIME)
+        a = self.args
+        rows = a.taken(rows)
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
         self._room(parts)
         self.timers.room(2 * n, parts)  # a timer that fires leaves its place to the next one
-        time = log.values(self.time)
         cursor, stop = timer_cursor(clock.first), np.array([0, 0, 0, -1], np.int64)
         out = Emission((2 + self.setup.findable) * (at + n) + 2)
         lacking = 1
         while lacking:
             lacking = _external_time_batch(
-                self.span, self.starts, time if self.start is None else log.values(self.start), self.timeout,
-                self.replaces, self.wants_expired, self.keeps, self.setup.findable, self.scheduler, at, n, rows.root,
-                rows.chunk, clock.base, clock.now, clock.moved, clock.last, cursor, time, log.ts, log.part, log.next,
-                log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset, self.batch,
-                self.timers.rank(rank), *self.timers.arrays, *out.arrays, stop,
+                a.span, a.starts, a.starting(log), a.timeout, a.replaces, self.wants_expired, self.anew, self.keeps,
+                self.setup.findable, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
+                clock.last, cursor, log.values(a.time), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
+                log.head[1], log.tail[1], self.reset, self.batch, self.timers.rank(rank), *self.timers.arrays,
+                *out.arrays, stop,
             )  # fmt: skip
             out.room(lacking)
-        result = out.rows(int(stop[MADE]), log, rows.part is not None)
+        result = out.rows(int(stop[MADE]), log, rows.part is not None, self.anew)
         log.alive[self.reset[self.reset >= 0]] = True
         log.tidy(self.reset)
         return result

@@ -11,7 +11,8 @@ from ..arrays import grown
 from ..columns import Array
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
-from .base import Emission, WindowSetup
+from .base import Emission, Window, WindowSetup
+from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
 
 
@@ -95,7 +96,7 @@ class LengthWindow:
 
 @kernel
 def _length_batch(
-    length: int, streaming: bool, wants_expired: bool, at: int, now: Array, root: Array, ts: Array,
+    length: int, streaming: bool, wants_expired: bool, anew: bool, at: int, now: Array, root: Array, ts: Array,
     part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, count: Array,
     reset: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
@@ -112,7 +113,7 @@ def _length_batch(
             ts_out[n] = ts[pos]
             n += 1
             for k in (EXPIRED, RESET):
-                if k == RESET or wants_expired:
+                if not anew if k == RESET else wants_expired:
                     pos_out[n] = pos
                     kind_out[n] = k
                     ts_out[n] = now[i]
@@ -135,10 +136,11 @@ def _length_batch(
                         ts_out[n] = now[i]
                         n += 1
                 if reset[p] >= 0:
-                    pos_out[n] = reset[p]
-                    kind_out[n] = RESET
-                    ts_out[n] = now[i]
-                    n += 1
+                    if not anew:
+                        pos_out[n] = reset[p]
+                        kind_out[n] = RESET
+                        ts_out[n] = now[i]
+                        n += 1
                     if streaming and not wants_expired:
                         alive[reset[p]] = False
                     reset[p] = -1
@@ -169,15 +171,35 @@ def _length_batch(
     return n
 
 
-class LengthBatchWindow:
+class _LengthBatchInLine(BatchesInLine):
+    """`lengthBatch` outside partitions, without `stream.current.event`."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        super().__init__(setup)
+        self.length = int(setup.constant(0))
+
+    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+        at = self.take(rows)
+        end = np.arange(int(self.places[1]) + self.length, self.log.end + 1, self.length)
+        root = rows.root[end - 1 - at]
+        return self.batches(end, clock.at(root), root)
+
+
+def length_batch_window(setup: WindowSetup) -> Window:
     """Batches of n events. With `stream.current.event` events pass on at once and the batch only expires together."""
+    in_line = not (setup.partitioned or setup.constant(1, False)) and int(setup.constant(0)) > 0
+    return _LengthBatchInLine(setup) if in_line else LengthBatchWindow(setup)
+
+
+class LengthBatchWindow:
+    """`lengthBatch` inside a partition, of no event, or with `stream.current.event`."""
 
     stamps = EXPIRED
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
         self.streaming = bool(setup.constant(1, False))
-        self.wants_expired = setup.wants_expired
+        self.wants_expired, self.anew = setup.wants_expired, setup.anew
         self.log = ChainedLog(setup.types, chains=2, in_line=not setup.partitioned)
         self.count = np.zeros(0, np.int64)
         self.reset = np.full(0, -1, np.int64)
@@ -189,11 +211,11 @@ class LengthBatchWindow:
         out = Emission(3 * (at + len(rows)))
         log = self.log
         made = _length_batch(
-            self.length, self.streaming, self.wants_expired, at, clock.at(rows.root), rows.root,
+            self.length, self.streaming, self.wants_expired, self.anew, at, clock.at(rows.root), rows.root,
             log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.count,
             self.reset, *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None)
+        result = out.rows(made, log, rows.part is not None, self.anew)
         held = self.reset[self.reset >= 0]
         log.alive[held] = True
         log.tidy(self.reset)

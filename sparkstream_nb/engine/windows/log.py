@@ -100,6 +100,14 @@ class EventLog:
         """As `columns`, gathered when they are asked for, whatever becomes of the log until then."""
         return Held([Column(t, v, m) for t, v, m in zip(self.types, self._values, self._null, strict=True)], index)
 
+    def between(self, a: int, b: int) -> list[Column]:
+        """Values at the positions a ≤ i < b, as views."""
+        out = []
+        for t, v, m in zip(self.types, self._values, self._null, strict=True):
+            null = None if m is None else m[a:b]
+            out.append(Column(t, v[a:b], null if null is not None and null.any() else None))
+        return out
+
     def column(self, i: int, index: Array) -> Column:
         """Values of attribute `i` at positions `index`."""
         m = self._null[i]

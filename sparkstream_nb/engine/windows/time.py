@@ -12,6 +12,7 @@ from ..jit import inlined, kernel
 from ..rows import CURRENT, EVENT_PHASE, EXPIRED, RESET, ROOT_BITS, Clock, Rows
 from ..timers import Timers, due_parts, enter, notify_at, pop_time
 from .base import Emission, Window, WindowSetup
+from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
 from .log import EventLog
@@ -303,7 +304,7 @@ def _next_emit(now: int, span: int, start: int, aligned: bool) -> int:
 
 @kernel
 def _time_batch(
-    span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, scheduler: int,
+    span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, anew: bool, scheduler: int,
     at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int,
     ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array,
     reset: Array, emit: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
@@ -389,10 +390,11 @@ def _time_batch(
                     ts_out[n] = t
                     n += 1
             if reset[p] >= 0:
-                pos_out[n] = reset[p]
-                kind_out[n] = RESET
-                ts_out[n] = ts[reset[p]]
-                n += 1
+                if not anew:
+                    pos_out[n] = reset[p]
+                    kind_out[n] = RESET
+                    ts_out[n] = ts[reset[p]]
+                    n += 1
                 if streaming and not wants_expired:
                     alive[reset[p]] = False
                 reset[p] = -1
@@ -415,15 +417,14 @@ def _time_batch(
 
 
 @kernel
-def _time_batch_in_line(
+def _time_batches(
     span: int, start: int, aligned: bool, wants_expired: bool, scheduler: int, at: int, rows: int,
-    row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int, ts: Array, places:
-    Array, emit: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int, places: Array,
+    emit: Array, end_out: Array, time_out: Array, root_out: Array,
 ) -> int:  # fmt: skip
-    """As `_time_batch` for one instance, whose events lie in a row and wait for the end of their batch. `places`: the
-    first event that is still to expire, and the first of the batch. A timer is due whenever a batch is."""
+    """As `_time_batch` for one instance whose events wait for the end of their batch: the batches. A timer is due
+    whenever a batch is."""
     n = 0
-    chunk = 0
     tick = first
     old = places[0]
     new = places[1]
@@ -462,78 +463,47 @@ def _time_batch_in_line(
         if not send:
             continue
         emit[0] += span
-        begin = n
-        if wants_expired:
-            for pos in range(old, new):
-                pos_out[n] = pos
-                kind_out[n] = EXPIRED
-                ts_out[n] = t
-                n += 1
-        if new < end:
-            pos_out[n] = new
-            kind_out[n] = RESET
-            ts_out[n] = ts[new]
+        if new < end or (wants_expired and old < new):
+            end_out[n] = end
+            time_out[n] = t
+            root_out[n] = root
             n += 1
-        for pos in range(new, end):
-            pos_out[n] = pos
-            kind_out[n] = CURRENT
-            ts_out[n] = ts[pos]
-            n += 1
-        old = new if wants_expired else end
-        new = end
-        for k in range(begin, n):
-            root_out[k] = root
-            chunk_out[k] = chunk
-        if n > begin:
-            chunk += 1
-    places[0] = old
-    places[1] = new
+            old = new
+            new = end
     return n
 
 
-class _TimeBatchInLine:
+class _TimeBatchInLine(BatchesInLine):
     """`timeBatch` outside partitions, without `stream.current.event`."""
 
-    stamps = EXPIRED
+    clocked = False
 
     def __init__(self, setup: WindowSetup) -> None:
+        super().__init__(setup)
         self.span = int(setup.constant(0))
         start = setup.constant(1)
         self.aligned = start is not None and not isinstance(start, bool)
         self.start = int(start) if self.aligned else 0
-        self.wants_expired = setup.wants_expired
         self.scheduler = setup.scheduler
-        self.log = EventLog(setup.types, parted=False)
-        self.places, self.emit = np.zeros(2, np.int64), np.array([-1], np.int64)
+        self.emit = np.array([-1], np.int64)
 
     def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
-        n, log = len(rows), self.log
-        self.places -= log.room(n, int(self.places[0]))
-        at = log.append(rows)
-        # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
-        out = Emission(3 * (at + n - int(self.places[0])))
-        made = _time_batch_in_line(
-            self.span, self.start, self.aligned, self.wants_expired, self.scheduler, at, n,
-            rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first, clock.last, log.ts, self.places,
-            self.emit, *out.arrays,
+        n = len(rows)
+        at = self.take(rows)
+        # A batch has an event of its own, or the one before it has.
+        end, time, root = (np.empty(2 * n + 4, np.int64) for _ in range(3))
+        made = _time_batches(
+            self.span, self.start, self.aligned, self.wants_expired, self.scheduler, at, n, rows.root, rows.chunk,
+            clock.base, clock.now, clock.moved, clock.first, clock.last, self.places, self.emit, end, time, root,
         )  # fmt: skip
-        result = out.rows(made, log, False)
-        self.places -= log.fit(int(self.places[0]))
-        return result
+        return self.batches(end[:made], time[:made], root[:made])
 
     def state(self) -> dict[str, Any]:
-        low = int(self.places[0])
-        return {
-            "events": self.log.state(np.arange(low, self.log.end)), "places": self.places - low, "emit": self.emit,
-        }  # fmt: skip
+        return {**super().state(), "emit": self.emit}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.log.load(state["events"])
-        self.places, self.emit = state["places"].copy(), state["emit"].copy()
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes_from(int(self.places[0]))
+        super().load(state)
+        self.emit = state["emit"].copy()
 
 
 def time_batch_window(setup: WindowSetup) -> Window:
@@ -554,7 +524,7 @@ class TimeBatchWindow:
         self.aligned = second is not None and not isinstance(second, bool)
         self.start = int(second) if self.aligned else 0
         self.streaming = bool(second if isinstance(second, bool) else setup.constant(2, False))
-        self.wants_expired = setup.wants_expired
+        self.wants_expired, self.anew = setup.wants_expired, setup.anew
         self.scheduler = setup.scheduler
         self.log = ChainedLog(setup.types, chains=2, in_line=not setup.partitioned)
         self.reset = np.full(0, -1, np.int64)
@@ -570,12 +540,12 @@ class TimeBatchWindow:
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + n))
         made = _time_batch(
-            self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.scheduler,
-            at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first, clock.last, log.ts, log.part,
-            log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset, self.emit,
-            self.timers.rank(rank), *self.timers.arrays, *out.arrays,
+            self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.anew,
+            self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first, clock.last,
+            log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset,
+            self.emit, self.timers.rank(rank), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None)
+        result = out.rows(made, log, rows.part is not None, self.anew)
         held = self.reset[self.reset >= 0]
         log.alive[held] = True
         log.tidy(self.reset)
