@@ -51,7 +51,7 @@ class Strings:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.codes: dict[str, int] = {}
-        self._arrow: pa.Array | None = None
+        self._arrow = pa.array([], pa.string())
         self._table = TextTable()
 
     def __len__(self) -> int:
@@ -104,8 +104,9 @@ class Strings:
 
     def to_arrow(self, codes: Array) -> pa.Array:
         """An Arrow dictionary array (int32 → string) over codes; the dictionary is shared between calls."""
-        if self._arrow is None or len(self._arrow) != len(self.texts):
-            self._arrow = pa.array(self.texts, pa.string())
+        if len(self._arrow) < len(self.texts):
+            fresh = pa.array(self.texts[len(self._arrow) :], pa.string())
+            self._arrow = pa.concat_arrays([self._arrow, fresh])
         mask = codes < 0
         indices = pa.array(codes, pa.int32(), mask=mask if mask.any() else None)
         return pa.DictionaryArray.from_arrays(indices, self._arrow)

@@ -19,7 +19,10 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numba.np import arrayobj
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -28,6 +31,28 @@ _njit = njit(cache=True, error_model="numpy")  # a division by zero is infinite 
 _INLINED: dict[Any, ast.FunctionDef] = {}
 _DIGESTS: dict[Any, str] = {}
 """Of every compiled loop (`_digest`)."""
+
+
+def _prefetch(context: Any, array: Any, index: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        make: Any = arrayobj.make_array
+        data = make(signature.args[0])(context, builder, args[0]).data
+        place, number = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer()), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+        call = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        builder.call(call, [place, number(1), number(3), number(1)])  # to write, into all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, index), code
+
+
+prefetch = cast(Callable[[Any, Any], None], intrinsic(_prefetch))
+"""`prefetch(array, index)` in a compiled loop asks for the cache line of `array[index]`, an array of one axis that lies
+in one piece; `index` may be anything. A loop over tables that the cache does not hold waits for every row's state,
+unless it asks for that of a later row ahead of time."""
+
+AHEAD = 16
+"""How many rows ahead loops ask for what they will need."""
 
 
 def inlined(function: F) -> F:

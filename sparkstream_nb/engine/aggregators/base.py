@@ -10,6 +10,7 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask
+from ..jit import AHEAD
 from ..rows import EXPIRED, RESET, TIMER
 
 NO_MASK = np.zeros(0, np.bool_)
@@ -51,6 +52,12 @@ class Feed:
         """A value after each of the rows that `kind`, `group` and `part` are about."""
         parts = int(part.max()) + 1 if part is not None and len(part) else 1
         return Feed(len(group), kind, group, groups, part, parts, None, EVERY, None, len(group))
+
+    @property
+    def ahead(self) -> int:
+        """How many ops ahead a loop is to ask for its events and groups; 0 where the cache holds them anyway."""
+        far = self.groups > 1 << 14 or (self.parts > 1 << 8 and len(self.group) > 1 << 16)
+        return AHEAD if far else 0
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -146,8 +153,14 @@ class Grouped(Base):
     def _begin(self) -> None:
         self.eras, self.epoch = np.zeros(1, np.int64), np.zeros(0, np.int64)
 
-    def _room(self, feed: Feed) -> None:
-        self.eras, self.epoch = grown(self.eras, feed.parts), grown(self.epoch, feed.groups, -1)
+    def _ops(self, feed: Feed) -> tuple[Any, ...]:
+        """(*feed.arrays, eras, epoch, ahead). Until the first RESET there is but one era: then `part` and `epoch` are
+        empty, and loops need not look at them. `ahead`: see `Feed`."""
+        arrays = feed.arrays
+        if len(self.epoch) == 0 and (feed.kind is None or not (feed.kind == RESET).any()):
+            return (*arrays[:4], NO_PART, *arrays[5:], self.eras, self.epoch, feed.ahead)
+        self.eras, self.epoch = grown(self.eras, feed.parts), grown(self.epoch, feed.groups)
+        return (*arrays, self.eras, self.epoch, feed.ahead)
 
 
 def shown_column(type: Type, out: Array, null: Mask | None = None) -> Column:

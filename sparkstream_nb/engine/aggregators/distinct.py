@@ -97,7 +97,7 @@ class DistinctCount(Grouped):
         if feed.pos is not None:
             numbers, group = numbers[feed.pos], group[feed.pos]
         pair = self._pair(numbers, group)
-        self._room(feed)
+        self.eras, self.epoch = grown(self.eras, feed.parts), grown(self.epoch, feed.groups, -1)
         self.count = grown(self.count, feed.groups)
         out = np.empty(feed.size, np.int64)
         _distinct(pair, *feed.arrays, self.eras, self.held, self.held_epoch, self.count, self.epoch, out)

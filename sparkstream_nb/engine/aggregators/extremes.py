@@ -18,8 +18,8 @@ from .folds import bests
 @kernel
 def _extremes(
     values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
-    shown: int, now: Array, head: Array, tail: Array, epoch: Array, node_value: Array, node_next: Array, node_prev:
-    Array, free: int, spare: int, out: Array, out_null: Array,
+    shown: int, now: Array, epoch: Array, ahead: int, head: Array, tail: Array, node_value: Array, node_next: Array,
+    node_prev: Array, free: int, spare: int, out: Array, out_null: Array,
 ) -> tuple[int, int, bool]:  # fmt: skip
     """A monotonic queue per group (linked lists in a pool): its front is the minimum of sign * value.
 
@@ -42,7 +42,7 @@ def _extremes(
                 holes = True
             continue
         g = group[i] if len(group) else 0
-        if epoch[g] != now[p]:
+        if len(epoch) and epoch[g] != now[p]:
             epoch[g] = now[p]
             at = head[g]
             while at >= 0:  # back to the pool
@@ -103,7 +103,7 @@ def _extremes(
 @kernel
 def _running_extremes(
     values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
-    shown: int, now: Array, best: Array, has: Array, epoch: Array, out: Array, out_null: Array,
+    shown: int, now: Array, epoch: Array, ahead: int, best: Array, has: Array, out: Array, out_null: Array,
 ) -> bool:  # fmt: skip
     """The extreme since the last RESET, where events do not expire one by one: the extreme itself, expired, leaves
     nothing behind (`MinAttributeAggregatorExecutor` without its deque)."""
@@ -125,7 +125,7 @@ def _running_extremes(
                 holes = True
             continue
         g = np.uint64(group[i]) if len(group) else np.uint64(0)
-        if epoch[g] != now[p]:
+        if len(epoch) and epoch[g] != now[p]:
             epoch[g] = now[p]
             has[g] = False
         b = best[g]
@@ -185,7 +185,6 @@ class Min(Grouped):
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        self._room(feed)
         values = column.values.astype(self.dtype, copy=False)
         null_in = NO_MASK if column.null is None else column.null
         out, null = np.empty(feed.size, self.dtype), np.empty(feed.size, np.bool_)
@@ -193,13 +192,13 @@ class Min(Grouped):
             self._free(feed.n)
             self.head, self.tail = grown(self.head, feed.groups, -1), grown(self.tail, feed.groups, -1)
             self.free, self.spare, holes = _extremes(
-                values, null_in, self.sign, *feed.arrays, self.eras, self.head, self.tail, self.epoch,
+                values, null_in, self.sign, *self._ops(feed), self.head, self.tail,
                 self.value, self.next, self.prev, self.free, self.spare, out, null,
             )  # fmt: skip
         else:
             self.best, self.has = grown(self.best, feed.groups), grown(self.has, feed.groups, False)
             holes = _running_extremes(
-                values, null_in, self.sign, *feed.arrays, self.eras, self.best, self.has, self.epoch, out, null
+                values, null_in, self.sign, *self._ops(feed), self.best, self.has, out, null
             )
         return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if holes and null.any() else None)
 
@@ -243,7 +242,7 @@ class Max(Min):
 @kernel
 def _forever(
     values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
-    shown: int, now: Array, best: Array, has: Array, epoch: Array, out: Array, out_null: Array,
+    shown: int, now: Array, epoch: Array, ahead: int, best: Array, has: Array, out: Array, out_null: Array,
 ) -> bool:  # fmt: skip
     """The extreme of all that came or went since the last RESET."""
     m = 0
@@ -262,7 +261,7 @@ def _forever(
                 holes = True
             continue
         g = group[i] if len(group) else 0
-        if epoch[g] != now[p]:
+        if len(epoch) and epoch[g] != now[p]:
             epoch[g] = now[p]
             has[g] = False
         if not (len(null) and null[i]) and k <= EXPIRED:
@@ -293,12 +292,11 @@ class MinForever(Grouped):
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        self._room(feed)
         self.best, self.has = grown(self.best, feed.groups), grown(self.has, feed.groups, False)
         out, null = np.empty(feed.size, self.dtype), np.empty(feed.size, np.bool_)
         holes = _forever(
             column.values.astype(self.dtype, copy=False), NO_MASK if column.null is None else column.null, self.sign,
-            *feed.arrays, self.eras, self.best, self.has, self.epoch, out, null,
+            *self._ops(feed), self.best, self.has, out, null,
         )  # fmt: skip
         return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if holes and null.any() else None)
 

@@ -17,7 +17,7 @@ from .base import NO_MASK, Feed, Grouped
 @kernel
 def _truths(
     values: Array, null: Array, conjunction: bool, n: int, kind: Array, pos: Array, group: Array, part: Array, slot:
-    Array, shown: int, now: Array, true: Array, false: Array, epoch: Array, out: Array,
+    Array, shown: int, now: Array, epoch: Array, ahead: int, true: Array, false: Array, out: Array,
 ) -> None:  # fmt: skip
     """`AndAttributeAggregatorExecutor` and `OrAttributeAggregatorExecutor`, nulls skipped."""
     m = 0
@@ -32,7 +32,7 @@ def _truths(
                 m += 1
             continue
         g = group[i] if len(group) else 0
-        if epoch[g] != now[p]:
+        if len(epoch) and epoch[g] != now[p]:
             epoch[g] = now[p]
             true[g] = 0
             false[g] = 0
@@ -58,12 +58,11 @@ class And(Grouped):
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        self._room(feed)
         self.counts = grown(self.counts, feed.groups)
         out = np.empty(feed.size, np.bool_)
         _truths(
-            column.values, NO_MASK if column.null is None else column.null, self.conjunction, *feed.arrays, self.eras,
-            self.counts[0], self.counts[1], self.epoch, out,
+            column.values, NO_MASK if column.null is None else column.null, self.conjunction, *self._ops(feed),
+            self.counts[0], self.counts[1], out,
         )  # fmt: skip
         return Column(Type.BOOL, out)
 

@@ -1,6 +1,6 @@
 """`sum`, `avg`, `count`, `stdDev`: signed running values per group.
 
-State is one array per quantity, by group id.
+What a group's values are made of lies side by side, as a group that was not seen for a while is no more in the cache.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column
-from ..jit import kernel
+from ..jit import inlined, kernel, prefetch
 from ..rows import CURRENT, EXPIRED, RESET
 from .base import NO_MASK, Feed, Grouped, shown_column
 from .folds import sizes, totals
@@ -30,6 +30,20 @@ def long_minus(a: int, b: int) -> int:
     return int(np.int64(d))
 
 
+@inlined
+def _look_ahead(
+    j: int, ahead: int, n: int, pos: Array, group: Array, values: Array, cells: Array, width: int
+) -> None:
+    """Asks for the event of the op 2 * `ahead` from here, and for the group of the one `ahead`."""
+    if ahead > 0:
+        if len(pos) > 0:
+            later = pos[min(j + 2 * ahead, n - 1)]
+            prefetch(group, later)
+            prefetch(values, later)
+        soon = np.int64(min(j + ahead, n - 1))
+        prefetch(cells, width * group[pos[soon] if len(pos) else soon])
+
+
 _EXACT = 1 << 52
 """Longs up to here, and their differences, are doubles."""
 
@@ -37,16 +51,20 @@ _EXACT = 1 << 52
 @kernel
 def _sums(
     values: Array, null: Array, long: bool, mean: bool, n: int, kind: Array, pos: Array, group: Array, part: Array,
-    slot: Array, shown: int, now: Array, total: Array, count: Array, epoch: Array, out: Array, out_null: Array,
+    slot: Array, shown: int, now: Array, epoch: Array, ahead: int, total: Array, count: Array, out: Array,
+    out_null: Array,
 ) -> bool:  # fmt: skip
     """Running sums of non-null values, or their means; whether there is a null among them.
 
     Without branches on the kind, which no processor can guess. Without slots, a value that is not shown lies where the
-    next one comes, so `out` has room for one more.
+    next one comes, so `out` has room for one more. `total` and `count` are one memory: a group's total at twice its id,
+    its count behind it.
     """
     m: Any = 0
+    one = np.uint64(1)
     holes = False
     for j in range(n):
+        _look_ahead(j, ahead, n, pos, group, values, total, 2)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         p = np.uint64(part[i]) if len(part) else np.uint64(0)
@@ -62,19 +80,20 @@ def _sums(
                 holes = True
             continue
         g = np.uint64(group[i]) if len(group) else np.uint64(0)
-        if epoch[g] != now[p]:
+        at = g << one
+        if len(epoch) and epoch[g] != now[p]:
             epoch[g] = now[p]
-            total[g] = 0
-            count[g] = 0
+            total[at] = 0
+            count[at + one] = 0
         v = values[i]
         none = len(null) > 0 and null[i]
         sign = 0 if none else 1 - 2 * k
-        t = total[g] + sign * v
-        if long and sign < 0 and max(total[g], v, -_EXACT - 1 - min(total[g], v)) > _EXACT:
-            t = long_minus(total[g], v)
-        c = count[g] + sign
-        total[g] = t
-        count[g] = c
+        t = total[at] + sign * v
+        if long and sign < 0 and max(total[at], v, -_EXACT - 1 - min(total[at], v)) > _EXACT:
+            t = long_minus(total[at], v)
+        c = count[at + one] + sign
+        total[at] = t
+        count[at + one] = c
         # A sum shows where a value is added, even where that leaves a count of nothing.
         gone = (c == 0) & (mean | none | (k != CURRENT))
         if len(slot) == 0:
@@ -98,12 +117,13 @@ def _sums(
 
 @kernel
 def _counts(
-    n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array, count: Array,
-    epoch: Array, out: Array,
+    n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array, epoch: Array,
+    ahead: int, count: Array, out: Array,
 ) -> None:  # fmt: skip
     """Running number of rows, nulls too; `out` as in `_sums`."""
     m: Any = 0
     for j in range(n):
+        _look_ahead(j, ahead, n, pos, group, group, count, 1)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         p = np.uint64(part[i]) if len(part) else np.uint64(0)
@@ -116,7 +136,7 @@ def _counts(
                 m += 1
             continue
         g = np.uint64(group[i]) if len(group) else np.uint64(0)
-        if epoch[g] != now[p]:
+        if len(epoch) and epoch[g] != now[p]:
             epoch[g] = now[p]
             count[g] = 0
         c = count[g] + 1 - 2 * k
@@ -137,18 +157,16 @@ class Sum(Grouped):
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.long = args[0] in (Type.INT, Type.LONG)
         self.dtype = np.int64 if self.long else np.float64
-        self.total = np.zeros(0, self.dtype)
-        self.count = np.zeros(0, np.int64)
+        self.cells = np.zeros(0, np.int64)
         self._begin()
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        self._room(feed)
-        self.total, self.count = grown(self.total, feed.groups), grown(self.count, feed.groups)
+        self.cells = grown(self.cells, 2 * feed.groups)
         out, null = np.empty(feed.size + 1, self.dtype), np.empty(feed.size + 1, np.bool_)
         holes = _sums(
             column.values.astype(self.dtype, copy=False), NO_MASK if column.null is None else column.null, self.long,
-            self.mean, *feed.arrays, self.eras, self.total, self.count, self.epoch, out, null,
+            self.mean, *self._ops(feed), self.cells.view(self.dtype), self.cells, out, null,
         )  # fmt: skip
         return shown_column(Type.LONG if self.long else Type.DOUBLE, out, null if holes else None)
 
@@ -163,11 +181,13 @@ class Sum(Grouped):
         return Column(Type.LONG if self.long else Type.DOUBLE, total, null)
 
     def state(self) -> dict[str, Any]:
-        return {"total": self.total, "count": self.count, "epoch": self.epoch, "era": self.eras}
+        cells = self.cells[: len(self.cells) & ~1]
+        total, count = cells.view(self.dtype)[::2], cells[1::2]
+        return {"total": total, "count": count, "epoch": self.epoch, "era": self.eras}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.total, self.count, self.epoch = state["total"].copy(), state["count"].copy(), state["epoch"].copy()
-        self.eras = state["era"].copy()
+        self.cells = np.stack([state["total"].view(np.int64), state["count"]], axis=1).ravel()
+        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
 
 
 class Avg(Sum):
@@ -187,10 +207,9 @@ class Count(Grouped):
         self._begin()
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
-        self._room(feed)
         self.count = grown(self.count, feed.groups)
         out = np.empty(feed.size + 1, np.int64)
-        _counts(*feed.arrays, self.eras, self.count, self.epoch, out)
+        _counts(*self._ops(feed), self.count, out)
         return shown_column(Type.LONG, out)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
@@ -208,13 +227,15 @@ class Count(Grouped):
 @kernel
 def _deviations(
     values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int,
-    now: Array, total: Array, mean: Array, square: Array, count: Array, epoch: Array, out: Array, out_null: Array,
+    now: Array, epoch: Array, ahead: int, cells: Array, count: Array, out: Array, out_null: Array,
 ) -> bool:  # fmt: skip
     """`StdDevAttributeAggregatorExecutor`: running mean and sum of squares; what is left of it when one value is left
-    stays, as there. Tells whether there is a null."""
+    stays, as there. Tells whether there is a null. `cells` and `count` are one memory: four words a group, of total,
+    mean, sum of squares and count."""
     m: Any = 0
     holes = False
     for j in range(n):
+        _look_ahead(j, ahead, n, pos, group, values, cells, 4)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         p = np.uint64(part[i]) if len(part) else np.uint64(0)
@@ -229,34 +250,35 @@ def _deviations(
                 out_null[o] = True
                 holes = True
             continue
-        g = np.uint64(group[i]) if len(group) else np.uint64(0)
-        if epoch[g] != now[p]:
+        g = np.int64(group[i]) if len(group) else 0
+        a = 4 * g
+        if len(epoch) and epoch[g] != now[p]:
             epoch[g] = now[p]
-            total[g] = 0.0
-            mean[g] = 0.0
-            square[g] = 0.0
-            count[g] = 0
+            cells[a] = 0.0
+            cells[a + 1] = 0.0
+            cells[a + 2] = 0.0
+            count[a + 3] = 0
         if not (len(null) and null[i]):
             v = values[i]
             sign = 1 - 2 * k
-            c = count[g] + sign
-            count[g] = c
-            before = mean[g]
+            c = count[a + 3] + sign
+            count[a + 3] = c
+            before = cells[a + 1]
             if c == 1 and sign > 0:
-                total[g] = v
-                mean[g] = v
-                square[g] = 0.0
+                cells[a] = v
+                cells[a + 1] = v
+                cells[a + 2] = 0.0
             elif c == 0 and sign < 0:
-                total[g] = 0.0
-                mean[g] = 0.0
-                square[g] = 0.0
+                cells[a] = 0.0
+                cells[a + 1] = 0.0
+                cells[a + 2] = 0.0
             elif c != 0:
-                t = total[g] + sign * v
+                t = cells[a] + sign * v
                 x = t / c
-                total[g] = t
-                mean[g] = x
-                square[g] += sign * ((v - before) * (v - x))
-        c = count[g]
+                cells[a] = t
+                cells[a + 1] = x
+                cells[a + 2] += sign * ((v - before) * (v - x))
+        c = count[a + 3]
         o = m
         if len(slot) > 0:
             if not shows:
@@ -264,7 +286,7 @@ def _deviations(
             o = slot[m]
         out_null[o] = c == 0
         holes |= (c == 0) & (shows > 0)
-        out[o] = np.sqrt(square[g] / c) if c != 0 and c != 1 else 0.0
+        out[o] = np.sqrt(cells[a + 2] / c) if c != 0 and c != 1 else 0.0
         m += shows
     return holes
 
@@ -273,24 +295,24 @@ class StdDev(Grouped):
     """`stdDev`: DOUBLE, of the population; 0.0 for one value, null for none."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
-        self.sums = np.zeros((3, 0), np.float64)
-        self.count = np.zeros(0, np.int64)
+        self.cells = np.zeros(0, np.float64)
         self._begin()
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        self._room(feed)
-        self.sums, self.count = grown(self.sums, feed.groups), grown(self.count, feed.groups)
+        self.cells = grown(self.cells, 4 * feed.groups)
         out, null = np.empty(feed.size + 1, np.float64), np.empty(feed.size + 1, np.bool_)
         holes = _deviations(
             column.values.astype(np.float64, copy=False), NO_MASK if column.null is None else column.null,
-            *feed.arrays, self.eras, self.sums[0], self.sums[1], self.sums[2], self.count, self.epoch, out, null,
+            *self._ops(feed), self.cells, self.cells.view(np.int64), out, null,
         )  # fmt: skip
         return shown_column(Type.DOUBLE, out, null if holes else None)
 
     def state(self) -> dict[str, Any]:
-        return {"sums": self.sums, "count": self.count, "epoch": self.epoch, "era": self.eras}
+        cells = self.cells[: len(self.cells) & ~3].reshape(-1, 4)
+        count = cells.view(np.int64)[:, 3]
+        return {"sums": cells[:, :3].T, "count": count, "epoch": self.epoch, "era": self.eras}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.sums, self.count, self.epoch = state["sums"].copy(), state["count"].copy(), state["epoch"].copy()
-        self.eras = state["era"].copy()
+        self.cells = np.vstack([state["sums"], state["count"].view(np.float64)]).T.ravel()
+        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
