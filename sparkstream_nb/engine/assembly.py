@@ -141,7 +141,8 @@ class Assembly:
     def _partition(self, partition: nodes.Partition) -> None:
         services = self.services.inside()
         instances = Instances(services, partition.purge)
-        services.rank, services.born, services.gone = instances.rank, instances.born, instances.gone
+        services.rank, services.hashes = instances.rank, instances.hashes
+        services.born, services.gone = instances.born, instances.gone
         self.instances[partition.id] = instances
         keyed = {k.stream: k for k in partition.keys}
         inner = {s.id for s in partition.inner}

@@ -6,7 +6,10 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..types import Type
+from .columns import Array
 
 
 def string_hash(text: str) -> int:
@@ -49,5 +52,18 @@ def walk_order(hashes: Sequence[int], most: int) -> list[int]:
     Keys of one bucket keep the order of their insertion (as long as the bucket is no tree, up to 8 keys).
     """
     mask = capacity(most) - 1
-    spread = [((h & 0xFFFFFFFF) ^ ((h & 0xFFFFFFFF) >> 16)) & mask for h in hashes]
-    return sorted(range(len(hashes)), key=lambda i: spread[i])
+    return sorted(range(len(hashes)), key=lambda i: spread(hashes[i]) & mask)
+
+
+def spread(hash: int) -> int:
+    """A hash as the map uses it (`HashMap.hash`), without a sign."""
+    return (hash & 0xFFFFFFFF) ^ ((hash & 0xFFFFFFFF) >> 16)
+
+
+def computed_order(spreads: Array) -> Array:
+    """`walk_order` for keys that came in by `computeIfAbsent`, by their spread hashes: a key comes first in its bucket,
+    and the map grows only before the key after the one that filled it.
+    """
+    mask = capacity(len(spreads) - 1) - 1
+    order: Array = np.lexsort((-np.arange(len(spreads)), spreads & mask))
+    return order

@@ -18,8 +18,8 @@ def ordered(rows: Rows, select: Select, strings: Strings) -> tuple[Array, Array]
     """(the rows that stay, in their order; the chunks that lost rows to `limit`, but not all). Equal chunks lie
     together.
 
-    Rows are sorted within each run of one kind. Of a chunk, expired rows always stay and count, resets only stay; a
-    current one stays while the count is below the limit.
+    Rows are sorted within each run of one kind. Of a chunk, `limit` lets expired rows always stay and counts them; a
+    current one stays while the count is below the limit. Resets stay and count for neither limit nor offset.
     """
     n = len(rows)
     fresh = np.append(True, rows.chunk[1:] != rows.chunk[:-1])
@@ -34,15 +34,20 @@ def ordered(rows: Rows, select: Select, strings: Strings) -> tuple[Array, Array]
     chunk = np.cumsum(fresh) - 1
     keep = np.ones(n, np.bool_)
     if select.offset is not None:
-        keep = np.arange(n) - starts[chunk] >= select.offset
+        keep = (kind > EXPIRED) | (_before(kind <= EXPIRED, starts, chunk) >= select.offset)
     cut = np.empty(0, np.int64)
     if select.limit is not None:
-        counts = keep & (kind <= EXPIRED)
-        before: Array = np.cumsum(counts) - counts
-        first = keep & ((kind != CURRENT) | (before - before[starts][chunk] < select.limit))
+        first = keep & ((kind != CURRENT) | (_before(keep & (kind <= EXPIRED), starts, chunk) < select.limit))
         whole, left = (np.bincount(chunk[m], minlength=len(starts)) for m in (keep, first))
         keep, cut = first, rows.chunk[starts[(left > 0) & (left < whole)]]
     return order[keep], cut
+
+
+def _before(counts: Array, starts: Array, chunk: Array) -> Array:
+    """How many rows that count lie before each row in its chunk."""
+    before: Array = np.cumsum(counts) - counts
+    inside: Array = before - before[starts][chunk]
+    return inside
 
 
 def _keys(column: Column, descending: bool, strings: Strings) -> list[Array]:

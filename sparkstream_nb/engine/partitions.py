@@ -14,7 +14,7 @@ from .expressions import Env, Evaluator, compile_expr
 from .expressions.values import text as to_text
 from .frame import frame_of
 from .groups import IdTable, key_numbers
-from .javamap import string_hash, walk_order
+from .javamap import capacity, computed_order, spread, string_hash
 from .jit import kernel
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows
 from .services import Services
@@ -37,7 +37,7 @@ class Instances:
         self.count = 0
         self._most = 0
         self._born = np.zeros(0, np.int64)
-        self._hash = np.zeros(0, np.int64)
+        self._hashes = np.zeros(0, np.int64)
         self._seen = np.zeros(0, np.int64)
         self._gone = np.zeros(0, np.int64)
         self._check: int | None = None
@@ -52,8 +52,8 @@ class Instances:
             found = self.numbers[key] = self.count
             self.count += 1
             self._most = max(self._most, len(self.numbers))
-            self._born, self._hash = grown(self._born, self.count), grown(self._hash, self.count)
-            self._born[found], self._hash[found] = now, string_hash(key)
+            self._born, self._hashes = grown(self._born, self.count), grown(self._hashes, self.count)
+            self._born[found], self._hashes[found] = now, spread(string_hash(key))
             self._rank = None
             self.services.parts = self.count
         return found
@@ -62,18 +62,24 @@ class Instances:
         """int64 per instance: the clock (ms) at which it was made."""
         return self._born[: self.count]
 
+    def hashes(self) -> Array:
+        """int64 per instance: its key's hash as Java's maps use it."""
+        return self._hashes[: self.count]
+
     def rank(self) -> Array:
-        """int64 per instance: its place when Siddhi walks through the map of instances; one forgotten keeps its own."""
+        """int64 per instance: its place when Siddhi walks through a map that `computeIfAbsent` filled in the order of
+        the instances, as a scheduler does."""
         if self._rank is None:
-            order = walk_order(self._hash[: self.count].tolist(), self._most)
+            order = computed_order(self.hashes())
             self._rank = np.empty(self.count, np.int64)
             self._rank[order] = np.arange(len(order))
         return self._rank
 
     def in_order(self) -> list[int]:
-        """The instances that there are, in the map's order."""
-        rank = self.rank()
-        return sorted(self.numbers.values(), key=lambda p: int(rank[p]))
+        """The instances that there are, in the order of the map of a partition's keys."""
+        parts = list(self.numbers.values())
+        places = self._hashes[parts] & (capacity(self._most) - 1)
+        return [parts[i] for i in np.argsort(places, kind="stable").tolist()]
 
     # ------------------------------------------------------------------------------------------------------ forgetting
 
@@ -125,7 +131,7 @@ class Instances:
             "count": self.count,
             "most": self._most,
             "born": self.born().copy(),
-            "hash": self._hash[: self.count].copy(),
+            "hashes": self.hashes().copy(),
             "seen": self._seen[: self.count].copy(),
             "gone": self._gone[: self.count].copy(),
             "check": self._check,
@@ -135,7 +141,7 @@ class Instances:
         self.age += 1
         self.numbers = dict(state["keys"])
         self.count, self._most, self._check = state["count"], state["most"], state["check"]
-        self._born, self._hash = state["born"].copy(), state["hash"].copy()
+        self._born, self._hashes = state["born"].copy(), state["hashes"].copy()
         self._seen, self._gone = state["seen"].copy(), state["gone"].copy()
         self._rank = None
         self.services.parts = self.count

@@ -20,9 +20,9 @@ class Services:
     """The node's dictionary, the compiler's context, and what is collected during one `step` call.
 
     `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
-    order in Siddhi's map, `born` the clock (ms) at which each was made, `gone` the root from which on it is forgotten
-    (None: none is), `partitioned` whether it is in one. `on_error` is what `@OnError` says of a stream, `faults` what
-    an operator's last run put into fault streams.
+    order in the map of a Siddhi scheduler, `hashes` those of their keys, `born` the clock (ms) at which each was made,
+    `gone` the root from which on it is forgotten (None: none is), `partitioned` whether it is in one. `on_error` is
+    what `@OnError` says of a stream, `faults` what an operator's last run put into fault streams.
     """
 
     strings: Strings
@@ -31,6 +31,7 @@ class Services:
     logs: list[str] = field(default_factory=list)
     parts: int = 1
     rank: Callable[[], Array | None] = lambda: None
+    hashes: Callable[[], Array | None] = lambda: None
     born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
     gone: Callable[[], Array | None] = lambda: None
     partitioned: bool = False

@@ -218,7 +218,7 @@ class Steps:
                     ids = self._group(frame_of(rows, {a: p for p, a in enumerate(held)}))
                     rows, held = rows.with_columns([*rows.columns, Column(Type.INT, ids)]), [*held, GROUP]
                 rows, held = self._thin(rows, held, keep)
-                rows = step.window.run(rows, clock, self.services.parts, self.services.rank())
+                rows = step.window.run(rows, clock, self.services.parts, self.services.hashes())
                 if serial is not None:
                     rows = for_joins(rows, step.window)
                     if getattr(step.window, "ordered", False):

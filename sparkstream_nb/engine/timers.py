@@ -4,6 +4,10 @@ An instance's times form a queue, first in first out. When the clock moves, ever
 runs, in the order of those times, until its queue holds nothing that is due (`Scheduler.sendTimerEvents`). Of
 several instances with the very same first time Siddhi runs only the first by its map's order and leaves the rest to
 the next movement of the clock (`Scheduler.onTimeChange` collects them in a set sorted by time).
+
+That map (`PartitionStateHolder.states`) holds the instances whose queue is not empty, or was not when the clock moved
+last. It is a `HashMap` filled by `computeIfAbsent`: a key comes first in its bucket, and before a key the map doubles
+where it holds more than three quarters of its buckets. It never shrinks.
 """
 
 from __future__ import annotations
@@ -17,8 +21,9 @@ from .columns import Array
 from .jit import inlined, kernel
 from .rows import ROOT_BITS
 
-FREE, HEAP, SPARE = 0, 1, 2
-"""Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list."""
+FREE, HEAP, SPARE, BUCKETS, HELD, TURN, MAP = range(7)
+"""Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list; of Siddhi's
+map the buckets, the keys in it, and how many came in ever; then each part's number among those, 0: it is not in it."""
 
 TICK, AT, READY, TIME, ROOT, NOW, BUSY = range(7)
 """Places in a cursor of `next_due`: the step it stands at, its place in the due parts and their number (-1: not
@@ -70,6 +75,12 @@ def notify_at(
     qnext[at] = -1
     if qhead[part] < 0:
         qhead[part] = at
+        if meta[MAP + part] == 0:
+            if meta[HELD] > meta[BUCKETS] * 3 // 4:
+                meta[BUCKETS] *= 2
+            meta[HELD] += 1
+            meta[TURN] += 1
+            meta[MAP + part] = meta[TURN]
         if idle:
             first[part] = time
             size = meta[HEAP]
@@ -84,13 +95,17 @@ def notify_at(
 
 @inlined
 def enter(part: int, qtime: Array, qhead: Array, heap: Array, first: Array, meta: Array) -> None:
-    """Enters a part whose queue is not empty into the heap."""
-    first[part] = qtime[qhead[part]]
-    size = meta[HEAP]
-    heap[size] = part
-    meta[HEAP] = size + 1
-    if size > 0:
-        _sift_up(heap, first, size)
+    """Enters a part that has run into the heap again; one whose queue is empty leaves the map."""
+    if qhead[part] < 0:
+        meta[MAP + part] = 0
+        meta[HELD] -= 1
+    else:
+        first[part] = qtime[qhead[part]]
+        size = meta[HEAP]
+        heap[size] = part
+        meta[HEAP] = size + 1
+        if size > 0:
+            _sift_up(heap, first, size)
 
 
 @inlined
@@ -106,10 +121,11 @@ def pop_time(part: int, qnext: Array, qhead: Array, qtail: Array, meta: Array) -
 
 
 @kernel
-def due_parts(now: int, heap: Array, first: Array, rank: Array, meta: Array, out: Array) -> int:
+def due_parts(now: int, heap: Array, first: Array, hashes: Array, meta: Array, out: Array) -> int:
     """Takes the parts that run at `now` out of the heap, into `out`, in order; returns how many.
 
-    Of several with the same first time only that with the lowest `rank` runs; the others stay.
+    Of several with the same first time only the first in the map runs; the others stay. `hashes` are those of the
+    parts' keys, as the map uses them.
     """
     taken = 0
     while meta[HEAP] > 0 and first[heap[0]] <= now:
@@ -122,11 +138,13 @@ def due_parts(now: int, heap: Array, first: Array, rank: Array, meta: Array, out
         return taken
     runs = 0
     i = 0
+    mask = meta[BUCKETS] - 1
     while i < taken:
         best = i
         j = i + 1
         while j < taken and first[out[j]] == first[out[i]]:
-            if rank[out[j]] < rank[out[best]]:
+            nearer = (hashes[out[j]] & mask) - (hashes[out[best]] & mask)
+            if nearer < 0 or (nearer == 0 and meta[MAP + out[j]] > meta[MAP + out[best]]):
                 best = j
             j += 1
         chosen = out[best]
@@ -149,7 +167,7 @@ def timer_cursor(first: int) -> Array:
 
 @inlined
 def next_due(
-    cursor: Array, limit: int, scheduler: int, base: int, now: Array, moved: Array, last: int, rank: Array, qtime:
+    cursor: Array, limit: int, scheduler: int, base: int, now: Array, moved: Array, last: int, hashes: Array, qtime:
     Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, due: Array, meta: Array,
 ) -> int:  # fmt: skip
     """The part whose timer fires next, before the row with root `limit`; -1 where none does. `cursor` tells the rest.
@@ -167,7 +185,7 @@ def next_due(
                     meta[HEAP] = 0
                     cursor[READY] = 1
                 else:
-                    cursor[READY] = due_parts(t, heap, first, rank, meta, due)
+                    cursor[READY] = due_parts(t, heap, first, hashes, meta, due)
         while found < 0 and cursor[AT] < cursor[READY]:
             p: int = due[cursor[AT]]
             if qhead[p] >= 0 and qtime[qhead[p]] <= t:
@@ -177,8 +195,7 @@ def next_due(
                 cursor[NOW] = t
                 found = p
             else:
-                if qhead[p] >= 0:
-                    enter(p, qtime, qhead, heap, first, meta)
+                enter(p, qtime, qhead, heap, first, meta)
                 cursor[AT] += 1
         if found < 0:
             tick += 1
@@ -218,8 +235,8 @@ class Timers:
         self.heap = np.zeros(0, np.int64)
         self.first = np.zeros(0, np.int64)
         self.due = np.zeros(0, np.int64)
-        self.meta = np.array([-1, 0, 0], np.int64)
-        self._rank = np.zeros(0, np.int64)
+        self.meta = np.array([-1, 0, 0, 16, 0, 0], np.int64)
+        self._hashes = np.zeros(0, np.int64)
 
     def room(self, more: int, parts: int) -> None:
         """Makes room for `more` further times and `parts` instances in all."""
@@ -235,19 +252,20 @@ class Timers:
         if parts > len(self.head):
             self.head, self.tail = grown(self.head, parts, -1), grown(self.tail, parts, -1)
             self.heap, self.first = grown(self.heap, parts), grown(self.first, parts)
-            self.due, self._rank = grown(self.due, parts), grown(self._rank, parts)
+            self.due, self._hashes = grown(self.due, parts), grown(self._hashes, parts)
+            self.meta = grown(self.meta, MAP + len(self.head))
 
     @property
     def arrays(self) -> tuple[Array, ...]:
         """(time, next, head, tail, heap, first, due, meta), as the compiled loops take them."""
         return self.time, self.next, self.head, self.tail, self.heap, self.first, self.due, self.meta
 
-    def rank(self, order: Array | None) -> Array:
-        """The instances' rank in Siddhi's map (`partitions.map_order`); zeros where there are no partitions."""
-        return self._rank if order is None else order
+    def hashes(self, hashes: Array | None) -> Array:
+        """The instances' hashes (`Instances.hashes`); zeros where there are no partitions."""
+        return self._hashes if hashes is None else hashes
 
     def state(self) -> dict[str, Any]:
-        """Each instance's queue, laid end to end."""
+        """Each instance's queue, laid end to end, and the instances in the map in the order in which they came."""
         times: list[int] = []
         lengths = []
         for p in range(len(self.head)):
@@ -256,12 +274,22 @@ class Timers:
                 times.append(int(self.time[at]))
                 at, n = int(self.next[at]), n + 1
             lengths.append(n)
-        return {"times": np.array(times, np.int64), "lengths": np.array(lengths, np.int64)}
+        turns = self.meta[MAP:]
+        held = np.flatnonzero(turns)
+        return {
+            "times": np.array(times, np.int64),
+            "lengths": np.array(lengths, np.int64),
+            "map": held[np.argsort(turns[held])],
+            "buckets": int(self.meta[BUCKETS]),
+        }
 
     def load(self, state: dict[str, Any]) -> None:
         self.__init__()  # type: ignore[misc]
         times, lengths = state["times"], state["lengths"]
         self.room(len(times) + 1, len(lengths))
+        held = len(state["map"])
+        self.meta[BUCKETS], self.meta[HELD], self.meta[TURN] = state["buckets"], held, held
+        self.meta[MAP + state["map"]] = np.arange(1, held + 1)
         at = 0
         for p, n in enumerate(lengths.tolist()):
             for t in times[at : at + n].tolist():

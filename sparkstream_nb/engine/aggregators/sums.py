@@ -85,8 +85,8 @@ def _sums(
             epoch[g] = now[p]
             total[at] = 0
             count[at + one] = 0
-        v = values[i]
         none = len(null) > 0 and null[i]
+        v = values.dtype.type(0) if none else values[i]  # what lies under a null may be no number
         sign = 0 if none else 1 - 2 * k
         t = total[at] + sign * v
         if long and sign < 0 and max(total[at], v, -_EXACT - 1 - min(total[at], v)) > _EXACT:

@@ -85,10 +85,11 @@ class Window(Protocol):
     time of a batch, but only from where a join's last look ended.
     """
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         """Takes CURRENT rows, lets due timers fire, and puts out rows of all kinds in Siddhi's order.
 
-        `parts` is the number of partition instances so far, `rank` their order for timers (None outside partitions).
+        `parts` is the number of partition instances so far, `hashes` those of their keys (`Instances.hashes`; None
+        outside partitions).
         """
         ...
 

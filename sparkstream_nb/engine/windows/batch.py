@@ -88,7 +88,7 @@ class BatchWindow:
         self.log = ChainedLog(setup.types)
         self.reset = np.full(0, -1, np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         if self.anew:
             return self._pieces(rows)
         n = len(rows)

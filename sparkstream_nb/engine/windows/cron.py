@@ -8,6 +8,7 @@ import numpy as np
 
 from ..columns import Array
 from ..cron import CronTimes
+from ..javamap import computed_order
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
 from .base import Emission, WindowSetup
@@ -80,12 +81,12 @@ class CronWindow:
             self.due = self.times.after(int(clock.now[at]))
         return np.array(out, np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
         out = Emission(2 * (at + n))
-        order = np.empty(0, np.int64) if rank is None else np.argsort(rank[:parts], kind="stable").astype(np.int64)
+        order = np.empty(0, np.int64) if hashes is None else computed_order(hashes[:parts])
         made = _cron(
             self.scheduler, parts, order, at, n, rows.root, clock.base, clock.now, self._fires(clock), log.ts, log.part,
             log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], *out.arrays,

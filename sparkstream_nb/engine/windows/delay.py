@@ -42,7 +42,7 @@ def _release(
 def _delay(
     span: int, findable: bool, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int,
     now: Array, moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, head: Array,
-    tail: Array, newest: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
+    tail: Array, newest: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
     qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
     chunk_out: Array,
 ) -> int:  # fmt: skip
@@ -55,7 +55,7 @@ def _delay(
         idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
         while not idle:
             p = next_due(
-                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due,
+                cursor, limit, scheduler, base, now, moved, last, hashes, qtime, qnext, qhead, qtail, heap, qfirst, due,
                 meta
             )
             if p < 0:
@@ -104,7 +104,7 @@ class DelayWindow:
         self.newest = np.zeros(0, np.int64)
         self.timers = Timers()
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
@@ -114,7 +114,7 @@ class DelayWindow:
         made = _delay(
             self.span, self.findable, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
             clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
-            self.newest, self.timers.rank(rank), *self.timers.arrays, *out.arrays,
+            self.newest, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
         result = out.rows(made, log, rows.part is not None)
         log.tidy()

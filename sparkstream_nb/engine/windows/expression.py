@@ -330,7 +330,7 @@ class _ExpressionBase:
         schema = Schema.of(*zip(self.setup.names, types, strict=True))
         self._take(bind_window_condition(text, schema))
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         needed = [a.attr for a in self.setup.args if isinstance(a, Ref)]
         rows = self.setup.without_nulls(rows, needed, "the window's expression is null")
         n = len(rows)

@@ -63,7 +63,7 @@ class ExternalTimeWindow:
         self.span = int(setup.constant(1))
         self.log = ChainedLog(setup.types)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         rows = self.setup.without_nulls(rows, [self.time], _NO_TIME)
         n = len(rows)
         log = self.log
@@ -174,7 +174,7 @@ class _ExternalBatchInLine(BatchesInLine):
         self.args = _Batching(setup)
         self.batch = np.array([-1, self.args.origin, 0, 0], np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         a = self.args
         rows = a.taken(rows)
         n = len(rows)
@@ -276,7 +276,7 @@ def _external_time_batch(
     scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, last:
     int,
     cursor: Array, time: Array, ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
-    ehead: Array, etail: Array, reset: Array, st: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array,
+    ehead: Array, etail: Array, reset: Array, st: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array,
     qtail: Array, heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
     root_out: Array, chunk_out: Array, stop: Array,
 ) -> int:  # fmt: skip
@@ -297,7 +297,7 @@ def _external_time_batch(
             p = stop[TIMER]
             if p < 0:
                 p = next_due(
-                    cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst,
+                    cursor, limit, scheduler, base, now, moved, last, hashes, qtime, qnext, qhead, qtail, heap, qfirst,
                     due, meta
                 )  # fmt: skip
             stop[TIMER] = -1
@@ -392,7 +392,7 @@ class ExternalTimeBatchWindow:
         self.batch[END, have:] = -1
         self.batch[START, have:] = self.args.origin
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         a = self.args
         rows = a.taken(rows)
         n = len(rows)
@@ -408,7 +408,7 @@ class ExternalTimeBatchWindow:
                 a.span, a.starts, a.starting(log), a.timeout, a.replaces, self.wants_expired, self.anew, self.keeps,
                 self.setup.findable, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
                 clock.last, cursor, log.values(a.time), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
-                log.head[1], log.tail[1], self.reset, self.batch, self.timers.rank(rank), *self.timers.arrays,
+                log.head[1], log.tail[1], self.reset, self.batch, self.timers.hashes(hashes), *self.timers.arrays,
                 *out.arrays, stop,
             )  # fmt: skip
             out.room(lacking)

@@ -251,7 +251,7 @@ class _Counting:
         self.part = grown(self.part, parts)
         self.part[FIRST, have:], self.part[SIZE, have:] = -1, 16
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
         self.partitioned = self.partitioned or rows.part is not None

@@ -69,7 +69,7 @@ class LengthWindow:
         self.log = ChainedLog(setup.types, in_line=not setup.partitioned)
         self.count = np.zeros(0, np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n = len(rows)
         out = Emission(n * (2 if self.length else 3), self.apart)
         at = self.log.add(rows, parts)
@@ -178,7 +178,7 @@ class _LengthBatchInLine(BatchesInLine):
         super().__init__(setup)
         self.length = int(setup.constant(0))
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         at = self.take(rows)
         end = np.arange(int(self.places[1]) + self.length, self.log.end + 1, self.length)
         root = rows.root[end - 1 - at]
@@ -204,7 +204,7 @@ class LengthBatchWindow:
         self.count = np.zeros(0, np.int64)
         self.reset = np.full(0, -1, np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         at = self.log.add(rows, parts)
         self.count, self.reset = grown(self.count, parts), grown(self.reset, parts, -1)
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.

@@ -212,7 +212,7 @@ def _session(
     moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, session: Array, head:
     Array,
     tail: Array, num: Array, spread: Array, part_of: Array, load: Array, heap_end: Array, heap_of: Array,
-    heap_size: Array, least: Array, found: Array, back: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array,
+    heap_size: Array, least: Array, found: Array, back: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array,
     qtail: Array,
     heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
     root_out: Array, chunk_out: Array,
@@ -235,7 +235,7 @@ def _session(
         idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
         while not idle:
             p = next_due(
-                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due,
+                cursor, limit, scheduler, base, now, moved, last, hashes, qtime, qnext, qhead, qtail, heap, qfirst, due,
                 meta
             )
             if p < 0:
@@ -407,7 +407,7 @@ class SessionWindow:
             hashes = [string_hash(t or "") & 0xFFFFFFFF for t in self.setup.strings.decode(fresh[1].values)]
             self.spread[known:size] = [h ^ (h >> 16) for h in hashes]
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         if self.key is not None:
             rows = self.setup.without_nulls(rows, [self.key], "the session's key is null")
         n = len(rows)
@@ -425,7 +425,7 @@ class SessionWindow:
             clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, session, head, tail, self.num,
             self.spread, self.part_of, self.load_of, self.heap_end, self.heap_of, self.heap_size,
             self.least, found, back,
-            self.timers.rank(rank), *self.timers.arrays, *out.arrays,
+            self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
         log.head, log.tail = list(head), list(tail)
         result = out.rows(made, log, rows.part is not None)

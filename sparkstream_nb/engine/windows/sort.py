@@ -160,7 +160,7 @@ class SortWindow:
             wider[: self.heap.shape[0], : self.heap.shape[1]] = self.heap
             self.heap = wider
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         rows = self.setup.without_nulls(rows, [i for i, _ in self.by], "the window sorts by a null")
         n = len(rows)
         log = self.log

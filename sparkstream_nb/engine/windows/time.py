@@ -43,8 +43,8 @@ def _expire(
 def _time(
     span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved:
     Array, first: int, last: int, ts: Array, part: Array, nxt: Array, alive: Array, head: Array, tail: Array, newest:
-    Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array, due: Array,
-    meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array, due:
+    Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`TimeWindowProcessor.process` over rows and timers merged by root."""
     n = 0
@@ -57,7 +57,7 @@ def _time(
                 break
             t = now[tick]
             if moved[tick] and meta[1] > 0 and qfirst[heap[0]] <= t:
-                ready = due_parts(t, heap, qfirst, rank, meta, due)
+                ready = due_parts(t, heap, qfirst, hashes, meta, due)
                 for d in range(ready):
                     p = due[d]
                     while qhead[p] >= 0 and qtime[qhead[p]] <= t:
@@ -67,8 +67,7 @@ def _time(
                             p, t, span, root, ts, nxt, alive, head, tail, n, chunk,
                             pos_out, kind_out, ts_out, root_out, chunk_out,
                         )  # fmt: skip
-                    if qhead[p] >= 0:
-                        enter(p, qtime, qhead, heap, qfirst, meta)
+                    enter(p, qtime, qhead, heap, qfirst, meta)
             tick += 1
         if i == rows:
             break
@@ -211,7 +210,7 @@ class _TimeInLine:
         self.log = EventLog(setup.types, parted=False)
         self.places, self.seen = np.zeros(2, np.int64), np.full(1, -(2**63), np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n, log = len(rows), self.log
         self.places -= log.room(n, int(self.places.min()))
         at = log.append(rows)
@@ -255,7 +254,7 @@ class _TimeByInstance:
         self.newest = np.zeros(0, np.int64)
         self.timers = Timers()
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n = len(rows)
         at = self.log.add(rows, parts)
         self.newest = grown(self.newest, parts, -(2**63))
@@ -265,7 +264,7 @@ class _TimeByInstance:
         made = _time(
             self.span, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first,
             clock.last, log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], self.newest,
-            self.timers.rank(rank), *self.timers.arrays, *out.arrays,
+            self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
         result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
         log.tidy()
@@ -307,7 +306,7 @@ def _time_batch(
     span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, anew: bool, scheduler: int,
     at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int,
     ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array,
-    reset: Array, emit: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
+    reset: Array, emit: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
     qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
     chunk_out: Array,
 ) -> int:  # fmt: skip
@@ -334,7 +333,7 @@ def _time_batch(
                 break
             t = now[tick]
             if ready == 0 and moved[tick] and meta[1] > 0 and qfirst[heap[0]] <= t:
-                ready = due_parts(t, heap, qfirst, rank, meta, due)
+                ready = due_parts(t, heap, qfirst, hashes, meta, due)
                 d = 0
             while d < ready:
                 q = due[d]
@@ -342,8 +341,7 @@ def _time_batch(
                     pop_time(q, qnext, qhead, qtail, meta)
                     p = q
                     break
-                if qhead[q] >= 0:
-                    enter(q, qtime, qhead, heap, qfirst, meta)
+                enter(q, qtime, qhead, heap, qfirst, meta)
                 d += 1
             if p < 0:
                 tick += 1
@@ -487,7 +485,7 @@ class _TimeBatchInLine(BatchesInLine):
         self.scheduler = setup.scheduler
         self.emit = np.array([-1], np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n = len(rows)
         at = self.take(rows)
         # A batch has an event of its own, or the one before it has.
@@ -531,7 +529,7 @@ class TimeBatchWindow:
         self.emit = np.array([-1], np.int64)
         self.timers = Timers()
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
@@ -543,7 +541,7 @@ class TimeBatchWindow:
             self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.anew,
             self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first, clock.last,
             log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset,
-            self.emit, self.timers.rank(rank), *self.timers.arrays, *out.arrays,
+            self.emit, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
         result = out.rows(made, log, rows.part is not None, self.anew)
         held = self.reset[self.reset >= 0]

@@ -39,7 +39,7 @@ def _time_length(
     span: int, length: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now:
     Array,
     moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, head: Array, tail: Array,
-    count: Array, rank: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array,
+    count: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array,
     due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`TimeLengthWindowProcessor.process` over rows and timers merged by root."""
@@ -51,7 +51,7 @@ def _time_length(
         idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
         while not idle:
             p = next_due(
-                cursor, limit, scheduler, base, now, moved, last, rank, qtime, qnext, qhead, qtail, heap, qfirst, due,
+                cursor, limit, scheduler, base, now, moved, last, hashes, qtime, qnext, qhead, qtail, heap, qfirst, due,
                 meta
             )
             if p < 0:
@@ -103,7 +103,7 @@ class TimeLengthWindow:
         self.count = np.zeros(0, np.int64)
         self.timers = Timers()
 
-    def run(self, rows: Rows, clock: Clock, parts: int, rank: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
@@ -113,7 +113,7 @@ class TimeLengthWindow:
         made = _time_length(
             self.span, self.length, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
             clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
-            self.count, self.timers.rank(rank), *self.timers.arrays, *out.arrays,
+            self.count, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
         result = out.rows(made, log, rows.part is not None)
         log.tidy()
