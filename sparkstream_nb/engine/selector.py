@@ -154,7 +154,7 @@ class Selector:
         self._aggs = [make() for make in self._make]
         self._args: list[list[Evaluator]] = [[compile_expr(x, context) for x in a.args] for a in self._agg_nodes]
         self._group = [compile_expr(g, context) for g in select.group_by]
-        self._items = [compile_expr(i.expr, context) for i in select.items]
+        self._items = [compile_expr(e, context) for e in (*(i.expr for i in select.items), *select.unselected)]
         self._having = None if select.having is None else compile_expr(select.having, context)
         types = [g.type for g in select.group_by]
         self._keys = Keys([Type.INT, *types] if partitioned else types, services.strings) if types else None
@@ -372,12 +372,13 @@ class Selector:
 
     def _ordered(self, rows: Rows, group: Array | None, cut: Array) -> Selected:
         s = self.select
+        shown = rows.with_columns(rows.columns[: len(s.items)]) if s.unselected else rows
         if len(rows) == 0 or (not s.order_by and s.limit is None and s.offset is None):
-            return Selected(rows, group, cut)
+            return Selected(shown, group, cut)
         order, shorter = ordered(rows, s, self.services.strings)
         if len(shorter):
             cut = np.append(cut, shorter)
-        return Selected(rows.take(order), None if group is None else group[order], cut)
+        return Selected(shown.take(order), None if group is None else group[order], cut)
 
     # -------------------------------------------------------------------------------------------------------- state
 

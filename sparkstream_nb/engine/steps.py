@@ -67,7 +67,7 @@ def step_exprs(step: Step) -> tuple[Expr, ...]:
 
 def select_exprs(select: Select) -> list[Expr]:
     """All expressions of a select."""
-    out = [i.expr for i in select.items] + list(select.group_by)
+    out = [i.expr for i in select.items] + list(select.group_by) + list(select.unselected)
     return out if select.having is None else [*out, select.having]
 
 

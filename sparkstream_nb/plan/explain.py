@@ -113,7 +113,8 @@ def _body(q: n.Query) -> Iterator[str]:
     if q.select.having is not None:
         yield f"having {show(q.select.having, names)}"
     if q.select.order_by:
-        order = (f"{q.select.items[o.attr].name}{' desc' if o.descending else ''}" for o in q.select.order_by)
+        keys = [*(i.name for i in q.select.items), *(show(e, names) for e in q.select.unselected)]
+        order = (f"{keys[o.attr]}{' desc' if o.descending else ''}" for o in q.select.order_by)
         yield f"order by {', '.join(order)}"
     for what, value in (("limit", q.select.limit), ("offset", q.select.offset)):
         if value is not None:

@@ -310,7 +310,8 @@ class OrderItem:
 
 @dataclass(frozen=True)
 class Select:
-    """`items` is always filled, also for `select *`. `having` and `order_by` see OUTPUT.
+    """`items` is always filled, also for `select *`. `having` and `order_by` see OUTPUT, and the inputs where there are
+    several: what `order_by` names there is in `unselected`, and has the numbers after those of `items`.
 
     `aggregates` tells whether any item contains an `Agg`.
     """
@@ -321,6 +322,7 @@ class Select:
     order_by: tuple[OrderItem, ...] = ()
     limit: int | None = None
     offset: int | None = None
+    unselected: tuple[Expr, ...] = ()
 
     @property
     def schema(self) -> Schema:

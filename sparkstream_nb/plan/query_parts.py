@@ -74,6 +74,7 @@ def expressions(q: n.Query) -> Iterator[n.Expr]:
         yield from (e for e in (q.input.on, *q.input.within, q.input.per) if e is not None)
     yield from (i.expr for i in q.select.items)
     yield from q.select.group_by
+    yield from q.select.unselected
     if q.select.having is not None:
         yield q.select.having
     match q.output:

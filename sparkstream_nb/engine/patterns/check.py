@@ -4,7 +4,8 @@ A program is a run of int64 codes. Conditions that are joined by `and` follow on
 so that the first that does not hold ends the program; in those joined by `or` the first that holds leaps over the
 others. The rules are those of Siddhi's executors: an operator
 computes in the type that the plan gives it, division by zero is null, comparing with null is false (`!=`: true),
-null is false for `and`, `or` and an assertion, `not` of null is true.
+null is false for `and`, `or` and an assertion, `not` of null is true. A value whose evaluation failed (`FAILURE` in the
+log) makes what needs it fail, and in the end the event (`FAILED`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import numpy as np
 
 from .memory import (
     BY_INDEX,
+    FAILED,
+    FAILURE,
     N_VALUE,
     P_SIZE,
     PROGRAM,
@@ -78,7 +81,7 @@ def _compare(op: int, kind: int, a: int, x: float, a_real: int, b: int, y: float
 def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int, b_real: int) -> None:
     """Combines the two values on top of the stack; the result goes to `s`."""
     if Z[s] != 0 or Z[s + 1] != 0:
-        Z[s] = 1
+        Z[s] = max(Z[s], Z[s + 1])
         return
     if kind in (T_FLOAT, T_DOUBLE):
         x = F[s] if a_real != 0 else np.float64(V[s])
@@ -147,11 +150,13 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
     """Whether event `g` passes the filter of processor `p` together with the earlier events of partial `e`. With
     `BY_INDEX`, what the index has decided is not asked again."""
     P = words(X[XP])
-    if P[p * P_SIZE + SLOW] != 0 and words(X[XN])[cell + N_VALUE] == 0:
+    verdict = words(X[XN])[cell + N_VALUE] if P[p * P_SIZE + SLOW] != 0 else 1
+    if verdict == 0:
         return False
     q = P[p * P_SIZE + (REST if X[BY_INDEX] != 0 else PROGRAM)]
     if q < 0:
-        return True
+        X[FAILED] = verdict == FAILURE
+        return verdict != FAILURE
     Q, W, Z = words(X[XQ]), X[WORDS], octets(X[XZ])
     w, r = words(X[XW]), reals(X[XW])
     V, F, N = words(X[XS]), reals(X[XS]), octets(X[XS] + 1024)
@@ -162,6 +167,9 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
             a = find_event(X, e, g, Q[q + 3], Q[q + 4], Q[q + 5]) * W + Q[q + 6]
             b = find_event(X, e, g, Q[q + 8], Q[q + 9], Q[q + 10]) * W + Q[q + 11]
             if Z[a] != 0 or Z[b] != 0:
+                if Z[a] == FAILURE or Z[b] == FAILURE:
+                    X[FAILED] = 1
+                    return False
                 holds = Q[q + 1] == NE
             else:
                 holds = _compare(Q[q + 1], Q[q + 2], w[a], r[a], Q[q + 7], w[b], r[b], Q[q + 12])
@@ -172,7 +180,8 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
             else:
                 return False
         elif op == END:
-            return True
+            X[FAILED] = verdict == FAILURE
+            return verdict != FAILURE
         elif op == PUSH:
             a = find_event(X, e, g, Q[q + 1], Q[q + 2], Q[q + 3]) * W + Q[q + 4]
             V[s] = w[a]
@@ -190,47 +199,51 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
             q += 5
         elif op == COMPARE:
             s -= 1
-            if N[s - 1] != 0 or N[s] != 0:
+            null = max(N[s - 1], N[s])
+            if null != 0:
                 V[s - 1] = 1 if Q[q + 1] == NE else 0
             else:
                 V[s - 1] = _compare(Q[q + 1], Q[q + 2], V[s - 1], F[s - 1], Q[q + 3], V[s], F[s], Q[q + 4])
-            N[s - 1] = 0
+            N[s - 1] = null & FAILURE
             q += 5
         elif op == ASSERT:
             s -= 1
             if N[s] != 0 or V[s] == 0:
+                X[FAILED] = N[s] == FAILURE
                 return False
             q += 1
         elif op == NOT:
             V[s - 1] = 1 if N[s - 1] != 0 or V[s - 1] == 0 else 0
-            N[s - 1] = 0
+            N[s - 1] &= FAILURE
             q += 1
         elif op == CHOOSE:
             s -= 2
             taken = s if N[s - 1] == 0 and V[s - 1] != 0 else s + 1
             V[s - 1] = V[taken]
-            N[s - 1] = N[taken]
+            N[s - 1] = max(N[s - 1] & FAILURE, N[taken])
             q += 1
         elif op == COALESCE:
             s -= 1
-            if N[s - 1] != 0:
+            if N[s - 1] == 1:
                 V[s - 1] = V[s]
                 N[s - 1] = N[s]
             q += 1
         elif op == MATH:
             if Q[q + 1] >= BIGGER:
                 s -= 1
-                N[s - 1] |= N[s]
+                N[s - 1] = max(N[s - 1], N[s])
             _math(Q[q + 1], V, F, s - 1, Q[q + 2], Q[q + 3])
             q += 4
         elif op == IS_NULL:
             V[s - 1] = N[s - 1]
-            N[s - 1] = 0
+            N[s - 1] &= FAILURE
             q += 1
-        else:
+        else:  # what the first decides does not depend on the second
             s -= 1
             a = 1 if N[s - 1] == 0 and V[s - 1] != 0 else 0
-            b = 1 if N[s] == 0 and V[s] != 0 else 0
-            V[s - 1] = a & b if op == AND else a | b
-            N[s - 1] = 0
+            if N[s - 1] != FAILURE and a == (op == AND):
+                a = 1 if N[s] == 0 and V[s] != 0 else 0
+                N[s - 1] = N[s]
+            V[s - 1] = a
+            N[s - 1] &= FAILURE
             q += 1

@@ -1,8 +1,8 @@
 """The event log: every event that a pattern has taken and may still need, by log number.
 
 Numbers 0 and 1 stand for no event and for an event without values. The log keeps, for an event, its timestamp, the
-words that filters read (`Derived` columns), and the attributes that somebody will ask for later. It is appended to
-with every batch and trimmed to what partials refer to.
+words that filters read (`Derived` columns), whether they are null or could not be computed (`FAILURE`), and the
+attributes that somebody will ask for later. It is appended to with every batch and trimmed to what partials refer to.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columns import DTYPES, Array, Column
+from ..columns import DTYPES, Array, Column, Mask
+from .memory import FAILURE
 from .program import Derived
 
 FIRST = 2
@@ -105,12 +106,13 @@ class EventLog:
         counts: Sequence[int],
         derived: Mapping[int, Column],
         kept: Mapping[Key, Column],
+        failed: Mapping[int, Mask] | None = None,
     ) -> int:
         """Adds events in their order; returns the number of the first.
 
         `times`, `stream`: int64[n], int[n]. `places[s]`: where the rows of stream s stand among them (None: all of
         them, in order), `counts[s]` how many; `derived` by number of the derived column and `kept` by key, over the
-        rows of their stream.
+        rows of their stream; `failed` by number marks the values that could not be computed.
         """
         base, n = self.n, len(times)
         end = base + n
@@ -128,7 +130,10 @@ class EventLog:
                 self.stored[s] += count
         for i, column in derived.items():
             place = places[self.derived[i].stream]
-            self._write(i, slice(base, end) if place is None else base + place, column)
+            where = slice(base, end) if place is None else base + place
+            self._write(i, where, column)
+            if failed is not None and i in failed:
+                self.null[where, i] = np.where(failed[i], FAILURE, self.null[where, i])
         for key, column in kept.items():
             self.columns[key].append(column)
         self.n = end
@@ -164,25 +169,27 @@ class EventLog:
         """All events as plain data; words as columns of their types, since codes of strings are the node's."""
         live = slice(FIRST, self.n)
         stream = self.stream[live].astype(np.int64)
-        derived = []
+        derived, failed = [], []
         for i, d in enumerate(self.derived):
             mine = np.flatnonzero(stream == d.stream) + FIRST
+            failed.append(np.flatnonzero(self.null[mine, i] == FAILURE))
             source = self.words.view(np.float64) if d.real else self.words
             null = self.null[mine, i].astype(np.bool_)
             derived.append(
                 Column(d.expr.type, source[mine, i].astype(DTYPES[d.expr.type]), null if null.any() else None)
             )
         kept = [c.take(np.arange(1, c.n)) for _, c in sorted(self.columns.items())]
-        return {"times": self.times[live].copy(), "stream": stream, "derived": derived, "kept": kept}
+        return {"times": self.times[live].copy(), "stream": stream, "derived": derived, "failed": failed, "kept": kept}
 
     def load(self, state: dict[str, Any]) -> None:
         """Takes over what `state` gave."""
         self.clear()
         stream = state["stream"]
         places = [np.flatnonzero(stream == s) for s in range(self._streams)]
+        failed = {i: np.isin(np.arange(len(d)), state["failed"][i]) for i, d in enumerate(state["derived"])}
         self.append(
             state["times"], stream, places, [len(p) for p in places], dict(enumerate(state["derived"])),
-            dict(zip(sorted(self.columns), state["kept"], strict=True)),
+            dict(zip(sorted(self.columns), state["kept"], strict=True)), failed,
         )  # fmt: skip
 
     @property

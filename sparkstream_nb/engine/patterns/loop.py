@@ -27,6 +27,9 @@ from .memory import (
     E_TIME,
     EMITTED,
     EVENTS,
+    FAILED,
+    FAILURE,
+    FIRST_OUT,
     HELD,
     I_MASK,
     I_MORE,
@@ -110,10 +113,10 @@ from .states import (
     update_state,
 )  # fmt: skip
 
-DONE, NEED_ROOM, NEED_MUCH, NEED_ROWS, NEED_EVENTS, NEED_VERDICTS, NEED_CLOCK = range(7)
+DONE, NEED_ROOM, NEED_MUCH, NEED_ROWS, NEED_EVENTS, NEED_VERDICTS, NEED_CLOCK, NEED_REPORT = range(8)
 """How `run` comes back: finished; or memory for partials, for `NEEDED` of them, for matches, for their events; or
-verdicts on the cells of a list by a filter that only Python can evaluate; or timers up to `LIMIT` (`timed.run_timed`).
-After any but the first call it again."""
+verdicts on the cells of a list by a filter that only Python can evaluate; or timers up to `LIMIT` (`timed.run_timed`);
+or a report of the event at `AT`, which failed in a filter. After any but the first call it again."""
 
 
 @compiled
@@ -249,6 +252,18 @@ def _discard(X: Words) -> None:
 
 
 @compiled
+def _abandon(X: Words) -> None:
+    """An event that failed in a filter makes no matches: an error leaves Siddhi's receiver before it sends any."""
+    _discard(X)
+    out, cap = words(X[XO]), X[O_CAP]
+    held = max(X[FIRST_OUT], X[O_N] - X[HELD])
+    for r in range(held, X[O_N]):
+        drop_partial(X, out[O_PARTIAL * cap + r])
+        X[HELD] -= 1
+    X[O_N] = X[FIRST_OUT]
+
+
+@compiled
 def _settle(X: Words, several: bool) -> int:
     """Ends a chunk. Siddhi sends on what it made when all of its events are through all states, and what it sends are
     the partials themselves, which may have changed since they were selected: their times and kinds are those of the
@@ -306,6 +321,9 @@ def _process(X: Words, l0: int, p: int, i: int) -> int:
     if c == 0:
         c = L[lp + PEND]
         if c == 0 or (kind >= ABSENT and L[lp + ACTIVE] == 0):
+            return DONE
+        if octets(X[I_MASK])[i * X[NP] + p] == FAILURE:
+            X[FAILED] = 1
             return DONE
         if words(X[XV])[P[f + RETURNS]] == 0:
             if not plain:
@@ -379,6 +397,7 @@ def run(address: int, whole: bool, origin: int) -> int:
             _stabilize(X, l0, stream, words(X[XET])[X[BASE] + i])
             X[STAGE] = 1
             X[ORDINAL] = 0
+            X[FIRST_OUT] = X[O_N]
         M = words(X[M_STREAM])
         n = M[2 * stream + 1]
         hold = n > 1 or more[i] != 0 or (i > 0 and more[i - 1] != 0)
@@ -389,6 +408,11 @@ def run(address: int, whole: bool, origin: int) -> int:
                     status = _process(X, l0, p, i)
                     if status != DONE:
                         return status
+                    if X[FAILED] != 0:
+                        _abandon(X)
+                        X[FAILED] = 0
+                        X[ORDINAL] = n
+                        return NEED_REPORT
                     X[STAGE] = 2
                 if X[R_N] > 0:
                     if selects[stream] == 0:

@@ -16,7 +16,7 @@ compiled function takes one pointer instead of a dozen array descriptors: calls 
 | `B` buckets | of the index over pending partials |
 | `R` | partials to be put out |
 | `O`, `D` | matches that were put out, and the events of their counted states |
-| `W`, `Z` | words of the event log, and which of them are null |
+| `W`, `Z` | words of the event log, and which of them are null (or `FAILURE`) |
 
 The word of a state in a partial is the log number of its event, or the head of a chain for a counted state.
 Log numbers 0 and 1 are no event, and an event without values (`StreamEventFactory.newInstance` of an absent state).
@@ -38,6 +38,10 @@ NO_EVENT, EMPTY_EVENT = 0, 1
 
 NONE, FALSE, TRUE = np.int64(0), np.bool_(False), np.bool_(True)
 """Constants as arguments: numba would compile a function anew for each plain one."""
+
+FAILURE = 2
+"""In place of 1: of a null mark of the log, the value could not be computed; of a verdict or of what columns say of an
+event, a filter failed."""
 
 # Kinds of processor.
 STREAM, COUNT, LOGICAL, ABSENT, ABSENT_LOGICAL = 0, 1, 2, 3, 4
@@ -88,8 +92,8 @@ O_TIME, O_ROOT, O_PART, O_GROUP, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_
     AT, EVENTS, BASE, STAGE, ORDINAL, CELL, EMITTED, HELD,
     STEP, STEP_END, STEP_BASE, TIMER_AT, TIMERS, NOW, DRAINING, HEAP_N,
     START_N, M_INIT, M_RESET, M_UPDATE, M_STARTUP, M_TIMERS, M_STARTS, M_STREAM, M_SELECTS, CHAINS, BY_INDEX, JUDGED,
-    XDUE, XRANK, DUE_N, DUE_AT, NEEDED, NEXT_DUE, LIMIT, CLOCKED, MARKED, LATE,
-) = range(85)  # fmt: skip
+    XDUE, XRANK, DUE_N, DUE_AT, NEEDED, NEXT_DUE, LIMIT, CLOCKED, MARKED, LATE, FAILED, FIRST_OUT,
+) = range(87)  # fmt: skip
 X_SIZE = 96
 
 

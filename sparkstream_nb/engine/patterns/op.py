@@ -30,7 +30,7 @@ from ..streamfunctions import STREAM_FUNCTIONS
 from . import memory as m
 from .layout import lay_out, table
 from .log import EventLog, Key
-from .loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_ROOM, NEED_ROWS, run
+from .loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_REPORT, NEED_ROOM, NEED_ROWS, run
 from .matches import Matches, Partials, Sent, attribute_key
 from .pools import Pools
 from .program import Filters
@@ -70,7 +70,9 @@ class StateOp:
         self._slow = [[compile_condition(e, context) for e in x] for x in filters.slow]
         self._functions = [self._stream_functions(p) for p in range(len(ps))]
         self._derived = [compile_expr(d.expr, context) for d in filters.derived]
-        asked = [*(i.expr for i in select.items), *select.group_by, *(e for x in filters.slow for e in x)]
+        self._reason = "a filter of the pattern failed"
+        asked = [*(i.expr for i in select.items), *select.group_by, *select.unselected]
+        asked += [e for x in filters.slow for e in x]
         if select.having is not None:
             asked.append(select.having)
         kept = self._kept(e for x in asked for e in walk(x))
@@ -206,6 +208,8 @@ class StateOp:
                 longer[: len(events)] = events
                 pools.hold(m.XD, longer)
                 x[m.D_CAP] = len(longer)
+            elif status == NEED_REPORT:
+                self._report(rows, merged, clock)
             else:
                 self._judge(merged, clock)
                 x[m.JUDGED] = 1
@@ -214,6 +218,7 @@ class StateOp:
         """Puts the rows into the log; returns which rows pass the filters that need no other event.
         uint8[rows, processors]."""
         derived: dict[int, Column] = {}
+        failed: dict[int, Mask] = {}
         kept: dict[Key, Column] = {}
         ps = self.layout.processors
         masks = np.ones((merged.n, len(ps)), np.uint8)
@@ -226,19 +231,24 @@ class StateOp:
                 columns = self._extended(p, r, now)
                 env = self._row_env(r, now, columns)
                 if self._current[p]:
-                    mask = self._passing(self._current[p], env, r, s)
+                    mask = _passing(self._current[p], env)
+                    if env.failed is not None:
+                        self._reason = env.reasons[-1][1]
                     if place is None:
                         masks[:, p] = mask
                     else:
                         masks[place, p] = mask
                 for i, d in enumerate(self.log.derived):
                     if d.stream == s and (d.processor == p or (d.processor < 0 and i not in derived)):
-                        derived[i] = self._derived[i](self._row_env(r, now, columns))
+                        env = self._row_env(r, now, columns)
+                        derived[i] = self._derived[i](env)
+                        if env.failed is not None:
+                            failed[i], self._reason = env.failed, env.reasons[-1][1]
                 for key in self.log.columns:
                     if key[0] == s and (key[1] == p or (key[1] < 0 and key not in kept)):
                         kept[key] = columns[key[2]]
         merged.base = self.log.append(
-            merged.ts, merged.stream, merged.places, [0 if r is None else len(r) for r in rows], derived, kept
+            merged.ts, merged.stream, merged.places, [0 if r is None else len(r) for r in rows], derived, kept, failed
         )
         self.pools.bind_log()
         return masks
@@ -269,14 +279,17 @@ class StateOp:
             tables=self.services.in_table, event_time=event_time,
         )  # fmt: skip
 
-    def _passing(self, conditions: Sequence[Callable[[Env], Mask]], env: Env, rows: Rows, stream: int) -> Mask:
-        mask = conditions[0](env)
-        for condition in conditions[1:]:
-            mask = mask & condition(env)
-        if env.failed is not None:
-            mask = mask & ~env.failed
-            self.services.failed(self.query, self.inputs[stream], env, list(rows.columns), rows.root)
-        return mask
+    def _report(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> None:
+        """The event at hand failed in a filter: it goes where the errors of its stream go."""
+        i = int(self.pools.header[m.AT])
+        stream = int(merged.stream[i])
+        place, r = merged.places[stream], rows[stream]
+        assert r is not None
+        one = np.array([i if place is None else int(np.searchsorted(place, i))])
+        columns = [c.take(one) for c in r.columns]
+        env = self._row_env(r.take(one), clock.at(r.root[one]), columns)
+        env.fail(np.ones(1, np.bool_), self._reason)
+        self.services.failed(self.query, self.inputs[stream], env, columns, r.root[one])
 
     def _judge(self, merged: _Merged, clock: Clock) -> None:
         """Evaluates what only Python can, for one event and all partials that it may meet, and leaves the verdicts in
@@ -317,13 +330,9 @@ class StateOp:
             np.full(len(cells), clock.at(merged.root[i : i + 1])[0]), lambda ref: view.resolve(ref, own),
             tables=self.services.in_table, event_time=lambda ref: view.event_time(ref, own),
         )  # fmt: skip
-        mask = self._slow[p][0](env)
-        for condition in self._slow[p][1:]:
-            mask = mask & condition(env)
+        N[cells + m.N_VALUE] = _passing(self._slow[p], env)
         if env.failed is not None:
-            mask = mask & ~env.failed
-            self.services.failed(self.query, self.inputs[stream], env, [])
-        N[cells + m.N_VALUE] = mask
+            self._reason = env.reasons[-1][1]
 
     def _matches(self, out: Array, events: Array) -> Matches:
         """The matches of the columns `out`, and `events` of their counted states."""
@@ -361,6 +370,18 @@ class StateOp:
     def bytes(self) -> int:
         """Bytes of what waits: partials, their list entries and events."""
         return self.pools.bytes
+
+
+def _passing(conditions: Sequence[Callable[[Env], Mask]], env: Env) -> Array:
+    """uint8[n]: which rows fulfil all conditions; `FAILURE` where the first that does not hold failed."""
+    mask = conditions[0](env)
+    for condition in conditions[1:]:
+        env.narrow(mask)
+        mask = mask & condition(env)
+    out = mask.astype(np.uint8)
+    if env.failed is not None:
+        out[env.failed] = m.FAILURE
+    return out
 
 
 class _Merged:

@@ -21,6 +21,7 @@ from .memory import (
     E_SLOTS,
     E_TIME,
     EVERY,
+    FAILED,
     FALSE,
     IS_OR,
     KIND,
@@ -118,6 +119,10 @@ def _try(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
             _reach(X, l0, p, e, g)
         elif kind == COUNT:
             remove_last_event(X, e, p)
+        if X[FAILED] != 0:  # the partial stays as it was
+            if kind != COUNT:
+                E[s] = before
+            return False
     if kind == ABSENT_LOGICAL:
         return _after_absent_logical(X, l0, p, c, e, before)
     if _returned(X, p) and kind != ABSENT:
@@ -196,6 +201,8 @@ def process(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
             if tries > FREE_TRIES and not has_room(X):
                 return c
             gone = _try(X, l0, p, g, c, plain)
+            if X[FAILED] != 0:
+                return NONE_LEFT
         if renew and not gone:
             low = min(low, as_real(N[c + N_VALUE]))
         c = after

@@ -33,6 +33,7 @@ from ...plan.nodes import (
 from ...types import Type
 from ..columns import Array, Strings
 from ..expressions.arithmetic import common_type
+from ..faults import may_fail
 from . import check as c
 from . import memory as m
 from .layout import Layout
@@ -101,7 +102,7 @@ class Filters:
         between: list[tuple[Expr, list[int]]] = []
         slow_last = not self.layout.processors[p].counted
         for e in (x for condition in conditions for x in conjuncts(condition)):
-            if self.origins(e, p) <= {HERE}:
+            if self.origins(e, p) <= {HERE} and not (between and may_fail(e)):
                 current.append(e)
                 continue
             mark = len(self.derived)
@@ -315,6 +316,8 @@ class Filters:
     def _sides(self, e: Compare, p: int) -> tuple[list[int], list[int], bool] | None:
         """Loads of the side that is at hand and of that of an earlier event which no longer changes; and whether the
         earlier one stands on the left."""
+        if may_fail(e):
+            return None  # an event fails with each partial for which a side cannot be computed
         for turned in (False, True):
             here, there = (e.right, e.left) if turned else (e.left, e.right)
             if self.origins(here, p) != {HERE}:

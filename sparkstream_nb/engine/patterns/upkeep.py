@@ -17,6 +17,7 @@ from .memory import (
     CHAINED,
     E_SIZE,
     E_SLOTS,
+    FAILED,
     FALSE,
     I_PART,
     INDEXED,
@@ -67,9 +68,11 @@ def candidates(address: int, p: int, out: Any) -> int:
     while c != 0:
         if X[BY_INDEX] == 0 or N[c + N_OWNER] == lp:
             N[c + N_VALUE] = 1
-            if P[p * P_SIZE + SLOW_LAST] == 0 or passes(X, p, N[c + N_PARTIAL], g, c):
+            X[FAILED] = 0
+            if P[p * P_SIZE + SLOW_LAST] == 0 or passes(X, p, N[c + N_PARTIAL], g, c) or X[FAILED] != 0:
                 out[n] = c
                 n += 1
+            X[FAILED] = 0
             N[c + N_VALUE] = 0
         c = N[c + N_DOWN] if X[BY_INDEX] != 0 else N[c + N_NEXT]
     return n

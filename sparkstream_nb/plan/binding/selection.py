@@ -39,10 +39,10 @@ def bind_selection(selection: tree.Selection, selecting: Selecting, span: Span) 
                 hint="Write a comparison, such as x == true.",
                 kind="SiddhiAppCreationException",
             )
-    order_by = tuple(_order(o, items, schema, selecting) for o in selection.order_by)
-    return Select(
-        items, group_by, having, order_by, _count("limit", selection.limit), _count("offset", selection.offset)
-    )
+    unselected: list[Expr] = []
+    order_by = tuple(_order(o, schema, selecting, unselected) for o in selection.order_by)
+    limit, offset = _count("limit", selection.limit), _count("offset", selection.offset)
+    return Select(items, group_by, having, order_by, limit, offset, tuple(unselected))
 
 
 def _items(selection: tree.Selection, scope: Scope, span: Span) -> tuple[OutputItem, ...]:
@@ -94,24 +94,22 @@ def _having_scope(selecting: Selecting, schema: Schema) -> Scope:
     return replace(selecting.scope, entries=(output, *inputs), bare=bare, aggregators=True, place="having", own=None)
 
 
-def _order(o: tree.OrderBy, items: tuple[OutputItem, ...], schema: Schema, selecting: Selecting) -> OrderItem:
-    """An attribute of the output; qualified by an input it means the output attribute that is just that."""
+def _order(o: tree.OrderBy, schema: Schema, selecting: Selecting, unselected: list[Expr]) -> OrderItem:
+    """An attribute of the output or, where there are several inputs, of one of them, which is added to `unselected`."""
     v = o.attribute
-    if v.source is not None and v.source.id != selecting.output:
-        wanted = replace(selecting.scope, lists=True).variable(v)
-        for i, item in enumerate(items):
-            if item.expr == wanted:
-                return OrderItem(i, o.descending)
-        raise SiddhiBindError(f"'{v.source}.{v.name}' is not selected, so the output cannot be ordered by it", v.span)
-    at = schema.find(v.name)
-    if at is None:
+    own = v.source is None or (not selecting.several and v.source.id == selecting.output)
+    at = schema.find(v.name) if own else None
+    if at is None and not selecting.several:
         hint = did_you_mean(v.name, schema.names) or f"Selected here: {', '.join(schema.names)}."
         raise SiddhiBindError(
-            f"the query's output has no attribute '{v.name}'",
+            f"the query's output has no attribute '{v.name if own else f'{v.source}.{v.name}'}'",
             v.span,
             hint=f"Order by sees what was selected. {hint}",
-            kind="AttributeNotExistException",
+            kind="AttributeNotExistException" if own or v.name not in schema.names else "SiddhiAppCreationException",
         )
+    if at is None:
+        unselected.append(replace(selecting.scope, bare="all", place="order by", own=None).variable(v))
+        at = len(schema) + len(unselected) - 1
     return OrderItem(at, o.descending)
 
 
