@@ -11,7 +11,7 @@ A node takes a micro-batch in one of two ways, with the same operators and the s
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..plan.gaps import refuse, refuse_retrieval
 from ..types import Type
 from .assembly import Assembly
 from .batch import Answer, Emitted, InputBatch, Outputs
-from .columns import Array, Column, Strings
+from .columns import Array, Column, Strings, concat
 from .expressions import Context
 from .graph import build
 from .javamap import string_hash, walk_order
@@ -246,23 +246,25 @@ class NodeEngine:
         self.services.errors.clear()
         self.services.logs.clear()
         for stream, parts in collected.streams.items():
-            outputs.streams[stream] = self._emitted(concat_rows(parts), self._schemas[stream].names)
+            outputs.streams[stream] = self._emitted(parts, self._schemas[stream].names)
         for name, op in self._queries.items() if self.trace else ():
             if op.query.named:
                 schema, seen = op.query.select.schema, collected.queries.get(name)
                 empty = no_rows(schema.types)
                 current, expired = split_kinds(concat_rows(seen) if seen else empty)
-                outputs.queries[name] = (self._emitted(current, schema.names), self._emitted(expired, schema.names))
+                outputs.queries[name] = (self._emitted([current], schema.names), self._emitted([expired], schema.names))
         for id, aggregation in self.parts.aggregations.items():
             table = aggregation.partials()
             if table is not None:
                 outputs.partials[id] = table
         return outputs
 
-    def _emitted(self, rows: Rows, names: tuple[str, ...]) -> Emitted:
+    def _emitted(self, parts: Sequence[Rows], names: tuple[str, ...]) -> Emitted:
         strings = self.services.strings
-        columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in rows.columns]
-        return Emitted(names, steps_of(rows.root, self.steps), rows.ts, columns)
+        whole = [concat(columns) for columns in zip(*(p.columns for p in parts), strict=True)]
+        columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in whole]
+        ts = parts[0].ts if len(parts) == 1 else np.concatenate([p.ts for p in parts])
+        return Emitted(names, steps_of([p.root for p in parts], self.steps), ts, columns)
 
     def answer(self, retrieval: nodes.Retrieval) -> Answer:
         """The answer to an on-demand query over this node's own state; it may change a table.

@@ -187,10 +187,14 @@ def _steps(root: Array, base: int, out: Array) -> None:
         out[i] = max((root[i] >> ROOT_BITS) - base, 0)
 
 
-def steps_of(root: Array, base: int) -> Array:
-    """The steps of rows with these roots, counted from `base`; what came before it counts to the first."""
-    out = np.empty(len(root), np.int64)
-    _steps(root, base, out)
+def steps_of(roots: Sequence[Array], base: int) -> Array:
+    """The steps of rows with these roots, one array after the other, counted from `base`; what came before it counts to
+    the first."""
+    out = np.empty(sum(map(len, roots)), np.int64)
+    at = 0
+    for root in roots:
+        _steps(root, base, out[at : at + len(root)])
+        at += len(root)
     return out
 
 

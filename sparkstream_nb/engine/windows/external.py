@@ -12,6 +12,7 @@ from ..columns import Array
 from ..jit import kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
 from ..timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
+from .apart import NO_ROOTS, UNBOUNDED, slide_in_line
 from .base import Emission, Window, WindowSetup
 from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
@@ -32,7 +33,7 @@ def _external_time(
     n = 0
     for i in range(rows):
         pos = at + i
-        p = part[pos]
+        p = part[pos] if len(part) else 0
         first = n
         t = time[pos]
         while head[p] >= 0 and time[head[p]] - t + span <= 0:
@@ -40,17 +41,19 @@ def _external_time(
             alive[old] = False
             pos_out[n] = old
             kind_out[n] = EXPIRED
-            ts_out[n] = t
+            if len(ts_out) > 0:
+                ts_out[n] = t
             n += 1
         push(pos, p, nxt, head, tail)
         alive[pos] = True
         pos_out[n] = pos
         kind_out[n] = CURRENT
-        ts_out[n] = ts[pos]
         n += 1
-        for k in range(first, n):
-            root_out[k] = row_root[i]
-            chunk_out[k] = row_chunk[i]
+        if len(ts_out) > 0:
+            ts_out[n - 1] = ts[pos]
+            for k in range(first, n):
+                root_out[k] = row_root[i]
+                chunk_out[k] = row_chunk[i]
     return n
 
 
@@ -60,20 +63,24 @@ class ExternalTimeWindow:
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
         self.time = setup.column(0)
-        self.span = int(setup.constant(1))
-        self.log = ChainedLog(setup.types)
+        self.span, self.apart = int(setup.constant(1)), setup.apart
+        self.log = ChainedLog(setup.types, in_line=not setup.partitioned)
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         rows = self.setup.without_nulls(rows, [self.time], _NO_TIME)
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
-        out = Emission(at + 2 * n)
-        made = _external_time(
-            self.span, at, n, rows.root, rows.chunk, log.values(self.time), log.ts, log.part, log.next, log.alive,
-            log.head[0], log.tail[0], *out.arrays,
-        )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None)
+        out = Emission(at + 2 * n, self.apart)
+        time = log.values(self.time)
+        if self.apart and log.in_line:
+            made = slide_in_line(log, self.span, UNBOUNDED, at, NO_ROOTS, 0, time, 0, time, out.pos, out.kind)
+        else:
+            made = _external_time(
+                self.span, at, n, rows.root, rows.chunk, time, log.ts, log.part, log.next, log.alive,
+                log.head[0], log.tail[0], *out.arrays,
+            )  # fmt: skip
+        result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
         log.tidy()
         return result
 

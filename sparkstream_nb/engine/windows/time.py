@@ -11,6 +11,7 @@ from ..columns import Array
 from ..jit import inlined, kernel
 from ..rows import CURRENT, EVENT_PHASE, EXPIRED, RESET, ROOT_BITS, Clock, Rows
 from ..timers import Timers, due_parts, enter, notify_at, pop_time
+from .apart import UNBOUNDED, slide_apart
 from .base import Emission, Window, WindowSetup
 from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
@@ -172,35 +173,6 @@ def _time_in_line(
     return n
 
 
-@kernel
-def _time_apart(
-    span: int, at: int, rows: int, row_root: Array, base: int, now: Array, last: int, ts: Array, places: Array,
-    pos_out: Array, kind_out: Array,
-) -> int:  # fmt: skip
-    """As `_time_in_line` where nobody sees what expires but the aggregates: they do not care whether a timer or the
-    next event drives it out. One op a turn, without a branch on which."""
-    n = 0
-    i = 0
-    head = places[0]
-    while i < rows:
-        pos = at + i
-        gone = (head < pos) & (ts[min(head, pos)] - now[(row_root[i] >> _BITS) - base] + span <= 0)
-        pos_out[n] = head if gone else pos
-        kind_out[n] = gone
-        head += gone
-        i += 1 - gone
-        n += 1
-    if last > 0:
-        while head < at + rows and ts[head] - now[last - 1] + span <= 0:
-            pos_out[n] = head
-            kind_out[n] = EXPIRED
-            head += 1
-            n += 1
-    places[0] = head
-    places[1] = head
-    return n
-
-
 class _TimeInLine:
     """`time(t)` outside partitions."""
 
@@ -216,9 +188,11 @@ class _TimeInLine:
         at = log.append(rows)
         out = Emission(at - int(self.places[0]) + 2 * n, self.apart)
         if self.apart:
-            made = _time_apart(
-                self.span, at, n, rows.root, clock.base, clock.now, clock.last, log.ts, self.places, out.pos, out.kind
-            )
+            made = slide_apart(
+                self.span, UNBOUNDED, at, n, rows.root, clock.base, clock.now, clock.last, log.ts, self.places,
+                out.pos, out.kind,
+            )  # fmt: skip
+            self.places[1] = self.places[0]
             result = out.beside(made, log, rows)
         else:
             made = _time_in_line(

@@ -11,6 +11,7 @@ from ..columns import Array
 from ..jit import inlined, kernel
 from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
 from ..timers import NEVER, NOW, ROOT, Timers, next_due, nothing_due, notify, timer_cursor
+from .apart import slide_in_line
 from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
 
@@ -28,9 +29,10 @@ def _leave(
     count[p] -= 1
     pos_out[n] = old
     kind_out[n] = EXPIRED
-    ts_out[n] = now
-    root_out[n] = root
-    chunk_out[n] = chunk
+    if len(ts_out) > 0:
+        ts_out[n] = now
+        root_out[n] = root
+        chunk_out[n] = chunk
     return n + 1
 
 
@@ -68,7 +70,7 @@ def _time_length(
         if i == 0 or row_chunk[i] != row_chunk[i - 1]:
             chunk += 1
         pos = at + i
-        p = part[pos]
+        p = part[pos] if len(part) else 0
         t = now[(row_root[i] >> _BITS) - base]
         late = True
         while head[p] >= 0 and (late or count[p] >= length):
@@ -86,9 +88,10 @@ def _time_length(
         notify(cursor, p, ts[pos] + span, qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
         pos_out[n] = pos
         kind_out[n] = CURRENT
-        ts_out[n] = ts[pos]
-        root_out[n] = row_root[i]
-        chunk_out[n] = chunk
+        if len(ts_out) > 0:
+            ts_out[n] = ts[pos]
+            root_out[n] = row_root[i]
+            chunk_out[n] = chunk
         n += 1
     return n
 
@@ -98,8 +101,8 @@ class TimeLengthWindow:
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span, self.length = int(setup.constant(0)), int(setup.constant(1))
-        self.scheduler = setup.scheduler
-        self.log = ChainedLog(setup.types)
+        self.scheduler, self.apart = setup.scheduler, setup.apart
+        self.log = ChainedLog(setup.types, in_line=not setup.partitioned)
         self.count = np.zeros(0, np.int64)
         self.timers = Timers()
 
@@ -107,15 +110,20 @@ class TimeLengthWindow:
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
-        self.count = grown(self.count, parts)
-        self.timers.room(n, parts)
-        out = Emission(at + 2 * n)
-        made = _time_length(
-            self.span, self.length, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
-            clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
-            self.count, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
-        )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None)
+        out = Emission(at + 2 * n, self.apart)
+        if self.apart and log.in_line and self.length:  # without timers
+            made = slide_in_line(
+                log, self.span, self.length, at, rows.root, clock.base, clock.now, clock.last, log.ts, out.pos, out.kind
+            )
+        else:
+            self.count = grown(self.count, parts)
+            self.timers.room(n, parts)
+            made = _time_length(
+                self.span, self.length, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now,
+                clock.moved, clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, log.head[0],
+                log.tail[0], self.count, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
+            )  # fmt: skip
+        result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
         log.tidy()
         return result
 
