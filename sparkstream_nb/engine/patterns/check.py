@@ -34,6 +34,7 @@ from .memory import (
     compiled,
     octets,
     reals,
+    unit,
     words,
 )  # fmt: skip
 from .partials import find_event
@@ -145,18 +146,18 @@ def _math(function: int, V: Words, F: Reals, s: int, a_real: int, b_real: int) -
     F[s] = x
 
 
-@compiled
-def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
-    """Whether event `g` passes the filter of processor `p` together with the earlier events of partial `e`. With
+@unit
+def passes(X: Words, p: int, e: int, g: int, cell: int) -> int:
+    """1 if event `g` passes the filter of processor `p` together with the earlier events of partial `e`, else 0. With
     `BY_INDEX`, what the index has decided is not asked again."""
     P = words(X[XP])
     verdict = words(X[XN])[cell + N_VALUE] if P[p * P_SIZE + SLOW] != 0 else 1
     if verdict == 0:
-        return False
+        return 0
     q = P[p * P_SIZE + (REST if X[BY_INDEX] != 0 else PROGRAM)]
     if q < 0:
         X[FAILED] = verdict == FAILURE
-        return verdict != FAILURE
+        return 0 if verdict == FAILURE else 1
     Q, W, Z = words(X[XQ]), X[WORDS], octets(X[XZ])
     w, r = words(X[XW]), reals(X[XW])
     V, F, N = words(X[XS]), reals(X[XS]), octets(X[XS] + 1024)
@@ -169,7 +170,7 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
             if Z[a] != 0 or Z[b] != 0:
                 if Z[a] == FAILURE or Z[b] == FAILURE:
                     X[FAILED] = 1
-                    return False
+                    return 0
                 holds = Q[q + 1] == NE
             else:
                 holds = _compare(Q[q + 1], Q[q + 2], w[a], r[a], Q[q + 7], w[b], r[b], Q[q + 12])
@@ -178,10 +179,10 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
             elif holds:
                 q += 13
             else:
-                return False
+                return 0
         elif op == END:
             X[FAILED] = verdict == FAILURE
-            return verdict != FAILURE
+            return 0 if verdict == FAILURE else 1
         elif op == PUSH:
             a = find_event(X, e, g, Q[q + 1], Q[q + 2], Q[q + 3]) * W + Q[q + 4]
             V[s] = w[a]
@@ -210,7 +211,7 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> bool:
             s -= 1
             if N[s] != 0 or V[s] == 0:
                 X[FAILED] = N[s] == FAILURE
-                return False
+                return 0
             q += 1
         elif op == NOT:
             V[s - 1] = 1 if N[s - 1] != 0 or V[s - 1] == 0 else 0

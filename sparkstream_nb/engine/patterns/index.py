@@ -37,6 +37,7 @@ from .memory import (
     compiled,
     octets,
     reals,
+    unit,
     words,
 )  # fmt: skip
 from .partials import AS_DOUBLE, AS_WORD, find_event
@@ -124,20 +125,20 @@ def leave_index(X: Words, c: int) -> None:
     X[INDEXED] -= 1
 
 
-@compiled
-def enter_index(X: Words, lp: int, p: int, c: int) -> None:
-    """Puts a pending cell at the end of its bucket, so that a bucket keeps the order of the list."""
+@unit
+def enter_index(X: Words, lp: int, p: int, c: int) -> int:
+    """Puts a pending cell at the end of its bucket, so that a bucket keeps the order of the list; 1 if it did."""
     N, P = words(X[XN]), words(X[XP])
     e = N[c + N_PARTIAL]
     N[c + N_BUCKET] = -1
     b = index_key(X, lp, p, NONE, e, TRUE)
     if b < 0:
-        return
+        return 0
     B = words(X[XB])
     if P[p * P_SIZE + BOUND] >= 0:
         v = bound_value(X, p, NONE, e, TRUE)
         if v != v:  # nothing exceeds null or NaN
-            return
+            return 0
         N[c + N_VALUE] = as_word(v)
         if v < as_real(B[b + B_BOUND]):
             B[b + B_BOUND] = as_word(v)
@@ -152,3 +153,4 @@ def enter_index(X: Words, lp: int, p: int, c: int) -> None:
         N[tail + N_DOWN] = c
     B[b + B_TAIL] = c
     X[INDEXED] += 1
+    return 1

@@ -27,10 +27,17 @@ from .memory import (
     E_TIME,
     EMITTED,
     EVENTS,
+    F_BIRTH,
+    F_EXPIRE,
+    F_PROCESS,
+    F_RESET,
+    F_ROWS,
+    F_UPDATE,
     FAILED,
     FAILURE,
     FIRST_OUT,
     HELD,
+    HIGH,
     I_MASK,
     I_MORE,
     I_NOW,
@@ -44,6 +51,7 @@ from .memory import (
     L_SIZE,
     LATE,
     LIMIT,
+    LOW,
     M_INIT,
     M_RESET,
     M_SELECTS,
@@ -51,10 +59,10 @@ from .memory import (
     M_STREAM,
     M_UPDATE,
     MARKED,
+    N_PARTIAL,
     NEEDED,
     NEW,
     NEXT_DUE,
-    NONE,
     NOW,
     NP,
     O_CAP,
@@ -80,6 +88,7 @@ from .memory import (
     SLOW,
     STAGE,
     START,
+    STEADY,
     STEP,
     STEP_BASE,
     TIMER_AT,
@@ -90,28 +99,24 @@ from .memory import (
     XE,
     XET,
     XL,
+    XN,
     XO,
     XP,
     XR,
     XV,
     Words,
+    call2,
+    call3,
+    call5,
     compiled,
     entry,
     octets,
+    unit,
     words,
 )  # fmt: skip
-from .partials import FAR, drop_partial
-from .process import NONE_LEFT, process, start_again
-from .states import (
-    expire_events,
-    has_room,
-    has_room_for_event,
-    init,
-    is_blank_start,
-    partition_created,
-    reset_state,
-    update_state,
-)  # fmt: skip
+from .partials import FAR, drop_partial, is_expired
+from .process import NONE_LEFT, start_again
+from .states import has_room, has_room_for_event, init, is_blank_start, partition_created
 
 DONE, NEED_ROOM, NEED_MUCH, NEED_ROWS, NEED_EVENTS, NEED_VERDICTS, NEED_CLOCK, NEED_REPORT = range(8)
 """How `run` comes back: finished; or memory for partials, for `NEEDED` of them, for matches, for their events; or
@@ -119,12 +124,12 @@ verdicts on the cells of a list by a filter that only Python can evaluate; or ti
 or a report of the event at `AT`, which failed in a filter. After any but the first call it again."""
 
 
-@compiled
-def _birth(X: Words, l0: int, now: int) -> None:
+@unit
+def birth(X: Words, l0: int, now: int) -> int:
     """A new partition instance: its start states wait for their first events (`initPartition`)."""
     L = words(X[XL])
     if L[l0 + BORN] != 0:
-        return
+        return 0
     L[l0 + BORN] = 1
     M = words(X[M_INIT])
     i = 0
@@ -136,17 +141,21 @@ def _birth(X: Words, l0: int, now: int) -> None:
     while M[i] >= 0:
         partition_created(X, l0, M[i], now)
         i += 1
+    return 0
 
 
 @compiled
 def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
     """`stabilizeStates`: before an event, what has run out goes and what was new waits."""
     if X[WITHIN] >= 0:
-        L = words(X[XL])
+        L, N, P = words(X[XL]), words(X[XN]), words(X[XP])
         for p in range(X[NP]):
             lp = l0 + p * L_SIZE
-            if L[lp + PEND] != 0 or L[lp + NEW] != 0:
-                expire_events(X, l0, p, t)
+            gone = L[lp + PEND] != 0 and is_expired(X, N[L[lp + PEND] + N_PARTIAL], t)
+            if L[lp + NEW] != 0 and (P[p * P_SIZE + STEADY] == 0 or t < L[lp + LOW] or L[lp + HIGH] < t):
+                gone = True
+            if gone:
+                call3(X[F_EXPIRE], X, l0, p, t)
     if X[SEQUENCE] == 0:
         M = words(X[M_STREAM])
         first = M[2 * stream]
@@ -154,7 +163,7 @@ def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
         for i in range(first, first + M[2 * stream + 1]):
             lp = l0 + M[i] * L_SIZE
             if L[lp + NEW] != 0 or L[lp + RESET] != 0 or P[M[i] * P_SIZE + PARTNER] >= 0:
-                update_state(X, l0, M[i])
+                call2(X[F_UPDATE], X, l0, M[i])
         return
     L, P = words(X[XL]), words(X[XP])
     M = words(X[M_RESET])
@@ -163,8 +172,9 @@ def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
         p = M[i]
         lp = l0 + p * L_SIZE
         # Most states have nothing to reset or update; calls are worth avoiding here.
-        if L[lp + PEND] != 0 or P[p * P_SIZE + START] != 0 or P[p * P_SIZE + PARTNER] >= 0:
-            reset_state(X, l0, p)
+        something = L[lp + PEND] != 0 or P[p * P_SIZE + START] != 0 or P[p * P_SIZE + PARTNER] >= 0
+        if something and not is_blank_start(X, l0, p):
+            call2(X[F_RESET], X, l0, p)
         i += 1
     M = words(X[M_UPDATE])
     i = 0
@@ -172,7 +182,7 @@ def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
         p = M[i]
         lp = l0 + p * L_SIZE
         if L[lp + NEW] != 0 or L[lp + RESET] != 0 or P[p * P_SIZE + PARTNER] >= 0:
-            update_state(X, l0, p)
+            call2(X[F_UPDATE], X, l0, p)
         i += 1
 
 
@@ -342,7 +352,7 @@ def _process(X: Words, l0: int, p: int, i: int) -> int:
             return NEED_VERDICTS
         if X[BY_INDEX] != 0:
             c = 0
-    c = process(X, l0, p, g, plain, c)
+    c = call5(X[F_PROCESS], X, l0, p, g, plain, c)
     if c != NONE_LEFT:
         X[CELL] = c
         return NEED_ROOM
@@ -366,17 +376,16 @@ def _timers_wait(X: Words, root: int) -> bool:
     return False
 
 
-@entry
-def run(address: int, whole: bool, origin: int) -> int:
+@unit
+def proceed(X: Words, whole: int, origin: int) -> int:
     """Processes the rows from `AT` on, and the timers up to the clock's end. `whole`: no partitions, so that instance 0
     exists from the start, which is at time `origin`."""
-    X = words(address)
     more, selects = octets(X[I_MORE]), words(X[M_SELECTS])
     root_of, part_of, stream_of, clock = words(X[I_ROOT]), words(X[I_PART]), words(X[I_STREAM]), words(X[I_NOW])
-    if whole and words(X[XL])[BORN] == 0:
+    if whole != 0 and words(X[XL])[BORN] == 0:
         if not has_room(X):
             return NEED_ROOM
-        _birth(X, NONE, origin)
+        call2(X[F_BIRTH], X, 0, origin)
     while X[AT] < X[EVENTS]:
         i = X[AT]
         root = root_of[i]
@@ -393,7 +402,7 @@ def run(address: int, whole: bool, origin: int) -> int:
             X[CLOCKED] = 0
             X[NOW] = clock[(root >> ROOT_BITS) - X[STEP_BASE]]
             if words(X[XL])[l0 + BORN] == 0:
-                _birth(X, l0, X[NOW])
+                call2(X[F_BIRTH], X, l0, X[NOW])
             _stabilize(X, l0, stream, words(X[XET])[X[BASE] + i])
             X[STAGE] = 1
             X[ORDINAL] = 0
@@ -434,3 +443,10 @@ def run(address: int, whole: bool, origin: int) -> int:
         X[LIMIT] = FAR
         return NEED_CLOCK
     return DONE
+
+
+@entry
+def run(address: int, whole: int, origin: int) -> int:
+    """`proceed` for the machine whose header is at `address`."""
+    X = words(address)
+    return call2(X[F_ROWS], X, whole, origin)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .index import enter_index, leave_index
+from .index import leave_index
 from .memory import (
     DRAINING,
     E_REFS,
     E_TIME,
+    F_ENTER,
     HEAP_N,
     HIGH,
     KEYS,
@@ -46,6 +47,7 @@ from .memory import (
     XP,
     XT,
     Words,
+    call3,
     compiled,
     words,
 )  # fmt: skip
@@ -249,7 +251,7 @@ def splice_new(X: Words, lp: int, p: int) -> None:
     if words(X[XP])[p * P_SIZE + KEYS] >= 0:
         c = head
         while c != 0:
-            enter_index(X, lp, p, c)
+            call3(X[F_ENTER], X, lp, p, c)
             c = N[c + N_NEXT]
 
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -93,8 +94,11 @@ O_TIME, O_ROOT, O_PART, O_GROUP, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_
     STEP, STEP_END, STEP_BASE, TIMER_AT, TIMERS, NOW, DRAINING, HEAP_N,
     START_N, M_INIT, M_RESET, M_UPDATE, M_STARTUP, M_TIMERS, M_STARTS, M_STREAM, M_SELECTS, CHAINS, BY_INDEX, JUDGED,
     XDUE, XRANK, DUE_N, DUE_AT, NEEDED, NEXT_DUE, LIMIT, CLOCKED, MARKED, LATE, FAILED, FIRST_OUT,
-) = range(87)  # fmt: skip
-X_SIZE = 96
+    F_ROWS, F_BIRTH, F_PROCESS, F_PASSES, F_COUNT, F_LOGICAL, F_CAME, F_AFTER, F_ADD, F_EVERY, F_EXPIRE, F_UPDATE,
+    F_RESET, F_ENTER,
+) = range(101)  # fmt: skip
+X_SIZE = 104
+"""`F_*` are the addresses of compiled functions (`unit`)."""
 
 
 def _package_stamp() -> str:
@@ -112,6 +116,38 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles a function over pointers for others to call. Such calls are cheap, so that nothing needs to be written
     into the caller (`engine.jit`)."""
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def _form(arguments: int) -> tuple[Any, ...]:
+    """The types of a unit's arguments."""
+    pointer: Any = types.CPointer
+    return (pointer(types.int64), *[types.int64] * arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A compiled function that is called through its address in the header (`call2` to `call5`), after the header
+    itself with `arguments` int64, and that gives an int64.
+
+    numba compiles what a function calls into it once more, and so on up; a unit is compiled once, and only for a
+    pattern that can come to call it.
+    """
+
+    function: Any
+    arguments: int
+
+    @property
+    def address(self) -> int:
+        """Where its machine code lies. Compiles it, or takes it from numba's cache."""
+        form = _form(self.arguments)
+        self.function.compile(types.int64(*form))
+        library, description = self.function.overloads[form].library, self.function.overloads[form].fndesc
+        return int(library.get_pointer_to_function(description.llvm_func_name))
+
+
+def unit(function: Callable[..., int]) -> Unit:
+    """Makes a function over the header and int64 a unit."""
+    return Unit(compiled(function), function.__code__.co_argcount - 1)
 
 
 def entry(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -182,6 +218,38 @@ def _as_word(typingctx: Any, real: Any) -> Any:
     return types.int64(types.float64), codegen
 
 
+def _call(address: Any, *arguments: Any) -> Any:
+    """What an intrinsic gives that calls the function at `address`."""
+    form = _form(len(arguments) - 1)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        called = context.call_conv.get_function_type(types.int64, form)
+        pointer = builder.inttoptr(args[0], called.as_pointer())
+        return context.call_conv.call_function(builder, pointer, types.int64, form, args[1:])[1]
+
+    return types.int64(types.int64, *form), codegen
+
+
+@intrinsic
+def _call2(typingctx: Any, address: Any, X: Any, a: Any, b: Any) -> Any:
+    return _call(address, X, a, b)
+
+
+@intrinsic
+def _call3(typingctx: Any, address: Any, X: Any, a: Any, b: Any, c: Any) -> Any:
+    return _call(address, X, a, b, c)
+
+
+@intrinsic
+def _call4(typingctx: Any, address: Any, X: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    return _call(address, X, a, b, c, d)
+
+
+@intrinsic
+def _call5(typingctx: Any, address: Any, X: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
+    return _call(address, X, a, b, c, d, e)
+
+
 class Words(Protocol):
     """A pointer to int64 (or uint8), as a type checker sees it."""
 
@@ -197,6 +265,10 @@ class Reals(Protocol):
 
 
 words: Callable[[int], Words] = cast(Any, _words)
+call2: Callable[[int, Words, int, int], int] = cast(Any, _call2)
+call3: Callable[[int, Words, int, int, int], int] = cast(Any, _call3)
+call4: Callable[[int, Words, int, int, int, int], int] = cast(Any, _call4)
+call5: Callable[[int, Words, int, int, int, int, int], int] = cast(Any, _call5)
 reals: Callable[[int], Reals] = cast(Any, _reals)
 octets: Callable[[int], Words] = cast(Any, _octets)
 as_real: Callable[[int], float] = cast(Any, _as_real)

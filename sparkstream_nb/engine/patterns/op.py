@@ -189,7 +189,7 @@ class StateOp:
         address, n = x.ctypes.data, len(self.layout.processors)
         loop = run_timed if self.schedulers else run
         while True:
-            status = loop(address, bool(self._whole), self._origin or 0)
+            status = loop(address, int(bool(self._whole)), self._origin or 0)
             if status == DONE:
                 return
             if status == NEED_ROOM:

@@ -9,11 +9,17 @@ import numpy as np
 from ..arrays import grown
 from ..columns import Array
 from . import memory as m
+from .check import passes
 from .dump import dump_machine, measure, restore_machine
+from .index import enter_index
 from .layout import Layout, listed, receivers, selecting
 from .log import EventLog
+from .loop import birth, proceed
+from .memory import Unit
 from .partials import FAR
+from .process import after_absent_logical, process
 from .program import Filters
+from .states import add_any, add_every, came, count, expire_events, logical, reset_state, update_state
 from .upkeep import forget_parts, mark_events, reindex, renumber_events
 
 _FREE = (
@@ -23,6 +29,29 @@ _FREE = (
     (m.XT, m.T_FREE, m.T_LEFT, 1),
 )
 """Per pool: its address, free list and number of free records in the header, and the word that links free records."""
+
+
+def functions(layout: Layout, table: Array) -> dict[int, Unit]:
+    """The compiled functions that the machine of a pattern can come to call, by their places in the header."""
+    kinds = {p.kind for p in layout.processors}
+    again = any(p.every >= 0 or p.within_every >= 0 for p in layout.processors)
+    has = {
+        m.F_ROWS: (proceed, True),
+        m.F_BIRTH: (birth, True),
+        m.F_PROCESS: (process, True),
+        m.F_UPDATE: (update_state, True),
+        m.F_PASSES: (passes, bool((table[:, m.PROGRAM] >= 0).any() or (table[:, m.SLOW] != 0).any())),
+        m.F_ENTER: (enter_index, bool((table[:, m.KEYS] >= 0).any())),
+        m.F_ADD: (add_any, kinds != {m.STREAM}),
+        m.F_EVERY: (add_every, again or m.ABSENT in kinds),
+        m.F_COUNT: (count, m.COUNT in kinds),
+        m.F_LOGICAL: (logical, m.LOGICAL in kinds),
+        m.F_CAME: (came, m.ABSENT in kinds or m.ABSENT_LOGICAL in kinds),
+        m.F_AFTER: (after_absent_logical, m.ABSENT_LOGICAL in kinds),
+        m.F_EXPIRE: (expire_events, layout.input.within is not None),
+        m.F_RESET: (reset_state, layout.sequence),
+    }
+    return {at: function for at, (function, needed) in has.items() if needed}
 
 
 class Pools:
@@ -43,6 +72,7 @@ class Pools:
             m.M_STARTUP: listed(layout.startup), m.M_TIMERS: listed(layout.timers), m.M_STARTS: listed(layout.starts),
             m.M_STREAM: receivers(layout), m.M_SELECTS: selecting(layout),
         }  # fmt: skip
+        self._functions = {at: f.address for at, f in functions(layout, filters.table).items()}
         self.clear()
 
     def clear(self) -> None:
@@ -51,6 +81,8 @@ class Pools:
         x[:] = 0
         for at, array in self._fixed.items():
             self.hold(at, array)
+        for at, address in self._functions.items():
+            x[at] = address
         x[m.NP], x[m.E_SIZE], x[m.WORDS] = self.n, self._sizes[m.XE], self.log.width
         x[m.WITHIN] = -1 if self.layout.input.within is None else self.layout.input.within
         x[m.SEQUENCE] = self.layout.sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from .check import passes
 from .index import bound_value, index_key
 from .machine import remove_from, remove_pending
 from .memory import (
@@ -21,6 +20,11 @@ from .memory import (
     E_SLOTS,
     E_TIME,
     EVERY,
+    F_AFTER,
+    F_CAME,
+    F_COUNT,
+    F_LOGICAL,
+    F_PASSES,
     FAILED,
     FALSE,
     IS_OR,
@@ -42,8 +46,10 @@ from .memory import (
     PARTNER,
     PEND,
     PEND_N,
+    PROGRAM,
     RETURNS,
     SEQUENCE,
+    SLOW,
     STREAM,
     STRICT,
     SUCCESS,
@@ -58,11 +64,14 @@ from .memory import (
     Words,
     as_real,
     as_word,
+    call4,
+    call5,
     compiled,
+    unit,
     words,
 )  # fmt: skip
 from .partials import add_event, drop_partial, new_partial, remove_last_event
-from .states import FREE_TRIES, add_state, advance, came, count, give, has_room, logical, start_reset
+from .states import FREE_TRIES, add_state, advance, give, has_room, start_reset
 
 NONE_LEFT = -1
 """What `process` answers when it is done; otherwise the cell to go on with after memory was added."""
@@ -86,11 +95,11 @@ def _reach(X: Words, l0: int, p: int, e: int, g: int) -> None:
     if kind == STREAM:
         advance(X, l0, p, e, g)
     elif kind == COUNT:
-        count(X, l0, p, e, g)
+        call4(X[F_COUNT], X, l0, p, e, g)
     elif kind == LOGICAL:
-        logical(X, l0, p, e, g)
+        call4(X[F_LOGICAL], X, l0, p, e, g)
     else:
-        came(X, l0, p, e, g)
+        call4(X[F_CAME], X, l0, p, e, g)
 
 
 @compiled
@@ -115,7 +124,7 @@ def _try(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
     elif plain:
         add_event(X, e, p, g)
     if plain:
-        if passes(X, p, e, g, c):
+        if (P[f + PROGRAM] < 0 and P[f + SLOW] == 0) or call4(X[F_PASSES], X, p, e, g, c) != 0:
             _reach(X, l0, p, e, g)
         elif kind == COUNT:
             remove_last_event(X, e, p)
@@ -124,7 +133,7 @@ def _try(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
                 E[s] = before
             return False
     if kind == ABSENT_LOGICAL:
-        return _after_absent_logical(X, l0, p, c, e, before)
+        return call5(X[F_AFTER], X, l0, p, c, e, before) != 0
     if _returned(X, p) and kind != ABSENT:
         give(X, e)
     if L[lp + CHANGED] != 0:
@@ -145,16 +154,17 @@ def _try(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
     return kind != ABSENT
 
 
-@compiled
-def _after_absent_logical(X: Words, l0: int, p: int, c: int, e: int, before: int) -> bool:
-    """The end of `AbsentLogicalPreStateProcessor.processAndReturn`; it never returns an event itself."""
+@unit
+def after_absent_logical(X: Words, l0: int, p: int, c: int, e: int, before: int) -> int:
+    """The end of `AbsentLogicalPreStateProcessor.processAndReturn`, which never returns an event itself; 1 where the
+    partial left the list."""
     P, L, E = words(X[XP]), words(X[XL]), words(X[XE])
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     keeps = P[f + WAIT] != -1 or (X[SEQUENCE] != 0 and P[f + IS_OR] == 0 and P[f + EVERY] >= 0)
     if keeps or L[lp + CHANGED] == 0:
         E[e + E_SLOTS + p] = before
     E[e + E_REFS] += 1
-    gone = True
+    gone = 1
     if _returned(X, p):
         remove_pending(X, lp, c)
         if X[SEQUENCE] != 0:
@@ -162,13 +172,13 @@ def _after_absent_logical(X: Words, l0: int, p: int, c: int, e: int, before: int
     elif L[lp + CHANGED] == 0 and X[SEQUENCE] != 0:
         remove_pending(X, lp, c)
     else:
-        gone = False
+        gone = 0
     drop_partial(X, e)
     return gone
 
 
-@compiled
-def process(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
+@unit
+def process(X: Words, l0: int, p: int, g: int, plain: int, c: int) -> int:
     """`processAndReturn` over the whole pending list, from cell `c` on; with `BY_INDEX` (`c` 0 at the beginning) over
     those partials that the event can match, as the others would not change."""
     P, N, B = words(X[XP]), words(X[XN]), words(X[XB])
@@ -200,7 +210,7 @@ def process(X: Words, l0: int, p: int, g: int, plain: bool, c: int) -> int:
             tries += 1
             if tries > FREE_TRIES and not has_room(X):
                 return c
-            gone = _try(X, l0, p, g, c, plain)
+            gone = _try(X, l0, p, g, c, plain != 0)
             if X[FAILED] != 0:
                 return NONE_LEFT
         if renew and not gone:

@@ -23,6 +23,9 @@ from .memory import (
     E_SLOTS,
     E_TIME,
     EVERY,
+    F_ADD,
+    F_EVERY,
+    F_UPDATE,
     HIGH,
     INIT_AGAIN,
     INITIALIZED,
@@ -73,7 +76,10 @@ from .memory import (
     XR,
     XV,
     Words,
+    call2,
+    call3,
     compiled,
+    unit,
     words,
 )  # fmt: skip
 from .partials import FAR, clear_slot, copy_partial, drop_partial, first_event, is_expired, new_partial
@@ -154,8 +160,8 @@ def _add_one(X: Words, l0: int, p: int, e: int) -> None:
                     notify_at(X, l0 + other * L_SIZE, other, E[e + E_TIME] + P[other * P_SIZE + WAIT])
 
 
-@compiled
-def add_every(X: Words, l0: int, p: int, e: int) -> None:
+@unit
+def add_every(X: Words, l0: int, p: int, e: int) -> int:
     """`addEveryState`: a copy of `e` without the events from this state on waits here anew."""
     P, E, L = words(X[XP]), words(X[XE]), words(X[XL])
     kind, other, lp = P[p * P_SIZE + KIND], P[p * P_SIZE + PARTNER], l0 + p * L_SIZE
@@ -175,6 +181,7 @@ def add_every(X: Words, l0: int, p: int, e: int) -> None:
     elif kind == ABSENT:
         L[lp + SCHEDULED] = E[e + E_TIME] + P[p * P_SIZE + WAIT]
         notify_at(X, lp, p, L[lp + SCHEDULED])
+    return 0
 
 
 @compiled
@@ -193,9 +200,9 @@ def _reached(X: Words, l0: int, p: int) -> None:
         words(X[XV])[p] = 1
 
 
-@compiled
-def add_state(X: Words, l0: int, p: int, e: int) -> None:
-    """`addState`, and on to the next state where this one needs no event."""
+@unit
+def add_any(X: Words, l0: int, p: int, e: int) -> int:
+    """`add_state` of any kind of state."""
     P = words(X[XP])
     first, depth = p, 0
     while True:
@@ -214,7 +221,17 @@ def add_state(X: Words, l0: int, p: int, e: int) -> None:
         for _ in range(depth):
             p = P[p * P_SIZE + NEXT]
         if P[p * P_SIZE + EVERY] >= 0:
-            add_every(X, l0, P[p * P_SIZE + EVERY], e)
+            call3(X[F_EVERY], X, l0, P[p * P_SIZE + EVERY], e)
+    return 0
+
+
+@compiled
+def add_state(X: Words, l0: int, p: int, e: int) -> None:
+    """`addState`, and on to the next state where this one needs no event."""
+    if words(X[XP])[p * P_SIZE + KIND] != STREAM:
+        call3(X[F_ADD], X, l0, p, e)
+    elif X[SEQUENCE] == 0 or words(X[XL])[l0 + p * L_SIZE + NEW_N] == 0:
+        append_new(X, l0 + p * L_SIZE, p, e)
 
 
 @compiled
@@ -241,8 +258,8 @@ def start_reset(X: Words, l0: int, p: int) -> None:
 # -------------------------------------------------------------------------------------------- stabilising states
 
 
-@compiled
-def update_state(X: Words, l0: int, p: int) -> None:
+@unit
+def update_state(X: Words, l0: int, p: int) -> int:
     """`updateState`."""
     L, P = words(X[XL]), words(X[XP])
     lp, kind = l0 + p * L_SIZE, P[p * P_SIZE + KIND]
@@ -254,6 +271,7 @@ def update_state(X: Words, l0: int, p: int) -> None:
     if kind in (LOGICAL, ABSENT_LOGICAL):
         other = P[p * P_SIZE + PARTNER]
         move_new(X, l0 + other * L_SIZE, other)
+    return 0
 
 
 @compiled
@@ -270,8 +288,8 @@ def is_blank_start(X: Words, l0: int, p: int) -> bool:
     return E[e + E_REFS] == 1
 
 
-@compiled
-def reset_state(X: Words, l0: int, p: int) -> None:
+@unit
+def reset_state(X: Words, l0: int, p: int) -> int:
     """`resetState`: what a sequence does before every event."""
     L, P = words(X[XL]), words(X[XP])
     f, lp = p * P_SIZE, l0 + p * L_SIZE
@@ -279,18 +297,19 @@ def reset_state(X: Words, l0: int, p: int) -> None:
     if kind in (LOGICAL, ABSENT_LOGICAL):
         lo = l0 + P[f + PARTNER] * L_SIZE
         if P[f + IS_OR] == 0 and L[lp + PEND_N] != L[lo + PEND_N]:
-            return
+            return 0
         clear_pending(X, lp)
         clear_pending(X, lo)
     elif L[lp + PEND] != 0:
         if is_blank_start(X, l0, p):
-            return
+            return 0
         clear_pending(X, lp)
     if P[f + START] != 0 and (kind == ABSENT or L[lp + NEW] == 0):
         after = P[f + NEXT]
         if X[SEQUENCE] != 0 and P[f + EVERY] < 0 and after >= 0 and L[l0 + after * L_SIZE + PEND] != 0:
-            return
+            return 0
         init(X, l0, p)
+    return 0
 
 
 @compiled
@@ -334,8 +353,8 @@ def _expire_new(X: Words, lp: int, p: int, t: int) -> int:
     return last
 
 
-@compiled
-def expire_events(X: Words, l0: int, p: int, t: int) -> None:
+@unit
+def expire_events(X: Words, l0: int, p: int, t: int) -> int:
     """`expireEvents`: from the head of the pending list, and anywhere in the new list."""
     L, N, E, P = words(X[XL]), words(X[XN]), words(X[XE]), words(X[XP])
     lp = l0 + p * L_SIZE
@@ -363,9 +382,10 @@ def expire_events(X: Words, l0: int, p: int, t: int) -> None:
     if last != 0:
         again = P[p * P_SIZE + WITHIN_EVERY]
         if again >= 0:
-            add_every(X, l0, again, last)
-            update_state(X, l0, again)
+            call3(X[F_EVERY], X, l0, again, last)
+            call2(X[F_UPDATE], X, l0, again)
         drop_partial(X, last)
+    return 0
 
 
 # ------------------------------------------------------------------------------------------------ post processors
@@ -383,12 +403,12 @@ def advance(X: Words, l0: int, p: int, e: int, g: int) -> None:
     if P[f + NEXT] >= 0:
         add_state(X, l0, P[f + NEXT], e)
     if P[f + EVERY] >= 0:
-        add_every(X, l0, P[f + EVERY], e)
+        call3(X[F_EVERY], X, l0, P[f + EVERY], e)
     start_reset(X, l0, p)
 
 
-@compiled
-def count(X: Words, l0: int, p: int, e: int, g: int) -> None:
+@unit
+def count(X: Words, l0: int, p: int, e: int, g: int) -> int:
     """`CountPostStateProcessor.process`."""
     P, L, E = words(X[XP]), words(X[XL]), words(X[XE])
     f, lp = p * P_SIZE, l0 + p * L_SIZE
@@ -406,11 +426,12 @@ def count(X: Words, l0: int, p: int, e: int, g: int) -> None:
         if P[f + NEXT] >= 0:
             add_state(X, l0, P[f + NEXT], e)
         if P[f + EVERY] >= 0:
-            add_every(X, l0, P[f + EVERY], e)
+            call3(X[F_EVERY], X, l0, P[f + EVERY], e)
     elif X[SEQUENCE] != 0 and n < P[f + LEAST]:
         add_state(X, l0, p, e)
     if n == P[f + MOST] and n >= P[f + LEAST]:
         L[lp + CHANGED] = 1
+    return 0
 
 
 @compiled
@@ -432,8 +453,8 @@ def _partner_can_proceed(X: Words, l0: int, p: int, e: int) -> bool:
     return True
 
 
-@compiled
-def logical(X: Words, l0: int, p: int, e: int, g: int) -> None:
+@unit
+def logical(X: Words, l0: int, p: int, e: int, g: int) -> int:
     """`LogicalPostStateProcessor.process`."""
     P = words(X[XP])
     f = p * P_SIZE
@@ -442,7 +463,7 @@ def logical(X: Words, l0: int, p: int, e: int, g: int) -> None:
         advance(X, l0, p, e, g)
         if P[other * P_SIZE + LAST_STATE] != 0 and P[f + RETURNS] == other:
             words(X[XV])[other] = 1
-        return
+        return 0
     if P[other * P_SIZE + KIND] == ABSENT_LOGICAL:
         ready = _partner_can_proceed(X, l0, other, e)
     else:
@@ -451,10 +472,11 @@ def logical(X: Words, l0: int, p: int, e: int, g: int) -> None:
         advance(X, l0, p, e, g)
     else:
         words(X[XL])[l0 + p * L_SIZE + CHANGED] = 1
+    return 0
 
 
-@compiled
-def came(X: Words, l0: int, p: int, e: int, g: int) -> None:
+@unit
+def came(X: Words, l0: int, p: int, e: int, g: int) -> int:
     """`AbsentStreamPostStateProcessor` and `AbsentLogicalPostStateProcessor`: what should not come has come."""
     P, L = words(X[XP]), words(X[XL])
     f, lp = p * P_SIZE, l0 + p * L_SIZE
@@ -463,12 +485,13 @@ def came(X: Words, l0: int, p: int, e: int, g: int) -> None:
     words(X[XV])[p] = 1
     if P[f + KIND] == ABSENT_LOGICAL:
         L[lp + SCHEDULED] = t
-        return
+        return 0
     words(X[XE])[e + E_TIME] = t
     if P[f + START] != 0 and P[f + EVERY] == p:
-        add_every(X, l0, p, e)
+        call3(X[F_EVERY], X, l0, p, e)
     L[lp + SCHEDULED] = t + P[f + WAIT]
     notify_at(X, lp, p, L[lp + SCHEDULED])
+    return 0
 
 
 @compiled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..rows import ROOT_BITS
-from .loop import DONE, NEED_CLOCK, NEED_MUCH, emit, run
+from .loop import DONE, NEED_CLOCK, NEED_MUCH, emit
 from .machine import notify_at, pop_heap, push_heap, remove_pending
 from .memory import (
     ABSENT,
@@ -21,6 +21,10 @@ from .memory import (
     E_TIME,
     EMPTY_EVENT,
     EVERY,
+    F_EVERY,
+    F_RESET,
+    F_ROWS,
+    F_UPDATE,
     FALSE,
     HEAP_N,
     I_MOVED,
@@ -72,13 +76,15 @@ from .memory import (
     XRANK,
     XT,
     Words,
+    call2,
+    call3,
     compiled,
     entry,
     octets,
     words,
 )  # fmt: skip
 from .partials import FAR, drop_partial, is_expired, new_partial
-from .states import add_every, add_state, give, reset_state, start_reset, update_state
+from .states import add_state, give, start_reset
 
 
 @compiled
@@ -105,7 +111,7 @@ def _send(X: Words, l0: int, p: int, e: int) -> None:
     if P[f + NEXT] >= 0:
         add_state(X, l0, P[f + NEXT], e)
     if P[f + EVERY] >= 0:
-        add_every(X, l0, P[f + EVERY], e)
+        call3(X[F_EVERY], X, l0, P[f + EVERY], e)
     elif P[f + START] != 0:
         L[l0 + p * L_SIZE + ACTIVE] = 0
         if P[f + KIND] == ABSENT_LOGICAL and P[f + IS_OR] != 0:
@@ -149,8 +155,8 @@ def process_timer(X: Words, l0: int, p: int, time: int) -> None:
         add_state(X, l0, p, e)
         drop_partial(X, e)
     elif X[SEQUENCE] != 0 and L[lp + NEW_N] != 0:
-        reset_state(X, l0, p)
-    update_state(X, l0, p)
+        call2(X[F_RESET], X, l0, p)
+    call2(X[F_UPDATE], X, l0, p)
     first = X[R_N]
     c = L[lp + PEND]
     while c != 0:
@@ -158,7 +164,7 @@ def process_timer(X: Words, l0: int, p: int, time: int) -> None:
         t = E[e + E_TIME]
         if is_expired(X, e, time):
             if P[f + WITHIN_EVERY] >= 0 and every >= 0 and every != p:
-                add_every(X, l0, every, e)
+                call3(X[F_EVERY], X, l0, every, e)
             remove_pending(X, lp, c)
         elif (t == -1 and time >= L[lp + SCHEDULED]) or (t != -1 and time >= t + wait):
             E[e + E_TIME] = time
@@ -166,7 +172,7 @@ def process_timer(X: Words, l0: int, p: int, time: int) -> None:
             remove_pending(X, lp, c)
         c = after
     if P[f + WITHIN_EVERY] >= 0:
-        update_state(X, l0, P[f + WITHIN_EVERY])
+        call2(X[F_UPDATE], X, l0, P[f + WITHIN_EVERY])
     nothing = X[R_N] == first
     _send_all(X, l0, p, first)
     if X[NOW] > wait + time:
@@ -192,8 +198,8 @@ def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
             add_state(X, l0, p, e)
             drop_partial(X, e)
         elif X[SEQUENCE] != 0 and L[lp + NEW_N] != 0:
-            reset_state(X, l0, p)
-        update_state(X, l0, p)
+            call2(X[F_RESET], X, l0, p)
+        call2(X[F_UPDATE], X, l0, p)
         first, expired = X[R_N], 0
         c = L[lp + PEND]
         while c != 0:
@@ -220,8 +226,8 @@ def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
             c = after
         if expired != 0:
             if P[f + WITHIN_EVERY] >= 0:
-                add_every(X, l0, P[f + WITHIN_EVERY], expired)
-                update_state(X, l0, P[f + WITHIN_EVERY])
+                call3(X[F_EVERY], X, l0, P[f + WITHIN_EVERY], expired)
+                call2(X[F_UPDATE], X, l0, P[f + WITHIN_EVERY])
             drop_partial(X, expired)
         nothing = X[R_N] == first
         R = words(X[XR])
@@ -332,11 +338,11 @@ def _advance_clock(X: Words, limit: int) -> int:
 
 
 @entry
-def run_timed(address: int, whole: bool, origin: int) -> int:
+def run_timed(address: int, whole: int, origin: int) -> int:
     """`run` for a pattern with absent states, whose timers fire between the rows."""
     X = words(address)
     while True:
-        status = run(address, whole, origin)
+        status = call2(X[F_ROWS], X, whole, origin)
         if status != NEED_CLOCK:
             return status
         status = _advance_clock(X, X[LIMIT])

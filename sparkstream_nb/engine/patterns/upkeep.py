@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .check import passes
-from .index import enter_index, index_key
+from .index import index_key
 from .machine import clear_new, clear_pending
 from .memory import (
     AT,
@@ -17,6 +16,8 @@ from .memory import (
     CHAINED,
     E_SIZE,
     E_SLOTS,
+    F_ENTER,
+    F_PASSES,
     FAILED,
     FALSE,
     I_PART,
@@ -43,6 +44,8 @@ from .memory import (
     XN,
     XP,
     XT,
+    call3,
+    call4,
     entry,
     words,
 )  # fmt: skip
@@ -69,7 +72,8 @@ def candidates(address: int, p: int, out: Any) -> int:
         if X[BY_INDEX] == 0 or N[c + N_OWNER] == lp:
             N[c + N_VALUE] = 1
             X[FAILED] = 0
-            if P[p * P_SIZE + SLOW_LAST] == 0 or passes(X, p, N[c + N_PARTIAL], g, c) or X[FAILED] != 0:
+            judged = P[p * P_SIZE + SLOW_LAST] == 0 or call4(X[F_PASSES], X, p, N[c + N_PARTIAL], g, c) != 0
+            if judged or X[FAILED] != 0:
                 out[n] = c
                 n += 1
             X[FAILED] = 0
@@ -90,7 +94,7 @@ def reindex(address: int, parts: int) -> None:
                 lp = (part * X[NP] + p) * L_SIZE
                 c = L[lp + PEND]
                 while c != 0:
-                    enter_index(X, lp, p, c)
+                    call3(X[F_ENTER], X, lp, p, c)
                     c = N[c + N_NEXT]
 
 
