@@ -60,10 +60,17 @@ def spread(hash: int) -> int:
     return (hash & 0xFFFFFFFF) ^ ((hash & 0xFFFFFFFF) >> 16)
 
 
+def computed_ranks(spreads: Array, numbers: Array, buckets: int) -> Array:
+    """int64 by which the keys `numbers` stand in a map that came in by `computeIfAbsent`: the newest comes first in its
+    bucket."""
+    ranks: Array = (spreads & (buckets - 1)) << 32 | (2**32 - 1 - numbers)
+    return ranks
+
+
 def computed_order(spreads: Array) -> Array:
-    """`walk_order` for keys that came in by `computeIfAbsent`, by their spread hashes: a key comes first in its bucket,
-    and the map grows only before the key after the one that filled it.
+    """`walk_order` for keys that came in by `computeIfAbsent`, by their spread hashes: the map grows only before the
+    key after the one that filled it.
     """
-    mask = capacity(len(spreads) - 1) - 1
-    order: Array = np.lexsort((-np.arange(len(spreads)), spreads & mask))
+    n = len(spreads)
+    order: Array = np.argsort(computed_ranks(spreads, np.arange(n), capacity(n - 1)))
     return order

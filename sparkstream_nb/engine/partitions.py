@@ -14,7 +14,7 @@ from .expressions import Env, Evaluator, compile_expr
 from .expressions.values import text as to_text
 from .frame import frame_of
 from .groups import IdTable, key_numbers
-from .javamap import capacity, computed_order, spread, string_hash
+from .javamap import capacity, computed_ranks, spread, string_hash
 from .jit import kernel
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows
 from .services import Services
@@ -41,7 +41,7 @@ class Instances:
         self._seen = np.zeros(0, np.int64)
         self._gone = np.zeros(0, np.int64)
         self._check: int | None = None
-        self._rank: Array | None = None
+        self._rank, self._ranked, self._buckets = np.zeros(0, np.int64), 0, 0
         self.age = 0  # grows when numbers mean something else than before
         services.parts = 0
 
@@ -54,7 +54,6 @@ class Instances:
             self._most = max(self._most, len(self.numbers))
             self._born, self._hashes = grown(self._born, self.count), grown(self._hashes, self.count)
             self._born[found], self._hashes[found] = now, spread(string_hash(key))
-            self._rank = None
             self.services.parts = self.count
         return found
 
@@ -67,13 +66,16 @@ class Instances:
         return self._hashes[: self.count]
 
     def rank(self) -> Array:
-        """int64 per instance: its place when Siddhi walks through a map that `computeIfAbsent` filled in the order of
-        the instances, as a scheduler does."""
-        if self._rank is None:
-            order = computed_order(self.hashes())
-            self._rank = np.empty(self.count, np.int64)
-            self._rank[order] = np.arange(len(order))
-        return self._rank
+        """int64 per instance, in the order in which Siddhi walks through a map that `computeIfAbsent` filled in the
+        order of the instances (`computed_order`), as a scheduler does."""
+        buckets = capacity(self.count - 1)
+        if self._buckets != buckets:
+            self._buckets, self._ranked = buckets, 0
+        if self._ranked < self.count:
+            fresh = np.arange(self._ranked, self.count)
+            self._rank, self._ranked = grown(self._rank, self.count), self.count
+            self._rank[fresh] = computed_ranks(self._hashes[fresh], fresh, buckets)
+        return self._rank[: self.count]
 
     def in_order(self) -> list[int]:
         """The instances that there are, in the order of the map of a partition's keys."""
@@ -143,7 +145,7 @@ class Instances:
         self.count, self._most, self._check = state["count"], state["most"], state["check"]
         self._born, self._hashes = state["born"].copy(), state["hashes"].copy()
         self._seen, self._gone = state["seen"].copy(), state["gone"].copy()
-        self._rank = None
+        self._ranked = 0
         self.services.parts = self.count
 
 
@@ -224,11 +226,10 @@ class PartitionEntry:
         missing = part < 0 if column.null is None else (part < 0) & ~column.null
         if missing.any():
             rows = np.flatnonzero(missing)
-            fresh, first = np.unique(ids[rows], return_index=True)
-            for k in np.argsort(first).tolist():
-                at = rows[first[k]]
-                key = to_text(column.type, column.take(rows[first[k] : first[k] + 1]).to_list(strings)[0])
-                self._known[fresh[k]] = self.instances.number(key, int(clock.at(root[at : at + 1])[0]))
+            rows = rows[np.sort(np.unique(ids[rows], return_index=True)[1])]
+            keys, now = column.take(rows).to_list(strings), clock.at(root[rows]).tolist()
+            for k, key, t in zip(ids[rows].tolist(), keys, now, strict=True):
+                self._known[k] = self.instances.number(to_text(column.type, key), t)
             part = self._known[ids]
         return part if column.null is None else np.where(column.null, np.int32(-1), part)
 

@@ -21,6 +21,7 @@ from .services import Services
 from .streamfunctions import STREAM_FUNCTIONS
 from .windows import WINDOWS, Window, WindowSetup, for_joins
 from .windows.chain import ChainedLog
+from .windows.time_by_instance import TimeByInstance
 
 _BY_INSTANCE = frozenset(
     {"length", "time", "lengthBatch", "timeBatch", "timeLength", "externalTime", "delay", "cron", "batch"}
@@ -288,9 +289,9 @@ class Steps:
 
     def forget(self, parts: Array) -> None:
         """Lets go of the events that the window holds for these partition instances, where it can."""
-        log = getattr(self.window, "log", None)
-        if isinstance(log, ChainedLog) and self._by_instance:
-            log.forget(parts)
+        held = self.window if isinstance(self.window, TimeByInstance) else getattr(self.window, "log", None)
+        if isinstance(held, TimeByInstance | ChainedLog) and self._by_instance:
+            held.forget(parts)
 
     def named(self, rows: Rows) -> Rows:
         """Rows of a named window, whose last column is the serial number, with the columns of `places` and that."""

@@ -1,4 +1,4 @@
-"""A time window outside partitions holds its events at no more than three times the bytes of their values."""
+"""A time window holds its events at no more than three times the bytes of their values, also inside a partition."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 
 STREAM = "define stream Trades (symbol string, price double, quantity long, timestamp long); "
+INSIDE = "partition with (symbol of Trades) begin "
 EVENT = 4 + 8 + 8 + 8
 """Bytes of the values of an event, a string counted as its code."""
 
@@ -36,6 +37,8 @@ def held(part: Any, seen: set[int]) -> int:
         ("from Trades#window.time(%d) select * insert into Out;", EVENT),
         ("from Trades#window.time(%d) select symbol, avg(price) as a group by symbol insert into Out;", 4 + 8),
         ("from Trades#window.time(%d) select symbol, price insert all events into Out;", 4 + 8),
+        (INSIDE + "from Trades#window.time(%d) select * insert into Out; end;", EVENT),
+        (INSIDE + "from Trades#window.time(%d) select symbol, avg(price) as a insert all events into Out; end;", 4 + 8),
     ],
 )
 def test_bytes_of_a_time_window(query: str, values: int, span: int) -> None:

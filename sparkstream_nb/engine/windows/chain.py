@@ -130,7 +130,7 @@ class ChainedLog(EventLog):
             return
         live = self.end - low
         self.alive = self.alive[low : self.end].copy()
-        self._move(low, live + live // 2 + 1024)
+        self.move(low, live + live // 2 + 1024)
         for a in (*self.head, *self.tail, *positions):
             a[a >= 0] -= low
 

@@ -49,7 +49,7 @@ class EventLog:
         if self.end + n <= len(self.ts):
             return 0
         live = self.end - low
-        self._move(low, live + n + live // 3)
+        self.move(low, live + n + live // 3)
         return low
 
     def fit(self, low: int) -> int:
@@ -58,10 +58,10 @@ class EventLog:
         live = self.end - low
         if 2 * len(self.ts) <= 3 * live + 2048:
             return 0
-        self._move(low, live)
+        self.move(low, live)
         return low
 
-    def _move(self, low: int, size: int) -> None:
+    def move(self, low: int, size: int) -> None:
         """The events from `low` on into buffers of `size`."""
         end = self.end
         self.ts = _widened(self.ts, low, end, size)
@@ -76,7 +76,7 @@ class EventLog:
         n, at = len(rows), self.end
         end = at + n
         if end > len(self.ts):
-            self._move(0, max(end, wider(at), 16))
+            self.move(0, max(end, wider(at), 16))
         self.ts[at:end] = rows.ts
         if self.parted:
             self.part[at:end] = 0 if rows.part is None else rows.part

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import grown
 from ..columns import Array
-from ..jit import inlined, kernel
+from ..jit import kernel
 from ..rows import CURRENT, EVENT_PHASE, EXPIRED, RESET, ROOT_BITS, Clock, Rows
 from ..timers import Timers, due_parts, enter, notify_at, pop_time
 from .apart import UNBOUNDED, slide_apart
@@ -17,83 +17,10 @@ from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
 from .log import EventLog
+from .time_by_instance import TimeByInstance
 
 _BITS = np.int64(ROOT_BITS)
 _NEVER = np.int64(2**63 - 1)
-
-
-@inlined
-def _expire(
-    p: int, now: int, span: int, root: int, ts: Array, nxt: Array, alive: Array, head: Array, tail: Array, n: int,
-    chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    while head[p] >= 0 and ts[head[p]] - now + span <= 0:
-        old = pop(p, nxt, head, tail)
-        alive[old] = False
-        pos_out[n] = old
-        kind_out[n] = EXPIRED
-        if len(ts_out) > 0:
-            ts_out[n] = now
-            root_out[n] = root
-            chunk_out[n] = chunk
-        n += 1
-    return n
-
-
-@kernel
-def _time(
-    span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved:
-    Array, first: int, last: int, ts: Array, part: Array, nxt: Array, alive: Array, head: Array, tail: Array, newest:
-    Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array, due:
-    Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """`TimeWindowProcessor.process` over rows and timers merged by root."""
-    n = 0
-    chunk = 0
-    tick = first
-    for i in range(rows + 1):
-        while tick < last:
-            root: Any = ((base + tick) << _BITS) | scheduler
-            if i < rows and root > row_root[i]:
-                break
-            t = now[tick]
-            if moved[tick] and meta[1] > 0 and qfirst[heap[0]] <= t:
-                ready = due_parts(t, heap, qfirst, hashes, meta, due)
-                for d in range(ready):
-                    p = due[d]
-                    while qhead[p] >= 0 and qtime[qhead[p]] <= t:
-                        pop_time(p, qnext, qhead, qtail, meta)
-                        chunk += 1
-                        n = _expire(
-                            p, t, span, root, ts, nxt, alive, head, tail, n, chunk,
-                            pos_out, kind_out, ts_out, root_out, chunk_out,
-                        )  # fmt: skip
-                    enter(p, qtime, qhead, heap, qfirst, meta)
-            tick += 1
-        if i == rows:
-            break
-        if i == 0 or row_chunk[i] != row_chunk[i - 1]:
-            chunk += 1
-        pos = at + i
-        p = part[pos]
-        t = now[(row_root[i] >> _BITS) - base]
-        n = _expire(
-            p, t, span, row_root[i], ts, nxt, alive, head, tail, n, chunk,
-            pos_out, kind_out, ts_out, root_out, chunk_out,
-        )  # fmt: skip
-        push(pos, p, nxt, head, tail)
-        alive[pos] = True
-        if newest[p] < ts[pos]:
-            newest[p] = ts[pos]
-            notify_at(p, ts[pos] + span, qtime, qnext, qhead, qtail, heap, qfirst, meta, True)
-        pos_out[n] = pos
-        kind_out[n] = CURRENT
-        if len(ts_out) > 0:
-            ts_out[n] = ts[pos]
-            root_out[n] = row_root[i]
-            chunk_out[n] = chunk
-        n += 1
-    return n
 
 
 @kernel
@@ -102,9 +29,9 @@ def _time_in_line(
     Array, first: int, last: int, ts: Array, places: Array, seen: Array, pos_out: Array, kind_out: Array, ts_out: Array,
     root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """As `_time` for one instance, whose events lie in a row: `places` are the first that is held and the first whose
-    timer has not fired. An event has a timer if it is newer than all before it; `seen` is the newest of those whose
-    timers have fired.
+    """`TimeWindowProcessor.process` over rows and timers merged by root, for one instance, whose events lie in a row:
+    `places` are the first that is held and the first whose timer has not fired. An event has a timer if it is newer
+    than all before it; `seen` is the newest of those whose timers have fired.
     """
     n = 0
     chunk = 0
@@ -218,52 +145,9 @@ class _TimeInLine:
         return self.log.bytes_from(int(self.places.min()))
 
 
-class _TimeByInstance:
-    """`time(t)` inside a partition."""
-
-    def __init__(self, setup: WindowSetup) -> None:
-        self.span = int(setup.constant(0))
-        self.scheduler, self.apart = setup.scheduler, setup.apart
-        self.log = ChainedLog(setup.types)
-        self.newest = np.zeros(0, np.int64)
-        self.timers = Timers()
-
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
-        n = len(rows)
-        at = self.log.add(rows, parts)
-        self.newest = grown(self.newest, parts, -(2**63))
-        self.timers.room(n, parts)
-        log = self.log
-        out = Emission(at + 2 * n, self.apart)
-        made = _time(
-            self.span, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first,
-            clock.last, log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], self.newest,
-            self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
-        )  # fmt: skip
-        result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
-        log.tidy()
-        return result
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "events": self.log.chain_state(),
-            "newest": self.newest[: self.log.parts],
-            "timers": self.timers.state(),
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.log.load_chains([state["events"]])
-        self.newest = state["newest"].copy()
-        self.timers.load(state["timers"])
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes
-
-
 def time_window(setup: WindowSetup) -> Window:
     """The events of the last t ms; each leaves at exactly its time + t, before what arrives at that instant."""
-    return _TimeByInstance(setup) if setup.partitioned else _TimeInLine(setup)
+    return TimeByInstance(setup) if setup.partitioned else _TimeInLine(setup)
 
 
 @kernel

@@ -1,0 +1,414 @@
+"""`time(t)` inside partitions.
+
+As the window of every instance is as long, events leave it in the order in which they came, whatever instance they are
+of, and so do the timers that drive them out: both are the log. `link` tells of each event how far it is to the next of
+its instance (0: there is none), twice, plus one where the event has a timer: where it is newer than all before it in
+its instance. `places` are the first event whose timer has not fired, the newest time that has a timer in this order,
+how many timers wait aside, how many movements of the clock made instances due, and what Siddhi's map is like.
+
+Aside, in a heap, wait timers of another order: those of events older than what other instances got before them, and
+those of instances which the rule of equal times (`timers.py`) left to the next movement of the clock.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import grown
+from ..columns import Array
+from ..jit import AHEAD, inlined, kernel, prefetch
+from ..rows import CURRENT, EVENT_PHASE, EXPIRED, ROOT_BITS, Clock, Rows
+from .base import Emission, WindowSetup
+from .log import EventLog
+
+_BITS = np.int64(ROOT_BITS)
+_NEVER = np.int64(2**63 - 1)
+_UNSEEN = -(2**63)
+
+FIRST, SEEN, ASIDE, TIMES, BUCKETS, HELD, TURN = range(7)
+"""Places in `places`; the last three are of Siddhi's map of instances that have timers, as in `timers.py`."""
+
+ENDS, OLDEST, NEWEST, NUMBER = range(4)
+"""Places in what `own` holds of an instance, four words in a row: its first and last event in the window (`HEAD` and
+`TAIL`, half a word each; -1: none), the time of the first, the newest time it has seen, which its last timer is for,
+and its number in the map (0: it is not in it)."""
+
+HEAD, TAIL = 0, 1
+"""Places among the eight half words of an instance (`ends`, the same memory)."""
+
+_MANY = 1 << 12
+"""So many instances' words are more than the cache holds beside the rest."""
+
+
+@kernel
+def _put_aside(time: int, part: int, size: int, times: Array, parts: Array) -> None:
+    i = size
+    while i > 0 and times[(i - 1) >> 1] > time:
+        times[i] = times[(i - 1) >> 1]
+        parts[i] = parts[(i - 1) >> 1]
+        i = (i - 1) >> 1
+    times[i] = time
+    parts[i] = part
+
+
+@kernel
+def _take_aside(size: int, times: Array, parts: Array) -> None:
+    """Drops the first of `size` timers."""
+    time, part = times[size - 1], parts[size - 1]
+    i = 0
+    low = 1
+    while low < size - 1:
+        if low + 1 < size - 1 and times[low + 1] < times[low]:
+            low += 1
+        if times[low] >= time:
+            break
+        times[i] = times[low]
+        parts[i] = parts[low]
+        i = low
+        low = 2 * i + 1
+    times[i] = time
+    parts[i] = part
+
+
+@inlined
+def _due(span: int, end: int, ts: Array, link: Array, places: Array, times: Array) -> Any:
+    """When the next timer is due."""
+    first = places[FIRST]
+    while first < end and link[first] & 1 == 0:
+        first += 1
+    places[FIRST] = first
+    time = ts[first] + span if first < end else _NEVER
+    if places[ASIDE] > 0:
+        time = min(time, times[0])
+    return time
+
+
+@inlined
+def _fired(time: int, part: Array, places: Array, times: Array, parts: Array) -> Any:
+    """Takes the timer that is due next, at `time`; the instance that it is of."""
+    found = np.int64(0)
+    if places[ASIDE] > 0 and times[0] == time:
+        found = np.int64(parts[0])
+        _take_aside(places[ASIDE], times, parts)
+        places[ASIDE] -= 1
+    else:
+        found = np.int64(part[places[FIRST]])
+        places[FIRST] += 1
+    return found
+
+
+@inlined
+def _expire(
+    p: int, now: int, span: int, root: int, ts: Array, link: Array, own: Array, ends: Array, n: int, chunk: int,
+    pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    head = np.int64(ends[8 * p + HEAD])
+    oldest = own[4 * p + OLDEST]
+    while head >= 0 and oldest - now + span <= 0:
+        pos_out[n] = head
+        kind_out[n] = EXPIRED
+        if len(ts_out) > 0:
+            ts_out[n] = now
+            root_out[n] = root
+            chunk_out[n] = chunk
+        n += 1
+        step = np.int64(link[head] >> 1)
+        head = head + step if step > 0 else np.int64(-1)
+        oldest = ts[head if head >= 0 else 0]
+        ends[8 * p + HEAD] = head
+        own[4 * p + OLDEST] = oldest
+    return n
+
+
+@inlined
+def _run(
+    p: int, now: int, span: int, root: int, ts: Array, link: Array, own: Array, ends: Array, places: Array, n: int,
+    chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """All timers of an instance fire that are due; without one it leaves the map."""
+    n = _expire(
+        p, now, span, root, ts, link, own, ends, n, chunk, pos_out, kind_out, ts_out, root_out, chunk_out
+    )
+    if own[4 * p + NEWEST] + span <= now:
+        own[4 * p + NUMBER] = 0
+        places[HELD] -= 1
+    return n
+
+
+@kernel
+def _time(
+    span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved:
+    Array, first: int, last: int, ts: Array, part: Array, link: Array, own: Array, ends: Array, places: Array, hashes:
+    Array, mark: Array, ready: Array, since: Array, times: Array, parts: Array, pos_out: Array, kind_out: Array, ts_out:
+    Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    """`TimeWindowProcessor.process` over rows and timers merged by root."""
+    n = 0
+    chunk = 0
+    tick = first
+    many = len(own) > 4 * _MANY
+    p: Any = np.int64(0)
+    for i in range(rows + 1):
+        pos = at + i
+        step = last
+        until = last - 1
+        if i < rows:
+            step = (row_root[i] >> _BITS) - base
+            until = min(until, step if row_root[i] & EVENT_PHASE >= scheduler else step - 1)
+        while tick <= until:
+            due = _due(span, pos, ts, link, places, times)
+            if due > now[until]:
+                tick = until + 1
+                break
+            t = now[tick]
+            if moved[tick] and due <= t:
+                root: Any = ((base + tick) << _BITS) | scheduler
+                found = 0
+                places[TIMES] += 1
+                while due <= t:
+                    if many:
+                        prefetch(own, 4 * part[min(places[FIRST] + AHEAD, pos)])
+                    p = _fired(due, part, places, times, parts)
+                    time = due
+                    due = _due(span, pos, ts, link, places, times)
+                    if found == 0 and due > t:  # one instance alone
+                        chunk += 1
+                        n = _run(
+                            p, t, span, root, ts, link, own, ends, places, n, chunk, pos_out, kind_out, ts_out,
+                            root_out, chunk_out
+                        )
+                    elif mark[p] != places[TIMES]:
+                        mark[p] = places[TIMES]
+                        ready[found] = p
+                        since[found] = time
+                        found += 1
+                a = 0
+                mask = places[BUCKETS] - 1
+                while a < found:  # of those that are due since the same time, one runs
+                    best = a
+                    b = a + 1
+                    while b < found and since[b] == since[a]:
+                        nearer = (hashes[ready[b]] & mask) - (hashes[ready[best]] & mask)
+                        newer = own[4 * ready[b] + NUMBER] > own[4 * ready[best] + NUMBER]
+                        if nearer < 0 or (nearer == 0 and newer):
+                            best = b
+                        b += 1
+                    for k in range(a, b):
+                        if k != best:
+                            _put_aside(since[k], ready[k], places[ASIDE], times, parts)
+                            places[ASIDE] += 1
+                    p = ready[best]
+                    chunk += 1
+                    n = _run(
+                        p, t, span, root, ts, link, own, ends, places, n, chunk, pos_out, kind_out, ts_out,
+                        root_out, chunk_out
+                    )
+                    a = b
+            tick += 1
+        if i == rows:
+            break
+        if many:
+            prefetch(own, 4 * part[min(pos + AHEAD, at + rows - 1)])
+        if i == 0 or row_chunk[i] != row_chunk[i - 1]:
+            chunk += 1
+        p = np.int64(part[pos])
+        t = now[step]
+        n = _expire(
+            p, t, span, row_root[i], ts, link, own, ends, n, chunk, pos_out, kind_out, ts_out, root_out, chunk_out
+        )
+        link[pos] = 0
+        if ends[8 * p + HEAD] < 0:
+            ends[8 * p + HEAD] = pos
+            own[4 * p + OLDEST] = ts[pos]
+        else:
+            link[ends[8 * p + TAIL]] |= (pos - ends[8 * p + TAIL]) << 1
+        ends[8 * p + TAIL] = pos
+        if own[4 * p + NEWEST] < ts[pos]:
+            own[4 * p + NEWEST] = ts[pos]
+            if own[4 * p + NUMBER] == 0:
+                if places[HELD] > places[BUCKETS] * 3 // 4:
+                    places[BUCKETS] *= 2
+                places[HELD] += 1
+                places[TURN] += 1
+                own[4 * p + NUMBER] = places[TURN]
+            if ts[pos] >= places[SEEN]:
+                places[SEEN] = ts[pos]
+                link[pos] = 1
+            else:
+                _put_aside(ts[pos] + span, p, places[ASIDE], times, parts)
+                places[ASIDE] += 1
+        pos_out[n] = pos
+        kind_out[n] = CURRENT
+        if len(ts_out) > 0:
+            ts_out[n] = ts[pos]
+            root_out[n] = row_root[i]
+            chunk_out[n] = chunk
+        n += 1
+    return n
+
+
+@kernel
+def _shift(first: int, ends: Array) -> bool:
+    """Counts places from `first` on, unless an instance holds an event before it; whether one does."""
+    for p in range(0, len(ends), 8):
+        if 0 <= ends[p + HEAD] < first:
+            return True
+    for p in range(0, len(ends), 8):
+        if ends[p + HEAD] >= 0:
+            ends[p + HEAD] -= first
+            ends[p + TAIL] -= first
+    return False
+
+
+@kernel
+def _held(link: Array, ends: Array, out: Array) -> None:
+    """Marks the events that instances hold."""
+    for p in range(0, len(ends), 8):
+        pos = np.int64(ends[p + HEAD])
+        while pos >= 0:
+            out[pos] = True
+            step = np.int64(link[pos] >> 1)
+            pos = pos + step if step > 0 else np.int64(-1)
+
+
+@kernel
+def _tie(part: Array, ts: Array, held: Array, timed: Array, link: Array, own: Array, ends: Array) -> None:
+    """Hangs the held events of each instance together again."""
+    for pos in range(len(part)):
+        link[pos] = np.int32(timed[pos])
+        if held[pos]:
+            p = np.int64(part[pos])
+            if ends[8 * p + HEAD] < 0:
+                ends[8 * p + HEAD] = pos
+                own[4 * p + OLDEST] = ts[pos]
+            else:
+                link[ends[8 * p + TAIL]] |= (pos - ends[8 * p + TAIL]) << 1
+            ends[8 * p + TAIL] = pos
+
+
+class TimeByInstance:
+    """The events of all instances in the order in which they came."""
+
+    def __init__(self, setup: WindowSetup) -> None:
+        self.span = int(setup.constant(0))
+        self.scheduler, self.apart = setup.scheduler, setup.apart
+        self.log = EventLog(setup.types)
+        self.link = np.zeros(0, np.int32)
+        self.own, self.mark = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.places = np.array([0, _UNSEEN, 0, 0, 16, 0, 0], np.int64)
+        self.times, self.parts = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        self._stuck = 0  # events before the first whose timer has not fired, when that was looked at last
+
+    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+        assert hashes is not None, "there are instances"
+        n, log = len(rows), self.log
+        self._instances(parts)
+        self._room(n)
+        at = log.append(rows)
+        aside = int(self.places[ASIDE])
+        times, waiting = np.empty(aside + n + parts, np.int64), np.empty(aside + n + parts, np.int32)
+        times[:aside], waiting[:aside] = self.times, self.parts
+        out = Emission(at + 2 * n, self.apart)
+        made = _time(
+            self.span, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first,
+            clock.last, log.ts, log.part, self.link, self.own, self._ends,
+            self.places, hashes, self.mark, np.empty(parts, np.int64), np.empty(parts, np.int64), times, waiting,
+            *out.arrays,
+        )  # fmt: skip
+        aside = int(self.places[ASIDE])
+        self.times, self.parts = times[:aside].copy(), waiting[:aside].copy()
+        result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
+        if 2 * len(log.ts) > 3 * self._live() + 2048:
+            self._move(0)
+        return result
+
+    def _instances(self, parts: int) -> None:
+        have = len(self.mark)
+        self.mark = grown(self.mark, parts)
+        if len(self.mark) > have:
+            self.own = np.concatenate([self.own, np.tile([-1, 0, _UNSEEN, 0], len(self.mark) - have)])
+
+    @property
+    def _ends(self) -> Array:
+        return self.own.view(np.int32)
+
+    def _room(self, n: int) -> None:
+        """Room for `n` more events."""
+        spare = self._live() // 6 + n + 256
+        size = self._live() + spare
+        if self.log.end + n > len(self.log.ts) or len(self.log.ts) > size + size // 8:
+            self._move(spare)
+
+    def _live(self) -> int:
+        """How many events are needed, as far as is known without a look at all instances."""
+        return self.log.end - int(self.places[FIRST]) + self._stuck
+
+    def _move(self, spare: int) -> None:
+        """Lets go of what is not needed any more, and makes room for `spare` events more than are."""
+        log, first = self.log, int(self.places[FIRST])
+        if _shift(first, self._ends):  # an instance holds what others have let go of long ago
+            held, keep = self._kept()
+            timed, self._stuck = self._timed(keep), int(np.searchsorted(keep, first))
+            log.compact(keep)
+            log.move(0, log.end + spare)
+            self._tie(held[keep], timed)
+            self.places[FIRST] = self._stuck
+            return
+        link = np.empty(log.end - first + spare, np.int32)
+        link[: log.end - first] = self.link[first : log.end]
+        log.move(first, len(link))
+        self.link, self._stuck, self.places[FIRST] = link, 0, 0
+
+    def _kept(self) -> tuple[Array, Array]:
+        """(which events instances hold, the places of those and of all whose timers have not fired)."""
+        held = np.zeros(self.log.end, np.bool_)
+        _held(self.link, self._ends, held)
+        needed = held.copy()
+        needed[int(self.places[FIRST]) :] = True
+        return held, np.flatnonzero(needed)
+
+    def _timed(self, keep: Array) -> Array:
+        """Whether the events at `keep` have a timer."""
+        return (self.link[keep] & 1).astype(np.bool_)
+
+    def _tie(self, held: Array, timed: Array) -> None:
+        """Hangs the events of the log together anew."""
+        log = self.log
+        self.link = np.zeros(len(log.ts), np.int32)
+        self.own[ENDS::4] = -1
+        _tie(log.part[: log.end], log.ts, held, timed, self.link, self.own, self._ends)
+
+    def forget(self, parts: Array) -> None:
+        """Lets go of the events of these instances, which get no more."""
+        self.own[4 * parts[parts < len(self.mark)].astype(np.int64) + ENDS] = -1
+
+    def state(self) -> dict[str, Any]:
+        held, keep = self._kept()
+        order = np.lexsort((self.parts, self.times))
+        number = self.own[NUMBER::4]
+        there = np.flatnonzero(number)
+        return {
+            "events": self.log.state(keep), "held": held[keep], "timed": self._timed(keep),
+            "first": int(np.searchsorted(keep, self.places[FIRST])), "seen": int(self.places[SEEN]),
+            "newest": self.own[NEWEST::4], "aside": {"times": self.times[order], "parts": self.parts[order]},
+            "map": there[np.argsort(number[there])], "buckets": int(self.places[BUCKETS]),
+        }  # fmt: skip
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.log.load(state["events"])
+        newest, aside, there = state["newest"], state["aside"], state["map"]
+        self.mark, self.own = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._instances(len(newest))
+        self.own[NEWEST::4][: len(newest)] = newest
+        self.own[4 * there + NUMBER] = np.arange(1, len(there) + 1)
+        self._tie(state["held"], state["timed"])
+        self.times, self.parts, self._stuck = aside["times"].copy(), aside["parts"].copy(), state["first"]
+        self.places = np.array(
+            [self._stuck, state["seen"], len(self.times), 0, state["buckets"], len(there), len(there)], np.int64
+        )
+
+    @property
+    def bytes(self) -> int:
+        return self.log.bytes_from(int(self.places[FIRST]))
