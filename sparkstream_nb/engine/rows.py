@@ -23,6 +23,9 @@ from .jit import kernel
 ROOT_BITS = 16
 EVENT_PHASE = (1 << ROOT_BITS) - 1
 
+BEFORE_ALL = -(2**63)
+"""Where a clock stands that drives nothing out (ms)."""
+
 CURRENT, EXPIRED, TIMER, RESET = 0, 1, 2, 3
 """Kinds of row, Siddhi's `ComplexEvent.Type`."""
 
@@ -233,6 +236,11 @@ class Clock:
         out = np.empty(len(root), np.int64)
         _clocked(root, self.base, self.now, out)
         return out
+
+    @property
+    def until(self) -> int:
+        """The time (ms) up to which timers may fire; where none may, before all times."""
+        return int(self.now[self.last - 1]) if self.last > 0 else BEFORE_ALL
 
     @staticmethod
     def over(times: Array, now: int, base: int) -> tuple[Clock, int]:

@@ -9,130 +9,187 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column
-from ..groups import IdTable
-from ..jit import kernel
+from ..jit import inlined, kernel
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import Feed, Grouped
+from .base import NO_MASK, Feed, Grouped
 
 _NULL = np.int64(-(2**63))
+_NAN = np.float64(np.nan).view(np.int64)
+_INFINITE = np.int64(0x7FF0000000000000)
+_SIGN = np.int64(2**63 - 1)
+"""All bits but a double's sign."""
+
+NUMBER, GROUP, HELD, EPOCH, WIDTH = range(5)
+"""Words of a place in the table: a value, its group, how often the group holds it (0: the place is free), and the era
+in which it does."""
+
+
+_SPARSE = 1 << 13
+"""A table of so many places may well be nearly empty, which is faster."""
+
+
+@inlined
+def _home(number: Any, group: Any, mask: Any) -> Any:
+    """Where a pair is looked for first."""
+    h = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
+    h = ((h ^ (h >> np.uint64(32))) + np.uint64(group)) * np.uint64(0xC2B2AE3D27D4EB4F)
+    return (h >> np.uint64(32)) & mask
 
 
 @kernel
 def _distinct(
-    pair: Array, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array, held:
-    Array, held_epoch: Array, count: Array, epoch: Array, out: Array,
-) -> None:  # fmt: skip
-    """`DistinctCountAttributeAggregatorExecutor`: a count per (group, value), and how many of them are not zero."""
-    m = 0
-    for j in range(n):
-        i = pos[j] if len(pos) else j
-        k = kind[j] if len(kind) else CURRENT
-        e = now[part[i] if len(part) else 0]
-        if k == RESET:
-            now[part[i] if len(part) else 0] += 1
-            if (shown >> k) & 1:
+    begin: int, m: int, size: int, most: int, serial: int, table: Array, serials: Array, values: Array, real: bool,
+    null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array,
+    count: Array, epoch: Array, out: Array,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """`DistinctCountAttributeAggregatorExecutor` from the op `begin` on, of which `m` values came out before: a count
+    per (group, value) in an open-addressing `table`, and how many there are of each group.
+
+    Stops where the table has `most` pairs. Returns (ops done, values that came out, pairs, the next serial number).
+    """
+    one = np.uint64(1)
+    mask = np.uint64(len(serials) - 1)
+    for j in range(begin, n):
+        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
+        k: Any = np.int64(kind[j]) if len(kind) else 0
+        p = np.uint64(part[i]) if len(part) else np.uint64(0)
+        shows = (shown >> k) & 1
+        if k > EXPIRED:
+            if k == RESET:
+                now[p] += 1
+            if shows:
                 out[slot[m] if len(slot) else m] = 0
                 m += 1
             continue
-        g = group[i] if len(group) else 0
-        p = pair[j]
+        if size >= most:
+            return j, m, size, serial
+        e = now[p]
+        g = np.uint64(group[i]) if len(group) else np.uint64(0)
+        v: Any = np.int64(values[i])
+        if real and (v & _SIGN) > _INFINITE:
+            v = _NAN
+        if len(null) and null[i]:
+            v = _NULL
         if epoch[g] != e:
             epoch[g] = e
             count[g] = 0
-        if held_epoch[p] != e:
-            held_epoch[p] = e
-            held[p] = 0
+        at = _home(v, g, mask)
+        while table[at, HELD] > 0 and (table[at, NUMBER] != v or np.uint64(table[at, GROUP]) != g):
+            at = (at + one) & mask
+        held = table[at, HELD]
         if k == CURRENT:
-            held[p] += 1
-            if held[p] == 1:
+            if held == 0:
+                table[at, NUMBER] = v
+                table[at, GROUP] = np.int64(g)
+                serials[at] = serial
+                serial += 1
+                size += 1
+            if held == 0 or table[at, EPOCH] != e:
+                table[at, EPOCH] = e
+                table[at, HELD] = 1
                 count[g] += 1
-        elif k == EXPIRED and held[p] > 0:
-            held[p] -= 1
-            if held[p] == 0:
+            else:
+                table[at, HELD] = held + 1
+        elif held > 0 and table[at, EPOCH] == e:
+            table[at, HELD] = held - 1
+            if held == 1:
                 count[g] -= 1
-        if (shown >> k) & 1:
+                size -= 1
+                free: Any = at  # what stands behind it and is looked for from before moves up
+                at = (at + one) & mask
+                while table[at, HELD] > 0:
+                    home = _home(table[at, NUMBER], table[at, GROUP], mask)
+                    if ((at - home) & mask) >= ((at - free) & mask):
+                        for x in range(WIDTH):
+                            table[free, x] = table[at, x]
+                        serials[free] = serials[at]
+                        table[at, HELD] = 0
+                        free = at
+                    at = (at + one) & mask
+        if shows:
             out[slot[m] if len(slot) else m] = count[g]
             m += 1
+    return n, m, size, serial
+
+
+@kernel
+def _enter(pairs: Array, numbers: Array, table: Array, serials: Array) -> None:
+    """Enters pairs with their serial numbers into an empty table."""
+    one = np.uint64(1)
+    mask = np.uint64(len(serials) - 1)
+    for i in range(len(pairs)):
+        at = _home(pairs[i, NUMBER], pairs[i, GROUP], mask)
+        while table[at, HELD] > 0:
+            at = (at + one) & mask
+        for x in range(WIDTH):
+            table[at, x] = pairs[i, x]
+        serials[at] = numbers[i]
 
 
 class DistinctCount(Grouped):
-    """Values are numbered, and pairs of group and value; pairs that nothing holds any more are dropped in time."""
+    """Pairs of group and value in a table, which they leave when the group holds the value no more. Of eras that are
+    over they leave when there is no room."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         (self.type,) = args
+        self.real = self.type in (Type.FLOAT, Type.DOUBLE)
         self.count = np.zeros(0, np.int64)
+        self.size = self.serial = self.most = 0
         self._begin()
-        self._clear()
-
-    def _clear(self) -> None:
-        self.values, self.pairs = IdTable(), IdTable()
-        self.number, self.group_of, self.value_of = (np.zeros(0, np.int64) for _ in range(3))
-        self.held, self.held_epoch = np.zeros(0, np.int64), np.zeros(0, np.int64)
-
-    def _numbers(self, column: Column) -> Array:
-        """int64 that are equal where Java's boxed values are; strings stay codes."""
-        values = column.values
-        if self.type in (Type.FLOAT, Type.DOUBLE):
-            values = np.where(np.isnan(values), np.nan, values).astype(np.float64).view(np.int64)
-        out: Array = values.astype(np.int64)
-        return out if column.null is None else np.where(column.null, _NULL, out)
-
-    def _pair(self, numbers: Array, group: Array) -> Array:
-        """The id of each (group, value)."""
-        known_values, known = self.values.size, self.pairs.size
-        value, first = self.values.assign(numbers)
-        self.number = grown(self.number, self.values.size)
-        self.number[known_values : self.values.size] = numbers[first]
-        pair, first = self.pairs.assign((group.astype(np.int64) << 32) | value.astype(np.int64))
-        size = self.pairs.size
-        self.group_of, self.value_of = grown(self.group_of, size), grown(self.value_of, size)
-        self.group_of[known:size], self.value_of[known:size] = group[first], value[first]
-        self.held, self.held_epoch = grown(self.held, size), grown(self.held_epoch, size, -1)
-        return pair
+        self._keep(np.zeros((0, WIDTH), np.int64), np.zeros(0, np.int64))
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
-        numbers, group = self._numbers(args[0]), feed.group
-        if len(group) == 0:
-            group = np.zeros(len(numbers), np.int32)
-        if feed.pos is not None:
-            numbers, group = numbers[feed.pos], group[feed.pos]
-        pair = self._pair(numbers, group)
+        (column,) = args
+        values = column.values.astype(np.float64, copy=False).view(np.int64) if self.real else column.values
         self.eras, self.epoch = grown(self.eras, feed.parts), grown(self.epoch, feed.groups, -1)
         self.count = grown(self.count, feed.groups)
         out = np.empty(feed.size, np.int64)
-        _distinct(pair, *feed.arrays, self.eras, self.held, self.held_epoch, self.count, self.epoch, out)
-        if self.pairs.size > 4096:
-            live = self._live()
-            if 4 * len(live) < self.pairs.size:
-                self._keep(self.number[self.value_of[live]], self.group_of[live], self.held[live])
-        return Column(Type.LONG, out)
+        done = made = 0
+        while True:
+            done, made, self.size, self.serial = _distinct(
+                done, made, self.size, self.most, self.serial, self.table, self.serials, values, self.real,
+                NO_MASK if column.null is None else column.null, *feed.arrays, self.eras, self.count, self.epoch, out,
+            )  # fmt: skip
+            if done == feed.n:
+                return Column(Type.LONG, out)
+            at = self._live()
+            self._keep(self.table[at], self.serials[at])
 
     def _live(self) -> Array:
-        """Pairs that are held since their group began anew."""
-        size = self.pairs.size
-        return np.flatnonzero((self.held[:size] > 0) & (self.held_epoch[:size] == self.epoch[self.group_of[:size]]))
+        """The places of the pairs that are held since their group began anew."""
+        pairs = self.table
+        at = np.flatnonzero(pairs[:, HELD] > 0)
+        live: Array = at[pairs[at, EPOCH] == self.epoch[pairs[at, GROUP]]]
+        return live
 
-    def _keep(self, numbers: Array, group: Array, held: Array) -> None:
-        """Begins anew with these pairs."""
-        self._clear()
-        pair = self._pair(numbers, group)
-        self.held[pair], self.held_epoch[pair] = held, self.epoch[group]
+    def _keep(self, pairs: Array, serials: Array) -> None:
+        """Begins anew with these pairs, and room for more."""
+        places, self.most = 64, 8
+        while self.most < 2 * len(pairs):
+            places *= 2
+            self.most = places // (8 if places <= _SPARSE else 2)
+        self.size = len(pairs)
+        self.table: Array = np.zeros((places, WIDTH), np.int64)
+        self.serials: Array = np.zeros(places, np.int64)
+        _enter(pairs, serials, self.table, self.serials)
 
     def state(self) -> dict[str, Any]:
-        live = self._live()
-        numbers = self.number[self.value_of[live]]
+        at = self._live()
+        live = self.table[at[np.argsort(self.serials[at])]]
+        numbers = live[:, NUMBER].copy()
         values: Any = numbers
         if self.type is Type.STRING:
             values = Column(Type.STRING, np.where(numbers == _NULL, -1, numbers).astype(np.int32))
         return {
-            "values": values, "group": self.group_of[live], "held": self.held[live],
+            "values": values, "group": live[:, GROUP].copy(), "held": live[:, HELD].copy(),
             "count": self.count, "epoch": self.epoch, "era": self.eras,
         }  # fmt: skip
 
     def load(self, state: dict[str, Any]) -> None:
-        numbers = state["values"]
+        numbers, group = state["values"], state["group"]
         if self.type is Type.STRING:
             codes = numbers.values.astype(np.int64)
             numbers = np.where(codes < 0, _NULL, codes)
         self.count, self.epoch, self.eras = state["count"].copy(), state["epoch"].copy(), state["era"].copy()
-        self._keep(numbers, state["group"], state["held"])
+        self.serial = len(group)
+        self._keep(np.stack([numbers, group, state["held"], self.epoch[group]], axis=1), np.arange(len(group)))

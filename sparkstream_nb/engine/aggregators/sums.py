@@ -89,7 +89,7 @@ def _sums(
         v = values.dtype.type(0) if none else values[i]  # what lies under a null may be no number
         sign = 0 if none else 1 - 2 * k
         t = total[at] + sign * v
-        if long and sign < 0 and max(total[at], v, -_EXACT - 1 - min(total[at], v)) > _EXACT:
+        if long and max(total[at], v, -_EXACT - 1 - min(total[at], v)) > _EXACT and sign < 0:
             t = long_minus(total[at], v)
         c = count[at + one] + sign
         total[at] = t

@@ -33,16 +33,35 @@ FIRST, LIVE, SIZE, TOTAL, TAKEN, LEAST = range(6)
 taken off every count (the counts themselves stay as they are), and what no count is below."""
 
 _BIN = np.int64(40)
+_FEW = 24
 
 
 @kernel
-def _in_order(found: Array, n: int, bins: int, key: Array) -> None:
-    """Sorts keys as the map walks through them."""
+def _sort(found: Array, n: int, bins: int, key: Array) -> None:
     places = np.empty(n, np.int64)
     for i in range(n):
         k = found[i]
         places[i] = ((key[SPREAD, k] & (bins - 1)) << _BIN) | key[ORDER, k]
     found[:n] = found[:n][np.argsort(places)]
+
+
+@inlined
+def _in_order(found: Array, n: int, bins: int, key: Array) -> None:
+    """Sorts keys as the map walks through them: few by insertion."""
+    if n > _FEW:
+        _sort(found, n, bins, key)
+    else:
+        for i in range(1, n):
+            k = found[i]
+            place = ((key[SPREAD, k] & (bins - 1)) << _BIN) | key[ORDER, k]
+            j = i
+            while j > 0:
+                other = found[j - 1]
+                if ((key[SPREAD, other] & (bins - 1)) << _BIN) | key[ORDER, other] < place:
+                    break
+                found[j] = other
+                j -= 1
+            found[j] = k
 
 
 @kernel

@@ -116,9 +116,8 @@ class _TimeInLine:
         out = Emission(at - int(self.places[0]) + 2 * n, self.apart)
         if self.apart:
             made = slide_apart(
-                self.span, UNBOUNDED, at, n, rows.root, clock.base, clock.now, clock.last, log.ts, self.places,
-                out.pos, out.kind,
-            )  # fmt: skip
+                self.span, UNBOUNDED, at, clock.at(rows.root), clock.until, log.ts, self.places, out.pos, out.kind
+            )
             self.places[1] = self.places[0]
             result = out.beside(made, log, rows)
         else:

@@ -113,7 +113,7 @@ class TimeLengthWindow:
         out = Emission(at + 2 * n, self.apart)
         if self.apart and log.in_line and self.length:  # without timers
             made = slide_in_line(
-                log, self.span, self.length, at, rows.root, clock.base, clock.now, clock.last, log.ts, out.pos, out.kind
+                log, self.span, self.length, at, clock.at(rows.root), clock.until, log.ts, out.pos, out.kind
             )
         else:
             self.count = grown(self.count, parts)
