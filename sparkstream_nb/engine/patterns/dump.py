@@ -19,6 +19,7 @@ from .memory import (
     C_TAIL,
     CHAINED,
     CHANGED,
+    COPIED,
     E_EXPIRED,
     E_FREE,
     E_LEFT,
@@ -127,6 +128,7 @@ def dump_machine(
         lists[i, 8] = L[lp + STARTED]
         lists[i, 9] = L[lp + ACTIVE]
         lists[i, 10] = L[lp + SCHEDULED]
+        lists[i, 11] = L[lp + COPIED]
     return n, k
 
 
@@ -193,3 +195,4 @@ def restore_machine(
         L[lp + STARTED] = lists[i, 8]
         L[lp + ACTIVE] = lists[i, 9]
         L[lp + SCHEDULED] = lists[i, 10]
+        L[lp + COPIED] = lists[i, 11]

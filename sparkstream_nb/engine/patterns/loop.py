@@ -116,7 +116,7 @@ from .memory import (
 )  # fmt: skip
 from .partials import FAR, drop_partial, is_expired
 from .process import NONE_LEFT, start_again
-from .states import has_room, has_room_for_event, init, is_blank_start, partition_created
+from .states import has_room, has_room_for_event, init, is_blank_start, keep_blank_start, partition_created
 
 DONE, NEED_ROOM, NEED_MUCH, NEED_ROWS, NEED_EVENTS, NEED_VERDICTS, NEED_CLOCK, NEED_REPORT = range(8)
 """How `run` comes back: finished; or memory for partials, for `NEEDED` of them, for matches, for their events; or
@@ -173,7 +173,7 @@ def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
         lp = l0 + p * L_SIZE
         # Most states have nothing to reset or update; calls are worth avoiding here.
         something = L[lp + PEND] != 0 or P[p * P_SIZE + START] != 0 or P[p * P_SIZE + PARTNER] >= 0
-        if something and not is_blank_start(X, l0, p):
+        if something and not keep_blank_start(X, l0, p):
             call2(X[F_RESET], X, l0, p)
         i += 1
     M = words(X[M_UPDATE])

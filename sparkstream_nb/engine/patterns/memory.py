@@ -58,9 +58,9 @@ P_SIZE = 32
 # Fields of `L`.
 (
     PEND, PEND_TAIL, PEND_N, NEW, NEW_TAIL, NEW_N, CHANGED, SUCCESS, RESET, INITIALIZED, STARTED, ACTIVE, SCHEDULED,
-    QUEUE, QUEUE_TAIL, LOW, HIGH, RISING, LAST_START, BORN,
-) = range(20)  # fmt: skip
-L_SIZE = 20
+    QUEUE, QUEUE_TAIL, LOW, HIGH, RISING, LAST_START, BORN, COPIED,
+) = range(21)  # fmt: skip
+L_SIZE = 21
 
 # Fields of `E`; slots follow.
 E_TIME, E_REFS, E_EXPIRED, E_GIVEN, E_SLOTS = range(5)

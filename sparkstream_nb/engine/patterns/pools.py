@@ -214,7 +214,7 @@ class Pools:
         address = self.header.ctypes.data
         measure(address, self.parts, sizes)
         cells, partials, links, times = sizes.tolist()
-        lists = np.zeros((self.parts * self.n, 11), np.int64)
+        lists = np.zeros((self.parts * self.n, 12), np.int64)
         out_cells = np.zeros(cells, np.int64)
         out_partials = np.zeros((partials + 1, m.E_SLOTS + self.n), np.int64)
         chains = np.zeros(links + 1, np.int64)

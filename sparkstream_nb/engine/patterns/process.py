@@ -15,6 +15,7 @@ from .memory import (
     BOUND,
     BY_INDEX,
     CHANGED,
+    COPIED,
     COUNT,
     E_REFS,
     E_SLOTS,
@@ -231,6 +232,7 @@ def start_again(X: Words, l0: int, p: int, g: int) -> bool:
         return False
     t = words(X[XET])[g]
     E[words(X[XN])[L[lp + PEND] + N_PARTIAL] + E_TIME] = t
+    L[lp + COPIED] = 1
     e = new_partial(X)
     E[e + E_TIME] = t
     E[e + E_REFS] = 1

@@ -15,6 +15,7 @@ from .memory import (
     C_LEFT,
     CALLBACK,
     CHANGED,
+    COPIED,
     COUNT,
     E_EXPIRED,
     E_GIVEN,
@@ -288,6 +289,17 @@ def is_blank_start(X: Words, l0: int, p: int) -> bool:
     return E[e + E_REFS] == 1
 
 
+@compiled
+def keep_blank_start(X: Words, l0: int, p: int) -> bool:
+    """`reset_state` of a start state that needs no other partial: whether it is one. What it keeps is as new, but for
+    the copy that the last event left, which Siddhi still has among the new ones."""
+    L, blank = words(X[XL]), is_blank_start(X, l0, p)
+    if blank and L[l0 + p * L_SIZE + COPIED] == 0:
+        words(X[XE])[words(X[XN])[L[l0 + p * L_SIZE + PEND] + N_PARTIAL] + E_TIME] = -1
+    L[l0 + p * L_SIZE + COPIED] = 0
+    return blank
+
+
 @unit
 def reset_state(X: Words, l0: int, p: int) -> int:
     """`resetState`: what a sequence does before every event."""
@@ -301,7 +313,7 @@ def reset_state(X: Words, l0: int, p: int) -> int:
         clear_pending(X, lp)
         clear_pending(X, lo)
     elif L[lp + PEND] != 0:
-        if is_blank_start(X, l0, p):
+        if keep_blank_start(X, l0, p):
             return 0
         clear_pending(X, lp)
     if P[f + START] != 0 and (kind == ABSENT or L[lp + NEW] == 0):
