@@ -14,6 +14,7 @@ import numpy as np
 from ...plan.nodes import Call
 from ...types import Type
 from ..columns import Array, Column
+from ..jit import kernel
 from .arithmetic import is_constant
 from .env import Context, Env, Evaluator
 from .values import Failure, box
@@ -115,6 +116,8 @@ def distinct(columns: Sequence[Column], env: Env, n: int) -> tuple[Array, Array 
         return np.arange(n), None
     if not varying:
         return np.zeros(1, np.int64), np.zeros(n, np.int64)
+    if len(varying) == 1 and varying[0].type is Type.STRING:
+        return _numbered(varying[0].values, 1, len(env.strings) + 1)
     keys, size = _codes(varying[0], env)
     for column in varying[1:]:
         more, width = _codes(column, env)
@@ -126,12 +129,30 @@ def distinct(columns: Sequence[Column], env: Env, n: int) -> tuple[Array, Array 
     if size > _dense(n):
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         return first, inverse
-    at = np.full(size, -1, np.int64)
-    at[keys[::-1]] = np.arange(n - 1, -1, -1)
-    present = np.flatnonzero(at >= 0)
-    first = at[present]
-    at[present] = np.arange(len(present))
-    return first, at[keys]
+    return _numbered(keys, 0, size)
+
+
+@kernel
+def _number(codes: Array, shift: int, number: Array, first: Array, out: Array) -> int:
+    """Numbers for codes + shift, in the order in which they come; `first` receives the row of each new one."""
+    size = 0
+    for i in range(len(codes)):
+        c = np.uint64(codes[i] + shift)
+        k = number[c]
+        if k < 0:
+            k = size
+            number[c] = k
+            first[k] = i
+            size += 1
+        out[i] = k
+    return size
+
+
+def _numbered(codes: Array, shift: int, size: int) -> tuple[Array, Array]:
+    """(the first row of each code, each row's number among them); codes + shift are below `size`."""
+    first, out = np.empty(min(size, len(codes)), np.int64), np.empty(len(codes), np.int64)
+    found = _number(codes, shift, np.full(size, -1, np.int64), first, out)
+    return first[:found], out
 
 
 def _dense(n: int) -> int:
