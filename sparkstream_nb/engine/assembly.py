@@ -16,6 +16,7 @@ from .lookups import AggregationLookup
 from .named_windows import NamedWindow
 from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, WindowOperator, entry, tables_read
 from .partitions import Instances, PartitionEntry
+from .patterns.layout import lay_out
 from .query import QueryOp
 from .ratelimit import waits
 from .rows import CURRENT
@@ -158,6 +159,10 @@ class Assembly:
                 alone = "events of any of several streams keep a partition's key from being purged"
             if len(keyed) > 1 and any(waits(q.rate) for q in partition.queries):
                 alone = "any of several streams may begin the periods of a partition's rate limit"
+            if len(keyed) > 1 and any(
+                isinstance(q.input, nodes.StateInput) and lay_out(q.input, 0).begins_alone for q in partition.queries
+            ):
+                alone = "any of several streams may begin what a partition's pattern waits for"
             by_value = isinstance(keyed.get(s), nodes.ValueKey)
             node = OpNode(
                 (s,), key, alone=alone, also=self._faults(s), timed=partition.purge is not None, single=by_value

@@ -82,7 +82,8 @@ QUERIES = (
     # More ways through the automaton, which the first process has compiled by now.
     """from e1=S<1:3>, e2=T or e3=S[qty > e1[0].qty]
     select e1[last].price as price, e2.symbol as symbol insert into Out;
-    from e1=S -> not T for 5 millisec select e1.symbol as symbol insert into Silent;""",
+    from e1=S -> not T for 5 millisec select e1.symbol as symbol insert into Silent;
+    from every (e1=S and not T for 5 millisec) -> e2=T select e1.symbol as symbol insert into Alone;""",
     """partition with (symbol of S) begin from every e1=S -> e2=S[price > e1.price] within 20 millisec
     select e1.symbol as symbol, e2.price as price insert into Out; end;""",
 )

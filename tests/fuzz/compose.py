@@ -375,6 +375,17 @@ def _sequences(c: Composer) -> None:
     c.pattern(sequence=True)
 
 
+def _keyed_patterns(c: Composer) -> None:
+    """Patterns and sequences over keyed and unkeyed streams, in one partition."""
+    keyed = c.streams[: c.r.choice((1, 2, 2))]
+    keys = ", ".join(f"{c.r.choice(('k', 'k', 'k', 'v % 2'))} of {s.id}" for s in keyed)
+    before, c.queries = c.queries, []
+    for _ in range(c.r.choice((1, 1, 2))):
+        c.pattern(sequence=c.r.random() < 0.4, streams=None if c.r.random() < 0.3 else [s.id for s in keyed])
+    inside, c.queries = c.queries, before
+    c.queries.append(f"partition with ({keys})\nbegin\n" + "\n".join(inside) + "\nend;")
+
+
 AREAS = {
     "selects": _selects,
     "windows": _windows,
@@ -386,6 +397,7 @@ AREAS = {
     "aggregations": Composer.aggregation,
     "patterns": _patterns,
     "sequences": _sequences,
+    "keyed_patterns": _keyed_patterns,
     "mixed": _mixed,
 }
 

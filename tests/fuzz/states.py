@@ -20,6 +20,7 @@ class States:
         self.r, self.e, self.streams, self.sequence = r, e, streams, sequence
         self.scope: list[Attr] = []
         self.seen: list[Attr] = []
+        self.events: list[str] = []
         self.number = 0
         self.empty_first = False
 
@@ -71,11 +72,14 @@ class States:
                 count = r.choice(("<1:2>", "<2:>", "<2>", "<2:3>", "<1:>", "<0:2>", "<:2>", "<0:>", "<1>"))
             if not count or r.random() < 0.15:
                 self.name(ref, f"{ref}.", listed=bool(count))
+                self.events.append(ref)
             else:
-                index = r.choice(("0", "0", "1", "2", "last", "last", "last - 1"))
+                index = r.choice(("0", "0", "1", "2", "last", "last", "last - 1", "last - 2"))
+                self.events.append(f"{ref}[{index}]")
                 self.name(ref, f"{ref}[{index}].")
             return text + count
         self.name(ref, f"{ref}.")
+        self.events.append(ref)
         return text
 
     def event(self) -> tuple[str, str]:
@@ -87,30 +91,37 @@ class States:
         self.id = id
         text = f"{ref}={id}"
         if r.random() < 0.6:
-            text += f"[{self.condition(own)}]"
+            text += f"[{self.condition(own, ref)}]"
+            if r.random() < 0.1:
+                text += f"[{self.condition(own, ref)}]"
         return ref, text
 
-    def condition(self, own: list[Attr]) -> str:
+    def condition(self, own: list[Attr], ref: str | None = None) -> str:
+        """A filter of the state `ref`, over its own attributes and those of what came before."""
         r = self.r
+        if self.events and r.random() < 0.05:
+            return f"{r.choice(self.events)} is {r.choice(('', 'not '))}null"
+        if ref is not None and r.random() < 0.08:  # the event before, where the state is counted
+            own = [*own, *(Attr(f"{ref}[{r.choice(('last', '0'))}].{a.text}", a.type) for a in own)]
         earlier = [a for a in self.seen if any(b.type == a.type for b in own)]
         if not earlier or r.random() > 0.6:
             return self.e.boolean(own, 1)
         parts = []
         for _ in range(r.choice((1, 1, 1, 2))):
-            if r.random() < 0.2:
-                parts.append(self.e.boolean([*own, *earlier], 1))
+            if r.random() < 0.3:
+                parts.append(self.e.boolean([*own, *earlier, *earlier], r.choice((1, 1, 2, 3))))
                 continue
             a = r.choice(earlier)
             b = r.choice([b for b in own if b.type == a.type])
             op = r.choice(("==", "!=")) if a.type in ("string", "bool") else r.choice((">", "<", ">=", "!=", "=="))
             parts.append(f"{b.text} {op} {a.text}")
-        return r.choice((" and ", " and ", " or ")).join(parts)
+        text = r.choice((" and ", " and ", " or ")).join(parts)
+        return f"not ({text})" if r.random() < 0.1 else text
 
     def name(self, ref: str, prefix: str, listed: bool = False) -> None:
         attrs = [Attr(prefix + n, "object" if listed else t) for n, t in self.streams[self.id].items()]
         self.scope += attrs
-        if not listed:
-            self.seen += attrs
+        self.seen += [Attr(a.text, t) for a, t in zip(attrs, self.streams[self.id].values(), strict=True)]
 
     def logical(self, brackets: bool) -> str:
         """Two sides, each of which may be absent; without `for` only beside `and`."""

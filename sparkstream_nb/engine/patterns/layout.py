@@ -91,6 +91,11 @@ class Layout:
         return self.streams.index(self.processors[p].state.input.source.id)
 
     @property
+    def begins_alone(self) -> bool:
+        """Whether it shows when an instance began, though no event came: a first state waits, or needs no event."""
+        return any(p.start and (p.absent or (p.counted and p.least == 0)) for p in self.processors)
+
+    @property
     def starts(self) -> list[int]:
         return [i for i, p in enumerate(self.processors) if p.start]
 

@@ -84,6 +84,7 @@ class StateOp:
         self._origin: int | None = None
         self._whole: bool | None = None
         self._trim_at = TRIM_FROM
+        self._begun = 0  # partition instances that were seen here
         self._chunks = 0
         self._rate = 0.125  # matches a row to make room for
 
@@ -139,11 +140,16 @@ class StateOp:
         rows = [by_stream.get(s) for s in self.inputs]
         merged = _Merged(rows, [self.inputs.index(s) for s in self.tie])
         if self._whole is None:
-            self._whole = self.services.parts == 1 and not any(r is not None and r.part is not None for r in rows)
+            self._whole = not self.services.partitioned
         pools, x = self.pools, self.pools.header
         pools.need_parts(max(merged.parts, self.services.parts))
         if self.schedulers:
             pools.rank(self.services.rank())
+        if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.parts:
+            # Siddhi begins an instance in all queries of the partition when an event of any stream makes it.
+            fresh = np.setdiff1d(np.arange(self._begun, self.services.parts), merged.part)
+            pools.begin(fresh, self.services.born())
+            self._begun = self.services.parts
         if self._origin is None and len(clock.now):
             self._origin = self._beginning(merged, clock)
         if merged.n == 0 and (self.schedulers == 0 or clock.last == clock.first):
@@ -354,12 +360,19 @@ class StateOp:
 
     def state(self) -> dict[str, Any]:
         """Plain data from which `load` makes an operator that goes on exactly as this one."""
-        return {"machine": self.pools.state(), "origin": self._origin, "whole": self._whole, "chunks": self._chunks}
+        return {
+            "machine": self.pools.state(),
+            "origin": self._origin,
+            "whole": self._whole,
+            "chunks": self._chunks,
+            "begun": self._begun,
+        }
 
     def load(self, state: dict[str, Any]) -> None:
         """Takes over what `state` gave, from an operator of the same pattern."""
         self.pools.load(state["machine"])
-        self._origin, self._whole, self._chunks = state["origin"], state["whole"], state["chunks"]
+        self._origin, self._whole = state["origin"], state["whole"]
+        self._chunks, self._begun = state["chunks"], state["begun"]
         self._trim_at = max(TRIM_FROM, 2 * self.log.n)
 
     def forget(self, parts: Array) -> None:

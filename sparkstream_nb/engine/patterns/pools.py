@@ -20,7 +20,7 @@ from .partials import FAR
 from .process import after_absent_logical, process
 from .program import Filters
 from .states import add_any, add_every, came, count, expire_events, logical, reset_state, update_state
-from .upkeep import forget_parts, mark_events, reindex, renumber_events
+from .upkeep import begin_parts, forget_parts, mark_events, reindex, renumber_events
 
 _FREE = (
     (m.XE, m.E_FREE, m.E_LEFT, m.E_TIME),
@@ -188,6 +188,12 @@ class Pools:
         self.hold(m.XW, self.log.words)
         self.hold(m.XZ, self.log.null)
         self.hold(m.XET, self.log.times)
+
+    def begin(self, parts: Array, times: Array) -> None:
+        """Begins those of the instances that have not begun, in their order; `times` int64: when each was made (ms)."""
+        if len(parts):
+            self.need((4 * self.n + 8) * len(parts))
+            begin_parts(self.header.ctypes.data, np.ascontiguousarray(parts, np.int64), times[parts])
 
     def forget(self, parts: Array) -> None:
         """Empties the lists of partition instances, as if they had never been."""

@@ -16,6 +16,7 @@ from .memory import (
     CHAINED,
     E_SIZE,
     E_SLOTS,
+    F_BIRTH,
     F_ENTER,
     F_PASSES,
     FAILED,
@@ -44,6 +45,7 @@ from .memory import (
     XN,
     XP,
     XT,
+    call2,
     call3,
     call4,
     entry,
@@ -96,6 +98,14 @@ def reindex(address: int, parts: int) -> None:
                 while c != 0:
                     call3(X[F_ENTER], X, lp, p, c)
                     c = N[c + N_NEXT]
+
+
+@entry
+def begin_parts(address: int, parts: Any, times: Any) -> None:
+    """Begins partition instances, each at its time; there is room for their first states."""
+    X = words(address)
+    for i in range(len(parts)):
+        call2(X[F_BIRTH], X, parts[i] * L_SIZE * X[NP], times[i])
 
 
 @entry
