@@ -71,7 +71,7 @@ class ChainedLog(EventLog):
         super().__init__(types, parted=not in_line)
         self.chains, self.in_line = chains, in_line
         self.parts = 0
-        self._look_at = 1024
+        self._look_at, self._added = 1024, 0
         self.next = np.full(0, -1, np.int64)
         self.alive = np.zeros(0, np.bool_)
         self.head = [np.full(0, -1, np.int64) for _ in range(chains)]
@@ -79,7 +79,7 @@ class ChainedLog(EventLog):
 
     def add(self, rows: Rows, parts: int) -> int:
         """Appends rows (in no chain yet) and makes room for `parts` instances; returns the first position."""
-        at = self.append(rows)
+        at, self._added = self.append(rows), len(rows)
         if not self.in_line:
             self.next = grown(self.next, len(self.ts), -1)
         self.alive = grown(self.alive, len(self.ts), False)
@@ -112,15 +112,20 @@ class ChainedLog(EventLog):
         self._look_at = live + live // 2 + 1024
         keep = np.flatnonzero(self.alive[: self.end])
         moved = np.full(len(self.ts) + 1, -1, np.int64)  # the last place is for -1
-        moved[keep] = np.arange(len(keep))
-        self.next = moved[self.next[keep]]
-        self.compact(keep)
-        self.alive = np.ones(len(keep), np.bool_)
+        moved[keep] = np.arange(live)
+        chain = moved[self.next[keep]]
+        self.compact(keep, self._size(live))
+        self.next, self.alive = np.full(len(self.ts), -1, np.int64), np.zeros(len(self.ts), np.bool_)
+        self.next[:live], self.alive[:live] = chain, True
         for arrays in (self.head, self.tail):
             for i, a in enumerate(arrays):
                 arrays[i] = moved[a]
         for a in positions:
             a[:] = moved[a]
+
+    def _size(self, live: int) -> int:
+        """Room for the live events, for half as many that may be dead before they are let go of, and for batches."""
+        return live + live // 2 + self._added + 1024
 
     def _drop(self, positions: Sequence[Array]) -> None:
         """Lets go of what lies before all that is held, where it is a third of the log."""
@@ -129,8 +134,9 @@ class ChainedLog(EventLog):
         if 3 * low < self.end or low < 1024:
             return
         live = self.end - low
-        self.alive = self.alive[low : self.end].copy()
-        self.move(low, live + live // 2 + 1024)
+        alive, self.alive = self.alive, np.zeros(self._size(live), np.bool_)
+        self.alive[:live] = alive[low : self.end]
+        self.move(low, len(self.alive))
         for a in (*self.head, *self.tail, *positions):
             a[a >= 0] -= low
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import grown
 from ..columns import Array
-from ..jit import kernel
+from ..jit import AHEAD, kernel, prefetch
 from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from .base import Emission, Window, WindowSetup
 from .batches import BatchesInLine
@@ -24,8 +24,14 @@ def _length(
 ) -> int:  # fmt: skip
     """`LengthWindowProcessor.process`."""
     n = 0
+    many = len(head) > 1 << 8
     for i in range(len(now)):
         pos = at + i
+        if many:  # their events lie far apart
+            later = part[min(pos + AHEAD, at + len(now) - 1)]
+            prefetch(nxt, head[later])
+            prefetch(alive, head[later])
+            prefetch(nxt, tail[later])
         p = part[pos] if len(part) else 0
         first = n
         if length > 0:

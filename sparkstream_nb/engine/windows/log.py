@@ -20,11 +20,10 @@ def _widened(array: Array, low: int, end: int, size: int) -> Array:
     return out
 
 
-def _kept(array: Array, keep: Array) -> Array:
-    """What lies at `keep`, and room for a third more."""
-    n = len(keep)
-    out = np.empty(n + n // 3, array.dtype)
-    out[:n] = array[keep]
+def _kept(array: Array, keep: Array, size: int) -> Array:
+    """What lies at `keep`, in room for `size`."""
+    out = np.empty(size, array.dtype)
+    np.take(array, keep, out=out[: len(keep)], mode="clip")
     return out
 
 
@@ -138,14 +137,15 @@ class EventLog:
         if mask is not None:
             mask[positions] = column.nulls()
 
-    def compact(self, keep: Array) -> None:
-        """Keeps only positions `keep` (increasing), with room for a third more; they become 0, 1, 2 ..."""
-        n = len(keep)
-        self._values = [_kept(v, keep) for v in self._values]
-        self._null = [None if m is None else _kept(m, keep) for m in self._null]
-        self.ts, self.end = _kept(self.ts, keep), n
+    def compact(self, keep: Array, size: int | None = None) -> None:
+        """Keeps only positions `keep` (increasing), in room for `size` (None: a third more than they are); they become
+        0, 1, 2 ..."""
+        size = len(keep) + len(keep) // 3 if size is None else size
+        self._values = [_kept(v, keep, size) for v in self._values]
+        self._null = [None if m is None else _kept(m, keep, size) for m in self._null]
+        self.ts, self.end = _kept(self.ts, keep, size), len(keep)
         if self.parted:
-            self.part = _kept(self.part, keep)
+            self.part = _kept(self.part, keep, size)
 
     @property
     def bytes(self) -> int:

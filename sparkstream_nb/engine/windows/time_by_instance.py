@@ -351,8 +351,7 @@ class TimeByInstance:
         if _shift(first, self._ends):  # an instance holds what others have let go of long ago
             held, keep = self._kept()
             timed, self._stuck = self._timed(keep), int(np.searchsorted(keep, first))
-            log.compact(keep)
-            log.move(0, log.end + spare)
+            log.compact(keep, len(keep) + spare)
             self._tie(held[keep], timed)
             self.places[FIRST] = self._stuck
             return
