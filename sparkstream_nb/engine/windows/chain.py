@@ -124,8 +124,9 @@ class ChainedLog(EventLog):
             a[:] = moved[a]
 
     def _size(self, live: int) -> int:
-        """Room for the live events, for half as many that may be dead before they are let go of, and for batches."""
-        return live + live // 2 + self._added + 1024
+        """Room for the live events, for half as many that may be dead before they are let go of, and for a batch, where
+        that is not the larger part."""
+        return live + live // 2 + min(live, self._added) + 1024
 
     def _drop(self, positions: Sequence[Array]) -> None:
         """Lets go of what lies before all that is held, where it is a third of the log."""
