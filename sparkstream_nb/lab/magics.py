@@ -129,6 +129,7 @@ class SiddhiMagic(Magics):
     def _do_output(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app, stream = self._part_of(o.stream, "a stream")
+        self._interruptible(app.flush)  # what a cell before it sent is part of what it shows
         return self._frame(o, app.output(stream, last=o.last))
 
     def _do_explain(self, options: Options, rest: str) -> Any:

@@ -23,7 +23,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import growth, picture
+from bench import growth, latency, picture
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "tests" / "reference"
@@ -159,6 +159,10 @@ def main() -> int:
     text += ["### From the text of an app to its first result", ""]
     text += ["| workload | loops compiled before, s | first time ever, s |", "| --- | ---: | ---: |"]
     text += [f"| {name} | {a:.2f} | {b:.1f} |" for name, (a, b) in starts(SETS[0]).items()]
+    if options.spark_events:
+        print("latency", flush=True)
+        text += ["", "### What a person waits for in a notebook", "", "| | s |", "| --- | ---: |"]
+        text += [f"| {what} | {seconds:.2f} |" for what, seconds in latency.waits().items()]
     print("growth", flush=True)
     curves = [(c, growth.measured(c)) for c in growth.CURVES]
     text += ["", "### Nanoseconds an event, as things grow", "", f"![Four curves](images/{CURVES.name})", ""]

@@ -79,6 +79,9 @@ class StandIn:
             [whole.assign(SHARD_ID="node-1", total=30), whole.assign(SHARD_ID="node-2", total=40)], ignore_index=True
         )
 
+    def flush(self) -> None:
+        self.calls.append(("flush",))
+
     def output(self, stream: str, *, last: int | None = None) -> pd.DataFrame:
         return pd.DataFrame(
             {"node": [1, 2], "timestamp": [HOUR, HOUR + 1500], "symbol": ["a", None], "price": [1.5, 2.0]}
