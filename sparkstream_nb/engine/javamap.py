@@ -55,6 +55,25 @@ def walk_order(hashes: Sequence[int], most: int) -> list[int]:
     return sorted(range(len(hashes)), key=lambda i: spread(hashes[i]) & mask)
 
 
+def concurrent_order(spreads: Sequence[int], most: int) -> list[int]:
+    """`walk_order` of a `ConcurrentHashMap`, by spread hashes: it grows with the key that fills three quarters, and
+    of a bucket what does not end it comes out reversed (`ConcurrentHashMap.transfer`)."""
+    buckets, size = [list[int]() for _ in range(16)], 16
+    for i, h in enumerate(spreads):
+        buckets[h & (size - 1)].append(i)
+        while (i + 1 if i + 1 < len(spreads) else most) >= size * 3 // 4:
+            split: tuple[list[list[int]], list[list[int]]] = ([], [])
+            for held in buckets:
+                run = max(len(held) - 1, 0)
+                while run > 0 and not (spreads[held[run - 1]] ^ spreads[held[run]]) & size:
+                    run -= 1
+                walked = [*reversed(held[:run]), *held[run:]]
+                for side, keys in enumerate(split):
+                    keys.append([k for k in walked if (spreads[k] & size > 0) == side])
+            buckets, size = split[0] + split[1], 2 * size
+    return [i for held in buckets for i in held]
+
+
 def spread(hash: int) -> int:
     """A hash as the map uses it (`HashMap.hash`), without a sign."""
     return (hash & 0xFFFFFFFF) ^ ((hash & 0xFFFFFFFF) >> 16)

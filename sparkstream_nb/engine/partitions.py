@@ -14,7 +14,7 @@ from .expressions import Env, Evaluator, compile_expr
 from .expressions.values import text as to_text
 from .frame import frame_of
 from .groups import IdTable, key_numbers
-from .javamap import capacity, computed_ranks, spread, string_hash
+from .javamap import capacity, computed_ranks, concurrent_order, spread, string_hash
 from .jit import kernel
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows
 from .services import Services
@@ -41,6 +41,7 @@ class Instances:
         self._seen = np.zeros(0, np.int64)
         self._gone = np.zeros(0, np.int64)
         self._check: int | None = None
+        self._walk: list[int] | None = None
         self._rank, self._ranked, self._buckets = np.zeros(0, np.int64), 0, 0
         self.age = 0  # grows when numbers mean something else than before
         services.parts = 0
@@ -54,7 +55,7 @@ class Instances:
             self._most = max(self._most, len(self.numbers))
             self._born, self._hashes = grown(self._born, self.count), grown(self._hashes, self.count)
             self._born[found], self._hashes[found] = now, spread(string_hash(key))
-            self.services.parts = self.count
+            self._walk, self.services.parts = None, self.count
         return found
 
     def born(self) -> Array:
@@ -79,9 +80,10 @@ class Instances:
 
     def in_order(self) -> list[int]:
         """The instances that there are, in the order of the map of a partition's keys."""
-        parts = list(self.numbers.values())
-        places = self._hashes[parts] & (capacity(self._most) - 1)
-        return [parts[i] for i in np.argsort(places, kind="stable").tolist()]
+        if self._walk is None:
+            parts = list(self.numbers.values())
+            self._walk = [parts[i] for i in concurrent_order(self._hashes[parts].tolist(), self._most)]
+        return self._walk
 
     # ------------------------------------------------------------------------------------------------------ forgetting
 
@@ -120,7 +122,7 @@ class Instances:
         idle = [k for k, p in self.numbers.items() if self._seen[p] + self.purge.idle < time]
         if not idle:
             return
-        self.age += 1
+        self.age, self._walk = self.age + 1, None
         self._gone = grown(self._gone, self.count, NEVER)
         for key in idle:
             self._gone[self.numbers.pop(key)] = ((clock.base + step) << ROOT_BITS) | EVENT_PHASE
@@ -145,7 +147,7 @@ class Instances:
         self.count, self._most, self._check = state["count"], state["most"], state["check"]
         self._born, self._hashes = state["born"].copy(), state["hashes"].copy()
         self._seen, self._gone = state["seen"].copy(), state["gone"].copy()
-        self._ranked = 0
+        self._ranked, self._walk = 0, None
         self.services.parts = self.count
 
 

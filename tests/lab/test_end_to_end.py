@@ -28,9 +28,8 @@ def line(shell: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_two_nodes_know_parts_and_the_answer_is_merged(shell: Any, line: Any) -> None:
     shell.run_cell_magic("siddhi", "LabTrades --nodes 2 --fresh -o app", TRADES)
     for quantity, node, at in ((10, 1, 0), (20, 1, 1000), (10, 2, 2000), (30, 2, 3000)):
-        line(
-            f"""send LabTrades.TradeStream '["wso2", {100 + at / 1000}, {quantity}, {HOUR + at}]' --node {node} --at {HOUR + at}"""
-        )
+        values = f'["wso2", {100 + at / 1000}, {quantity}, {HOUR + at}]'
+        line(f"send LabTrades.TradeStream '{values}' --node {node} --at {HOUR + at}")
     # What was sent before is shown, without a pause between the cells.
     assert line("output LabTrades.Rises").frame["price"].tolist() == [101.0, 103.0]
     question = "from TradeAggregation within '2024-**-** **:**:**' per 'hours' select symbol, total"
