@@ -40,6 +40,7 @@ from .memory import (
     SCHEDULED,
     STARTED,
     SUCCESS,
+    TURN,
     XC,
     XE,
     XL,
@@ -129,6 +130,7 @@ def dump_machine(
         lists[i, 9] = L[lp + ACTIVE]
         lists[i, 10] = L[lp + SCHEDULED]
         lists[i, 11] = L[lp + COPIED]
+        lists[i, 12] = L[lp + TURN]
     return n, k
 
 
@@ -196,3 +198,4 @@ def restore_machine(
         L[lp + ACTIVE] = lists[i, 9]
         L[lp + SCHEDULED] = lists[i, 10]
         L[lp + COPIED] = lists[i, 11]
+        L[lp + TURN] = lists[i, 12]

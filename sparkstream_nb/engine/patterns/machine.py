@@ -8,6 +8,11 @@ from .memory import (
     E_REFS,
     E_TIME,
     F_ENTER,
+    H_BUCKETS,
+    H_HEAP,
+    H_HELD,
+    H_SIZE,
+    H_TURN,
     HEAP_N,
     HIGH,
     KEYS,
@@ -38,6 +43,7 @@ from .memory import (
     T_FREE,
     T_LEFT,
     TIMER,
+    TURN,
     WITHIN,
     XE,
     XET,
@@ -270,32 +276,48 @@ def notify_at(X: Words, lp: int, p: int, time: int) -> None:
     if L[lp + QUEUE] == 0:
         L[lp + QUEUE] = c
         L[lp + QUEUE_TAIL] = c
+        timer = P[p * P_SIZE + TIMER]
+        if L[lp + TURN] == 0:
+            H, base = words(X[XH]), timer * X[HEAP_N]
+            if H[base + H_HELD] > H[base + H_BUCKETS] * 3 // 4:
+                H[base + H_BUCKETS] *= 2
+            H[base + H_HELD] += 1
+            H[base + H_TURN] += 1
+            L[lp + TURN] = H[base + H_TURN]
         if X[DRAINING] != lp + 1:
-            push_heap(X, P[p * P_SIZE + TIMER], time, lp // (L_SIZE * X[NP]))
+            push_heap(X, timer, time, lp // (L_SIZE * X[NP]))
     else:
         T[L[lp + QUEUE_TAIL] + 1] = c
         L[lp + QUEUE_TAIL] = c
 
 
 @compiled
+def leave_map(X: Words, lp: int, p: int) -> None:
+    """An instance without a scheduled time leaves the map of its scheduler."""
+    words(X[XH])[words(X[XP])[p * P_SIZE + TIMER] * X[HEAP_N] + H_HELD] -= 1
+    words(X[XL])[lp + TURN] = 0
+
+
+@compiled
 def push_heap(X: Words, timer: int, time: int, part: int) -> None:
-    """Enters (time, part) into the heap of a scheduler; each heap record starts with its size."""
+    """Enters (time, part) into the heap of a scheduler."""
     H = words(X[XH])
     base = timer * X[HEAP_N]
-    n = H[base]
-    H[base] = n + 1
+    n = H[base + H_SIZE]
+    H[base + H_SIZE] = n + 1
+    base += H_HEAP
     X[NEXT_DUE] = min(X[NEXT_DUE], time)
     i = n
     while i > 0:
         up = (i - 1) >> 1
-        u = base + 2 + 2 * up
+        u = base + 2 * up
         if H[u] < time or (H[u] == time and H[u + 1] <= part):
             break
-        H[base + 2 + 2 * i] = H[u]
-        H[base + 3 + 2 * i] = H[u + 1]
+        H[base + 2 * i] = H[u]
+        H[base + 2 * i + 1] = H[u + 1]
         i = up
-    H[base + 2 + 2 * i] = time
-    H[base + 3 + 2 * i] = part
+    H[base + 2 * i] = time
+    H[base + 2 * i + 1] = part
 
 
 @compiled
@@ -303,24 +325,25 @@ def pop_heap(X: Words, timer: int) -> int:
     """Takes the first (time, part) out of the heap of a scheduler; the part."""
     H = words(X[XH])
     base = timer * X[HEAP_N]
-    out = H[base + 3]
-    n = H[base] - 1
-    H[base] = n
-    time, part = H[base + 2 + 2 * n], H[base + 3 + 2 * n]
+    n = H[base + H_SIZE] - 1
+    H[base + H_SIZE] = n
+    base += H_HEAP
+    out = H[base + 1]
+    time, part = H[base + 2 * n], H[base + 2 * n + 1]
     i = 0
     while True:
         low = 2 * i + 1
         if low >= n:
             break
-        a = base + 2 + 2 * low
+        a = base + 2 * low
         if low + 1 < n and (H[a + 2] < H[a] or (H[a + 2] == H[a] and H[a + 3] < H[a + 1])):
             low += 1
             a += 2
         if time < H[a] or (time == H[a] and part <= H[a + 1]):
             break
-        H[base + 2 + 2 * i] = H[a]
-        H[base + 3 + 2 * i] = H[a + 1]
+        H[base + 2 * i] = H[a]
+        H[base + 2 * i + 1] = H[a + 1]
         i = low
-    H[base + 2 + 2 * i] = time
-    H[base + 3 + 2 * i] = part
+    H[base + 2 * i] = time
+    H[base + 2 * i + 1] = part
     return out

@@ -13,6 +13,7 @@ compiled function takes one pointer instead of a dozen array descriptors: calls 
   exceed for the entry to be of interest, or the verdict of a filter that was evaluated outside |
 | `C` chain cells | one event of a counted state; the head also holds the last cell and the length |
 | `T` timer cells | a scheduled time |
+| `H` schedulers | one per absent state: its instances by the first of their times, see `Fields of H` |
 | `B` buckets | of the index over pending partials |
 | `R` | partials to be put out |
 | `O`, `D` | matches that were put out, and the events of their counted states |
@@ -58,9 +59,13 @@ P_SIZE = 32
 # Fields of `L`.
 (
     PEND, PEND_TAIL, PEND_N, NEW, NEW_TAIL, NEW_N, CHANGED, SUCCESS, RESET, INITIALIZED, STARTED, ACTIVE, SCHEDULED,
-    QUEUE, QUEUE_TAIL, LOW, HIGH, RISING, LAST_START, BORN, COPIED,
-) = range(21)  # fmt: skip
-L_SIZE = 21
+    QUEUE, QUEUE_TAIL, LOW, HIGH, RISING, LAST_START, BORN, COPIED, TURN,
+) = range(22)  # fmt: skip
+L_SIZE = 22
+
+# Fields of `H`: the heap's size; of the scheduler's map (`engine.timers`) the buckets, the instances in it and how many
+# came in ever, of which `TURN` of `L` is each one's number; the heap's entries (time, instance) follow.
+H_SIZE, H_BUCKETS, H_HELD, H_TURN, H_HEAP = range(5)
 
 # Fields of `E`; slots follow.
 E_TIME, E_REFS, E_EXPIRED, E_GIVEN, E_SLOTS = range(5)
@@ -93,10 +98,10 @@ O_TIME, O_ROOT, O_PART, O_GROUP, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_
     AT, EVENTS, BASE, STAGE, ORDINAL, CELL, EMITTED, HELD,
     STEP, STEP_END, STEP_BASE, TIMER_AT, TIMERS, NOW, DRAINING, HEAP_N,
     START_N, M_INIT, M_RESET, M_UPDATE, M_STARTUP, M_TIMERS, M_STARTS, M_STREAM, M_SELECTS, CHAINS, BY_INDEX, JUDGED,
-    XDUE, XRANK, DUE_N, DUE_AT, NEEDED, NEXT_DUE, LIMIT, CLOCKED, MARKED, LATE, FAILED, FIRST_OUT,
+    XDUE, XHASH, PARTED, DUE_N, DUE_AT, NEEDED, NEXT_DUE, LIMIT, CLOCKED, MARKED, LATE, FAILED, FIRST_OUT,
     F_ROWS, F_BIRTH, F_PROCESS, F_PASSES, F_COUNT, F_LOGICAL, F_CAME, F_AFTER, F_ADD, F_EVERY, F_EXPIRE, F_UPDATE,
     F_RESET, F_ENTER,
-) = range(101)  # fmt: skip
+) = range(102)  # fmt: skip
 X_SIZE = 104
 """`F_*` are the addresses of compiled functions (`unit`)."""
 

@@ -144,7 +144,8 @@ class StateOp:
         pools, x = self.pools, self.pools.header
         pools.need_parts(max(merged.parts, self.services.parts))
         if self.schedulers:
-            pools.rank(self.services.rank())
+            pools.hashes(self.services.hashes())
+            x[m.PARTED] = self.services.partitioned
         if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.parts:
             # Siddhi begins an instance in all queries of the partition when an event of any stream makes it.
             fresh = np.setdiff1d(np.arange(self._begun, self.services.parts), merged.part)

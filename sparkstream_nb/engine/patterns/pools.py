@@ -150,19 +150,26 @@ class Pools:
         self.hold(m.XL, rows.ravel())
         timers = len(self.layout.timers)
         if timers:
-            heaps = np.zeros((timers, 2 + 2 * parts), np.int64)
+            size = m.H_HEAP + 2 * parts
+            heaps = np.zeros((timers, size), np.int64)
+            heaps[:, m.H_BUCKETS] = 16
             if have:
-                heaps[:, : 2 + 2 * have] = self._held[m.XH].reshape(timers, -1)
+                heaps[:, : m.H_HEAP + 2 * have] = self.schedulers
             self.hold(m.XH, heaps.ravel())
-            self.header[m.HEAP_N] = 2 + 2 * parts
+            self.header[m.HEAP_N] = size
             self.hold(m.XDUE, np.zeros(2 * parts + 2, np.int64))
-            self.hold(m.XRANK, np.zeros(parts, np.int64))
+            self.hold(m.XHASH, np.zeros(parts, np.int64))
         self.parts = parts
 
-    def rank(self, order: Array | None) -> None:
-        """Sets the order of the instances in Siddhi's map."""
-        if order is not None and len(self.layout.timers):
-            self._held[m.XRANK][: len(order)] = order
+    @property
+    def schedulers(self) -> Array:
+        """The records of `H`: int64[schedulers, words]."""
+        return self._held[m.XH].reshape(len(self.layout.timers), -1)
+
+    def hashes(self, hashes: Array | None) -> None:
+        """Sets the hashes of the instances' keys (`Instances.hashes`)."""
+        if hashes is not None:
+            self._held[m.XHASH][: len(hashes)] = hashes
 
     def index(self, buckets: int) -> None:
         """A new index with a power of two of buckets."""
@@ -220,7 +227,7 @@ class Pools:
         address = self.header.ctypes.data
         measure(address, self.parts, sizes)
         cells, partials, links, times = sizes.tolist()
-        lists = np.zeros((self.parts * self.n, 12), np.int64)
+        lists = np.zeros((self.parts * self.n, 13), np.int64)
         out_cells = np.zeros(cells, np.int64)
         out_partials = np.zeros((partials + 1, m.E_SLOTS + self.n), np.int64)
         chains = np.zeros(links + 1, np.int64)
@@ -242,6 +249,7 @@ class Pools:
             "events": events[: int(chains[k - 1]) if k else 0],
             "times": out_times,
             "returned": self._held[m.XV].copy(),
+            "maps": self.schedulers[:, m.H_BUCKETS : m.H_HEAP].copy() if self.layout.timers else None,
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -258,6 +266,8 @@ class Pools:
             state["chains"].copy(), state["events"].copy(), state["times"].copy(),
         )  # fmt: skip
         self._held[m.XV][:] = state["returned"]
+        if self.layout.timers:
+            self.schedulers[:, m.H_BUCKETS : m.H_HEAP] = state["maps"]
         self.fit_index()
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..rows import ROOT_BITS
 from .loop import DONE, NEED_CLOCK, NEED_MUCH, emit
-from .machine import notify_at, pop_heap, push_heap, remove_pending
+from .machine import leave_map, notify_at, pop_heap, push_heap, remove_pending
 from .memory import (
     ABSENT,
     ABSENT_LOGICAL,
@@ -26,9 +26,13 @@ from .memory import (
     F_ROWS,
     F_UPDATE,
     FALSE,
+    H_BUCKETS,
+    H_HEAP,
+    H_SIZE,
     HEAP_N,
     I_MOVED,
     I_NOW,
+    INITIALIZED,
     IS_OR,
     KIND,
     L_SIZE,
@@ -46,6 +50,7 @@ from .memory import (
     NOW,
     NP,
     P_SIZE,
+    PARTED,
     PARTNER,
     PEND,
     PEND_N,
@@ -63,17 +68,18 @@ from .memory import (
     T_LEFT,
     TIMER_AT,
     TIMERS,
+    TURN,
     WAIT,
     WITHIN_EVERY,
     XDUE,
     XE,
     XET,
     XH,
+    XHASH,
     XL,
     XN,
     XP,
     XR,
-    XRANK,
     XT,
     Words,
     call2,
@@ -143,6 +149,9 @@ def process_timer(X: Words, l0: int, p: int, time: int) -> None:
     """`AbsentStreamPreStateProcessor.process`; `time` is when the timer was due."""
     P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
     f, lp = p * P_SIZE, l0 + p * L_SIZE
+    if X[PARTED] != 0 and L[lp + INITIALIZED] == 0 and L[lp + NEW_N] == 0 and L[lp + PEND] == 0:
+        # A partition forgets a state that holds nothing (`PartitionStateHolder.returnState`): a timer finds a new one.
+        L[lp + SCHEDULED] = 0
     if L[lp + ACTIVE] == 0:
         return
     wait, every = P[f + WAIT], P[f + EVERY]
@@ -243,19 +252,24 @@ def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
 @compiled
 def _collect_due(X: Words, k: int, now: int) -> None:
     """Takes the instances that run at `now` into `DUE`, by their first times. Of several with the same first time only
-    the first by the rank of Siddhi's map runs; the others stay for the next movement of the clock (`onTimeChange`)."""
-    H, due, rank = words(X[XH]), words(X[XDUE]), words(X[XRANK])
-    base = k * X[HEAP_N]
+    the first in the scheduler's map runs; the others stay for the next movement of the clock (`engine.timers`)."""
+    H, L, due, hashes = words(X[XH]), words(X[XL]), words(X[XDUE]), words(X[XHASH])
+    base, p = k * X[HEAP_N], words(X[M_TIMERS])[k]
+    mask = H[base + H_BUCKETS] - 1
     n = 0
-    while H[base] > 0 and H[base + 2] <= now:
-        due[2 * n] = H[base + 2]
-        due[2 * n + 1] = pop_heap(X, k)
-        n += 1
+    while H[base + H_SIZE] > 0 and H[base + H_HEAP] <= now:
+        due[2 * n] = H[base + H_HEAP]
+        part = pop_heap(X, k)
+        due[2 * n + 1] = part
+        n += L[(part * X[NP] + p) * L_SIZE + QUEUE] != 0
     runs, i = 0, 0
     while i < n:
         best, j, time = i, i + 1, due[2 * i]
         while j < n and due[2 * j] == time:
-            if rank[due[2 * j + 1]] < rank[due[2 * best + 1]]:
+            a, b = due[2 * j + 1], due[2 * best + 1]
+            nearer = (hashes[a] & mask) - (hashes[b] & mask)
+            turn = L[(a * X[NP] + p) * L_SIZE + TURN] - L[(b * X[NP] + p) * L_SIZE + TURN]
+            if nearer < 0 or (nearer == 0 and turn > 0):
                 best = j
             j += 1
         chosen = due[2 * best + 1]
@@ -299,6 +313,8 @@ def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
     X[DRAINING] = 0
     if L[lp + QUEUE] != 0:
         push_heap(X, X[TIMER_AT], T[L[lp + QUEUE]], part)
+    else:
+        leave_map(X, lp, p)
     return DONE
 
 
@@ -322,7 +338,7 @@ def _advance_clock(X: Words, limit: int) -> int:
                     return DONE
                 if X[DUE_N] == 0:
                     base = k * X[HEAP_N]
-                    if H[base] > 0 and H[base + 2] <= now:
+                    if H[base + H_SIZE] > 0 and H[base + H_HEAP] <= now:
                         _collect_due(X, k, now)
                 while X[DUE_AT] < X[DUE_N]:
                     status = _drain(X, p, words(X[XDUE])[2 * X[DUE_AT] + 1], now, root)
@@ -351,7 +367,7 @@ def run_timed(address: int, whole: int, origin: int) -> int:
         H = words(X[XH])
         due = FAR
         for k in range(X[TIMERS]):
-            if H[k * X[HEAP_N]] > 0:
-                due = min(due, H[k * X[HEAP_N] + 2])
+            if H[k * X[HEAP_N] + H_SIZE] > 0:
+                due = min(due, H[k * X[HEAP_N] + H_HEAP])
         X[NEXT_DUE] = due
         X[CLOCKED] = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .index import index_key
-from .machine import clear_new, clear_pending
+from .machine import clear_new, clear_pending, leave_map
 from .memory import (
     AT,
     B_HEAD,
@@ -38,6 +38,7 @@ from .memory import (
     SLOW_LAST,
     T_FREE,
     T_LEFT,
+    TURN,
     XB,
     XC,
     XE,
@@ -119,6 +120,8 @@ def forget_parts(address: int, parts: Any) -> None:
             lp = (part * X[NP] + p) * L_SIZE
             clear_pending(X, lp)
             clear_new(X, lp)
+            if L[lp + TURN] != 0:
+                leave_map(X, lp, p)
             while L[lp + QUEUE] != 0:
                 c = L[lp + QUEUE]
                 L[lp + QUEUE] = T[c + 1]
