@@ -26,7 +26,8 @@ from ..plan.safety import aggregation_safety
 from ..stores.duckdb import DuckDBStore
 from . import results
 from .commit import rows_of
-from .inbox import Entry, Inbox
+from .inbox import Inbox
+from .journal import Entry
 from .processor import NodeProcessor, NodeSpec
 from .retrieval import retrieve
 from .session import spark_session

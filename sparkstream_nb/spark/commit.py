@@ -109,6 +109,6 @@ class Commit:
 
 
 def rows_of(table: pa.Table) -> list[results.Row]:
-    """The rows of `results.SCHEMA`, in the order of node and entry."""
+    """The rows of `journal.SCHEMA`, in the order of node and entry."""
     columns = [table[c].to_pylist() for c in results.COLUMNS]
     return sorted(zip(*columns, strict=True), key=lambda r: (r[0], r[1]))

@@ -11,5 +11,5 @@ from pyspark.daemon import manager
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["pyspark.worker"]:
-        from . import processor, stateless  # noqa: F401
+        from . import nodes, stateless  # noqa: F401
     manager()

@@ -32,8 +32,9 @@ from ..engine.columns import ARROW, Array
 from ..errors import SparkStreamError
 from ..types import Schema
 from . import results
-from .inbox import Entry, Inbox
+from .inbox import Inbox
 from .ingest import fits, fits_time, one, times, type_rows
+from .journal import Entry
 
 CHUNK_ROWS = 1_000_000
 MOST_GROUP_ROWS = 4_000_000

@@ -12,18 +12,16 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..engine.batch import InputBatch
+from .journal import Entry, lines
 from .segments import requests_of
 
 INLINE_BYTES = 16_384
 """Batches up to this size stand in the journal itself; larger ones in a file of their own."""
-
-Entry = dict[str, Any]
 
 
 @dataclass
@@ -124,38 +122,3 @@ class Inbox:
         if entry["clock"] is not None:
             p.clock = entry["clock"] if p.clock is None else max(p.clock, entry["clock"])
             p.clocks[entry["app"]] = max(p.clocks.get(entry["app"], 0), entry["clock"])
-
-
-def lines(folder: Path, at: int) -> Iterator[tuple[int, bytes]]:
-    """(offset in bytes, line) for every whole line of the journal from offset `at` on."""
-    try:
-        file = (folder / "journal").open("rb")
-    except FileNotFoundError:
-        return
-    with file:
-        file.seek(at)
-        for line in file:
-            if not line.endswith(b"\n"):
-                return
-            yield at, line
-            at += len(line)
-
-
-def entries_from(folder: Path, offset: dict[str, int]) -> Iterator[tuple[Entry, dict[str, int]]]:
-    """(entry, offset after it) from `offset` on.
-
-    An offset is `{"seq": number of the next entry, "at": byte of its line, "skip": entries of that line before it}`.
-    """
-    for at, line in lines(folder, offset["at"]):
-        entries = json.loads(line)
-        skip = offset["skip"] if at == offset["at"] else 0
-        for i, entry in enumerate(entries[skip:], skip + 1):
-            last = i == len(entries)
-            yield (
-                entry,
-                {
-                    "seq": entry["seq"] + 1,
-                    "at": at + len(line) if last else at,
-                    "skip": 0 if last else i,
-                },
-            )

@@ -1,38 +1,23 @@
-"""The node engine inside Spark: one key per node, its state in Spark's state store.
+"""The node engine as Spark's stateful processor: one key per node.
 
-The state is the engine's snapshot, cut into pieces by its content; a piece that is there already is not written again.
-What a worker
-keeps in memory between micro-batches is only a short cut: it is used where its version is the one that the state store
-holds, else the engine is restored from the store.
+Spark starts a process for every query that only asks the processor for its state variables: this module loads quickly,
+and `nodes`, which loads the engine, is loaded where entries are worked on.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import pickle
-import time
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from ..engine.node import NodeEngine
-from ..engine.pieces import pieces
-from ..errors import SparkStreamError
-from ..lang.parser import parse_on_demand
-from ..plan import bind_retrieval
-from ..plan.nodes import Plan
-from ..plan.placement import idle, split
-from . import results, segments
+if TYPE_CHECKING:
+    import pandas as pd
 
-ENGINES_KEPT = 64
+    from ..plan.nodes import Plan
 
 
 @dataclass(frozen=True)
@@ -62,34 +47,6 @@ class NodeSpec:
         return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count)
 
 
-@dataclass
-class _Kept:
-    version: str
-    engine: NodeEngine
-    pieces: list[str]
-
-
-_engines: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
-_plans: OrderedDict[bytes, tuple[Plan, Plan]] = OrderedDict()
-
-
-def _plan(blob: bytes) -> tuple[Plan, Plan]:
-    """The plan and its part for the node, unpickled once per worker: nodes with equal properties share it."""
-    key = hashlib.blake2b(blob, digest_size=16).digest()
-    if key not in _plans:
-        plan = pickle.loads(blob)
-        _plans[key] = plan, split(plan)[1]
-        while len(_plans) > ENGINES_KEPT:
-            _plans.popitem(last=False)
-    return _plans[key]
-
-
-def _engine(spec: NodeSpec) -> NodeEngine:
-    """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small."""
-    plan = _plan(spec.plan)[1]
-    return NodeEngine(plan, shard=spec.shard, trace=spec.trace, stored=not spec.trace, allow_scripts=spec.scripts)
-
-
 class NodeProcessor(StatefulProcessor):
     """Runs the nodes of `specs` (by key) over the entries of the inbox in `folder`. Large outputs go to the folder
     `outputs`, if any. `run` tells apart the lives of an app; `keep` allows the short cut.
@@ -117,115 +74,9 @@ class NodeProcessor(StatefulProcessor):
         self.pieces = handle.getMapState("pieces", "digest string", "bytes binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        try:
-            out = self._take(key, rows)
-        except Exception as error:
-            if not self.isolate:
-                raise
-            out = [(self.specs[key[0]].node, 0, -1, "failure", type(error).__name__, 1, str(error).encode(), "")]
-        yield pd.DataFrame({c: [r[i] for r in out] for i, c in enumerate(results.COLUMNS)})
+        from .nodes import work
 
-    def _take(self, key: Any, rows: Iterator[pd.DataFrame]) -> list[results.Row]:
-        began = time.perf_counter()
-        spec = self.specs[key[0]]
-        out: list[results.Row] = []
-        entries: list[segments.Entry] = []
-        for frame in rows:
-            for node, seq, last, kind, name, n, blob, file in zip(*(frame[c] for c in results.COLUMNS), strict=True):
-                if kind == "entries":
-                    entries += json.loads(blob)
-                else:
-                    out.append((node, seq, last, kind, name, n, blob, file))
-        entries.sort(key=lambda e: int(e["seq"]))
-        stored = self.version.get()
-        # Taken out while it works: an engine that fails half-way must not be found again.
-        kept = _engines.pop((self.run, key[0]), None)
-        restored = False
-        if kept is None or not self.keep or stored is None or kept.version != stored[0]:
-            kept = _Kept("", _engine(spec), [])
-            if stored is not None:
-                restored = True
-                kept.pieces = json.loads(stored[1])
-                kept.engine.restore(b"".join(map(self._piece, kept.pieces)))
-        steps = 0
-        for aside, run in groupby(entries, key=lambda e: e["kind"] in ("ask", "reject")):
-            if aside:
-                out += self._aside(kept.engine, spec, list(run))
-            else:
-                steps += self._steps(kept.engine, spec, list(run), out)
-        low, high = (entries[0]["seq"], entries[-1]["seq"]) if entries else (0, -1)
-        size = self._store(key[0], kept)
-        mark = {
-            "shard": spec.shard,
-            "ms": round(1000 * (time.perf_counter() - began), 1),
-            "restored": restored,
-            "state_bytes": size,
-            "engine": kept.engine.stats(),
-        }
-        out.append((spec.node, low, high, "mark", "", steps, json.dumps(mark, default=str).encode(), ""))
-        return out
-
-    def _steps(self, engine: NodeEngine, spec: NodeSpec, entries: list[segments.Entry], out: list[results.Row]) -> int:
-        """Lets the engine take events; how many steps those were."""
-        if idle(engine.plan):
-            engine.skip(sum(e["steps"] for e in entries), max(e["clock"] for e in entries))
-            return 0
-        schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
-        folder, steps = Path(self.folder), 0
-        spill = results.Spill(self.outputs)
-        runs = segments.runs(entries)
-        for (piece,) in segments.ahead(segments.pieces(folder, r, schemas, [spec.index], spec.count) for r in runs):
-            out += spill.encode(engine.step(piece.batch), spec.node, piece)
-            steps += len(piece.batch.clock)
-        out += spill.close()
-        return steps
-
-    def _aside(self, engine: NodeEngine, spec: NodeSpec, entries: list[segments.Entry]) -> list[results.Row]:
-        """Questions go to every node; rejected rows pass through the first one to the commit."""
-        out: list[results.Row] = []
-        for entry in entries:
-            where = (spec.node, entry["seq"], entry["seq"])
-            if entry["kind"] == "ask":
-                out.append((*where, "answer", "", 1, self._answer(engine, spec, entry["text"]), ""))
-            elif spec.index == 0:
-                blob = (Path(self.folder) / entry["file"]).read_bytes()
-                out.append((*where, "error", "", blob.count(b"\n"), blob, ""))
-        return out
-
-    def _piece(self, digest: str) -> bytes:
-        found = self.pieces.getValue((digest,))
-        assert found is not None, f"piece {digest} of a node's state is missing"
-        return bytes(found[0])
-
-    def _answer(self, engine: NodeEngine, spec: NodeSpec, text: str) -> bytes:
-        plan = _plan(spec.plan)[0]
-        try:
-            retrieval = bind_retrieval(parse_on_demand(text), plan, text)
-            source = retrieval.source
-            if source is not None and source.kind == "aggregation" and source.id not in engine.plan.aggregations:
-                raise SparkStreamError(f"Aggregation '{source.id}' is kept by its store.")
-            return results.encode_answer(engine.answer(retrieval))
-        except SparkStreamError as error:
-            return results.encode_answer(error)
-
-    def _store(self, key: int, kept: _Kept) -> int:
-        """Writes the engine's state; returns its size in bytes."""
-        blob = kept.engine.snapshot()
-        former, kept.pieces = set(kept.pieces), []
-        for piece in pieces(blob):
-            digest = hashlib.blake2b(piece, digest_size=16).hexdigest()
-            if digest not in former and digest not in kept.pieces:
-                self.pieces.updateValue((digest,), (bytes(piece),))
-            kept.pieces.append(digest)
-        for digest in former.difference(kept.pieces):
-            self.pieces.removeKey((digest,))
-        kept.version = os.urandom(12).hex()
-        self.version.update((kept.version, json.dumps(kept.pieces)))
-        if self.keep:
-            _engines[self.run, key] = kept
-            while len(_engines) > ENGINES_KEPT:
-                _engines.popitem(last=False)
-        return len(blob)
+        yield work(self, key, rows)
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -24,7 +24,6 @@ from ..engine.snapshot import pack, unpack
 from ..errors import SparkStreamError
 from .segments import Piece
 
-SCHEMA = "node int, seq long, last long, kind string, name string, rows long, blob binary, file string"
 ARROW_SCHEMA = pa.schema(
     [
         ("node", pa.int32()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +16,8 @@ import pyarrow.parquet as pq
 from ..engine.batch import InputBatch, StreamRows
 from ..types import Schema, Type
 from . import ingest, routing
+from .journal import Entry
 
-STEPS_PER_PIECE = 1_000_000
-"""Steps that are taken at once, as far as entries are not larger."""
-
-Entry = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -34,20 +31,6 @@ class Piece:
     step: int
     before: int
     batch: InputBatch
-
-
-def runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Consecutive entries of events, as many as make a piece."""
-    run: list[Entry] = []
-    steps = 0
-    for entry in entries:
-        if run and steps + entry["steps"] > STEPS_PER_PIECE:
-            yield run
-            run, steps = [], 0
-        run.append(entry)
-        steps += entry["steps"]
-    if run:
-        yield run
 
 
 def pieces(

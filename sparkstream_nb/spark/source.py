@@ -19,11 +19,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from ..errors import SparkStreamError
-from . import results, segments
-from .inbox import Entry, entries_from
+from . import journal
+from .journal import Entry, entries_from
 
 ROWS_PER_TRIGGER = 10_000_000
-SCHEMA = f"key int, {results.SCHEMA}"
+SCHEMA = f"key int, {journal.SCHEMA}"
 Offset = dict[str, int]
 
 
@@ -92,7 +92,7 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
             entries.append(entry)
         if self.work:
-            return [Share(run) for run in segments.runs(entries)]
+            return [Share(run) for run in journal.runs(entries)]
         return [Share(entries)] if entries else []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -18,8 +18,8 @@ from ..engine.node import NodeEngine
 from ..plan.nodes import Plan
 from ..plan.placement import split
 from ..types import Schema
-from . import results, segments
-from .inbox import Entry
+from . import journal, results, segments
+from .journal import Entry
 from .processor import NodeSpec
 from .source import ROWS_PER_TRIGGER
 
@@ -87,7 +87,7 @@ def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
             (key, node, low, high, "entries", "", 0, blob, "") for key, node in zip(app.keys, app.nodes, strict=True)
         ]
         if app.stateless:
-            for run in segments.runs(e for e in found if e["kind"] in ("steps", "rows")):
+            for run in journal.runs(e for e in found if e["kind"] in ("steps", "rows")):
                 parts = segments.pieces(folder, run, app.schemas, range(len(app.keys)), len(app.keys))
                 for k, (key, piece) in enumerate(zip(app.keys, parts, strict=True)):
                     rows += [(key, *row) for row in _results(app, k, piece)]

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ..errors import SparkStreamError
 from ..types import Schema
-from . import results
+from . import journal
 from .commit import Commit, Progress
 from .handover import Intake, handover
 from .processor import NodeProcessor, NodeSpec
@@ -215,13 +215,13 @@ def session_for(session: SparkSession, partitions: int) -> SparkSession:
 
 
 def carried(session: SparkSession, options: Mapping[str, str], processor: NodeProcessor) -> Any:
-    """The streaming frame of `results.SCHEMA`: the inbox's blobs through the node processor."""
+    """The streaming frame of `journal.SCHEMA`: the inbox's blobs through the node processor."""
     return (
         session.readStream.format(InboxSource.name())
         .options(**options)
         .load()
         .groupBy("key")
-        .transformWithStateInPandas(processor, results.SCHEMA, "append", "none")
+        .transformWithStateInPandas(processor, journal.SCHEMA, "append", "none")
     )
 
 
