@@ -18,8 +18,8 @@ from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
 from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox
-from sparkstream_nb.spark.journal import entries_from
-from sparkstream_nb.spark.segments import ahead, join, load, pieces, runs
+from sparkstream_nb.spark.journal import entries_from, runs
+from sparkstream_nb.spark.segments import ahead, join, load, pieces
 from sparkstream_nb.spark.source import InboxReader
 from sparkstream_nb.spark.stateless import SourceApp, options_of
 from sparkstream_nb.types import Schema, Type
