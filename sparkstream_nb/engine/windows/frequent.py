@@ -33,6 +33,8 @@ FIRST, LIVE, SIZE, TOTAL, TAKEN, LEAST = range(6)
 taken off every count (the counts themselves stay as they are), and what no count is below."""
 
 _BIN = np.int64(40)
+_BINS = 16
+"""Of a map that is new."""
 _FEW = 24
 
 
@@ -140,13 +142,14 @@ def _look_anew(
 
 @kernel
 def _frequent(
-    lossy: bool, most: int, share: float, width: int, findable: bool, at: int, ids: Array, now: Array, row_root: Array,
-    row_chunk: Array, ts: Array, parts: Array, alive: Array, key: Array, part: Array, order: Array, found: Array,
-    rank_out: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    lossy: bool, forgets: bool, most: int, share: float, width: int, findable: bool, at: int, ids: Array, now: Array,
+    row_root: Array, row_chunk: Array, ts: Array, parts: Array, alive: Array, key: Array, part: Array, order: Array,
+    found: Array, rank_out: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`FrequentWindowProcessor.process`, and with `lossy` `LossyFrequentWindowProcessor.process`.
 
-    `rank_out` tells of ENTER rows where the event's key stands in its map: by bin, then by its order there.
+    `rank_out` tells of ENTER rows where the event's key stands in its map: by bin, then by its order there. In a
+    partition Siddhi `forgets` an instance's state when it counts no key at a chunk's end (`canDestroy`).
     """
     n = 0
     for r in range(len(ids)):
@@ -218,6 +221,9 @@ def _frequent(
                             found[gone] = other
                             gone += 1
                         other = key[NEXT, other]
+        if forgets and part[LIVE, p] == 0 and (r + 1 == len(ids) or row_chunk[r + 1] != chunk):
+            part[TOTAL, p] = 0
+            part[SIZE, p] = _BINS
     return n
 
 
@@ -268,7 +274,7 @@ class _Counting:
     def _room(self, parts: int) -> None:
         have = self.part.shape[1]
         self.part = grown(self.part, parts)
-        self.part[FIRST, have:], self.part[SIZE, have:] = -1, 16
+        self.part[FIRST, have:], self.part[SIZE, have:] = -1, _BINS
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n = len(rows)
@@ -283,9 +289,9 @@ class _Counting:
         out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live))
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
         made = _frequent(
-            self.lossy, self.most, self.share, self.width, findable, at, ids, clock.at(rows.root), rows.root,
-            rows.chunk, log.ts, log.part, log.alive, self.key, self.part, self.order, np.empty(live + n, np.int64),
-            ranks, *out.arrays,
+            self.lossy, self.partitioned, self.most, self.share, self.width, findable, at, ids, clock.at(rows.root),
+            rows.root, rows.chunk, log.ts, log.part, log.alive, self.key, self.part, self.order,
+            np.empty(live + n, np.int64), ranks, *out.arrays,
         )  # fmt: skip
         result = out.rows(made, log, rows.part is not None)
         if findable:
