@@ -267,7 +267,7 @@ class Composer:
         for _ in range(r.choice((1, 2))):
             if r.random() < 0.6:
                 handlers = f"[{self.e.boolean(self.scope('W'), 1)}]" if r.random() < 0.3 else ""
-                fragile = "expired" not in events and _TWICE not in window
+                fragile = "expired" not in events and _TWICE not in window and "lossy" not in window
                 select, out = self.select(self.scope("W"), 0.6, fragile)
                 self.add(f"from W{handlers} {select}{self.rate(0.1)}{self.insert(out, True)}")
             else:
