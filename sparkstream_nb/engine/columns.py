@@ -202,7 +202,7 @@ class Column:
             array = array.cast(ARROW[type])
         if null is not None:
             array = array.fill_null(False if type is Type.BOOL else 0)
-        return Column(type, _writable(array.to_numpy(zero_copy_only=False)), null)
+        return Column(type, writable(array.to_numpy(zero_copy_only=False)), null)
 
     def to_arrow(self, strings: Strings) -> pa.Array:
         """An Arrow array: dictionary for strings, else `ARROW[type]`. OBJECT raises TypeError: it has no Arrow form."""
@@ -311,7 +311,7 @@ class _Memory:
         self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
 
 
-def _writable(array: Array) -> Array:
+def writable(array: Array) -> Array:
     """The same memory without numpy's mark that it must not be written to, as compiled loops are made anew for arrays
     that have it. Nobody writes into a column.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..plan.nodes import EventRef, Ref
 from .columns import Array, Column
-from .rows import Passing, Rows
+from .rows import Passing, Rows, order_at
 
 Resolver = Callable[[Ref | EventRef], Column]
 EventTime = Callable[[EventRef], Column]
@@ -40,8 +40,7 @@ class Frame:
         whole, time = self.resolve, self.event_time
         return Frame(
             self.ts[index],
-            self.root[index],
-            self.chunk[index],
+            *order_at(self.root, self.chunk, index),
             None if self.kind is None else self.kind[index],
             None if self.part is None else self.part[index],
             cached(lambda ref: whole(ref).take(index)),

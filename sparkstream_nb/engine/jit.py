@@ -51,6 +51,22 @@ prefetch = cast(Callable[[Any, Any], None], intrinsic(_prefetch))
 in one piece; `index` may be anything. A loop over tables that the cache does not hold waits for every row's state,
 unless it asks for that of a later row ahead of time."""
 
+
+
+def _load64(context: Any, array: Any, index: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        make: Any = arrayobj.make_array
+        data = make(signature.args[0])(context, builder, args[0]).data
+        place = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(64).as_pointer())
+        return builder.load(place, align=1)
+
+    return types.uint64(array, index), code
+
+
+load64 = cast(Callable[[Any, Any], Any], intrinsic(_load64))
+"""`load64(array, at)` in a compiled loop: the eight bytes from byte `at` of an array of bytes, wherever that lies, as
+a number (uint64)."""
+
 AHEAD = 16
 """How many rows ahead loops ask for what they will need."""
 
@@ -70,11 +86,15 @@ def inlined(function: F) -> F:
     return function
 
 
-def kernel(function: Callable[..., object]) -> Callable[..., Any]:
-    """Compiles a loop over arrays, and writes the helpers that it calls into it."""
+def kernel(function: Callable[..., object], **fixed: bool | int) -> Callable[..., Any]:
+    """Compiles a loop over arrays, and writes the helpers that it calls into it. Parameters that are `fixed` have one
+    value and are none of the compiled loop's: what that value rules out costs nothing there."""
     node = _parsed(function)
     names = {n: f for n, f in function.__globals__.items() if _is_inlined(f)}
-    if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node)):
+    if fixed:
+        node.args.args = [a for a in node.args.args if a.arg not in fixed]
+        node = _Renamer({n: ast.Constant(v) for n, v in fixed.items()}).visit(node)
+    if fixed or any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node)):
         inliner = _Inliner(names)
         node = inliner.visit(node)
         ast.fix_missing_locations(node)

@@ -21,7 +21,7 @@ from ..plan.gaps import refuse, refuse_retrieval
 from ..types import Type
 from .assembly import Assembly
 from .batch import Answer, Emitted, InputBatch, Outputs
-from .columns import Array, Column, Strings, concat
+from .columns import Array, Column, Strings, concat, writable
 from .expressions import Context
 from .graph import build
 from .javamap import string_hash, walk_order
@@ -29,7 +29,7 @@ from .memory import keep_freed_memory
 from .ondemand import answer
 from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
 from .query import split_kinds
-from .rows import Clock, Rows, concat_rows, event_order, in_order, steps_of
+from .rows import ROOT_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
 from .scripts import scripts_of
 from .services import Services
 from .sinks import GroupOperator, TopicOperator
@@ -148,7 +148,8 @@ class NodeEngine:
         """The events of the steps a ≤ i < b."""
         out = {}
         for stream, rows in inputs.items():
-            low, high = np.searchsorted(rows.chunk, (self.steps + a, self.steps + b)).tolist()
+            bounds = (self.steps + a) << ROOT_BITS, (self.steps + b) << ROOT_BITS
+            low, high = np.searchsorted(rows.root, bounds).tolist()
             if high > low:
                 out[stream] = rows if high - low == len(rows) else rows.slice(low, high)
         return out
@@ -165,7 +166,7 @@ class NodeEngine:
                 Column.of(t, c, strings) if isinstance(c, list) else Column.from_arrow(t, c, strings)
                 for t, c in zip(schema.types, columns, strict=True)
             ]
-        return Rows(cols, np.ascontiguousarray(ts, np.int64), *event_order(step, self.steps))
+        return Rows(cols, writable(np.ascontiguousarray(ts, np.int64)), *event_order(step, self.steps))
 
     def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
         assert self.graph.order is not None
@@ -199,7 +200,7 @@ class NodeEngine:
         chunks: dict[int, list[tuple[str, Rows]]] = {}
         for stream, rows in inputs.items():
             for chunk in rows.by_chunk():
-                chunks.setdefault(int(chunk.chunk[0]), []).append((stream, chunk))
+                chunks.setdefault(int(chunk.root[0]) >> ROOT_BITS, []).append((stream, chunk))
         timed = [op for op in self.operators if op.node.timed]
         quiet = Clock(clock.base, clock.now, clock.moved, 0, 0)
         for i in range(len(clock.now)):

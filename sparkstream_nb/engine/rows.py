@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .columns import Array, Column, Held, concat, take_columns
+from .columns import Array, Column, Held, concat, take_columns, writable
 from .jit import kernel
 
 ROOT_BITS = 16
@@ -73,8 +73,7 @@ class Rows:
         return Rows(
             take_columns(self.columns, index),
             self.ts[index],
-            self.root[index],
-            self.chunk[index],
+            *order_at(self.root, self.chunk, index),
             None if self.kind is None else self.kind[index],
             None if self.part is None else self.part[index],
         )
@@ -113,11 +112,16 @@ class Rows:
         return Rows(
             [c.slice(a, b) for c in self.columns],
             self.ts[a:b],
-            self.root[a:b],
-            self.chunk[a:b],
+            *order_at(self.root, self.chunk, slice(a, b)),
             None if self.kind is None else self.kind[a:b],
             None if self.part is None else self.part[a:b],
         )
+
+
+def order_at(root: Array, chunk: Array, index: Array | slice) -> tuple[Array, Array]:
+    """(roots, chunks) of the rows at `index`; one array where those of all rows are."""
+    roots = root[index]
+    return roots, roots if chunk is root else chunk[index]
 
 
 def concat_rows(parts: Sequence[Rows]) -> Rows:
@@ -170,18 +174,17 @@ def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
 
 
 @kernel
-def _orders(step: Array, base: int, root: Array, chunk: Array) -> None:
+def _roots(step: Array, base: int, root: Array) -> None:
     for i in range(len(step)):
-        s = step[i] + base
-        chunk[i] = s
-        root[i] = (s << ROOT_BITS) | EVENT_PHASE
+        root[i] = ((step[i] + base) << ROOT_BITS) | EVENT_PHASE
 
 
 def event_order(step: Array, base: int) -> tuple[Array, Array]:
-    """(roots, chunks) of events that come with the steps `step` (int64, counted from `base`)."""
-    root, chunk = np.empty(len(step), np.int64), np.empty(len(step), np.int64)
-    _orders(np.ascontiguousarray(step, np.int64), base, root, chunk)
-    return root, chunk
+    """(roots, chunks) of events that come with the steps `step` (int64, counted from `base`): one array, as what is
+    sent at once has one root and is one chunk."""
+    root = np.empty(len(step), np.int64)
+    _roots(np.ascontiguousarray(step, np.int64), base, root)
+    return root, root
 
 
 @kernel
@@ -205,6 +208,15 @@ def steps_of(roots: Sequence[Array], base: int) -> Array:
 def _clocked(root: Array, base: int, now: Array, out: Array) -> None:
     for i in range(len(root)):
         out[i] = now[(root[i] >> ROOT_BITS) - base]
+
+
+@kernel
+def _falls(times: Array) -> bool:
+    """Whether a time is before the one that came before it. Looks at all of them, many at once."""
+    found = 0
+    for i in range(1, len(times)):
+        found |= times[i] < times[i - 1]
+    return found > 0
 
 
 @kernel
@@ -245,7 +257,9 @@ class Clock:
     @staticmethod
     def over(times: Array, now: int, base: int) -> tuple[Clock, int]:
         """The clock over steps that move it to `times` (int64 ms), and where it stands after them; `now` before."""
-        times = np.ascontiguousarray(times, np.int64)
+        times = writable(np.ascontiguousarray(times, np.int64))
+        if len(times) and times[0] >= now and not _falls(times):
+            return Clock(base, times, np.ones(len(times), np.bool_), 0, len(times)), int(times[-1])
         clock = Clock(base, np.empty(len(times), np.int64), np.empty(len(times), np.bool_), 0, len(times))
         return clock, int(_ticks(times, now, clock.now, clock.moved))
 

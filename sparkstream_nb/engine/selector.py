@@ -224,15 +224,11 @@ class Selector:
             if reduces and _repeats(chunk):
                 stay = last_per_group(chunk, _at(group, pos, index), feed.groups)
                 columns, index = [c.take(stay) for c in columns], stay if index is None else index[stay]
-        whole = index is None
-        rows = Rows(
-            columns,
-            frame.ts if whole else frame.ts[index],
-            frame.root if whole else frame.root[index],
-            frame.chunk if whole else frame.chunk[index],
-            None if frame.kind is None else (frame.kind if whole else frame.kind[index]),
-            None if frame.part is None else (frame.part if whole else frame.part[index]),
-        )
+        if index is None:
+            rows = Rows(columns, frame.ts, frame.root, frame.chunk, frame.kind, frame.part)
+        else:
+            kept = frame.take(index)
+            rows = Rows(columns, kept.ts, kept.root, kept.chunk, kept.kind, kept.part)
         grouped = _at(group, pos, index) if self._keys is not None and self._limited else None
         return self._ordered(rows, grouped, cut)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,7 +11,7 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask
-from ..jit import AHEAD
+from ..jit import AHEAD, kernel
 from ..rows import EXPIRED, RESET, TIMER
 
 NO_MASK = np.zeros(0, np.bool_)
@@ -54,6 +55,11 @@ class Feed:
         return Feed(len(group), kind, group, groups, part, parts, None, EVERY, None, len(group))
 
     @property
+    def comes_and_goes(self) -> bool:
+        """Whether all ops are CURRENT or EXPIRED."""
+        return self.kind is None or len(self.kind) == 0 or int(self.kind.max()) <= EXPIRED
+
+    @property
     def ahead(self) -> int:
         """How many ops ahead a loop is to ask for its events and groups; 0 where the cache holds them anyway."""
         far = self.groups > 1 << 14 or (self.parts > 1 << 8 and len(self.group) > 1 << 16)
@@ -71,6 +77,18 @@ class Feed:
             NO_PLACE if self.slot is None else self.slot,
             self.shown,
         )
+
+
+class Loops:
+    """A loop over a feed, compiled from one source for all there is (`general`), and for what is mostly asked for, in
+    a third of the time: `plain` means no nulls, no slots, no RESET or TIMER ops and none before, `near` besides that
+    nothing need be asked for ahead. `fixed`: see `kernel`.
+    """
+
+    def __init__(self, source: Callable[..., Any], **fixed: bool) -> None:
+        self.near = kernel(source, plain=True, ahead=0, **fixed)
+        self.far = kernel(source, plain=True, **fixed)
+        self.general = kernel(source, plain=False, **fixed)
 
 
 class Aggregator(Protocol):
@@ -157,10 +175,19 @@ class Grouped(Base):
         """(*feed.arrays, eras, epoch, ahead). Until the first RESET there is but one era: then `part` and `epoch` are
         empty, and loops need not look at them. `ahead`: see `Feed`."""
         arrays = feed.arrays
-        if len(self.epoch) == 0 and (feed.kind is None or not (feed.kind == RESET).any()):
+        if len(self.epoch) == 0 and (feed.comes_and_goes or not np.any(feed.kind == RESET)):
             return (*arrays[:4], NO_PART, *arrays[5:], self.eras, self.epoch, feed.ahead)
         self.eras, self.epoch = grown(self.eras, feed.parts), grown(self.epoch, feed.groups)
         return (*arrays, self.eras, self.epoch, feed.ahead)
+
+    def _through(
+        self, loops: Loops, feed: Feed, null: Mask | None, before: tuple[Any, ...], after: tuple[Any, ...]
+    ) -> Any:
+        """Calls one of `loops` with (*before, *ops, *after); `null` is the mask of the arguments."""
+        *ops, ahead = self._ops(feed)
+        if null is not None or feed.slot is not None or len(self.epoch) or not feed.comes_and_goes:
+            return loops.general(*before, *ops, ahead, *after)
+        return loops.far(*before, *ops, ahead, *after) if ahead else loops.near(*before, *ops, *after)
 
 
 def shown_column(type: Type, out: Array, null: Mask | None = None) -> Column:

@@ -14,7 +14,7 @@ from ..arrays import grown
 from ..columns import Array, Column
 from ..jit import inlined, kernel, prefetch
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import NO_MASK, Feed, Grouped, shown_column
+from .base import NO_MASK, Feed, Grouped, Loops, shown_column
 from .folds import sizes, totals
 
 
@@ -46,15 +46,15 @@ def _look_ahead(
 
 _EXACT = 1 << 52
 """Longs up to here, and their differences, are doubles."""
+_BOTH_EXACT = np.uint64(2 * _EXACT - 1)
 
 
-@kernel
 def _sums(
-    values: Array, null: Array, long: bool, mean: bool, n: int, kind: Array, pos: Array, group: Array, part: Array,
-    slot: Array, shown: int, now: Array, epoch: Array, ahead: int, total: Array, count: Array, out: Array,
+    plain: bool, long: bool, mean: bool, values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array,
+    part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, total: Array, count: Array, out: Array,
     out_null: Array,
-) -> bool:  # fmt: skip
-    """Running sums of non-null values, or their means; whether there is a null among them.
+) -> None:  # fmt: skip
+    """Running sums of non-null values, or their means. `plain`: see `Loops`.
 
     Without branches on the kind, which no processor can guess. Without slots, a value that is not shown lies where the
     next one comes, so `out` has room for one more. `total` and `count` are one memory: a group's total at twice its id,
@@ -62,47 +62,49 @@ def _sums(
     """
     m: Any = 0
     one = np.uint64(1)
-    holes = False
     for j in range(n):
         _look_ahead(j, ahead, n, pos, group, values, total, 2)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
-        p = np.uint64(part[i]) if len(part) else np.uint64(0)
         shows = (shown >> k) & 1
-        if k > EXPIRED:
-            if k == RESET:
-                now[p] += 1
-            if shows:
-                o = slot[m] if len(slot) else m
-                m += 1
-                out[o] = 0
-                out_null[o] = True
-                holes = True
-            continue
-        g = np.uint64(group[i]) if len(group) else np.uint64(0)
+        g = np.uint64(0)
+        if not plain:
+            p = np.uint64(part[i]) if len(part) else np.uint64(0)
+            if k > EXPIRED:
+                if k == RESET:
+                    now[p] += 1
+                if shows:
+                    o = slot[m] if len(slot) else m
+                    m += 1
+                    out[o] = 0
+                    out_null[o] = True
+                continue
+            g = np.uint64(group[i]) if len(group) else np.uint64(0)
+            if len(epoch) and epoch[g] != now[p]:
+                epoch[g] = now[p]
+                total[g << one] = 0
+                count[(g << one) + one] = 0
+        elif len(group):
+            g = np.uint64(group[i])
         at = g << one
-        if len(epoch) and epoch[g] != now[p]:
-            epoch[g] = now[p]
-            total[at] = 0
-            count[at + one] = 0
-        none = len(null) > 0 and null[i]
+        none = not plain and len(null) > 0 and null[i]
         v = values.dtype.type(0) if none else values[i]  # what lies under a null may be no number
         sign = 0 if none else 1 - 2 * k
-        t = total[at] + sign * v
-        if long and max(total[at], v, -_EXACT - 1 - min(total[at], v)) > _EXACT and sign < 0:
-            t = long_minus(total[at], v)
+        before = total[at]
+        t = before + sign * v
+        if long and (np.uint64(before + _EXACT) | np.uint64(v + _EXACT)) > _BOTH_EXACT and sign < 0:
+            t = long_minus(before, v)
         c = count[at + one] + sign
         total[at] = t
         count[at + one] = c
         # A sum shows where a value is added, even where that leaves a count of nothing.
         gone = (c == 0) & (mean | none | (k != CURRENT))
-        if len(slot) == 0:
+        if plain or len(slot) == 0:
             if mean:
                 out[m] = t / c
             else:
                 out[m] = t
             out_null[m] = gone
-            holes |= gone & (shows > 0)
             m += shows
         elif shows:
             if mean:
@@ -110,15 +112,17 @@ def _sums(
             else:
                 out[slot[m]] = t
             out_null[slot[m]] = gone
-            holes |= gone
             m += 1
-    return holes
 
 
-@kernel
+_LONG_SUMS = Loops(_sums, long=True, mean=False)
+_SUMS = Loops(_sums, long=False, mean=False)
+_MEANS = Loops(_sums, long=False, mean=True)
+
+
 def _counts(
-    n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array, epoch: Array,
-    ahead: int, count: Array, out: Array,
+    plain: bool, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array,
+    epoch: Array, ahead: int, count: Array, out: Array,
 ) -> None:  # fmt: skip
     """Running number of rows, nulls too; `out` as in `_sums`."""
     m: Any = 0
@@ -126,27 +130,34 @@ def _counts(
         _look_ahead(j, ahead, n, pos, group, group, count, 1)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
-        p = np.uint64(part[i]) if len(part) else np.uint64(0)
         shows = (shown >> k) & 1
-        if k > EXPIRED:
-            if k == RESET:
-                now[p] += 1
-            if shows:
-                out[slot[m] if len(slot) else m] = 0
-                m += 1
-            continue
-        g = np.uint64(group[i]) if len(group) else np.uint64(0)
-        if len(epoch) and epoch[g] != now[p]:
-            epoch[g] = now[p]
-            count[g] = 0
+        g = np.uint64(0)
+        if not plain:
+            p = np.uint64(part[i]) if len(part) else np.uint64(0)
+            if k > EXPIRED:
+                if k == RESET:
+                    now[p] += 1
+                if shows:
+                    out[slot[m] if len(slot) else m] = 0
+                    m += 1
+                continue
+            g = np.uint64(group[i]) if len(group) else np.uint64(0)
+            if len(epoch) and epoch[g] != now[p]:
+                epoch[g] = now[p]
+                count[g] = 0
+        elif len(group):
+            g = np.uint64(group[i])
         c = count[g] + 1 - 2 * k
         count[g] = c
-        if len(slot) == 0:
+        if plain or len(slot) == 0:
             out[m] = c
             m += shows
         elif shows:
             out[slot[m]] = c
             m += 1
+
+
+_COUNTS = Loops(_counts)
 
 
 class Sum(Grouped):
@@ -163,12 +174,14 @@ class Sum(Grouped):
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
         self.cells = grown(self.cells, 2 * feed.groups)
-        out, null = np.empty(feed.size + 1, self.dtype), np.empty(feed.size + 1, np.bool_)
-        holes = _sums(
-            column.values.astype(self.dtype, copy=False), NO_MASK if column.null is None else column.null, self.long,
-            self.mean, *self._ops(feed), self.cells.view(self.dtype), self.cells, out, null,
+        out = np.empty(feed.size + 1, self.dtype)
+        null = np.empty(feed.size + 1, np.bool_)
+        self._through(
+            _LONG_SUMS if self.long else _MEANS if self.mean else _SUMS, feed, column.null,
+            (column.values.astype(self.dtype, copy=False), NO_MASK if column.null is None else column.null),
+            (self.cells.view(self.dtype), self.cells, out, null),
         )  # fmt: skip
-        return shown_column(Type.LONG if self.long else Type.DOUBLE, out, null if holes else None)
+        return shown_column(Type.LONG if self.long else Type.DOUBLE, out, null)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         (column,) = args
@@ -209,7 +222,7 @@ class Count(Grouped):
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         self.count = grown(self.count, feed.groups)
         out = np.empty(feed.size + 1, np.int64)
-        _counts(*self._ops(feed), self.count, out)
+        self._through(_COUNTS, feed, None, (), (self.count, out))
         return shown_column(Type.LONG, out)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
@@ -224,71 +237,74 @@ class Count(Grouped):
         self.count, self.epoch, self.eras = state["count"].copy(), state["epoch"].copy(), state["era"].copy()
 
 
-@kernel
 def _deviations(
-    values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int,
-    now: Array, epoch: Array, ahead: int, cells: Array, count: Array, out: Array, out_null: Array,
-) -> bool:  # fmt: skip
+    plain: bool, values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
+    shown: int, now: Array, epoch: Array, ahead: int, cells: Array, count: Array, out: Array, out_null: Array,
+) -> None:  # fmt: skip
     """`StdDevAttributeAggregatorExecutor`: running mean and sum of squares; what is left of it when one value is left
-    stays, as there. Tells whether there is a null. `cells` and `count` are one memory: four words a group, of total,
-    mean, sum of squares and count."""
+    stays, as there. `out` as in `_sums`. `cells` and `count` are one memory: four words a group, of total, mean, sum of
+    squares and count."""
     m: Any = 0
-    holes = False
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     for j in range(n):
         _look_ahead(j, ahead, n, pos, group, values, cells, 4)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
-        p = np.uint64(part[i]) if len(part) else np.uint64(0)
         shows = (shown >> k) & 1
-        if k > EXPIRED:
-            if k == RESET:
-                now[p] += 1
-            if shows:
-                o = slot[m] if len(slot) else m
-                m += 1
-                out[o] = 0.0
-                out_null[o] = True
-                holes = True
-            continue
-        g = np.int64(group[i]) if len(group) else 0
-        a = 4 * g
-        if len(epoch) and epoch[g] != now[p]:
-            epoch[g] = now[p]
-            cells[a] = 0.0
-            cells[a + 1] = 0.0
-            cells[a + 2] = 0.0
-            count[a + 3] = 0
-        if not (len(null) and null[i]):
+        g = np.uint64(0)
+        if not plain:
+            p = np.uint64(part[i]) if len(part) else np.uint64(0)
+            if k > EXPIRED:
+                if k == RESET:
+                    now[p] += 1
+                if shows:
+                    o = slot[m] if len(slot) else m
+                    m += 1
+                    out[o] = 0.0
+                    out_null[o] = True
+                continue
+            g = np.uint64(group[i]) if len(group) else np.uint64(0)
+            if len(epoch) and epoch[g] != now[p]:
+                epoch[g] = now[p]
+                for w in range(3):
+                    cells[(g << two) + np.uint64(w)] = 0.0
+                count[(g << two) + three] = 0
+        elif len(group):
+            g = np.uint64(group[i])
+        a = g << two
+        c: Any = count[a + three]
+        squares: Any = cells[a + two]
+        if plain or not (len(null) and null[i]):
             v = values[i]
-            sign = 1 - 2 * k
-            c = count[a + 3] + sign
-            count[a + 3] = c
-            before = cells[a + 1]
+            sign: Any = 1 - 2 * k
+            c += sign
+            count[a + three] = c
+            before = cells[a + one]
+            t: Any = cells[a] + sign * v
+            x: Any = t / c
+            squares = squares + sign * ((v - before) * (v - x))
             if c == 1 and sign > 0:
-                cells[a] = v
-                cells[a + 1] = v
-                cells[a + 2] = 0.0
-            elif c == 0 and sign < 0:
-                cells[a] = 0.0
-                cells[a + 1] = 0.0
-                cells[a + 2] = 0.0
-            elif c != 0:
-                t = cells[a] + sign * v
-                x = t / c
-                cells[a] = t
-                cells[a + 1] = x
-                cells[a + 2] += sign * ((v - before) * (v - x))
-        c = count[a + 3]
+                t = x = v
+                squares = 0.0
+            elif c == 0:
+                if sign < 0:
+                    t = x = squares = 0.0
+                else:
+                    t, x, squares = cells[a], before, cells[a + two]
+            cells[a] = t
+            cells[a + one] = x
+            cells[a + two] = squares
         o = m
-        if len(slot) > 0:
+        if not plain and len(slot) > 0:
             if not shows:
                 continue
             o = slot[m]
         out_null[o] = c == 0
-        holes |= (c == 0) & (shows > 0)
-        out[o] = np.sqrt(cells[a + 2] / c) if c != 0 and c != 1 else 0.0
+        out[o] = squares / c if c != 0 and c != 1 else 0.0
         m += shows
-    return holes
+
+
+_DEVIATIONS = Loops(_deviations)
 
 
 class StdDev(Grouped):
@@ -302,11 +318,14 @@ class StdDev(Grouped):
         (column,) = args
         self.cells = grown(self.cells, 4 * feed.groups)
         out, null = np.empty(feed.size + 1, np.float64), np.empty(feed.size + 1, np.bool_)
-        holes = _deviations(
-            column.values.astype(np.float64, copy=False), NO_MASK if column.null is None else column.null,
-            *self._ops(feed), self.cells, self.cells.view(np.int64), out, null,
+        self._through(
+            _DEVIATIONS, feed, column.null,
+            (column.values.astype(np.float64, copy=False), NO_MASK if column.null is None else column.null),
+            (self.cells, self.cells.view(np.int64), out, null),
         )  # fmt: skip
-        return shown_column(Type.DOUBLE, out, null if holes else None)
+        with np.errstate(invalid="ignore"):  # rounding may leave squares below nothing: then the root is NaN, as there
+            np.sqrt(out, out=out)
+        return shown_column(Type.DOUBLE, out, null)
 
     def state(self) -> dict[str, Any]:
         cells = self.cells[: len(self.cells) & ~3].reshape(-1, 4)

@@ -12,7 +12,7 @@ from ..columns import Array
 from ..jit import kernel
 from ..rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
 from ..timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
-from .apart import UNBOUNDED, slide_in_line
+from .apart import slide_in_line
 from .base import Emission, Window, WindowSetup
 from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
@@ -74,7 +74,7 @@ class ExternalTimeWindow:
         out = Emission(at + 2 * n, self.apart)
         time = log.values(self.time)
         if self.apart and log.in_line:
-            made = slide_in_line(log, self.span, UNBOUNDED, at, time[at : at + n], BEFORE_ALL, time, out.pos, out.kind)
+            made = slide_in_line(log, self.span, None, at, time[at : at + n], BEFORE_ALL, time, out.pos, out.kind)
         else:
             made = _external_time(
                 self.span, at, n, rows.root, rows.chunk, time, log.ts, log.part, log.next, log.alive,

@@ -11,6 +11,7 @@ from ..arrays import grown
 from ..columns import Array
 from ..jit import AHEAD, kernel, prefetch
 from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from .apart import pushed_out
 from .base import Emission, Window, WindowSetup
 from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
@@ -79,21 +80,25 @@ class LengthWindow:
         n = len(rows)
         out = Emission(n * (2 if self.length else 3), self.apart)
         at = self.log.add(rows, parts)
-        self.count = grown(self.count, parts)
-        made = _length(
-            self.length, at, rows.root if self.apart else clock.at(rows.root), rows.root, rows.chunk, self.log.ts,
-            self.log.part, self.log.next, self.log.alive, self.log.head[0], self.log.tail[0], self.count, *out.arrays,
-        )  # fmt: skip
+        if self.apart and self.log.in_line and self.length:
+            made = pushed_out(self.log, self.length, at, n, out.pos, out.kind)
+        else:
+            self.count = grown(self.count, parts)
+            made = _length(
+                self.length, at, rows.root if self.apart else clock.at(rows.root), rows.root, rows.chunk, self.log.ts,
+                self.log.part, self.log.next, self.log.alive, self.log.head[0], self.log.tail[0], self.count,
+                *out.arrays,
+            )  # fmt: skip
         result = out.beside(made, self.log, rows) if self.apart else out.rows(made, self.log, rows.part is not None)
         self.log.tidy()
         return result
 
     def state(self) -> dict[str, Any]:
-        return {"events": self.log.chain_state(), "count": self.count[: self.log.parts]}
+        return {"events": self.log.chain_state()}
 
     def load(self, state: dict[str, Any]) -> None:
         self.log.load_chains([state["events"]])
-        self.count = state["count"].copy()
+        self.count = np.asarray(state["events"]["lengths"], np.int64).copy()
 
     @property
     def bytes(self) -> int:

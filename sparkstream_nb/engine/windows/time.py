@@ -11,7 +11,7 @@ from ..columns import Array
 from ..jit import kernel
 from ..rows import CURRENT, EVENT_PHASE, EXPIRED, RESET, ROOT_BITS, Clock, Rows
 from ..timers import Timers, due_parts, enter, notify_at, pop_time
-from .apart import UNBOUNDED, slide_apart
+from .apart import slide_apart
 from .base import Emission, Window, WindowSetup
 from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
@@ -116,7 +116,7 @@ class _TimeInLine:
         out = Emission(at - int(self.places[0]) + 2 * n, self.apart)
         if self.apart:
             made = slide_apart(
-                self.span, UNBOUNDED, at, clock.at(rows.root), clock.until, log.ts, self.places, out.pos, out.kind
+                self.span, at, clock.at(rows.root), clock.until, log.ts, self.places, out.pos, out.kind
             )
             self.places[1] = self.places[0]
             result = out.beside(made, log, rows)
