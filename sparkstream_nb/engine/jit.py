@@ -71,6 +71,11 @@ AHEAD = 16
 """How many rows ahead loops ask for what they will need."""
 
 
+def prepare() -> None:
+    """Loads what numba loads with the first compiled loop, for processes that are forked from this one."""
+    njit()(lambda: None)()
+
+
 def inlined(function: F) -> F:
     """Marks a helper whose body `kernel` writes in place of a call.
 

@@ -23,6 +23,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from ..errors import SparkUnavailable
+from . import forks
 from .java import find_java
 from .remote import tame
 
@@ -128,12 +129,10 @@ def _start(master: str, settings: dict[str, str]) -> SparkSession:
         environment |= {
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_HOME": str(Path(pyspark.__file__).parent),
-            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": forks.start() if master.startswith("local") else sys.executable,
         }
     elif "PYSPARK_PYTHON" not in os.environ:
         environment["PYSPARK_PYTHON"] = sys.executable
-    if master.startswith("local"):
-        settings.setdefault("spark.python.daemon.module", f"{__package__}.daemon")
     settings.setdefault("spark.app.name", "sparkstream")
     settings.setdefault("spark.sql.warehouse.dir", (Path(tempfile.gettempdir()) / "sparkstream-warehouse").as_uri())
 

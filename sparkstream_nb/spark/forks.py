@@ -1,0 +1,217 @@
+"""A server that Spark's Python processes are forked from, with what they need imported once for all of them.
+
+Spark starts a dozen Python processes for a query: daemons for each kind of worker, planners, sources. Each would spend
+0.5 to 2.5 s on imports. `start` runs the server and returns a command that Spark takes for the Python interpreter
+(`forked.py`): it asks the server for a process. The server ends with the process that started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import marshal
+import os
+import runpy
+import selectors
+import shlex
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_IMPORTED = (
+    "pyspark.worker",
+    "pyspark.sql.worker.lookup_data_sources",
+    "pyspark.sql.worker.create_data_source",
+    "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.sql.streaming.python_streaming_source_runner",
+    "pyspark.sql.streaming.transform_with_state_driver_worker",
+    "pyspark.sql.streaming.proto.StateMessage_pb2",
+    "pyarrow.pandas_compat",
+    f"{__package__}.nodes",
+    f"{__package__}.stateless",
+)
+_REQUEST_SECONDS = 5.0
+_lock = threading.Lock()
+_running: tuple[subprocess.Popen[bytes], str] | None = None
+
+
+def start() -> str:
+    """The command to run Python by, for Spark on this machine: of the server, which is started where none runs; the
+    interpreter itself where there can be none."""
+    global _running
+    with _lock:
+        if _running is None or _running[0].poll() is not None:
+            try:
+                _running = _start()
+            except (OSError, AttributeError):  # no sockets of this kind, no place where a command may be run
+                return sys.executable
+        return _running[1]
+
+
+def _start() -> tuple[subprocess.Popen[bytes], str]:
+    folder = Path(tempfile.mkdtemp(prefix="sparkstream-python-"))
+    try:
+        address, command = folder / "socket", folder / "python"
+        words = [sys.executable, "-IS", str(Path(__file__).with_name("forked.py")), str(address)]
+        command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+        command.chmod(0o700)
+        if not os.access(command, os.X_OK):
+            raise PermissionError(f"{command} cannot be run")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(address))
+            listener.listen(64)
+            server = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(listener.fileno()), str(folder)],
+                stdin=subprocess.PIPE,  # its end is this process's end
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[listener.fileno()],
+                # As Spark sets them, for they are read when Python and its libraries start.
+                env={"OMP_NUM_THREADS": "1", **os.environ, "PYTHONHASHSEED": "0"},
+                start_new_session=True,  # the Stop button is not for it
+            )
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return server, str(command)
+
+
+@dataclass
+class _Request:
+    """What a process is to run, as `forked.py` sent it, and the files that are its input and outputs."""
+
+    connection: socket.socket
+    files: list[int]
+    arguments: list[str]
+    environment: dict[bytes, bytes]
+    folder: str
+
+    @staticmethod
+    def of(connection: socket.socket) -> _Request:
+        """Raises OSError or ValueError where it does not come."""
+        connection.settimeout(_REQUEST_SECONDS)
+        head, files, _, _ = socket.recv_fds(connection, 4, 3)
+        try:
+            (size,) = struct.unpack("!i", head)
+            with connection.makefile("rb") as stream:
+                return _Request(connection, files, *marshal.loads(stream.read(size)))
+        except (EOFError, TypeError, struct.error) as error:
+            raise ValueError("no request") from error
+
+    def run(self) -> None:
+        """Makes this new process the one that was asked for."""
+        self.connection.close()
+        for place, file in enumerate(self.files):
+            os.dup2(file, place)
+            os.close(file)
+        os.environb.clear()
+        os.environb.update(self.environment)
+        time.tzset()
+        os.chdir(self.folder)
+        paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+        sys.path[:] = dict.fromkeys([self.folder, *paths, *sys.path[1:]])
+        sys.argv[:] = self.arguments
+        sys.modules.pop(self.arguments[0], None)  # else runpy warns of it
+        runpy.run_module(self.arguments[0], run_name="__main__", alter_sys=True)
+
+
+class _Server:
+    """Forks a process for each request; tells of its end, and ends it where whoever asked for it ends first."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self.asked: dict[int, socket.socket] = {}
+        self.woken, self.waker = socket.socketpair()
+        self.woken.setblocking(False)
+        self.waker.setblocking(False)
+        signal.set_wakeup_fd(self.waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.selector = selectors.DefaultSelector()
+        for file in (sys.stdin, listener, self.woken):
+            self.selector.register(file, selectors.EVENT_READ)
+
+    def serve(self) -> _Request | None:
+        """Returns in each new process with its request; in the server with None, when who started it has ended."""
+        while True:
+            for key, _ in self.selector.select():
+                if key.fileobj is sys.stdin:
+                    for process in self.asked:
+                        os.kill(process, signal.SIGTERM)
+                    return None
+                if key.fileobj is self.listener:
+                    if (request := self._fork()) is not None:
+                        return request
+                elif key.fileobj is self.woken:
+                    self._reap()
+                elif key.data in self.asked:
+                    os.kill(key.data, signal.SIGTERM)
+                    self._forget(key.data)
+
+    def _fork(self) -> _Request | None:
+        connection, _ = self.listener.accept()
+        try:
+            request = _Request.of(connection)
+            process = os.fork()
+        except (OSError, ValueError):
+            connection.close()  # who asked becomes the interpreter itself
+            return None
+        if process == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self.selector.close()
+            for file in (self.listener, self.woken, self.waker, *self.asked.values()):
+                file.close()
+            return request
+        for held in request.files:
+            os.close(held)
+        self.asked[process] = connection
+        self.selector.register(connection, selectors.EVENT_READ, process)
+        with contextlib.suppress(OSError):
+            connection.sendall(b"f")
+        return None
+
+    def _reap(self) -> None:
+        """Tells the ends of processes."""
+        with contextlib.suppress(BlockingIOError):
+            while self.woken.recv(64):
+                pass
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                process, status = ended
+                if process in self.asked:
+                    with contextlib.suppress(OSError):
+                        self.asked[process].sendall(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
+                    self._forget(process)
+
+    def _forget(self, process: int) -> None:
+        connection = self.asked.pop(process)
+        self.selector.unregister(connection)
+        connection.close()
+
+
+def main(file: int, folder: str) -> None:
+    """The server, and in the end every process that it forks."""
+    with socket.socket(fileno=file) as listener:
+        for module in _IMPORTED:
+            importlib.import_module(module)
+        importlib.import_module("..engine.jit", __package__).prepare()
+        gc.collect()
+        gc.freeze()  # what is there stays, and its pages are shared
+        request = _Server(listener).serve()
+    if request is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        request.run()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])
