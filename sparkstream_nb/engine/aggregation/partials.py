@@ -15,7 +15,7 @@ import numpy as np
 from ...plan.nodes import BaseColumn
 from ...types import Type
 from ..columns import DTYPES, Array, Column, concat
-from ..jit import kernel
+from ..jit import inlined, kernel
 
 
 @dataclass(slots=True)
@@ -66,13 +66,28 @@ def join_parts(parts: Sequence[Part]) -> Part:
     )
 
 
+@inlined
+def _slot(b: Any, g: Any, bucket: Array, group: Array, first: Array, table: Array) -> Any:
+    """Where the table has the id of a pair, or room for it."""
+    mask = np.uint64(len(table) - 1)
+    h = np.uint64(b) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(g) * np.uint64(0xC2B2AE3D27D4EB4F)
+    j = (h ^ (h >> np.uint64(29))) & mask
+    while table[j] >= 0:
+        f = first[table[j]]
+        if bucket[f] == b and group[f] == g:
+            break
+        j = (j + np.uint64(1)) & mask
+    return j
+
+
 @kernel
 def _assign(bucket: Array, group: Array, out: Array) -> Array:
     """Ids of (bucket, group) pairs in the order of their first rows, into `out`; returns those first rows.
 
-    An open-addressing table of ids; pairs are compared through the first row of an id, so that growing it moves
-    only ids. It starts small to stay in the cache. Neighbours mostly share a bucket: `near` holds the ids of the
-    groups that were seen since the bucket last changed (`since` tells which those are).
+    `near` holds the ids of the groups that were seen since the bucket last changed (`since` tells which those are). As
+    long as buckets do not fall, which is how events mostly come, that is all there is to know. Then pairs are looked
+    for in an open-addressing table of ids, and compared through the first row of an id. It starts small to stay in the
+    cache.
     """
     n = len(bucket)
     groups = 0
@@ -81,52 +96,54 @@ def _assign(bucket: Array, group: Array, out: Array) -> Array:
     if groups > 4 * n + 1024:  # dear to clear, for few rows
         groups = 0
     near = np.empty(groups, np.int32)
-    since = np.full(groups, -1, np.int64)
+    since = np.full(groups, -1, np.int32)
+    first = np.empty(n, np.int64)
+    count: Any = 0
     changed = 0
-    size = 1024
-    table = np.full(size, -1, np.int32)
-    first = np.empty(512, np.int64)
-    count = 0
-    for i in range(n):
+    begin = 0
+    if groups:
+        while begin < n and bucket[begin] >= bucket[max(begin - 1, 0)]:
+            i = begin
+            changed = i if bucket[i] != bucket[max(i - 1, 0)] else changed
+            g = np.uint64(group[i])
+            new = since[g] != changed
+            k = count if new else near[g]
+            first[count] = i
+            count += new
+            near[g] = k
+            since[g] = changed
+            out[i] = k
+            begin += 1
+    if begin == n:
+        return first[:count].copy()
+    table = np.full(1024, -1, np.int32)
+    entered = 0  # ids that the table holds
+    for i in range(begin, n):
         b = bucket[i]
-        g = group[i]
+        g = np.uint64(group[i])
         if i > 0 and bucket[i - 1] != b:
             changed = i
         if g < groups and since[g] == changed:
             out[i] = near[g]
             continue
-        h = np.uint64(b) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(g) * np.uint64(0xC2B2AE3D27D4EB4F)
-        h ^= h >> np.uint64(29)
-        j = np.int64(h & np.uint64(size - 1))
-        while True:
-            k = table[j]
-            if k < 0:
-                break
-            f = first[k]
-            if bucket[f] == b and group[f] == g:
-                break
-            j = (j + 1) & (size - 1)
-        if k < 0:
-            if count == len(first):
-                wider = np.empty(2 * len(first), np.int64)
-                wider[:count] = first
-                first = wider
-            k = np.int32(count)
-            first[count] = i
-            count += 1
-            table[j] = k
-            if count * 2 > size:
+        if 4 * count >= len(table):
+            size = len(table)
+            while 4 * count >= size:
                 size *= 4
-                table = np.full(size, -1, np.int32)
-                for m in range(count):
-                    f = first[m]
-                    h = np.uint64(bucket[f]) * np.uint64(0x9E3779B97F4A7C15)
-                    h += np.uint64(group[f]) * np.uint64(0xC2B2AE3D27D4EB4F)
-                    h ^= h >> np.uint64(29)
-                    j = np.int64(h & np.uint64(size - 1))
-                    while table[j] >= 0:
-                        j = (j + 1) & (size - 1)
-                    table[j] = m
+            table = np.full(size, -1, np.int32)
+            entered = 0
+        while entered < count:
+            f = first[entered]
+            at = _slot(bucket[f], group[f], bucket, group, first, table)
+            table[at] = entered
+            entered += 1
+        j = _slot(b, g, bucket, group, first, table)
+        if table[j] < 0:
+            first[count] = i
+            table[j] = count
+            count += 1
+            entered += 1
+        k = np.int64(table[j])
         out[i] = k
         if g < groups:
             near[g] = k
