@@ -14,90 +14,105 @@ from ..rows import CURRENT, EXPIRED, RESET
 from .base import NO_MASK, Feed, Grouped
 from .folds import bests
 
+_NEAR, _ROOM = 4, 16
+"""So many candidates are looked at without a branch on how many there are; so much room has a queue that is in use."""
+
 
 @kernel
 def _extremes(
-    values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
-    shown: int, now: Array, epoch: Array, ahead: int, head: Array, tail: Array, node_value: Array, node_next: Array,
-    node_prev: Array, free: int, spare: int, out: Array, out_null: Array,
-) -> tuple[int, int, bool]:  # fmt: skip
-    """A monotonic queue per group (linked lists in a pool): its front is the minimum of sign * value.
+    begin: int, m: int, used: int, values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array,
+    part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, queue: Array, pool: Array, out: Array,
+    out_null: Array,
+) -> tuple[int, int, int, bool]:  # fmt: skip
+    """A monotonic queue per group, whose front is the minimum of sign * value; from the op `begin` on, of which `m`
+    values came out before.
 
     Values that a newer, smaller one makes irrelevant leave from the back; an expired value leaves from where it
-    stands, which is the front for windows that expire in order (`MinAttributeAggregatorExecutor`, its deque).
+    stands, which is the front for windows that expire in order (`MinAttributeAggregatorExecutor`, its deque). Which of
+    this happens is no branch where the queue is short, as no processor could guess it.
+
+    A queue lies in one piece of the `pool`, of which `used` is taken; `queue` has four words a group: its first
+    candidate, its end, the end of its piece and the size of that. One without room moves to the front of its piece, or
+    to a new piece of twice the size. Stops where the pool has none; returns (ops done, values that came out, what
+    of the pool is taken, whether there is a null).
     """
-    m = 0
     holes = False
-    for j in range(n):
-        i = pos[j] if len(pos) else j
-        k = kind[j] if len(kind) else CURRENT
-        p = part[i] if len(part) else 0
-        if k == RESET:
-            now[p] += 1
-            if (shown >> k) & 1:
-                o = slot[m] if len(slot) else m
-                m += 1
-                out[o] = 0
-                out_null[o] = True
-                holes = True
-            continue
-        g = group[i] if len(group) else 0
-        if len(epoch) and epoch[g] != now[p]:
-            epoch[g] = now[p]
-            at = head[g]
-            while at >= 0:  # back to the pool
-                nxt = node_next[at]
-                node_next[at] = free
-                free = at
-                spare += 1
-                at = nxt
-            head[g] = -1
-            tail[g] = -1
-        if not (len(null) and null[i]):
-            v = values[i]
-            if k == CURRENT:
-                back = tail[g]
-                while back >= 0 and (node_value[back] > v if sign > 0 else node_value[back] < v):
-                    before = node_prev[back]
-                    node_next[back] = free
-                    free = back
-                    spare += 1
-                    back = before
-                fresh = free
-                free = node_next[fresh]
-                spare -= 1
-                node_value[fresh] = v
-                node_next[fresh] = -1
-                node_prev[fresh] = back
-                if back >= 0:
-                    node_next[back] = fresh
+    for j in range(begin, n):
+        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
+        k: Any = np.int64(kind[j]) if len(kind) else 0
+        p = np.uint64(part[i]) if len(part) else np.uint64(0)
+        best = values.dtype.type(0)
+        none = True
+        if k <= EXPIRED:
+            g = np.uint64(group[i]) if len(group) else np.uint64(0)
+            q = np.uint64(4) * g
+            if queue[q + np.uint64(1)] == queue[q + np.uint64(2)]:
+                first = queue[q]
+                size = queue[q + np.uint64(3)]
+                have = queue[q + np.uint64(1)] - first
+                to = queue[q + np.uint64(2)] - size
+                if 2 * have > size or size < _ROOM:
+                    size = max(2 * size, 4)
+                    if used + size + _NEAR > len(pool):
+                        return j, m, used, holes
+                    to = used
+                    used += size
+                    queue[q + np.uint64(2)] = used
+                    queue[q + np.uint64(3)] = size
+                for x in range(have):
+                    pool[to + x] = pool[first + x]
+                queue[q] = to
+                queue[q + np.uint64(1)] = to + have
+            first = queue[q]
+            end = queue[q + np.uint64(1)]
+            if len(epoch) and epoch[g] != now[p]:
+                epoch[g] = now[p]
+                end = first
+            if not (len(null) and null[i]):
+                v = values[i]
+                have = end - first
+                if k == CURRENT:
+                    goes = np.int64(0)
+                    more = True
+                    for x in range(_NEAR):
+                        c = pool[np.uint64(max(end - 1 - x, 0))]
+                        more &= (x < have) & ((c > v) if sign > 0 else (c < v))
+                        goes += more
+                    end -= goes
+                    if more:
+                        while end > first and (pool[end - 1] > v if sign > 0 else pool[end - 1] < v):
+                            end -= 1
+                    pool[np.uint64(end)] = v
+                    end += 1
                 else:
-                    head[g] = fresh
-                tail[g] = fresh
-            elif k == EXPIRED:
-                at = head[g]
-                while at >= 0 and (node_value[at] < v if sign > 0 else node_value[at] > v):
-                    at = node_next[at]
-                if at >= 0 and node_value[at] == v:
-                    before, after = node_prev[at], node_next[at]
-                    if before >= 0:
-                        node_next[before] = after
-                    else:
-                        head[g] = after
-                    if after >= 0:
-                        node_prev[after] = before
-                    else:
-                        tail[g] = before
-                    node_next[at] = free
-                    free = at
-                    spare += 1
+                    f = np.uint64(first)
+                    front = (have > 0) & (pool[f] == v)
+                    other = False
+                    for y in range(1, _NEAR):
+                        other |= (y < have) & (pool[f + np.uint64(y)] == v)
+                    if (have > _NEAR or other) and not front:
+                        at = first
+                        while at < end and (pool[at] < v if sign > 0 else pool[at] > v):
+                            at += 1
+                        if at < end and pool[at] == v:
+                            end -= 1
+                            for x in range(at, end):
+                                pool[x] = pool[x + 1]
+                    first += front
+            queue[q] = first
+            queue[q + np.uint64(1)] = end
+            none = first == end
+            best = pool[np.uint64(first)]
+            best = values.dtype.type(0) if none else best
+        elif k == RESET:
+            now[p] += 1
         if (shown >> k) & 1:
             o = slot[m] if len(slot) else m
             m += 1
-            out_null[o] = head[g] < 0
-            holes |= head[g] < 0
-            out[o] = node_value[head[g]] if head[g] >= 0 else 0
-    return free, spare, holes
+            out[o] = best
+            out_null[o] = none
+            holes |= none
+    return n, m, used, holes
 
 
 @kernel
@@ -167,21 +182,20 @@ class Min(Grouped):
     def _clear(self) -> None:
         self._begin()
         self.best, self.has = np.zeros(0, self.dtype), np.zeros(0, np.bool_)
-        self.head, self.tail = np.full(0, -1, np.int64), np.full(0, -1, np.int64)
-        self.value = np.zeros(0, self.dtype)
-        self.next, self.prev, self.free, self.spare = np.zeros(0, np.int64), np.zeros(0, np.int64), -1, 0
+        self.queue, self.pool, self.used = np.zeros(0, np.int64), np.zeros(0, self.dtype), 0
 
-    def _free(self, n: int) -> None:
-        """At least `n` free nodes, for the case that every row is a new candidate."""
-        if self.spare >= n:
-            return
-        have = len(self.value)
-        self.value = grown(self.value, have + n)
-        size = len(self.value)
-        self.prev, chain = grown(self.prev, size, -1), grown(self.next, size)
-        chain[have : size - 1] = np.arange(have + 1, size)
-        chain[size - 1] = self.free
-        self.next, self.free, self.spare = chain, have, self.spare + size - have
+    def _room(self) -> None:
+        """More room in the pool: queues lie side by side again, each in a piece that is twice as long."""
+        first, end = self.queue[::4], self.queue[1::4]
+        length = end - first
+        size = np.minimum(self.queue[3::4], np.maximum(4 * length, _ROOM))
+        limit = np.cumsum(size)
+        self.used = int(limit[-1])
+        pool = np.empty(3 * self.used + 4 * len(size) + 64, self.dtype)
+        start = limit - size
+        within = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
+        pool[np.repeat(start, length) + within] = self.pool[np.repeat(first, length) + within]
+        self.queue, self.pool = np.stack([start, start + length, limit, size], axis=1).ravel(), pool
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
@@ -189,12 +203,16 @@ class Min(Grouped):
         null_in = NO_MASK if column.null is None else column.null
         out, null = np.empty(feed.size, self.dtype), np.empty(feed.size, np.bool_)
         if self.sliding:
-            self._free(feed.n)
-            self.head, self.tail = grown(self.head, feed.groups, -1), grown(self.tail, feed.groups, -1)
-            self.free, self.spare, holes = _extremes(
-                values, null_in, self.sign, *self._ops(feed), self.head, self.tail,
-                self.value, self.next, self.prev, self.free, self.spare, out, null,
-            )  # fmt: skip
+            self.queue = grown(self.queue, 4 * feed.groups)
+            done, made, holes = 0, 0, False
+            while done < feed.n:
+                done, made, self.used, more = _extremes(
+                    done, made, self.used, values, null_in, self.sign, *self._ops(feed), self.queue, self.pool, out,
+                    null,
+                )  # fmt: skip
+                holes |= more
+                if done < feed.n:
+                    self._room()
         else:
             self.best, self.has = grown(self.best, feed.groups), grown(self.has, feed.groups, False)
             holes = _running_extremes(
@@ -213,15 +231,9 @@ class Min(Grouped):
         common = {"epoch": self.epoch, "era": self.eras}
         if not self.sliding:
             return {"best": self.best, "has": self.has, **common}
-        values: list[float] = []
-        lengths = []
-        for head in self.head.tolist():
-            at, n = head, 0
-            while at >= 0:
-                values.append(self.value[at])
-                at, n = int(self.next[at]), n + 1
-            lengths.append(n)
-        return {"values": np.array(values, self.dtype), "lengths": np.array(lengths, np.int64), **common}
+        first, length = self.queue[::4], self.queue[1::4] - self.queue[::4]
+        within = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
+        return {"values": self.pool[np.repeat(first, length) + within], "lengths": length, **common}
 
     def load(self, state: dict[str, Any]) -> None:
         self._clear()
