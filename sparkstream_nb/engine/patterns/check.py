@@ -23,21 +23,16 @@ from .memory import (
     SLOW,
     WORDS,
     XK,
+    XM,
     XN,
     XP,
     XQ,
     XS,
     XW,
     XZ,
-    Reals,
-    Words,
-    compiled,
-    octets,
-    reals,
-    unit,
-    words,
 )  # fmt: skip
 from .partials import find_event
+from .pointers import Reals, Words, compiled, pool, reals, unit
 
 (
     END, ASSERT, PUSH, CONST, ARITH, COMPARE, AND, OR, NOT, IS_NULL, ASSERT_COMPARE, LEAP_COMPARE, CHOOSE, COALESCE,
@@ -150,17 +145,17 @@ def _math(function: int, V: Words, F: Reals, s: int, a_real: int, b_real: int) -
 def passes(X: Words, p: int, e: int, g: int, cell: int) -> int:
     """1 if event `g` passes the filter of processor `p` together with the earlier events of partial `e`, else 0. With
     `BY_INDEX`, what the index has decided is not asked again."""
-    P = words(X[XP])
-    verdict = words(X[XN])[cell + N_VALUE] if P[p * P_SIZE + SLOW] != 0 else 1
+    P = pool(X, XP)
+    verdict = pool(X, XN)[cell + N_VALUE] if P[p * P_SIZE + SLOW] != 0 else 1
     if verdict == 0:
         return 0
     q = P[p * P_SIZE + (REST if X[BY_INDEX] != 0 else PROGRAM)]
     if q < 0:
         X[FAILED] = verdict == FAILURE
         return 0 if verdict == FAILURE else 1
-    Q, W, Z = words(X[XQ]), X[WORDS], octets(X[XZ])
-    w, r = words(X[XW]), reals(X[XW])
-    V, F, N = words(X[XS]), reals(X[XS]), octets(X[XS] + 1024)
+    Q, W, Z = pool(X, XQ), X[WORDS], pool(X, XZ)
+    w, r = pool(X, XW), reals(X, XW)
+    V, F, N = pool(X, XS), reals(X, XS), pool(X, XM)
     s = 0
     while True:
         op = Q[q]
@@ -190,7 +185,7 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> int:
             s += 1
             q += 5
         elif op == CONST:
-            V[s] = words(X[XK])[Q[q + 1]]
+            V[s] = pool(X, XK)[Q[q + 1]]
             N[s] = 0
             s += 1
             q += 2

@@ -47,16 +47,15 @@ from .memory import (
     XN,
     XP,
     XT,
-    entry,
-    words,
 )  # fmt: skip
+from .pointers import entry, header, pool
 
 
 @entry
 def measure(address: int, parts: int, out: Any) -> None:
     """Counts list entries, partials at most, chain cells at most and scheduled times."""
-    X = words(address)
-    L, N, T, E, C, P = words(X[XL]), words(X[XN]), words(X[XT]), words(X[XE]), words(X[XC]), words(X[XP])
+    X = header(address)
+    L, N, T, E, C, P = pool(X, XL), pool(X, XN), pool(X, XT), pool(X, XE), pool(X, XC), pool(X, XP)
     for i in range(parts * X[NP]):
         for head in (PEND, NEW):
             c = L[i * L_SIZE + head]
@@ -82,8 +81,8 @@ def dump_machine(
     """Writes all lists. `lists[i]`: lengths of the pending and new list and of the queue, then flags; `cells`: the
     partial of every entry; `partials`: time, expired, unused, slots (chain number + 1 where counted); `chains`: where
     each chain ends in `events`. Returns the numbers of partials and chains."""
-    X = words(address)
-    L, N, T, E, C, P = words(X[XL]), words(X[XN]), words(X[XT]), words(X[XE]), words(X[XC]), words(X[XP])
+    X = header(address)
+    L, N, T, E, C, P = pool(X, XL), pool(X, XN), pool(X, XT), pool(X, XE), pool(X, XC), pool(X, XP)
     at = n = k = d = q = 0
     for i in range(parts * X[NP]):
         lp = i * L_SIZE
@@ -139,8 +138,8 @@ def restore_machine(
     address: int, parts: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any
 ) -> None:
     """The inverse of `dump_machine`, into an empty machine that has room."""
-    X = words(address)
-    L, E, C, P = words(X[XL]), words(X[XE]), words(X[XC]), words(X[XP])
+    X = header(address)
+    L, E, C, P = pool(X, XL), pool(X, XE), pool(X, XC), pool(X, XP)
     first_partial = X[E_FREE]
     first_chain = X[C_FREE]
     d = 0

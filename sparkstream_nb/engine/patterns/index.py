@@ -31,16 +31,9 @@ from .memory import (
     XQ,
     XW,
     XZ,
-    Words,
-    as_real,
-    as_word,
-    compiled,
-    octets,
-    reals,
-    unit,
-    words,
 )  # fmt: skip
 from .partials import AS_DOUBLE, AS_WORD, find_event
+from .pointers import Words, as_real, as_word, compiled, pool, reals, unit
 
 
 @compiled
@@ -55,21 +48,21 @@ def mix(h: int, v: int) -> int:
 def key_word(X: Words, at: int, real: int, how: int) -> int:
     """The word at `at` of the log, such that equal values of any numeric types give equal words."""
     if how == AS_WORD:
-        return words(X[XW])[at]
+        return pool(X, XW)[at]
     if how == AS_DOUBLE:
-        f = reals(X[XW])[at] if real != 0 else np.float64(words(X[XW])[at])
+        f = reals(X, XW)[at] if real != 0 else np.float64(pool(X, XW)[at])
     elif real != 0:
-        f = np.float64(np.float32(reals(X[XW])[at]))
+        f = np.float64(np.float32(reals(X, XW)[at]))
     else:
-        f = np.float64(np.float32(words(X[XW])[at]))
+        f = np.float64(np.float32(pool(X, XW)[at]))
     return as_word(f + 0.0)  # -0.0 becomes 0.0
 
 
 @compiled
 def index_key(X: Words, lp: int, p: int, g: int, e: int, partial: bool) -> int:
     """The bucket for partial `e`, or for event `g` (`partial` False); -1 where a key is null: nothing can match."""
-    P, Q, W = words(X[XP]), words(X[XQ]), X[WORDS]
-    Z = octets(X[XZ])
+    P, Q, W = pool(X, XP), pool(X, XQ), X[WORDS]
+    Z = pool(X, XZ)
     q = P[p * P_SIZE + KEYS]
     h = mix(lp, NONE)
     for _ in range(P[p * P_SIZE + KEY_COUNT]):
@@ -89,7 +82,7 @@ def index_key(X: Words, lp: int, p: int, g: int, e: int, partial: bool) -> int:
 @compiled
 def bound_value(X: Words, p: int, g: int, e: int, partial: bool) -> float:
     """What an event has to exceed for partial `e`, or what event `g` has to show; NaN where it is null."""
-    P, Q = words(X[XP]), words(X[XQ])
+    P, Q = pool(X, XP), pool(X, XQ)
     q = P[p * P_SIZE + BOUND]
     if partial:
         at = find_event(X, e, g, Q[q + 2], Q[q + 3], Q[q + 4]) * X[WORDS] + Q[q + 5]
@@ -97,20 +90,20 @@ def bound_value(X: Words, p: int, g: int, e: int, partial: bool) -> float:
     else:
         at = g * X[WORDS] + Q[q]
         real = Q[q + 1]
-    if octets(X[XZ])[at] != 0:
+    if pool(X, XZ)[at] != 0:
         return np.nan
-    v = reals(X[XW])[at] if real != 0 else np.float64(words(X[XW])[at])
+    v = reals(X, XW)[at] if real != 0 else np.float64(pool(X, XW)[at])
     return v * P[p * P_SIZE + BOUND_SIGN]
 
 
 @compiled
 def leave_index(X: Words, c: int) -> None:
     """Takes a pending cell out of its bucket."""
-    N = words(X[XN])
+    N = pool(X, XN)
     b = N[c + N_BUCKET]
     if b < 0:
         return
-    B = words(X[XB])
+    B = pool(X, XB)
     up, down = N[c + N_UP], N[c + N_DOWN]
     if up == 0:
         B[b + B_HEAD] = down
@@ -128,13 +121,13 @@ def leave_index(X: Words, c: int) -> None:
 @unit
 def enter_index(X: Words, lp: int, p: int, c: int) -> int:
     """Puts a pending cell at the end of its bucket, so that a bucket keeps the order of the list; 1 if it did."""
-    N, P = words(X[XN]), words(X[XP])
+    N, P = pool(X, XN), pool(X, XP)
     e = N[c + N_PARTIAL]
     N[c + N_BUCKET] = -1
     b = index_key(X, lp, p, NONE, e, TRUE)
     if b < 0:
         return 0
-    B = words(X[XB])
+    B = pool(X, XB)
     if P[p * P_SIZE + BOUND] >= 0:
         v = bound_value(X, p, NONE, e, TRUE)
         if v != v:  # nothing exceeds null or NaN

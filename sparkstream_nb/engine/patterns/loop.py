@@ -104,17 +104,9 @@ from .memory import (
     XP,
     XR,
     XV,
-    Words,
-    call2,
-    call3,
-    call5,
-    compiled,
-    entry,
-    octets,
-    unit,
-    words,
 )  # fmt: skip
 from .partials import FAR, drop_partial, is_expired
+from .pointers import Words, call2, call3, call5, compiled, entry, header, pool, unit
 from .process import NONE_LEFT, start_again
 from .states import has_room, has_room_for_event, init, is_blank_start, keep_blank_start, partition_created
 
@@ -127,16 +119,16 @@ or a report of the event at `AT`, which failed in a filter. After any but the fi
 @unit
 def birth(X: Words, l0: int, now: int) -> int:
     """A new partition instance: its start states wait for their first events (`initPartition`)."""
-    L = words(X[XL])
+    L = pool(X, XL)
     if L[l0 + BORN] != 0:
         return 0
     L[l0 + BORN] = 1
-    M = words(X[M_INIT])
+    M = pool(X, M_INIT)
     i = 0
     while M[i] >= 0:
         init(X, l0, M[i])
         i += 1
-    M = words(X[M_STARTUP])
+    M = pool(X, M_STARTUP)
     i = 0
     while M[i] >= 0:
         partition_created(X, l0, M[i], now)
@@ -148,7 +140,7 @@ def birth(X: Words, l0: int, now: int) -> int:
 def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
     """`stabilizeStates`: before an event, what has run out goes and what was new waits."""
     if X[WITHIN] >= 0:
-        L, N, P = words(X[XL]), words(X[XN]), words(X[XP])
+        L, N, P = pool(X, XL), pool(X, XN), pool(X, XP)
         for p in range(X[NP]):
             lp = l0 + p * L_SIZE
             gone = L[lp + PEND] != 0 and is_expired(X, N[L[lp + PEND] + N_PARTIAL], t)
@@ -157,16 +149,16 @@ def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
             if gone:
                 call3(X[F_EXPIRE], X, l0, p, t)
     if X[SEQUENCE] == 0:
-        M = words(X[M_STREAM])
+        M = pool(X, M_STREAM)
         first = M[2 * stream]
-        L, P = words(X[XL]), words(X[XP])
+        L, P = pool(X, XL), pool(X, XP)
         for i in range(first, first + M[2 * stream + 1]):
             lp = l0 + M[i] * L_SIZE
             if L[lp + NEW] != 0 or L[lp + RESET] != 0 or P[M[i] * P_SIZE + PARTNER] >= 0:
                 call2(X[F_UPDATE], X, l0, M[i])
         return
-    L, P = words(X[XL]), words(X[XP])
-    M = words(X[M_RESET])
+    L, P = pool(X, XL), pool(X, XP)
+    M = pool(X, M_RESET)
     i = 0
     while M[i] >= 0:
         p = M[i]
@@ -176,7 +168,7 @@ def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
         if something and not keep_blank_start(X, l0, p):
             call2(X[F_RESET], X, l0, p)
         i += 1
-    M = words(X[M_UPDATE])
+    M = pool(X, M_UPDATE)
     i = 0
     while M[i] >= 0:
         p = M[i]
@@ -189,7 +181,7 @@ def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
 @compiled
 def _write_slots(X: Words, r: int, e: int) -> bool:
     """Writes the events of a partial into match `r`; False where there is no room for those of its chains."""
-    E, out, D, C, P, n = words(X[XE]), words(X[XO]), words(X[XD]), words(X[XC]), words(X[XP]), X[NP]
+    E, out, D, C, P, n = pool(X, XE), pool(X, XO), pool(X, XD), pool(X, XC), pool(X, XP), X[NP]
     o, cap = O_SLOTS * X[O_CAP] + r, X[O_CAP]
     if X[CHAINS] == 0:
         for k in range(n):
@@ -220,7 +212,7 @@ def _write_slots(X: Words, r: int, e: int) -> bool:
 def emit(X: Words, root: int, part: int, hold: bool, several: bool) -> int:
     """Writes what was given to the selector as matches. `hold`: `_settle` comes later, if any of them may change until
     then; `several`: they go on as one chunk."""
-    R, E, out, cap = words(X[XR]), words(X[XE]), words(X[XO]), X[O_CAP]
+    R, E, out, cap = pool(X, XR), pool(X, XE), pool(X, XO), X[O_CAP]
     while X[EMITTED] < X[R_N]:
         r = X[O_N]
         if r >= cap:
@@ -254,7 +246,7 @@ def emit(X: Words, root: int, part: int, hold: bool, several: bool) -> int:
 @compiled
 def _discard(X: Words) -> None:
     """Drops what was given to a selector that the stream's receiver does not know."""
-    R, E = words(X[XR]), words(X[XE])
+    R, E = pool(X, XR), pool(X, XE)
     for i in range(X[R_N]):
         E[R[i] + E_GIVEN] = 0
         drop_partial(X, R[i])
@@ -265,7 +257,7 @@ def _discard(X: Words) -> None:
 def _abandon(X: Words) -> None:
     """An event that failed in a filter makes no matches: an error leaves Siddhi's receiver before it sends any."""
     _discard(X)
-    out, cap = words(X[XO]), X[O_CAP]
+    out, cap = pool(X, XO), X[O_CAP]
     held = max(X[FIRST_OUT], X[O_N] - X[HELD])
     for r in range(held, X[O_N]):
         drop_partial(X, out[O_PARTIAL * cap + r])
@@ -279,7 +271,7 @@ def _settle(X: Words, several: bool) -> int:
     the partials themselves, which may have changed since they were selected: their times and kinds are those of the
     end. Where several states read the stream, values were selected at once, and those of a partial's last match count;
     else they too are of the end, and a partial is sent once."""
-    E, out, cap = words(X[XE]), words(X[XO]), X[O_CAP]
+    E, out, cap = pool(X, XE), pool(X, XO), X[O_CAP]
     if not several and X[CHAINS] > 0:  # room first, so that this can be done again
         more = X[HELD] * X[EVENTS]
         if X[D_N] + more > X[D_CAP]:
@@ -323,19 +315,19 @@ def _settle(X: Words, several: bool) -> int:
 @compiled
 def _process(X: Words, l0: int, p: int, i: int) -> int:
     """One processor and one event, from the beginning or from the cell where memory ran out."""
-    P, L = words(X[XP]), words(X[XL])
+    P, L = pool(X, XP), pool(X, XL)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     kind, g = P[f + KIND], X[BASE] + i
-    plain = octets(X[I_MASK])[i * X[NP] + p] != 0
+    plain = pool(X, I_MASK)[i * X[NP] + p] != 0
     c = X[CELL]
     if c == 0:
         c = L[lp + PEND]
         if c == 0 or (kind >= ABSENT and L[lp + ACTIVE] == 0):
             return DONE
-        if octets(X[I_MASK])[i * X[NP] + p] == FAILURE:
+        if pool(X, I_MASK)[i * X[NP] + p] == FAILURE:
             X[FAILED] = 1
             return DONE
-        if words(X[XV])[P[f + RETURNS]] == 0:
+        if pool(X, XV)[P[f + RETURNS]] == 0:
             if not plain:
                 if P[f + INERT] != 0 or is_blank_start(X, l0, p):
                     return DONE  # nothing would change, or be again as it is before the next event
@@ -369,7 +361,7 @@ def _timers_wait(X: Words, root: int) -> bool:
         return False
     if root & EVENT_PHASE != EVENT_PHASE or X[DUE_N] != 0:
         return True
-    if words(X[I_NOW])[step - X[STEP_BASE]] >= X[NEXT_DUE]:
+    if pool(X, I_NOW)[step - X[STEP_BASE]] >= X[NEXT_DUE]:
         return True
     X[STEP] = step + 1
     X[TIMER_AT] = 0
@@ -380,9 +372,9 @@ def _timers_wait(X: Words, root: int) -> bool:
 def proceed(X: Words, whole: int, origin: int) -> int:
     """Processes the rows from `AT` on, and the timers up to the clock's end. `whole`: no partitions, so that instance 0
     exists from the start, which is at time `origin`."""
-    more, selects = octets(X[I_MORE]), words(X[M_SELECTS])
-    root_of, part_of, stream_of, clock = words(X[I_ROOT]), words(X[I_PART]), words(X[I_STREAM]), words(X[I_NOW])
-    if whole != 0 and words(X[XL])[BORN] == 0:
+    more, selects = pool(X, I_MORE), pool(X, M_SELECTS)
+    root_of, part_of, stream_of, clock = pool(X, I_ROOT), pool(X, I_PART), pool(X, I_STREAM), pool(X, I_NOW)
+    if whole != 0 and pool(X, XL)[BORN] == 0:
         if not has_room(X):
             return NEED_ROOM
         call2(X[F_BIRTH], X, 0, origin)
@@ -401,18 +393,18 @@ def proceed(X: Words, whole: int, origin: int) -> int:
                 return NEED_ROOM
             X[CLOCKED] = 0
             X[NOW] = clock[(root >> ROOT_BITS) - X[STEP_BASE]]
-            if words(X[XL])[l0 + BORN] == 0:
+            if pool(X, XL)[l0 + BORN] == 0:
                 call2(X[F_BIRTH], X, l0, X[NOW])
-            _stabilize(X, l0, stream, words(X[XET])[X[BASE] + i])
+            _stabilize(X, l0, stream, pool(X, XET)[X[BASE] + i])
             X[STAGE] = 1
             X[ORDINAL] = 0
             X[FIRST_OUT] = X[O_N]
-        M = words(X[M_STREAM])
+        M = pool(X, M_STREAM)
         n = M[2 * stream + 1]
         hold = n > 1 or more[i] != 0 or (i > 0 and more[i - 1] != 0)
         while X[ORDINAL] < n:
             p = M[M[2 * stream] + n - 1 - X[ORDINAL]]
-            if words(X[XL])[l0 + p * L_SIZE + PEND] != 0 or X[CELL] != 0 or X[STAGE] == 2:
+            if pool(X, XL)[l0 + p * L_SIZE + PEND] != 0 or X[CELL] != 0 or X[STAGE] == 2:
                 if X[STAGE] == 1:
                     status = _process(X, l0, p, i)
                     if status != DONE:
@@ -448,5 +440,5 @@ def proceed(X: Words, whole: int, origin: int) -> int:
 @entry
 def run(address: int, whole: int, origin: int) -> int:
     """`proceed` for the machine whose header is at `address`."""
-    X = words(address)
+    X = header(address)
     return call2(X[F_ROWS], X, whole, origin)

@@ -52,19 +52,16 @@ from .memory import (
     XN,
     XP,
     XT,
-    Words,
-    call3,
-    compiled,
-    words,
 )  # fmt: skip
 from .partials import FAR, drop_partial, first_event
+from .pointers import Words, call3, compiled, pool
 
 # -------------------------------------------------------------------------------------------------------- lists
 
 
 @compiled
 def free_cell(X: Words, c: int) -> None:
-    N = words(X[XN])
+    N = pool(X, XN)
     N[c + N_NEXT] = X[N_FREE]
     X[N_FREE] = c
     X[N_LEFT] += 1
@@ -73,7 +70,7 @@ def free_cell(X: Words, c: int) -> None:
 @compiled
 def append_new(X: Words, lp: int, p: int, e: int) -> None:
     """Adds a partial to a processor's `newAndEveryStateEventList`."""
-    L, N, E = words(X[XL]), words(X[XN]), words(X[XE])
+    L, N, E = pool(X, XL), pool(X, XN), pool(X, XE)
     c = X[N_FREE]
     X[N_FREE] = N[c + N_NEXT]
     X[N_LEFT] -= 1
@@ -89,14 +86,14 @@ def append_new(X: Words, lp: int, p: int, e: int) -> None:
         N[tail + N_NEXT] = c
     L[lp + NEW_TAIL] = c
     L[lp + NEW_N] += 1
-    if words(X[XP])[p * P_SIZE + STEADY] != 0:
+    if pool(X, XP)[p * P_SIZE + STEADY] != 0:
         widen(X, lp, e)
 
 
 @compiled
 def widen(X: Words, lp: int, e: int) -> None:
     """Keeps, for a new list, the times between which no entry of it expires."""
-    L, times, starts = words(X[XL]), words(X[XET]), words(X[M_STARTS])
+    L, times, starts = pool(X, XL), pool(X, XET), pool(X, M_STARTS)
     for i in range(X[START_N]):
         g = first_event(X, e, starts[i])
         if g != 0:
@@ -115,7 +112,7 @@ def widen(X: Words, lp: int, e: int) -> None:
 @compiled
 def reset_times(X: Words, lp: int) -> None:
     """Of an empty new list."""
-    L = words(X[XL])
+    L = pool(X, XL)
     L[lp + LOW] = -FAR
     L[lp + HIGH] = FAR
     L[lp + LAST_START] = -FAR
@@ -125,7 +122,7 @@ def reset_times(X: Words, lp: int) -> None:
 @compiled
 def remove_new(X: Words, lp: int, c: int) -> None:
     """Takes a cell out of a new list."""
-    L, N = words(X[XL]), words(X[XN])
+    L, N = pool(X, XL), pool(X, XN)
     before, after = N[c + N_PREV], N[c + N_NEXT]
     if before == 0:
         L[lp + NEW] = after
@@ -143,7 +140,7 @@ def remove_new(X: Words, lp: int, c: int) -> None:
 
 @compiled
 def clear_new(X: Words, lp: int) -> None:
-    L = words(X[XL])
+    L = pool(X, XL)
     while L[lp + NEW] != 0:
         remove_new(X, lp, L[lp + NEW])
     reset_times(X, lp)
@@ -152,7 +149,7 @@ def clear_new(X: Words, lp: int) -> None:
 @compiled
 def remove_pending(X: Words, lp: int, c: int) -> None:
     """Takes a cell out of a pending list."""
-    L, N = words(X[XL]), words(X[XN])
+    L, N = pool(X, XL), pool(X, XN)
     before, after = N[c + N_PREV], N[c + N_NEXT]
     if before == 0:
         L[lp + PEND] = after
@@ -172,8 +169,8 @@ def remove_pending(X: Words, lp: int, c: int) -> None:
 @compiled
 def remove_from(X: Words, lp: int, e: int) -> None:
     """Takes a partial out of a pending list, if it is there."""
-    N = words(X[XN])
-    c = words(X[XL])[lp + PEND]
+    N = pool(X, XN)
+    c = pool(X, XL)[lp + PEND]
     while c != 0:
         if N[c + N_PARTIAL] == e:
             remove_pending(X, lp, c)
@@ -183,7 +180,7 @@ def remove_from(X: Words, lp: int, e: int) -> None:
 
 @compiled
 def clear_pending(X: Words, lp: int) -> None:
-    L = words(X[XL])
+    L = pool(X, XL)
     while L[lp + PEND] != 0:
         remove_pending(X, lp, L[lp + PEND])
 
@@ -191,7 +188,7 @@ def clear_pending(X: Words, lp: int) -> None:
 @compiled
 def sort_new(X: Words, lp: int) -> None:
     """Sorts a new list by the partials' times, -1 last, stably (`eventTimeComparator`)."""
-    L, N, E = words(X[XL]), words(X[XN]), words(X[XE])
+    L, N, E = pool(X, XL), pool(X, XN), pool(X, XE)
     c = N[L[lp + NEW] + N_NEXT]
     while c != 0:
         after = N[c + N_NEXT]
@@ -228,7 +225,7 @@ def sort_new(X: Words, lp: int) -> None:
 @compiled
 def move_new(X: Words, lp: int, p: int) -> None:
     """`updateState`: the new list goes to the end of the pending list."""
-    L = words(X[XL])
+    L = pool(X, XL)
     head = L[lp + NEW]
     if head == 0:
         return
@@ -240,7 +237,7 @@ def move_new(X: Words, lp: int, p: int) -> None:
 @compiled
 def splice_new(X: Words, lp: int, p: int) -> None:
     """Hangs the new list, as it is, on the end of the pending list."""
-    L, N = words(X[XL]), words(X[XN])
+    L, N = pool(X, XL), pool(X, XN)
     head = L[lp + NEW]
     tail = L[lp + PEND_TAIL]
     if tail == 0:
@@ -254,7 +251,7 @@ def splice_new(X: Words, lp: int, p: int) -> None:
     L[lp + NEW_TAIL] = 0
     L[lp + NEW_N] = 0
     reset_times(X, lp)
-    if words(X[XP])[p * P_SIZE + KEYS] >= 0:
+    if pool(X, XP)[p * P_SIZE + KEYS] >= 0:
         c = head
         while c != 0:
             call3(X[F_ENTER], X, lp, p, c)
@@ -267,7 +264,7 @@ def splice_new(X: Words, lp: int, p: int) -> None:
 @compiled
 def notify_at(X: Words, lp: int, p: int, time: int) -> None:
     """`Scheduler.notifyAt`: appends a time to the queue of this processor and instance."""
-    L, T, P = words(X[XL]), words(X[XT]), words(X[XP])
+    L, T, P = pool(X, XL), pool(X, XT), pool(X, XP)
     c = X[T_FREE]
     X[T_FREE] = T[c + 1]
     X[T_LEFT] -= 1
@@ -278,7 +275,7 @@ def notify_at(X: Words, lp: int, p: int, time: int) -> None:
         L[lp + QUEUE_TAIL] = c
         timer = P[p * P_SIZE + TIMER]
         if L[lp + TURN] == 0:
-            H, base = words(X[XH]), timer * X[HEAP_N]
+            H, base = pool(X, XH), timer * X[HEAP_N]
             if H[base + H_HELD] > H[base + H_BUCKETS] * 3 // 4:
                 H[base + H_BUCKETS] *= 2
             H[base + H_HELD] += 1
@@ -294,14 +291,14 @@ def notify_at(X: Words, lp: int, p: int, time: int) -> None:
 @compiled
 def leave_map(X: Words, lp: int, p: int) -> None:
     """An instance without a scheduled time leaves the map of its scheduler."""
-    words(X[XH])[words(X[XP])[p * P_SIZE + TIMER] * X[HEAP_N] + H_HELD] -= 1
-    words(X[XL])[lp + TURN] = 0
+    pool(X, XH)[pool(X, XP)[p * P_SIZE + TIMER] * X[HEAP_N] + H_HELD] -= 1
+    pool(X, XL)[lp + TURN] = 0
 
 
 @compiled
 def push_heap(X: Words, timer: int, time: int, part: int) -> None:
     """Enters (time, part) into the heap of a scheduler."""
-    H = words(X[XH])
+    H = pool(X, XH)
     base = timer * X[HEAP_N]
     n = H[base + H_SIZE]
     H[base + H_SIZE] = n + 1
@@ -323,7 +320,7 @@ def push_heap(X: Words, timer: int, time: int, part: int) -> None:
 @compiled
 def pop_heap(X: Words, timer: int) -> int:
     """Takes the first (time, part) out of the heap of a scheduler; the part."""
-    H = words(X[XH])
+    H = pool(X, XH)
     base = timer * X[HEAP_N]
     n = H[base + H_SIZE] - 1
     H[base + H_SIZE] = n

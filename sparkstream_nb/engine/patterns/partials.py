@@ -35,10 +35,8 @@ from .memory import (
     XE,
     XET,
     XP,
-    Words,
-    compiled,
-    words,
 )  # fmt: skip
+from .pointers import Words, compiled, pool
 
 FAR = 1 << 61
 """Beyond every timestamp."""
@@ -57,7 +55,7 @@ AS_WORD, AS_DOUBLE, AS_FLOAT = 0, 1, 2
 @compiled
 def new_partial(X: Words) -> int:
     """A partial without events, held by nobody yet (`StateEventFactory.newInstance`)."""
-    E = words(X[XE])
+    E = pool(X, XE)
     e = X[E_FREE]
     X[E_FREE] = E[e + E_TIME]
     X[E_LEFT] -= 1
@@ -73,7 +71,7 @@ def new_partial(X: Words) -> int:
 @compiled
 def drop_chain(X: Words, c: int) -> None:
     """Gives up one reference to a chain."""
-    C = words(X[XC])
+    C = pool(X, XC)
     C[c + C_REFS] -= 1
     if C[c + C_REFS] > 0:
         return
@@ -88,12 +86,12 @@ def drop_chain(X: Words, c: int) -> None:
 @compiled
 def drop_partial(X: Words, e: int) -> None:
     """Gives up one reference to a partial."""
-    E = words(X[XE])
+    E = pool(X, XE)
     E[e + E_REFS] -= 1
     if E[e + E_REFS] > 0:
         return
     if X[CHAINS] > 0:
-        P = words(X[XP])
+        P = pool(X, XP)
         for p in range(X[NP]):
             if P[p * P_SIZE + CHAINED] != 0 and E[e + E_SLOTS + p] != 0:
                 drop_chain(X, E[e + E_SLOTS + p])
@@ -105,10 +103,10 @@ def drop_partial(X: Words, e: int) -> None:
 @compiled
 def clear_slot(X: Words, e: int, p: int) -> None:
     """`StateEvent.setEvent(p, null)`."""
-    E = words(X[XE])
+    E = pool(X, XE)
     s = e + E_SLOTS + p
     if E[s] != 0:
-        if words(X[XP])[p * P_SIZE + CHAINED] != 0:
+        if pool(X, XP)[p * P_SIZE + CHAINED] != 0:
             drop_chain(X, E[s])
         E[s] = 0
 
@@ -116,13 +114,13 @@ def clear_slot(X: Words, e: int, p: int) -> None:
 @compiled
 def copy_partial(X: Words, e: int) -> int:
     """`StateEventCloner.copyStateEvent`: the copy shares the chains."""
-    E = words(X[XE])
+    E = pool(X, XE)
     f = new_partial(X)
     E[f + E_TIME] = E[e + E_TIME]
     for k in range(E_SLOTS, X[E_SIZE]):
         E[f + k] = E[e + k]
     if X[CHAINS] > 0:
-        P, C = words(X[XP]), words(X[XC])
+        P, C = pool(X, XP), pool(X, XC)
         for p in range(X[NP]):
             if P[p * P_SIZE + CHAINED] != 0 and E[f + E_SLOTS + p] != 0:
                 C[E[f + E_SLOTS + p] + C_REFS] += 1
@@ -132,7 +130,7 @@ def copy_partial(X: Words, e: int) -> int:
 @compiled
 def add_event(X: Words, e: int, p: int, g: int) -> None:
     """`StateEvent.addEvent` for a counted state."""
-    E, C = words(X[XE]), words(X[XC])
+    E, C = pool(X, XE), pool(X, XC)
     c = X[C_FREE]
     X[C_FREE] = C[c + C_NEXT]
     X[C_LEFT] -= 1
@@ -156,7 +154,7 @@ def add_event(X: Words, e: int, p: int, g: int) -> None:
 @compiled
 def remove_last_event(X: Words, e: int, p: int) -> None:
     """`StateEvent.removeLastEvent`."""
-    E, C = words(X[XE]), words(X[XC])
+    E, C = pool(X, XE), pool(X, XC)
     head = E[e + E_SLOTS + p]
     if head == 0:
         return
@@ -176,9 +174,9 @@ def remove_last_event(X: Words, e: int, p: int) -> None:
 @compiled
 def first_event(X: Words, e: int, p: int) -> int:
     """The log number of the (first) event of a state; 0 for none."""
-    v = words(X[XE])[e + E_SLOTS + p]
-    if v != 0 and words(X[XP])[p * P_SIZE + CHAINED] != 0:
-        return words(X[XC])[v + C_EVENT]
+    v = pool(X, XE)[e + E_SLOTS + p]
+    if v != 0 and pool(X, XP)[p * P_SIZE + CHAINED] != 0:
+        return pool(X, XC)[v + C_EVENT]
     return v
 
 
@@ -188,7 +186,7 @@ def is_expired(X: Words, e: int, t: int) -> bool:
     within = X[WITHIN]
     if within < 0:
         return False
-    starts, times = words(X[M_STARTS]), words(X[XET])
+    starts, times = pool(X, M_STARTS), pool(X, XET)
     for i in range(X[START_N]):
         g = first_event(X, e, starts[i])
         if g != 0 and abs(times[g] - t) > within:
@@ -204,10 +202,10 @@ def find_event(X: Words, e: int, g: int, mode: int, p: int, k: int) -> int:
     """The log number of the event that a load names; 0 where there is none."""
     if mode == CURRENT:
         return g
-    v = words(X[XE])[e + E_SLOTS + p]
+    v = pool(X, XE)[e + E_SLOTS + p]
     if mode == SINGLE or v == 0:
         return v
-    C = words(X[XC])
+    C = pool(X, XC)
     if mode == FROM_FIRST:
         while k > 0 and v != 0:
             v = C[v + C_NEXT]

@@ -15,8 +15,8 @@ from .index import enter_index
 from .layout import Layout, listed, receivers, selecting
 from .log import EventLog
 from .loop import birth, proceed
-from .memory import Unit
 from .partials import FAR
+from .pointers import Unit
 from .process import after_absent_logical, process
 from .program import Filters
 from .states import add_any, add_every, came, count, expire_events, logical, reset_state, update_state
@@ -67,7 +67,8 @@ class Pools:
         # Constants of filters are words, as the log's are.
         self._fixed = {
             m.XP: filters.table, m.XQ: np.array([*filters.codes, 0], np.int64),
-            m.XK: np.array([*filters.constants, 0], np.int64), m.XS: np.zeros(256, np.int64),
+            m.XK: np.array([*filters.constants, 0], np.int64), m.XS: np.zeros(128, np.int64),
+            m.XM: np.zeros(128, np.uint8),
             m.M_INIT: listed(layout.inits), m.M_RESET: listed(layout.resets), m.M_UPDATE: listed(layout.updates),
             m.M_STARTUP: listed(layout.startup), m.M_TIMERS: listed(layout.timers), m.M_STARTS: listed(layout.starts),
             m.M_STREAM: receivers(layout), m.M_SELECTS: selecting(layout),

@@ -62,16 +62,9 @@ from .memory import (
     XN,
     XP,
     XV,
-    Words,
-    as_real,
-    as_word,
-    call4,
-    call5,
-    compiled,
-    unit,
-    words,
 )  # fmt: skip
 from .partials import add_event, drop_partial, new_partial, remove_last_event
+from .pointers import Words, as_real, as_word, call4, call5, compiled, pool, unit
 from .states import FREE_TRIES, add_state, advance, give, has_room, start_reset
 
 NONE_LEFT = -1
@@ -81,8 +74,8 @@ NONE_LEFT = -1
 @compiled
 def _returned(X: Words, p: int) -> bool:
     """Whether the processor's last state has put out a match (`isEventReturned`), which this clears."""
-    V = words(X[XV])
-    last = words(X[XP])[p * P_SIZE + RETURNS]
+    V = pool(X, XV)
+    last = pool(X, XP)[p * P_SIZE + RETURNS]
     if V[last] == 0:
         return False
     V[last] = 0
@@ -92,7 +85,7 @@ def _returned(X: Words, p: int) -> bool:
 @compiled
 def _reach(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`process` of the post state processor of a state's kind: event `g` has passed its filter."""
-    kind = words(X[XP])[p * P_SIZE + KIND]
+    kind = pool(X, XP)[p * P_SIZE + KIND]
     if kind == STREAM:
         advance(X, l0, p, e, g)
     elif kind == COUNT:
@@ -106,7 +99,7 @@ def _reach(X: Words, l0: int, p: int, e: int, g: int) -> None:
 @compiled
 def _try(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
     """One pending partial and one event; True where it left the list."""
-    P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
+    P, L, N, E = pool(X, XP), pool(X, XL), pool(X, XN), pool(X, XE)
     f, lp, e = p * P_SIZE, l0 + p * L_SIZE, N[c + N_PARTIAL]
     s, kind, other = e + E_SLOTS + p, P[f + KIND], P[f + PARTNER]
     if kind == COUNT:
@@ -159,7 +152,7 @@ def _try(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
 def after_absent_logical(X: Words, l0: int, p: int, c: int, e: int, before: int) -> int:
     """The end of `AbsentLogicalPreStateProcessor.processAndReturn`, which never returns an event itself; 1 where the
     partial left the list."""
-    P, L, E = words(X[XP]), words(X[XL]), words(X[XE])
+    P, L, E = pool(X, XP), pool(X, XL), pool(X, XE)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     keeps = P[f + WAIT] != -1 or (X[SEQUENCE] != 0 and P[f + IS_OR] == 0 and P[f + EVERY] >= 0)
     if keeps or L[lp + CHANGED] == 0:
@@ -182,7 +175,7 @@ def after_absent_logical(X: Words, l0: int, p: int, c: int, e: int, before: int)
 def process(X: Words, l0: int, p: int, g: int, plain: int, c: int) -> int:
     """`processAndReturn` over the whole pending list, from cell `c` on; with `BY_INDEX` (`c` 0 at the beginning) over
     those partials that the event can match, as the others would not change."""
-    P, N, B = words(X[XP]), words(X[XN]), words(X[XB])
+    P, N, B = pool(X, XP), pool(X, XN), pool(X, XB)
     lp, indexed = l0 + p * L_SIZE, X[BY_INDEX] != 0
     bounded, renew = indexed and P[p * P_SIZE + BOUND] >= 0, False
     strict = P[p * P_SIZE + STRICT] != 0
@@ -226,12 +219,12 @@ def process(X: Words, l0: int, p: int, g: int, plain: int, c: int) -> int:
 def start_again(X: Words, l0: int, p: int, g: int) -> bool:
     """An event that begins a match of a first state under `every`, done at once: the partial without events that waits
     there would go on with the event, and a copy of it without events would wait instead. False where it is not so."""
-    P, L, E = words(X[XP]), words(X[XL]), words(X[XE])
+    P, L, E = pool(X, XP), pool(X, XL), pool(X, XE)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     if P[f + AGAIN] == 0 or L[lp + PEND_N] != 1 or L[lp + NEW] != 0:
         return False
-    t = words(X[XET])[g]
-    E[words(X[XN])[L[lp + PEND] + N_PARTIAL] + E_TIME] = t
+    t = pool(X, XET)[g]
+    E[pool(X, XN)[L[lp + PEND] + N_PARTIAL] + E_TIME] = t
     L[lp + COPIED] = 1
     e = new_partial(X)
     E[e + E_TIME] = t

@@ -76,14 +76,9 @@ from .memory import (
     XP,
     XR,
     XV,
-    Words,
-    call2,
-    call3,
-    compiled,
-    unit,
-    words,
 )  # fmt: skip
 from .partials import FAR, clear_slot, copy_partial, drop_partial, first_event, is_expired, new_partial
+from .pointers import Words, call2, call3, compiled, pool, unit
 
 FREE_TRIES = 4
 """How many partials a state may take for one event before it asks for room."""
@@ -106,10 +101,10 @@ def has_room_for_event(X: Words) -> bool:
 @compiled
 def give(X: Words, e: int) -> None:
     """Puts a partial into what goes to the selector (`returnEventChunk.add`), where it is only once."""
-    E = words(X[XE])
+    E = pool(X, XE)
     if E[e + E_GIVEN] == 0:
         E[e + E_GIVEN] = 1
-        words(X[XR])[X[R_N]] = e
+        pool(X, XR)[X[R_N]] = e
         X[R_N] += 1
         E[e + E_REFS] += 1
 
@@ -119,7 +114,7 @@ def give(X: Words, e: int) -> None:
 
 @compiled
 def _add_logical(X: Words, l0: int, p: int, e: int) -> None:
-    L, P = words(X[XL]), words(X[XP])
+    L, P = pool(X, XL), pool(X, XP)
     lp, other = l0 + p * L_SIZE, P[p * P_SIZE + PARTNER]
     lo = l0 + other * L_SIZE
     if P[p * P_SIZE + START] != 0 or X[SEQUENCE] != 0:
@@ -135,7 +130,7 @@ def _add_logical(X: Words, l0: int, p: int, e: int) -> None:
 @compiled
 def _add_one(X: Words, l0: int, p: int, e: int) -> None:
     """`addState` of one processor, without what a count of zero passes on."""
-    L, P, E = words(X[XL]), words(X[XP]), words(X[XE])
+    L, P, E = pool(X, XL), pool(X, XP), pool(X, XE)
     lp, kind, f = l0 + p * L_SIZE, P[p * P_SIZE + KIND], p * P_SIZE
     if kind in (STREAM, COUNT):
         if X[SEQUENCE] == 0 or L[lp + NEW_N] == 0:
@@ -164,13 +159,13 @@ def _add_one(X: Words, l0: int, p: int, e: int) -> None:
 @unit
 def add_every(X: Words, l0: int, p: int, e: int) -> int:
     """`addEveryState`: a copy of `e` without the events from this state on waits here anew."""
-    P, E, L = words(X[XP]), words(X[XE]), words(X[XL])
+    P, E, L = pool(X, XP), pool(X, XE), pool(X, XL)
     kind, other, lp = P[p * P_SIZE + KIND], P[p * P_SIZE + PARTNER], l0 + p * L_SIZE
     f = copy_partial(X, e)
     if kind == ABSENT_LOGICAL:
         g = E[f + E_SLOTS + p]
         if g != NO_EVENT:
-            E[f + E_TIME] = words(X[XET])[g]
+            E[f + E_TIME] = pool(X, XET)[g]
         clear_slot(X, f, p)
     else:
         for k in range(p, X[NP]):
@@ -188,23 +183,23 @@ def add_every(X: Words, l0: int, p: int, e: int) -> int:
 @compiled
 def _skippable(X: Words, p: int, e: int) -> bool:
     """Whether a partial passes a counted state at once, since that needs no event."""
-    P = words(X[XP])
+    P = pool(X, XP)
     f = p * P_SIZE
-    return P[f + KIND] == COUNT and P[f + LEAST] == 0 and words(X[XE])[e + E_SLOTS + p] == 0
+    return P[f + KIND] == COUNT and P[f + LEAST] == 0 and pool(X, XE)[e + E_SLOTS + p] == 0
 
 
 @compiled
 def _reached(X: Words, l0: int, p: int) -> None:
     """The first half of `CountPostStateProcessor.processMinCountReached`: of a last state, a match."""
-    if words(X[XP])[p * P_SIZE + LAST_STATE] != 0:
-        words(X[XL])[l0 + p * L_SIZE + CHANGED] = 1
-        words(X[XV])[p] = 1
+    if pool(X, XP)[p * P_SIZE + LAST_STATE] != 0:
+        pool(X, XL)[l0 + p * L_SIZE + CHANGED] = 1
+        pool(X, XV)[p] = 1
 
 
 @unit
 def add_any(X: Words, l0: int, p: int, e: int) -> int:
     """`add_state` of any kind of state."""
-    P = words(X[XP])
+    P = pool(X, XP)
     first, depth = p, 0
     while True:
         # An absent state that is not active takes nothing; the partial is kept alive by the caller.
@@ -229,16 +224,16 @@ def add_any(X: Words, l0: int, p: int, e: int) -> int:
 @compiled
 def add_state(X: Words, l0: int, p: int, e: int) -> None:
     """`addState`, and on to the next state where this one needs no event."""
-    if words(X[XP])[p * P_SIZE + KIND] != STREAM:
+    if pool(X, XP)[p * P_SIZE + KIND] != STREAM:
         call3(X[F_ADD], X, l0, p, e)
-    elif X[SEQUENCE] == 0 or words(X[XL])[l0 + p * L_SIZE + NEW_N] == 0:
+    elif X[SEQUENCE] == 0 or pool(X, XL)[l0 + p * L_SIZE + NEW_N] == 0:
         append_new(X, l0 + p * L_SIZE, p, e)
 
 
 @compiled
 def init(X: Words, l0: int, p: int) -> None:
     """`StreamPreStateProcessor.init`: a start state gets a partial without events."""
-    L, P, E = words(X[XL]), words(X[XP]), words(X[XE])
+    L, P, E = pool(X, XL), pool(X, XP), pool(X, XE)
     lp, f = l0 + p * L_SIZE, p * P_SIZE
     if P[f + START] != 0 and (L[lp + INITIALIZED] == 0 or P[f + INIT_AGAIN] != 0):
         e = new_partial(X)
@@ -251,9 +246,9 @@ def init(X: Words, l0: int, p: int) -> None:
 @compiled
 def start_reset(X: Words, l0: int, p: int) -> None:
     """`callbackPreStateProcessor.startStateReset` of the processor `p`, if it has one."""
-    c = words(X[XP])[p * P_SIZE + CALLBACK]
+    c = pool(X, XP)[p * P_SIZE + CALLBACK]
     if c >= 0:
-        words(X[XL])[l0 + c * L_SIZE + RESET] = 1
+        pool(X, XL)[l0 + c * L_SIZE + RESET] = 1
 
 
 # -------------------------------------------------------------------------------------------- stabilising states
@@ -262,7 +257,7 @@ def start_reset(X: Words, l0: int, p: int) -> None:
 @unit
 def update_state(X: Words, l0: int, p: int) -> int:
     """`updateState`."""
-    L, P = words(X[XL]), words(X[XP])
+    L, P = pool(X, XL), pool(X, XP)
     lp, kind = l0 + p * L_SIZE, P[p * P_SIZE + KIND]
     if kind == COUNT and L[lp + RESET] != 0:
         L[lp + RESET] = 0
@@ -279,13 +274,13 @@ def update_state(X: Words, l0: int, p: int) -> int:
 def is_blank_start(X: Words, l0: int, p: int) -> bool:
     """Whether a start state of a sequence holds just the partial without events that it would be given anew before the
     next event, so that it may as well keep it."""
-    L, P, E = words(X[XL]), words(X[XP]), words(X[XE])
+    L, P, E = pool(X, XL), pool(X, XP), pool(X, XE)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     if P[f + KIND] != STREAM or P[f + START] == 0 or P[f + EVERY] < 0 or P[f + CALLBACK] >= 0:
         return False
     if L[lp + PEND_N] != 1 or L[lp + NEW] != 0:
         return False
-    e = words(X[XN])[L[lp + PEND] + N_PARTIAL]
+    e = pool(X, XN)[L[lp + PEND] + N_PARTIAL]
     return E[e + E_REFS] == 1
 
 
@@ -293,9 +288,9 @@ def is_blank_start(X: Words, l0: int, p: int) -> bool:
 def keep_blank_start(X: Words, l0: int, p: int) -> bool:
     """`reset_state` of a start state that needs no other partial: whether it is one. What it keeps is as new, but for
     the copy that the last event left, which Siddhi still has among the new ones."""
-    L, blank = words(X[XL]), is_blank_start(X, l0, p)
+    L, blank = pool(X, XL), is_blank_start(X, l0, p)
     if blank and L[l0 + p * L_SIZE + COPIED] == 0:
-        words(X[XE])[words(X[XN])[L[l0 + p * L_SIZE + PEND] + N_PARTIAL] + E_TIME] = -1
+        pool(X, XE)[pool(X, XN)[L[l0 + p * L_SIZE + PEND] + N_PARTIAL] + E_TIME] = -1
     L[l0 + p * L_SIZE + COPIED] = 0
     return blank
 
@@ -303,7 +298,7 @@ def keep_blank_start(X: Words, l0: int, p: int) -> bool:
 @unit
 def reset_state(X: Words, l0: int, p: int) -> int:
     """`resetState`: what a sequence does before every event."""
-    L, P = words(X[XL]), words(X[XP])
+    L, P = pool(X, XL), pool(X, XP)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     kind = P[f + KIND]
     if kind in (LOGICAL, ABSENT_LOGICAL):
@@ -327,7 +322,7 @@ def reset_state(X: Words, l0: int, p: int) -> int:
 @compiled
 def _expire_new(X: Words, lp: int, p: int, t: int) -> int:
     """Drops expired partials of a new list; answers the last of them that was not known as expired, held, or 0."""
-    L, N, E, P = words(X[XL]), words(X[XN]), words(X[XE]), words(X[XP])
+    L, N, E, P = pool(X, XL), pool(X, XN), pool(X, XE), pool(X, XP)
     steady = P[p * P_SIZE + STEADY] != 0
     if steady and L[lp + LOW] <= t and t <= L[lp + HIGH]:
         return 0
@@ -347,7 +342,7 @@ def _expire_new(X: Words, lp: int, p: int, t: int) -> int:
                 E[e + E_REFS] += 1
             remove_new(X, lp, c)
         elif steady:
-            starts, times = words(X[M_STARTS]), words(X[XET])
+            starts, times = pool(X, M_STARTS), pool(X, XET)
             if from_head:  # in order of their first events: no later one can have expired
                 L[lp + HIGH] = times[first_event(X, e, starts[0])] + X[WITHIN]
                 return last
@@ -368,7 +363,7 @@ def _expire_new(X: Words, lp: int, p: int, t: int) -> int:
 @unit
 def expire_events(X: Words, l0: int, p: int, t: int) -> int:
     """`expireEvents`: from the head of the pending list, and anywhere in the new list."""
-    L, N, E, P = words(X[XL]), words(X[XN]), words(X[XE]), words(X[XP])
+    L, N, E, P = pool(X, XL), pool(X, XN), pool(X, XE), pool(X, XP)
     lp = l0 + p * L_SIZE
     last = 0
     c = L[lp + PEND]
@@ -406,12 +401,12 @@ def expire_events(X: Words, l0: int, p: int, t: int) -> int:
 @compiled
 def advance(X: Words, l0: int, p: int, e: int, g: int) -> None:
     """`StreamPostStateProcessor.process`: the state is reached, so on to the next."""
-    P, L = words(X[XP]), words(X[XL])
+    P, L = pool(X, XP), pool(X, XL)
     f = p * P_SIZE
     L[l0 + p * L_SIZE + CHANGED] = 1
-    words(X[XE])[e + E_TIME] = words(X[XET])[g]
+    pool(X, XE)[e + E_TIME] = pool(X, XET)[g]
     if P[f + LAST_STATE] != 0:
-        words(X[XV])[p] = 1
+        pool(X, XV)[p] = 1
     if P[f + NEXT] >= 0:
         add_state(X, l0, P[f + NEXT], e)
     if P[f + EVERY] >= 0:
@@ -422,11 +417,11 @@ def advance(X: Words, l0: int, p: int, e: int, g: int) -> None:
 @unit
 def count(X: Words, l0: int, p: int, e: int, g: int) -> int:
     """`CountPostStateProcessor.process`."""
-    P, L, E = words(X[XP]), words(X[XL]), words(X[XE])
+    P, L, E = pool(X, XP), pool(X, XL), pool(X, XE)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
-    n = words(X[XC])[E[e + E_SLOTS + p] + C_COUNT]
+    n = pool(X, XC)[E[e + E_SLOTS + p] + C_COUNT]
     L[lp + SUCCESS] = 1
-    E[e + E_TIME] = words(X[XET])[g]
+    E[e + E_TIME] = pool(X, XET)[g]
     if X[SEQUENCE] != 0 and (P[f + LAST_STATE] == 0 or P[f + LEAST] == 0):
         # Below its least number Siddhi forgets the partial, so that `x<2>` never matches; here it waits on.
         if n >= P[f + LEAST] and P[f + NEXT] >= 0:
@@ -449,9 +444,9 @@ def count(X: Words, l0: int, p: int, e: int, g: int) -> int:
 @compiled
 def _partner_can_proceed(X: Words, l0: int, p: int, e: int) -> bool:
     """`AbsentLogicalPreStateProcessor.partnerCanProceed` of the absent side `p`."""
-    P, L = words(X[XP]), words(X[XL])
+    P, L = pool(X, XP), pool(X, XL)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
-    came = words(X[XE])[e + E_SLOTS + p] != NO_EVENT
+    came = pool(X, XE)[e + E_SLOTS + p] != NO_EVENT
     if X[SEQUENCE] != 0 and P[f + EVERY] < 0 and L[lp + SCHEDULED] > 0:
         return False
     if P[f + WAIT] != -1:
@@ -468,37 +463,37 @@ def _partner_can_proceed(X: Words, l0: int, p: int, e: int) -> bool:
 @unit
 def logical(X: Words, l0: int, p: int, e: int, g: int) -> int:
     """`LogicalPostStateProcessor.process`."""
-    P = words(X[XP])
+    P = pool(X, XP)
     f = p * P_SIZE
     other = P[f + PARTNER]
     if P[f + IS_OR] != 0:
         advance(X, l0, p, e, g)
         if P[other * P_SIZE + LAST_STATE] != 0 and P[f + RETURNS] == other:
-            words(X[XV])[other] = 1
+            pool(X, XV)[other] = 1
         return 0
     if P[other * P_SIZE + KIND] == ABSENT_LOGICAL:
         ready = _partner_can_proceed(X, l0, other, e)
     else:
-        ready = words(X[XE])[e + E_SLOTS + other] != NO_EVENT
+        ready = pool(X, XE)[e + E_SLOTS + other] != NO_EVENT
     if ready:
         advance(X, l0, p, e, g)
     else:
-        words(X[XL])[l0 + p * L_SIZE + CHANGED] = 1
+        pool(X, XL)[l0 + p * L_SIZE + CHANGED] = 1
     return 0
 
 
 @unit
 def came(X: Words, l0: int, p: int, e: int, g: int) -> int:
     """`AbsentStreamPostStateProcessor` and `AbsentLogicalPostStateProcessor`: what should not come has come."""
-    P, L = words(X[XP]), words(X[XL])
+    P, L = pool(X, XP), pool(X, XL)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
-    t = words(X[XET])[g]
+    t = pool(X, XET)[g]
     L[lp + CHANGED] = 1
-    words(X[XV])[p] = 1
+    pool(X, XV)[p] = 1
     if P[f + KIND] == ABSENT_LOGICAL:
         L[lp + SCHEDULED] = t
         return 0
-    words(X[XE])[e + E_TIME] = t
+    pool(X, XE)[e + E_TIME] = t
     if P[f + START] != 0 and P[f + EVERY] == p:
         call3(X[F_EVERY], X, l0, p, e)
     L[lp + SCHEDULED] = t + P[f + WAIT]
@@ -509,7 +504,7 @@ def came(X: Words, l0: int, p: int, e: int, g: int) -> int:
 @compiled
 def partition_created(X: Words, l0: int, p: int, now: int) -> None:
     """`partitionCreated`: an absent start state begins to wait."""
-    L, P = words(X[XL]), words(X[XP])
+    L, P = pool(X, XL), pool(X, XP)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     if L[lp + STARTED] != 0 or P[f + KIND] < ABSENT:
         return

@@ -81,22 +81,16 @@ from .memory import (
     XP,
     XR,
     XT,
-    Words,
-    call2,
-    call3,
-    compiled,
-    entry,
-    octets,
-    words,
 )  # fmt: skip
 from .partials import FAR, drop_partial, is_expired, new_partial
+from .pointers import Words, call2, call3, compiled, entry, header, pool
 from .states import add_state, give, start_reset
 
 
 @compiled
 def has_room_for_timer(X: Words, l0: int, p: int) -> bool:
     """Whether a timer of processor `p` can run; `NEEDED` tells how many records it may take."""
-    L, P = words(X[XL]), words(X[XP])
+    L, P = pool(X, XL), pool(X, XP)
     lp = l0 + p * L_SIZE
     n = L[lp + PEND_N] + L[lp + NEW_N] + 4
     if P[p * P_SIZE + KIND] == ABSENT_LOGICAL:
@@ -110,7 +104,7 @@ def has_room_for_timer(X: Words, l0: int, p: int) -> bool:
 @compiled
 def _send(X: Words, l0: int, p: int, e: int) -> None:
     """`sendEvent`: nothing came in time, so the partial goes on."""
-    P, L = words(X[XP]), words(X[XL])
+    P, L = pool(X, XP), pool(X, XL)
     f = p * P_SIZE
     if P[f + LAST_STATE] != 0:
         give(X, e)
@@ -130,7 +124,7 @@ def _send(X: Words, l0: int, p: int, e: int) -> None:
 @compiled
 def _send_all(X: Words, l0: int, p: int, first: int) -> None:
     """Sends the partials that were collected behind the matches in `R`, from place `first` on."""
-    R = words(X[XR])
+    R = pool(X, XR)
     n = X[R_N] - first
     # Matches are put into R themselves, so the collected ones move out of their way first.
     cap = X[R_CAP]
@@ -139,7 +133,7 @@ def _send_all(X: Words, l0: int, p: int, first: int) -> None:
     X[R_N] = first
     for i in range(n):
         e = R[cap - n + i]
-        words(X[XE])[e + E_GIVEN] = 0
+        pool(X, XE)[e + E_GIVEN] = 0
         _send(X, l0, p, e)
         drop_partial(X, e)
 
@@ -147,7 +141,7 @@ def _send_all(X: Words, l0: int, p: int, first: int) -> None:
 @compiled
 def process_timer(X: Words, l0: int, p: int, time: int) -> None:
     """`AbsentStreamPreStateProcessor.process`; `time` is when the timer was due."""
-    P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
+    P, L, N, E = pool(X, XP), pool(X, XL), pool(X, XN), pool(X, XE)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     if X[PARTED] != 0 and L[lp + INITIALIZED] == 0 and L[lp + NEW_N] == 0 and L[lp + PEND] == 0:
         # A partition forgets a state that holds nothing (`PartitionStateHolder.returnState`): a timer finds a new one.
@@ -194,7 +188,7 @@ def process_timer(X: Words, l0: int, p: int, time: int) -> None:
 @compiled
 def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
     """`AbsentLogicalPreStateProcessor.process`; `SCHEDULED` holds its `lastArrivalTime`."""
-    P, L, N, E = words(X[XP]), words(X[XL]), words(X[XN]), words(X[XE])
+    P, L, N, E = pool(X, XP), pool(X, XL), pool(X, XN), pool(X, XE)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     if L[lp + ACTIVE] == 0:
         return
@@ -214,7 +208,7 @@ def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
         while c != 0:
             after, e = N[c + N_NEXT], N[c + N_PARTIAL]
             g = E[e + E_SLOTS + p]
-            since = E[e + E_TIME] if g == NO_EVENT else words(X[XET])[g]
+            since = E[e + E_TIME] if g == NO_EVENT else pool(X, XET)[g]
             if is_expired(X, e, time):
                 if expired != 0:
                     drop_partial(X, expired)
@@ -239,7 +233,7 @@ def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
                 call2(X[F_UPDATE], X, l0, P[f + WITHIN_EVERY])
             drop_partial(X, expired)
         nothing = X[R_N] == first
-        R = words(X[XR])
+        R = pool(X, XR)
         for i in range(first, X[R_N]):
             E[R[i] + E_TIME] = time
         _send_all(X, l0, p, first)
@@ -253,8 +247,8 @@ def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
 def _collect_due(X: Words, k: int, now: int) -> None:
     """Takes the instances that run at `now` into `DUE`, by their first times. Of several with the same first time only
     the first in the scheduler's map runs; the others stay for the next movement of the clock (`engine.timers`)."""
-    H, L, due, hashes = words(X[XH]), words(X[XL]), words(X[XDUE]), words(X[XHASH])
-    base, p = k * X[HEAP_N], words(X[M_TIMERS])[k]
+    H, L, due, hashes = pool(X, XH), pool(X, XL), pool(X, XDUE), pool(X, XHASH)
+    base, p = k * X[HEAP_N], pool(X, M_TIMERS)[k]
     mask = H[base + H_BUCKETS] - 1
     n = 0
     while H[base + H_SIZE] > 0 and H[base + H_HEAP] <= now:
@@ -286,7 +280,7 @@ def _collect_due(X: Words, k: int, now: int) -> None:
 @compiled
 def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
     """`Scheduler.sendTimerEvents`: all times of an instance that are due, each with what it causes."""
-    L, T, P = words(X[XL]), words(X[XT]), words(X[XP])
+    L, T, P = pool(X, XL), pool(X, XT), pool(X, XP)
     l0 = part * L_SIZE * X[NP]
     lp = l0 + p * L_SIZE
     X[NOW] = now
@@ -321,8 +315,8 @@ def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
 @compiled
 def _advance_clock(X: Words, limit: int) -> int:
     """Fires the timers whose order key is before `limit`."""
-    P, M, H = words(X[XP]), words(X[M_TIMERS]), words(X[XH])
-    times, moved = words(X[I_NOW]), octets(X[I_MOVED])
+    P, M, H = pool(X, XP), pool(X, M_TIMERS), pool(X, XH)
+    times, moved = pool(X, I_NOW), pool(X, I_MOVED)
     while X[STEP] < X[STEP_END]:
         step = X[STEP]
         key = step << ROOT_BITS
@@ -341,7 +335,7 @@ def _advance_clock(X: Words, limit: int) -> int:
                     if H[base + H_SIZE] > 0 and H[base + H_HEAP] <= now:
                         _collect_due(X, k, now)
                 while X[DUE_AT] < X[DUE_N]:
-                    status = _drain(X, p, words(X[XDUE])[2 * X[DUE_AT] + 1], now, root)
+                    status = _drain(X, p, pool(X, XDUE)[2 * X[DUE_AT] + 1], now, root)
                     if status != DONE:
                         return status
                     X[DUE_AT] += 1
@@ -356,7 +350,7 @@ def _advance_clock(X: Words, limit: int) -> int:
 @entry
 def run_timed(address: int, whole: int, origin: int) -> int:
     """`run` for a pattern with absent states, whose timers fire between the rows."""
-    X = words(address)
+    X = header(address)
     while True:
         status = call2(X[F_ROWS], X, whole, origin)
         if status != NEED_CLOCK:
@@ -364,7 +358,7 @@ def run_timed(address: int, whole: int, origin: int) -> int:
         status = _advance_clock(X, X[LIMIT])
         if status != DONE:
             return status
-        H = words(X[XH])
+        H = pool(X, XH)
         due = FAR
         for k in range(X[TIMERS]):
             if H[k * X[HEAP_N] + H_SIZE] > 0:

@@ -46,12 +46,8 @@ from .memory import (
     XN,
     XP,
     XT,
-    call2,
-    call3,
-    call4,
-    entry,
-    words,
 )  # fmt: skip
+from .pointers import call2, call3, call4, entry, header, pool
 
 
 @entry
@@ -59,15 +55,15 @@ def candidates(address: int, p: int, out: Any) -> int:
     """The cells that processor `p` will look at for the current event; their verdicts are cleared. With an index these
     are those of one bucket, and where Python's conditions stand last those that pass the others. `out` has room for a
     whole list."""
-    X = words(address)
-    P, L, N = words(X[XP]), words(X[XL]), words(X[XN])
+    X = header(address)
+    P, L, N = pool(X, XP), pool(X, XL), pool(X, XN)
     i = X[AT]
-    g, lp = X[BASE] + i, words(X[I_PART])[i] * L_SIZE * X[NP] + p * L_SIZE
+    g, lp = X[BASE] + i, pool(X, I_PART)[i] * L_SIZE * X[NP] + p * L_SIZE
     if X[BY_INDEX] != 0:
         b = index_key(X, lp, p, g, NONE, FALSE)
         if b < 0:
             return 0
-        c = words(X[XB])[b + B_HEAD]
+        c = pool(X, XB)[b + B_HEAD]
     else:
         c = L[lp + PEND]
     n = 0
@@ -88,8 +84,8 @@ def candidates(address: int, p: int, out: Any) -> int:
 @entry
 def reindex(address: int, parts: int) -> None:
     """Enters all pending cells into the bucket array, which is new and empty, in list order."""
-    X = words(address)
-    L, N, P = words(X[XL]), words(X[XN]), words(X[XP])
+    X = header(address)
+    L, N, P = pool(X, XL), pool(X, XN), pool(X, XP)
     X[INDEXED] = 0
     for part in range(parts):
         for p in range(X[NP]):
@@ -104,7 +100,7 @@ def reindex(address: int, parts: int) -> None:
 @entry
 def begin_parts(address: int, parts: Any, times: Any) -> None:
     """Begins partition instances, each at its time; there is room for their first states."""
-    X = words(address)
+    X = header(address)
     for i in range(len(parts)):
         call2(X[F_BIRTH], X, parts[i] * L_SIZE * X[NP], times[i])
 
@@ -113,8 +109,8 @@ def begin_parts(address: int, parts: Any, times: Any) -> None:
 def forget_parts(address: int, parts: Any) -> None:
     """Gives back the memory of partition instances. Their records in `L` are not cleared otherwise, and entries of
     theirs in the schedulers' heaps find nothing to run."""
-    X = words(address)
-    L, T = words(X[XL]), words(X[XT])
+    X = header(address)
+    L, T = pool(X, XL), pool(X, XT)
     for part in parts:
         for p in range(X[NP]):
             lp = (part * X[NP] + p) * L_SIZE
@@ -133,8 +129,8 @@ def forget_parts(address: int, parts: Any) -> None:
 @entry
 def mark_events(address: int, capacity: int, used: Any) -> None:
     """Sets `used` at every log number that a living partial refers to. `capacity`: words of `E`."""
-    X = words(address)
-    E, C, P = words(X[XE]), words(X[XC]), words(X[XP])
+    X = header(address)
+    E, C, P = pool(X, XE), pool(X, XC), pool(X, XP)
     e = X[E_SIZE]
     while e < capacity:
         if E[e + 1] > 0:
@@ -153,8 +149,8 @@ def mark_events(address: int, capacity: int, used: Any) -> None:
 def renumber_events(address: int, capacity: int, new: Any) -> None:
     """Replaces log numbers by `new[number]` in all living partials. Chains are shared, so they are visited cell by cell
     through a negative sign."""
-    X = words(address)
-    E, C, P = words(X[XE]), words(X[XC]), words(X[XP])
+    X = header(address)
+    E, C, P = pool(X, XE), pool(X, XC), pool(X, XP)
     e = X[E_SIZE]
     while e < capacity:
         if E[e + 1] > 0:
