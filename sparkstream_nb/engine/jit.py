@@ -33,14 +33,19 @@ _DIGESTS: dict[Any, str] = {}
 """Of every compiled loop (`_digest`)."""
 
 
+def ask_for(builder: Any, pointer: Any) -> None:
+    """Writes the request for the cache line at an LLVM pointer."""
+    place, number = builder.bitcast(pointer, ir.IntType(8).as_pointer()), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+    call = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+    builder.call(call, [place, number(1), number(3), number(1)])  # to write, into all caches, data
+
+
 def _prefetch(context: Any, array: Any, index: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         make: Any = arrayobj.make_array
         data = make(signature.args[0])(context, builder, args[0]).data
-        place, number = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer()), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
-        call = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(call, [place, number(1), number(3), number(1)])  # to write, into all caches, data
+        ask_for(builder, builder.gep(data, [args[1]]))
         return context.get_dummy_value()
 
     return types.void(array, index), code

@@ -13,13 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from .memory import (
-    BY_INDEX,
     FAILED,
     FAILURE,
     N_VALUE,
     P_SIZE,
-    PROGRAM,
-    REST,
     SLOW,
     WORDS,
     XK,
@@ -32,7 +29,7 @@ from .memory import (
     XZ,
 )  # fmt: skip
 from .partials import find_event
-from .pointers import Reals, Words, compiled, pool, reals, unit
+from .pointers import Reals, Words, called, compiled, pool, reals, unit
 
 (
     END, ASSERT, PUSH, CONST, ARITH, COMPARE, AND, OR, NOT, IS_NULL, ASSERT_COMPARE, LEAP_COMPARE, CHOOSE, COALESCE,
@@ -40,25 +37,11 @@ from .pointers import Reals, Words, compiled, pool, reals, unit
 ) = range(15)  # fmt: skip
 ABS, CEIL, FLOOR, SQRT, BIGGER, SMALLER = range(6)
 """Functions of `MATH`, over doubles; the last two take two values."""
-EQ, NE, LT, LE, GT, GE = range(6)
+EQ, NE, LT, LE, GT, GE = 2, 13, 1, 3, 4, 6
+"""Sets of outcomes: 1 below, 2 the same, 4 above, 8 not comparable (NaN)."""
 ADD, SUB, MUL, DIV, MOD = range(5)
 T_INT, T_LONG, T_FLOAT, T_DOUBLE, T_CODE = range(5)
 """The type that an operator works in; `T_CODE` for strings and bools, which only compare equal or not."""
-
-
-@compiled
-def _order(op: int, below: bool, same: bool, above: bool) -> bool:
-    if op == EQ:
-        return same
-    if op == NE:
-        return not same
-    if op == LT:
-        return below
-    if op == LE:
-        return below or same
-    if op == GT:
-        return above
-    return above or same
 
 
 @compiled
@@ -69,11 +52,33 @@ def _compare(op: int, kind: int, a: int, x: float, a_real: int, b: int, y: float
         if kind == T_FLOAT:
             x = np.float64(np.float32(x))
             y = np.float64(np.float32(y))
-        return _order(op, x < y, x == y, x > y)
-    return _order(op, a < b, a == b, a > b)
+        outcome = (x < y) | (x == y) << 1 | (x > y) << 2
+        return op & (8 if outcome == 0 else outcome) != 0
+    return op & ((a < b) | (a == b) << 1 | (a > b) << 2) != 0
 
 
 @compiled
+def comparisons(X: Words, e: int, g: int, q: int) -> int:
+    """Runs the comparisons at the beginning of the program at `q`. Where it goes on, or -1 if one does not hold."""
+    Q, Z, w, r = pool(X, XQ), pool(X, XZ), pool(X, XW), reals(X, XW)
+    while Q[q] == ASSERT_COMPARE:
+        a = find_event(X, e, g, Q[q + 3], Q[q + 4], Q[q + 5]) + Q[q + 6] * X[WORDS]
+        b = find_event(X, e, g, Q[q + 8], Q[q + 9], Q[q + 10]) + Q[q + 11] * X[WORDS]
+        null = Z[a] | Z[b]
+        if null >= FAILURE:
+            X[FAILED] = 1
+            return -1
+        if null != 0:
+            holds = Q[q + 1] == NE
+        else:
+            holds = _compare(Q[q + 1], Q[q + 2], w[a], r[a], Q[q + 7], w[b], r[b], Q[q + 12])
+        if not holds:
+            return -1
+        q += 13
+    return q
+
+
+@called
 def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int, b_real: int) -> None:
     """Combines the two values on top of the stack; the result goes to `s`."""
     if Z[s] != 0 or Z[s + 1] != 0:
@@ -123,7 +128,7 @@ def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int
     V[s] = ((a + (1 << 31)) & 0xFFFFFFFF) - (1 << 31) if kind == T_INT else a
 
 
-@compiled
+@called
 def _math(function: int, V: Words, F: Reals, s: int, a_real: int, b_real: int) -> None:
     """Applies a function to the value at `s` of the stack (and the next), which gives a double there."""
     x = F[s] if a_real != 0 else np.float64(V[s])
@@ -142,14 +147,13 @@ def _math(function: int, V: Words, F: Reals, s: int, a_real: int, b_real: int) -
 
 
 @unit
-def passes(X: Words, p: int, e: int, g: int, cell: int) -> int:
-    """1 if event `g` passes the filter of processor `p` together with the earlier events of partial `e`, else 0. With
-    `BY_INDEX`, what the index has decided is not asked again."""
+def passes(X: Words, p: int, e: int, g: int, cell: int, q: int) -> int:
+    """1 if event `g` passes the filter of processor `p` together with the earlier events of partial `e`, else 0. The
+    program of the filter is at `q` (-1: none)."""
     P = pool(X, XP)
     verdict = pool(X, XN)[cell + N_VALUE] if P[p * P_SIZE + SLOW] != 0 else 1
     if verdict == 0:
         return 0
-    q = P[p * P_SIZE + (REST if X[BY_INDEX] != 0 else PROGRAM)]
     if q < 0:
         X[FAILED] = verdict == FAILURE
         return 0 if verdict == FAILURE else 1
@@ -160,8 +164,8 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> int:
     while True:
         op = Q[q]
         if op in (ASSERT_COMPARE, LEAP_COMPARE):
-            a = find_event(X, e, g, Q[q + 3], Q[q + 4], Q[q + 5]) * W + Q[q + 6]
-            b = find_event(X, e, g, Q[q + 8], Q[q + 9], Q[q + 10]) * W + Q[q + 11]
+            a = find_event(X, e, g, Q[q + 3], Q[q + 4], Q[q + 5]) + Q[q + 6] * W
+            b = find_event(X, e, g, Q[q + 8], Q[q + 9], Q[q + 10]) + Q[q + 11] * W
             if Z[a] != 0 or Z[b] != 0:
                 if Z[a] == FAILURE or Z[b] == FAILURE:
                     X[FAILED] = 1
@@ -179,7 +183,7 @@ def passes(X: Words, p: int, e: int, g: int, cell: int) -> int:
             X[FAILED] = verdict == FAILURE
             return 0 if verdict == FAILURE else 1
         elif op == PUSH:
-            a = find_event(X, e, g, Q[q + 1], Q[q + 2], Q[q + 3]) * W + Q[q + 4]
+            a = find_event(X, e, g, Q[q + 1], Q[q + 2], Q[q + 3]) + Q[q + 4] * W
             V[s] = w[a]
             N[s] = Z[a]
             s += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .machine import append_new, notify_at, splice_new
+from .machine import append_new, splice_new
 from .memory import (
     ACTIVE,
     BORN,
@@ -27,6 +27,7 @@ from .memory import (
     E_SIZE,
     E_SLOTS,
     E_TIME,
+    F_NOTIFY,
     INITIALIZED,
     L_SIZE,
     N_NEXT,
@@ -48,7 +49,7 @@ from .memory import (
     XP,
     XT,
 )  # fmt: skip
-from .pointers import entry, header, pool
+from .pointers import call3, entry, header, pool
 
 
 @entry
@@ -186,7 +187,7 @@ def restore_machine(
             if j == 0 and L[lp + NEW] != 0:
                 splice_new(X, lp, p)
         for _ in range(lists[i, 2]):
-            notify_at(X, lp, p, times[q])
+            call3(X[F_NOTIFY], X, lp, p, times[q])
             q += 1
         L[lp + CHANGED] = lists[i, 3]
         L[lp + SUCCESS] = lists[i, 4]

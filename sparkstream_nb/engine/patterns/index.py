@@ -12,9 +12,11 @@ from .memory import (
     BOUND,
     BOUND_SIGN,
     BUCKETS,
+    E_SLOTS,
     INDEXED,
     KEY_COUNT,
     KEYS,
+    LEAST_VALUE,
     N_BUCKET,
     N_DOWN,
     N_OWNER,
@@ -23,17 +25,19 @@ from .memory import (
     N_VALUE,
     NONE,
     P_SIZE,
-    TRUE,
+    PEND,
     WORDS,
     XB,
+    XE,
+    XL,
     XN,
     XP,
     XQ,
     XW,
     XZ,
 )  # fmt: skip
-from .partials import AS_DOUBLE, AS_WORD, find_event
-from .pointers import Words, as_real, as_word, compiled, pool, reals, unit
+from .partials import AS_DOUBLE, AS_WORD
+from .pointers import Words, as_real, as_word, called, compiled, pool, reals, unit
 
 
 @compiled
@@ -58,53 +62,61 @@ def key_word(X: Words, at: int, real: int, how: int) -> int:
     return as_word(f + 0.0)  # -0.0 becomes 0.0
 
 
-@compiled
-def index_key(X: Words, lp: int, p: int, g: int, e: int, partial: bool) -> int:
-    """The bucket for partial `e`, or for event `g` (`partial` False); -1 where a key is null: nothing can match."""
-    P, Q, W = pool(X, XP), pool(X, XQ), X[WORDS]
-    Z = pool(X, XZ)
+@called
+def _index_key(X: Words, lp: int, p: int, g: int, e: int) -> int:
+    """The bucket for partial `e`, or for event `g` (`e` 0); -1 where a key is null: nothing can match."""
+    P, Q, E, Z = pool(X, XP), pool(X, XQ), pool(X, XE), pool(X, XZ)
     q = P[p * P_SIZE + KEYS]
     h = mix(lp, NONE)
     for _ in range(P[p * P_SIZE + KEY_COUNT]):
-        if partial:
-            at = find_event(X, e, g, Q[q + 3], Q[q + 4], Q[q + 5]) * W + Q[q + 6]
-            real = Q[q + 7]
-        else:
-            at = g * W + Q[q + 1]
-            real = Q[q + 2]
+        v, column, real = g, Q[q + 1], Q[q + 2]
+        if e != 0:
+            v, column, real = E[e + E_SLOTS + Q[q + 3]], Q[q + 4], Q[q + 5]
+        at = v + column * X[WORDS]
         if Z[at] != 0:
             return -1
         h = mix(h, key_word(X, at, real, Q[q]))
-        q += 8
+        q += 6
     return (h & (X[BUCKETS] - 1)) * B_SIZE
 
 
 @compiled
-def bound_value(X: Words, p: int, g: int, e: int, partial: bool) -> float:
-    """What an event has to exceed for partial `e`, or what event `g` has to show; NaN where it is null."""
+def bound_value(X: Words, p: int, g: int, e: int) -> float:
+    """What an event has to exceed for partial `e`, or what event `g` has to show (`e` 0); NaN where it is null."""
     P, Q = pool(X, XP), pool(X, XQ)
     q = P[p * P_SIZE + BOUND]
-    if partial:
-        at = find_event(X, e, g, Q[q + 2], Q[q + 3], Q[q + 4]) * X[WORDS] + Q[q + 5]
-        real = Q[q + 6]
-    else:
-        at = g * X[WORDS] + Q[q]
-        real = Q[q + 1]
+    v, column, real = g, Q[q], Q[q + 1]
+    if e != 0:
+        v, column, real = pool(X, XE)[e + E_SLOTS + Q[q + 2]], Q[q + 3], Q[q + 4]
+    at = v + column * X[WORDS]
     if pool(X, XZ)[at] != 0:
         return np.nan
-    v = reals(X, XW)[at] if real != 0 else np.float64(pool(X, XW)[at])
-    return v * P[p * P_SIZE + BOUND_SIGN]
+    value = reals(X, XW)[at] if real != 0 else np.float64(pool(X, XW)[at])
+    return value * P[p * P_SIZE + BOUND_SIGN]
 
 
-@compiled
+@unit
+def look(X: Words, lp: int, p: int, g: int) -> int:
+    """The first pending cell that event `g` may match at processor `p`, 0 for none. Where there is a bound but no
+    key, the list itself is the only bucket. What is empty has an infinite bound."""
+    P = pool(X, XP)
+    if P[p * P_SIZE + KEY_COUNT] == 0:
+        c, least = pool(X, XL)[lp + PEND], pool(X, XL)[lp + LEAST_VALUE]
+    else:
+        b = _index_key(X, lp, p, g, NONE)
+        if b < 0:
+            return 0
+        c, least = pool(X, XB)[b + B_HEAD], pool(X, XB)[b + B_BOUND]
+    if P[p * P_SIZE + BOUND] >= 0:
+        return c if bound_value(X, p, g, NONE) >= as_real(least) else 0
+    return c
+
+
+@called
 def leave_index(X: Words, c: int) -> None:
     """Takes a pending cell out of its bucket."""
-    N = pool(X, XN)
-    b = N[c + N_BUCKET]
-    if b < 0:
-        return
-    B = pool(X, XB)
-    up, down = N[c + N_UP], N[c + N_DOWN]
+    N, B = pool(X, XN), pool(X, XB)
+    b, up, down = N[c + N_BUCKET], N[c + N_UP], N[c + N_DOWN]
     if up == 0:
         B[b + B_HEAD] = down
         if down == 0:
@@ -124,12 +136,20 @@ def enter_index(X: Words, lp: int, p: int, c: int) -> int:
     N, P = pool(X, XN), pool(X, XP)
     e = N[c + N_PARTIAL]
     N[c + N_BUCKET] = -1
-    b = index_key(X, lp, p, NONE, e, TRUE)
+    if P[p * P_SIZE + KEY_COUNT] == 0:
+        L, v = pool(X, XL), bound_value(X, p, NONE, e)
+        N[c + N_VALUE] = as_word(v)
+        if L[lp + PEND] == c:
+            L[lp + LEAST_VALUE] = as_word(np.inf)
+        if v < as_real(L[lp + LEAST_VALUE]):
+            L[lp + LEAST_VALUE] = as_word(v)
+        return 0
+    b = _index_key(X, lp, p, NONE, e)
     if b < 0:
         return 0
     B = pool(X, XB)
     if P[p * P_SIZE + BOUND] >= 0:
-        v = bound_value(X, p, NONE, e, TRUE)
+        v = bound_value(X, p, NONE, e)
         if v != v:  # nothing exceeds null or NaN
             return 0
         N[c + N_VALUE] = as_word(v)

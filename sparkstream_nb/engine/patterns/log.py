@@ -22,16 +22,16 @@ FIRST = 2
 
 
 class GrowingColumn:
-    """A column that is appended to. Row 0 is null. What was handed out stays as it is."""
+    """A column that is appended to. The first `before` rows are null. What was handed out stays as it is."""
 
-    __slots__ = ("_null", "_values", "n", "type")
+    __slots__ = ("_null", "_values", "before", "n", "type")
 
-    def __init__(self, type: Type) -> None:
-        self.type = type
+    def __init__(self, type: Type, before: int) -> None:
+        self.type, self.before = type, before
         self.n = 0
         self._values = np.empty(0, DTYPES[type])
         self._null = np.empty(0, np.bool_)
-        self.append(Column.all_null(type, 1))
+        self.append(Column.all_null(type, before))
 
     def append(self, column: Column) -> None:
         """Adds the rows of `column` at the end."""
@@ -49,8 +49,8 @@ class GrowingColumn:
         return Column(self.type, self._values[index], null if null.any() else None)
 
     def kept(self, index: Array) -> GrowingColumn:
-        """A new column with row 0 and the rows at `index`."""
-        out = GrowingColumn(self.type)
+        """A new column with the first rows and those at `index`."""
+        out = GrowingColumn(self.type, self.before)
         out.append(self.take(index))
         return out
 
@@ -66,7 +66,11 @@ Key = tuple[int, int, int]
 
 class EventLog:
     """`derived`: the columns of words, with their values for the two special events in `special` (one column each, of
-    two rows). `kept`: the types of the columns to keep."""
+    two rows). `kept`: the types of the columns to keep.
+
+    `row` tells where an event stands in the kept columns of its stream; it is None where there is one stream alone, as
+    they have the rows of the log then.
+    """
 
     def __init__(
         self, streams: int, derived: Sequence[Derived], special: Sequence[Column], kept: Mapping[Key, Type]
@@ -76,27 +80,28 @@ class EventLog:
         self._special = list(special)
         self._types = dict(kept)
         self._streams = streams
+        self._before = FIRST if streams == 1 else 1
         self.clear()
 
     def clear(self) -> None:
         """Empties the log."""
         self.n = FIRST
         self.times = np.full(16, -1, np.int64)
-        self.row = np.zeros(16, np.int64)
+        self.row = None if self._streams == 1 else np.zeros(16, np.int64)
         self.stream = np.full(16, -1, np.int8)
-        self.words = np.zeros((16, self.width), np.int64)
-        self.null = np.ones((16, self.width), np.uint8)
-        self.stored = [1] * self._streams
-        self.columns = {k: GrowingColumn(t) for k, t in self._types.items()}
+        self.words = np.zeros((self.width, 16), np.int64)
+        self.null = np.ones((self.width, 16), np.uint8)
+        self.stored = [self._before] * self._streams
+        self.columns = {k: GrowingColumn(t, self._before) for k, t in self._types.items()}
         for i, column in enumerate(self._special):
             self._write(i, slice(0, FIRST), column)
 
     def _write(self, i: int, where: slice | Array, column: Column) -> None:
         if column.type in (Type.FLOAT, Type.DOUBLE):
-            self.words.view(np.float64)[where, i] = column.values
+            self.words[i].view(np.float64)[where] = column.values
         else:
-            self.words[where, i] = column.values
-        self.null[where, i] = 0 if column.null is None else column.null
+            self.words[i, where] = column.values
+        self.null[i, where] = 0 if column.null is None else column.null
 
     def append(
         self,
@@ -118,30 +123,28 @@ class EventLog:
         end = base + n
         if end > len(self.times):
             size = max(end, 2 * len(self.times))
-            self.times, self.row, self.stream = (_longer(a, self.n, size) for a in (self.times, self.row, self.stream))
-            self.words, self.null = _longer(self.words, self.n, size), _longer(self.null, self.n, size)
+            self.times, self.words, self.null = (_longer(a, self.n, size) for a in (self.times, self.words, self.null))
+            if self.row is not None:
+                self.row, self.stream = _longer(self.row, self.n, size), _longer(self.stream, self.n, size)
         self.times[base:end] = times
-        self.stream[base:end] = stream
-        for s, count in enumerate(counts):
-            if count:
-                place = places[s]
-                where: slice | Array = slice(base, end) if place is None else base + place
-                self.row[where] = np.arange(self.stored[s], self.stored[s] + count)
-                self.stored[s] += count
+        if self.row is not None:
+            self.stream[base:end] = stream
+            for s, count in enumerate(counts):
+                if count:
+                    place = places[s]
+                    at: slice | Array = slice(base, end) if place is None else base + place
+                    self.row[at] = np.arange(self.stored[s], self.stored[s] + count)
+                    self.stored[s] += count
         for i, column in derived.items():
             place = places[self.derived[i].stream]
             where = slice(base, end) if place is None else base + place
             self._write(i, where, column)
             if failed is not None and i in failed:
-                self.null[where, i] = np.where(failed[i], FAILURE, self.null[where, i])
+                self.null[i, where] = np.where(failed[i], FAILURE, self.null[i, where])
         for key, column in kept.items():
             self.columns[key].append(column)
         self.n = end
         return base
-
-    def column(self, key: Key, events: Array) -> Column:
-        """The values of a kept column for events by number, which are of its stream, or special (null)."""
-        return self.columns[key].take(self.row[events])
 
     def trim(self, used: Array) -> Array:
         """Leaves only the events where `used` (bool[n]) is set; returns the new number of each that stays."""
@@ -149,36 +152,37 @@ class EventLog:
         new = np.zeros(self.n, np.int64)
         new[:FIRST] = np.arange(FIRST)
         new[keep] = np.arange(FIRST, FIRST + len(keep))
-        special = np.arange(FIRST)
-        both = np.concatenate([special, keep])
-        row = np.zeros(len(both), np.int64)
-        stream = self.stream[both]
-        for s in range(self._streams):
-            mine = stream == s
-            index = self.row[both[mine]]
-            for key in [k for k in self.columns if k[0] == s]:  # matches may still look at the old columns
-                self.columns[key] = self.columns[key].kept(index)
-            self.stored[s] = 1 + len(index)
-            row[mine] = np.arange(1, self.stored[s])
-        self.times, self.row, self.stream = self.times[both], row, stream
-        self.words, self.null = self.words[both], self.null[both]
+        both = np.concatenate([np.arange(FIRST), keep])
+        if self.row is None:
+            self.columns = {key: column.kept(keep) for key, column in self.columns.items()}
+        else:
+            row = np.zeros(len(both), np.int64)
+            stream = self.stream[both]
+            for s in range(self._streams):
+                mine = stream == s
+                index = self.row[both[mine]]
+                for key in [k for k in self.columns if k[0] == s]:  # matches may still look at the old columns
+                    self.columns[key] = self.columns[key].kept(index)
+                self.stored[s] = 1 + len(index)
+                row[mine] = np.arange(1, self.stored[s])
+            self.row, self.stream = row, stream
+        self.times = self.times[both]
+        self.words, self.null = np.take(self.words, both, 1), np.take(self.null, both, 1)
         self.n = len(both)
         return new
 
     def state(self) -> dict[str, Any]:
         """All events as plain data; words as columns of their types, since codes of strings are the node's."""
         live = slice(FIRST, self.n)
-        stream = self.stream[live].astype(np.int64)
+        stream = np.zeros(self.n - FIRST, np.int64) if self.row is None else self.stream[live].astype(np.int64)
         derived, failed = [], []
         for i, d in enumerate(self.derived):
             mine = np.flatnonzero(stream == d.stream) + FIRST
-            failed.append(np.flatnonzero(self.null[mine, i] == FAILURE))
-            source = self.words.view(np.float64) if d.real else self.words
-            null = self.null[mine, i].astype(np.bool_)
-            derived.append(
-                Column(d.expr.type, source[mine, i].astype(DTYPES[d.expr.type]), null if null.any() else None)
-            )
-        kept = [c.take(np.arange(1, c.n)) for _, c in sorted(self.columns.items())]
+            failed.append(np.flatnonzero(self.null[i, mine] == FAILURE))
+            source = self.words[i].view(np.float64) if d.real else self.words[i]
+            null = self.null[i, mine].astype(np.bool_)
+            derived.append(Column(d.expr.type, source[mine].astype(DTYPES[d.expr.type]), null if null.any() else None))
+        kept = [c.take(np.arange(c.before, c.n)) for _, c in sorted(self.columns.items())]
         return {"times": self.times[live].copy(), "stream": stream, "derived": derived, "failed": failed, "kept": kept}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -195,12 +199,12 @@ class EventLog:
     @property
     def bytes(self) -> int:
         """Bytes of the events held."""
-        per = 8 + 8 + 1 + 9 * self.width
+        per = (8 if self.row is None else 17) + 9 * self.width
         return self.n * per + sum(c.bytes for c in self.columns.values())
 
 
 def _longer(array: Array, used: int, n: int) -> Array:
-    """`array` with `n` rows, of which the first `used` are kept and the others hold anything."""
-    out = np.empty((n, *array.shape[1:]), array.dtype)
-    out[:used] = array[:used]
+    """`array` with `n` places along its last axis, of which the first `used` are kept and the others hold anything."""
+    out = np.empty((*array.shape[:-1], n), array.dtype)
+    out[..., :used] = array[..., :used]
     return out

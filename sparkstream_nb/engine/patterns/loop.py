@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ..jit import AHEAD
 from ..rows import EVENT_PHASE, ROOT_BITS
+from .machine import clear_pending, splice_new
 from .memory import (
     ABSENT,
     ACTIVE,
@@ -17,6 +19,7 @@ from .memory import (
     CHAINED,
     CHAINS,
     CLOCKED,
+    COPIED,
     D_CAP,
     D_N,
     DUE_N,
@@ -28,7 +31,9 @@ from .memory import (
     EMITTED,
     EVENTS,
     F_BIRTH,
+    F_CREATED,
     F_EXPIRE,
+    F_LOOK,
     F_PROCESS,
     F_RESET,
     F_ROWS,
@@ -62,8 +67,8 @@ from .memory import (
     N_PARTIAL,
     NEEDED,
     NEW,
+    NEW_N,
     NEXT_DUE,
-    NOW,
     NP,
     O_CAP,
     O_GROUP,
@@ -78,6 +83,7 @@ from .memory import (
     O_TIME,
     ORDINAL,
     P_SIZE,
+    PARTED,
     PARTNER,
     PEND,
     PROGRAM,
@@ -91,6 +97,7 @@ from .memory import (
     STEADY,
     STEP,
     STEP_BASE,
+    STREAM_OF,
     TIMER_AT,
     TIMERS,
     WITHIN,
@@ -106,9 +113,9 @@ from .memory import (
     XV,
 )  # fmt: skip
 from .partials import FAR, drop_partial, is_expired
-from .pointers import Words, call2, call3, call5, compiled, entry, header, pool, unit
+from .pointers import Words, ask, call2, call3, call5, called, compiled, entry, header, pool, unit
 from .process import NONE_LEFT, start_again
-from .states import has_room, has_room_for_event, init, is_blank_start, keep_blank_start, partition_created
+from .states import has_room, has_room_for_event, init, is_blank_start, keep_blank_start
 
 DONE, NEED_ROOM, NEED_MUCH, NEED_ROWS, NEED_EVENTS, NEED_VERDICTS, NEED_CLOCK, NEED_REPORT = range(8)
 """How `run` comes back: finished; or memory for partials, for `NEEDED` of them, for matches, for their events; or
@@ -131,62 +138,128 @@ def birth(X: Words, l0: int, now: int) -> int:
     M = pool(X, M_STARTUP)
     i = 0
     while M[i] >= 0:
-        partition_created(X, l0, M[i], now)
+        call3(X[F_CREATED], X, l0, M[i], now)
         i += 1
     return 0
 
 
 @compiled
+def _runs_out(X: Words, lp: int, p: int, t: int) -> bool:
+    """Whether partials of a state may have expired by time `t`."""
+    L, N = pool(X, XL), pool(X, XN)
+    if L[lp + PEND] != 0 and is_expired(X, N[L[lp + PEND] + N_PARTIAL], t):
+        return True
+    return L[lp + NEW] != 0 and (pool(X, XP)[p * P_SIZE + STEADY] == 0 or t < L[lp + LOW] or L[lp + HIGH] < t)
+
+
+@compiled
+def _is_partner_new(X: Words, l0: int, p: int) -> bool:
+    """Whether the other side of a logical state has something new."""
+    other = pool(X, XP)[p * P_SIZE + PARTNER]
+    return other >= 0 and pool(X, XL)[l0 + other * L_SIZE + NEW] != 0
+
+
+@compiled
+def _is_idle(X: Words, l0: int, stream: int, i: int, t: int) -> bool:
+    """Whether row `i` leaves everything as it is: most events of a pattern that waits for few."""
+    L, P, V, mask = pool(X, XL), pool(X, XP), pool(X, XV), i * X[NP]
+    if X[SEQUENCE] != 0:
+        E, N = pool(X, XE), pool(X, XN)
+        for p in range(X[NP]):
+            lp, f = l0 + p * L_SIZE, p * P_SIZE
+            if L[lp + PEND] == 0:
+                if L[lp + NEW] != 0 or L[lp + RESET] != 0 or P[f + START] != 0 or P[f + PARTNER] >= 0:
+                    return False
+            elif (
+                (P[f + STREAM_OF] == stream and pool(X, I_MASK)[mask + p] != 0)
+                or L[lp + COPIED] != 0
+                or V[P[f + RETURNS]] != 0
+                or not is_blank_start(X, l0, p)
+                or E[N[L[lp + PEND] + N_PARTIAL] + E_TIME] != -1
+            ):
+                return False
+        return True
+    M = pool(X, M_STREAM)
+    first = M[2 * stream]
+    for k in range(first, first + M[2 * stream + 1]):
+        p = M[k]
+        lp, f = l0 + p * L_SIZE, p * P_SIZE
+        if L[lp + NEW] != 0 or L[lp + RESET] != 0 or _is_partner_new(X, l0, p):
+            return False
+        if L[lp + PEND] != 0:
+            passed = pool(X, I_MASK)[mask + p]
+            if V[P[f + RETURNS]] != 0 or passed == FAILURE:
+                return False
+            if passed == 0:
+                if P[f + INERT] == 0:
+                    return False
+            elif P[f + KEYS] < 0 or call3(X[F_LOOK], X, lp, p, X[BASE] + i) != 0:
+                return False
+    if X[WITHIN] >= 0:
+        for p in range(X[NP]):
+            if _runs_out(X, l0 + p * L_SIZE, p, t):
+                return False
+    return True
+
+
+@compiled
 def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
     """`stabilizeStates`: before an event, what has run out goes and what was new waits."""
+    P = pool(X, XP)
     if X[WITHIN] >= 0:
-        L, N, P = pool(X, XL), pool(X, XN), pool(X, XP)
         for p in range(X[NP]):
-            lp = l0 + p * L_SIZE
-            gone = L[lp + PEND] != 0 and is_expired(X, N[L[lp + PEND] + N_PARTIAL], t)
-            if L[lp + NEW] != 0 and (P[p * P_SIZE + STEADY] == 0 or t < L[lp + LOW] or L[lp + HIGH] < t):
-                gone = True
-            if gone:
+            if _runs_out(X, l0 + p * L_SIZE, p, t):
                 call3(X[F_EXPIRE], X, l0, p, t)
     if X[SEQUENCE] == 0:
         M = pool(X, M_STREAM)
         first = M[2 * stream]
-        L, P = pool(X, XL), pool(X, XP)
         for i in range(first, first + M[2 * stream + 1]):
-            lp = l0 + M[i] * L_SIZE
-            if L[lp + NEW] != 0 or L[lp + RESET] != 0 or P[M[i] * P_SIZE + PARTNER] >= 0:
-                call2(X[F_UPDATE], X, l0, M[i])
+            _update(X, l0, M[i])
         return
-    L, P = pool(X, XL), pool(X, XP)
     M = pool(X, M_RESET)
     i = 0
     while M[i] >= 0:
         p = M[i]
-        lp = l0 + p * L_SIZE
-        # Most states have nothing to reset or update; calls are worth avoiding here.
-        something = L[lp + PEND] != 0 or P[p * P_SIZE + START] != 0 or P[p * P_SIZE + PARTNER] >= 0
-        if something and not keep_blank_start(X, l0, p):
-            call2(X[F_RESET], X, l0, p)
+        f, lp = p * P_SIZE, l0 + p * L_SIZE
+        if P[f + START] != 0 or P[f + PARTNER] >= 0:
+            if not keep_blank_start(X, l0, p):
+                call2(X[F_RESET], X, l0, p)
+        else:
+            clear_pending(X, lp)
         i += 1
     M = pool(X, M_UPDATE)
     i = 0
     while M[i] >= 0:
-        p = M[i]
-        lp = l0 + p * L_SIZE
-        if L[lp + NEW] != 0 or L[lp + RESET] != 0 or P[p * P_SIZE + PARTNER] >= 0:
-            call2(X[F_UPDATE], X, l0, p)
+        _update(X, l0, M[i])
         i += 1
+
+
+@compiled
+def _update(X: Words, l0: int, p: int) -> None:
+    """`updateState`, at once where one partial is new."""
+    L, lp = pool(X, XL), l0 + p * L_SIZE
+    if L[lp + RESET] != 0 or L[lp + NEW_N] > 1 or _is_partner_new(X, l0, p):
+        call2(X[F_UPDATE], X, l0, p)
+    elif L[lp + NEW] != 0:
+        splice_new(X, lp, p)
 
 
 @compiled
 def _write_slots(X: Words, r: int, e: int) -> bool:
     """Writes the events of a partial into match `r`; False where there is no room for those of its chains."""
+    if X[CHAINS] != 0:
+        return _write_chains(X, r, e)
+    E, out, o = pool(X, XE), pool(X, XO), O_SLOTS * X[O_CAP] + r
+    for k in range(X[NP]):
+        out[o + k * X[O_CAP]] = E[e + E_SLOTS + k]
+    return True
+
+
+@called
+def _write_chains(X: Words, r: int, e: int) -> bool:
+    """`_write_slots` where states are counted."""
     E, out, D, C, P, n = pool(X, XE), pool(X, XO), pool(X, XD), pool(X, XC), pool(X, XP), X[NP]
     o, cap = O_SLOTS * X[O_CAP] + r, X[O_CAP]
-    if X[CHAINS] == 0:
-        for k in range(n):
-            out[o + k * cap] = E[e + E_SLOTS + k]
-        return True
     more = 0
     for k in range(n):
         if P[k * P_SIZE + CHAINED] != 0 and E[e + E_SLOTS + k] != 0:
@@ -209,6 +282,15 @@ def _write_slots(X: Words, r: int, e: int) -> bool:
 
 
 @compiled
+def _mark(X: Words, r: int, expired: int) -> None:
+    """Sets the kind of match `r`: kinds are kept from the first match on that is marked as expired."""
+    if (expired != 0 and X[MARKED] == 0) or X[MARKED] > r + 1:
+        X[MARKED] = r + 1
+    if X[MARKED] != 0:
+        pool(X, XO)[O_KIND * X[O_CAP] + r] = expired
+
+
+@compiled
 def emit(X: Words, root: int, part: int, hold: bool, several: bool) -> int:
     """Writes what was given to the selector as matches. `hold`: `_settle` comes later, if any of them may change until
     then; `several`: they go on as one chunk."""
@@ -223,18 +305,19 @@ def emit(X: Words, root: int, part: int, hold: bool, several: bool) -> int:
         time, expired = E[e + E_TIME], E[e + E_EXPIRED]
         out[O_TIME * cap + r] = time
         out[O_ROOT * cap + r] = root
-        out[O_PART * cap + r] = part
+        if X[PARTED] != 0:
+            out[O_PART * cap + r] = part
         out[O_GROUP * cap + r] = r - X[EMITTED] if several else r
-        out[O_KIND * cap + r] = expired
-        X[MARKED] |= expired
+        _mark(X, r, expired)
         E[e + E_GIVEN] = 0
         if hold and (X[HELD] > 0 or E[e + E_REFS] > 1):
             out[O_PARTIAL * cap + r] = e
             X[HELD] += 1
         else:
-            out[O_PARTIAL * cap + r] = r
-            out[O_SENT_TIME * cap + r] = time
-            out[O_SENT_KIND * cap + r] = expired
+            if X[LATE] != 0:
+                out[O_PARTIAL * cap + r] = r
+                out[O_SENT_TIME * cap + r] = time
+                out[O_SENT_KIND * cap + r] = expired
             drop_partial(X, e)
         X[O_N] += 1
         X[EMITTED] += 1
@@ -243,7 +326,7 @@ def emit(X: Words, root: int, part: int, hold: bool, several: bool) -> int:
     return DONE
 
 
-@compiled
+@called
 def _discard(X: Words) -> None:
     """Drops what was given to a selector that the stream's receiver does not know."""
     R, E = pool(X, XR), pool(X, XE)
@@ -253,7 +336,7 @@ def _discard(X: Words) -> None:
     X[R_N] = 0
 
 
-@compiled
+@called
 def _abandon(X: Words) -> None:
     """An event that failed in a filter makes no matches: an error leaves Siddhi's receiver before it sends any."""
     _discard(X)
@@ -265,7 +348,7 @@ def _abandon(X: Words) -> None:
     X[O_N] = X[FIRST_OUT]
 
 
-@compiled
+@called
 def _settle(X: Words, several: bool) -> int:
     """Ends a chunk. Siddhi sends on what it made when all of its events are through all states, and what it sends are
     the partials themselves, which may have changed since they were selected: their times and kinds are those of the
@@ -290,8 +373,7 @@ def _settle(X: Words, several: bool) -> int:
                     out[k * cap + kept] = out[k * cap + r]
             out[O_GROUP * cap + kept] = kept
             out[O_TIME * cap + kept] = E[e + E_TIME]
-            out[O_KIND * cap + kept] = E[e + E_EXPIRED]
-            X[MARKED] |= E[e + E_EXPIRED]
+            _mark(X, kept, E[e + E_EXPIRED])
             _write_slots(X, kept, e)
         E[e + E_GIVEN] = kept + 1
         kept += 1
@@ -299,8 +381,9 @@ def _settle(X: Words, several: bool) -> int:
         e = out[O_PARTIAL * cap + r]
         time, expired = E[e + E_TIME], E[e + E_EXPIRED]
         last = E[e + E_GIVEN] - 1
-        if time != out[O_TIME * cap + r] or expired != out[O_KIND * cap + r] or last != r:
-            X[LATE] = 1
+        was = out[O_KIND * cap + r] if 0 < X[MARKED] <= r + 1 else 0
+        if X[LATE] == 0 and (time != out[O_TIME * cap + r] or expired != was or last != r):
+            X[LATE] = first + 1
         out[O_SENT_TIME * cap + r] = time
         out[O_SENT_KIND * cap + r] = expired
         out[O_PARTIAL * cap + r] = last
@@ -318,33 +401,31 @@ def _process(X: Words, l0: int, p: int, i: int) -> int:
     P, L = pool(X, XP), pool(X, XL)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     kind, g = P[f + KIND], X[BASE] + i
-    plain = pool(X, I_MASK)[i * X[NP] + p] != 0
+    passed = int(pool(X, I_MASK)[i * X[NP] + p])
     c = X[CELL]
     if c == 0:
         c = L[lp + PEND]
         if c == 0 or (kind >= ABSENT and L[lp + ACTIVE] == 0):
             return DONE
-        if pool(X, I_MASK)[i * X[NP] + p] == FAILURE:
+        if passed == FAILURE:
             X[FAILED] = 1
             return DONE
+        X[BY_INDEX] = 0
         if pool(X, XV)[P[f + RETURNS]] == 0:
-            if not plain:
+            if passed == 0:
                 if P[f + INERT] != 0 or is_blank_start(X, l0, p):
                     return DONE  # nothing would change, or be again as it is before the next event
-                X[BY_INDEX] = 0
             elif P[f + PROGRAM] < 0 and P[f + SLOW] == 0:
                 if start_again(X, l0, p, g):
                     return DONE
-                X[BY_INDEX] = 0
-            else:
-                X[BY_INDEX] = P[f + KEYS] >= 0
-        else:
-            X[BY_INDEX] = 0
-        if plain and P[f + SLOW] != 0 and X[JUDGED] == 0:
+            elif P[f + KEYS] >= 0:
+                c = call3(X[F_LOOK], X, lp, p, g)
+                if c == 0:
+                    return DONE
+                X[BY_INDEX] = 1
+        if passed != 0 and P[f + SLOW] != 0 and X[JUDGED] == 0:
             return NEED_VERDICTS
-        if X[BY_INDEX] != 0:
-            c = 0
-    c = call5(X[F_PROCESS], X, l0, p, g, plain, c)
+    c = call5(X[F_PROCESS], X, l0, p, g, passed, c)
     if c != NONE_LEFT:
         X[CELL] = c
         return NEED_ROOM
@@ -353,7 +434,7 @@ def _process(X: Words, l0: int, p: int, i: int) -> int:
     return DONE
 
 
-@compiled
+@called
 def _timers_wait(X: Words, root: int) -> bool:
     """Whether timers may fire before a row of this root. Steps at which none is due are left behind here."""
     step = root >> ROOT_BITS
@@ -368,43 +449,62 @@ def _timers_wait(X: Words, root: int) -> bool:
     return False
 
 
+@compiled
+def _ask_ahead(X: Words, i: int) -> None:
+    """Asks for what the instances of later rows hold: first for their lists, then for the first entries of these, then
+    for those entries' partials."""
+    L, N, E, part_of = pool(X, XL), pool(X, XN), pool(X, XE), pool(X, I_PART)
+    size = L_SIZE * X[NP]
+    far, near, next_ = part_of[i + AHEAD] * size, part_of[i + AHEAD // 2] * size, part_of[i + AHEAD // 4] * size
+    for p in range(X[NP]):
+        ask(L, far + p * L_SIZE)
+        ask(L, far + p * L_SIZE + 8)
+        ask(N, L[near + p * L_SIZE + PEND])
+        ask(N, L[near + p * L_SIZE + NEW])
+        ask(E, N[L[next_ + p * L_SIZE + PEND] + N_PARTIAL])
+
+
 @unit
 def proceed(X: Words, whole: int, origin: int) -> int:
     """Processes the rows from `AT` on, and the timers up to the clock's end. `whole`: no partitions, so that instance 0
     exists from the start, which is at time `origin`."""
-    more, selects = pool(X, I_MORE), pool(X, M_SELECTS)
+    more, selects, M = pool(X, I_MORE), pool(X, M_SELECTS), pool(X, M_STREAM)
     root_of, part_of, stream_of, clock = pool(X, I_ROOT), pool(X, I_PART), pool(X, I_STREAM), pool(X, I_NOW)
-    if whole != 0 and pool(X, XL)[BORN] == 0:
+    L, times = pool(X, XL), pool(X, XET)
+    if whole != 0 and L[BORN] == 0:
         if not has_room(X):
             return NEED_ROOM
         call2(X[F_BIRTH], X, 0, origin)
     while X[AT] < X[EVENTS]:
         i = X[AT]
-        root = root_of[i]
-        part = part_of[i]
+        root, stream, part = root_of[i], stream_of[i], part_of[i]
         l0 = part * L_SIZE * X[NP]
-        stream = stream_of[i]
         if X[STAGE] == 0:
-            if X[TIMERS] > 0 and X[CLOCKED] == 0:
-                if _timers_wait(X, root):
+            if X[PARTED] != 0 and i + AHEAD < X[EVENTS]:
+                _ask_ahead(X, i)
+            if X[TIMERS] > 0:
+                if X[CLOCKED] == 0 and _timers_wait(X, root):
                     X[LIMIT] = root
                     return NEED_CLOCK
+                X[CLOCKED] = 0
+            t = times[X[BASE] + i]
+            if X[HELD] == 0 and L[l0 + BORN] != 0 and _is_idle(X, l0, stream, i, t):
+                X[AT] = i + 1
+                continue
             if not has_room_for_event(X):
+                X[CLOCKED] = 1
                 return NEED_ROOM
-            X[CLOCKED] = 0
-            X[NOW] = clock[(root >> ROOT_BITS) - X[STEP_BASE]]
-            if pool(X, XL)[l0 + BORN] == 0:
-                call2(X[F_BIRTH], X, l0, X[NOW])
-            _stabilize(X, l0, stream, pool(X, XET)[X[BASE] + i])
+            if L[l0 + BORN] == 0:
+                call2(X[F_BIRTH], X, l0, clock[(root >> ROOT_BITS) - X[STEP_BASE]])
+            _stabilize(X, l0, stream, t)
             X[STAGE] = 1
             X[ORDINAL] = 0
             X[FIRST_OUT] = X[O_N]
-        M = pool(X, M_STREAM)
         n = M[2 * stream + 1]
         hold = n > 1 or more[i] != 0 or (i > 0 and more[i - 1] != 0)
         while X[ORDINAL] < n:
             p = M[M[2 * stream] + n - 1 - X[ORDINAL]]
-            if pool(X, XL)[l0 + p * L_SIZE + PEND] != 0 or X[CELL] != 0 or X[STAGE] == 2:
+            if L[l0 + p * L_SIZE + PEND] != 0 or X[CELL] != 0 or X[STAGE] == 2:
                 if X[STAGE] == 1:
                     status = _process(X, l0, p, i)
                     if status != DONE:
@@ -430,7 +530,7 @@ def proceed(X: Words, whole: int, origin: int) -> int:
             if status != DONE:
                 return status
         X[STAGE] = 0
-        X[AT] += 1
+        X[AT] = i + 1
     if X[TIMERS] > 0 and X[CLOCKED] == 0:
         X[LIMIT] = FAR
         return NEED_CLOCK

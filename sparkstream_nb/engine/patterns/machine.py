@@ -54,7 +54,7 @@ from .memory import (
     XT,
 )  # fmt: skip
 from .partials import FAR, drop_partial, first_event
-from .pointers import Words, call3, compiled, pool
+from .pointers import Words, call3, called, compiled, pool, unit
 
 # -------------------------------------------------------------------------------------------------------- lists
 
@@ -90,7 +90,7 @@ def append_new(X: Words, lp: int, p: int, e: int) -> None:
         widen(X, lp, e)
 
 
-@compiled
+@called
 def widen(X: Words, lp: int, e: int) -> None:
     """Keeps, for a new list, the times between which no entry of it expires."""
     L, times, starts = pool(X, XL), pool(X, XET), pool(X, M_STARTS)
@@ -109,7 +109,7 @@ def widen(X: Words, lp: int, e: int) -> None:
             L[lp + RISING] = 0
 
 
-@compiled
+@called
 def reset_times(X: Words, lp: int) -> None:
     """Of an empty new list."""
     L = pool(X, XL)
@@ -119,7 +119,7 @@ def reset_times(X: Words, lp: int) -> None:
     L[lp + RISING] = 1
 
 
-@compiled
+@called
 def remove_new(X: Words, lp: int, c: int) -> None:
     """Takes a cell out of a new list."""
     L, N = pool(X, XL), pool(X, XN)
@@ -138,7 +138,7 @@ def remove_new(X: Words, lp: int, c: int) -> None:
     drop_partial(X, e)
 
 
-@compiled
+@called
 def clear_new(X: Words, lp: int) -> None:
     L = pool(X, XL)
     while L[lp + NEW] != 0:
@@ -147,7 +147,7 @@ def clear_new(X: Words, lp: int) -> None:
 
 
 @compiled
-def remove_pending(X: Words, lp: int, c: int) -> None:
+def take_pending(X: Words, lp: int, c: int) -> None:
     """Takes a cell out of a pending list."""
     L, N = pool(X, XL), pool(X, XN)
     before, after = N[c + N_PREV], N[c + N_NEXT]
@@ -160,13 +160,20 @@ def remove_pending(X: Words, lp: int, c: int) -> None:
     else:
         N[after + N_PREV] = before
     L[lp + PEND_N] -= 1
-    leave_index(X, c)
+    if N[c + N_BUCKET] >= 0:
+        leave_index(X, c)
     e = N[c + N_PARTIAL]
     free_cell(X, c)
     drop_partial(X, e)
 
 
-@compiled
+@called
+def remove_pending(X: Words, lp: int, c: int) -> None:
+    """`take_pending` where it is seldom."""
+    take_pending(X, lp, c)
+
+
+@called
 def remove_from(X: Words, lp: int, e: int) -> None:
     """Takes a partial out of a pending list, if it is there."""
     N = pool(X, XN)
@@ -182,10 +189,10 @@ def remove_from(X: Words, lp: int, e: int) -> None:
 def clear_pending(X: Words, lp: int) -> None:
     L = pool(X, XL)
     while L[lp + PEND] != 0:
-        remove_pending(X, lp, L[lp + PEND])
+        take_pending(X, lp, L[lp + PEND])
 
 
-@compiled
+@called
 def sort_new(X: Words, lp: int) -> None:
     """Sorts a new list by the partials' times, -1 last, stably (`eventTimeComparator`)."""
     L, N, E = pool(X, XL), pool(X, XN), pool(X, XE)
@@ -222,7 +229,7 @@ def sort_new(X: Words, lp: int) -> None:
         c = after
 
 
-@compiled
+@called
 def move_new(X: Words, lp: int, p: int) -> None:
     """`updateState`: the new list goes to the end of the pending list."""
     L = pool(X, XL)
@@ -250,8 +257,10 @@ def splice_new(X: Words, lp: int, p: int) -> None:
     L[lp + NEW] = 0
     L[lp + NEW_TAIL] = 0
     L[lp + NEW_N] = 0
-    reset_times(X, lp)
-    if pool(X, XP)[p * P_SIZE + KEYS] >= 0:
+    P = pool(X, XP)
+    if P[p * P_SIZE + STEADY] != 0:
+        reset_times(X, lp)
+    if P[p * P_SIZE + KEYS] >= 0:
         c = head
         while c != 0:
             call3(X[F_ENTER], X, lp, p, c)
@@ -261,8 +270,8 @@ def splice_new(X: Words, lp: int, p: int) -> None:
 # -------------------------------------------------------------------------------------------------------- timers
 
 
-@compiled
-def notify_at(X: Words, lp: int, p: int, time: int) -> None:
+@unit
+def notify_at(X: Words, lp: int, p: int, time: int) -> int:
     """`Scheduler.notifyAt`: appends a time to the queue of this processor and instance."""
     L, T, P = pool(X, XL), pool(X, XT), pool(X, XP)
     c = X[T_FREE]
@@ -286,6 +295,7 @@ def notify_at(X: Words, lp: int, p: int, time: int) -> None:
     else:
         T[L[lp + QUEUE_TAIL] + 1] = c
         L[lp + QUEUE_TAIL] = c
+    return 0
 
 
 @compiled
@@ -295,7 +305,7 @@ def leave_map(X: Words, lp: int, p: int) -> None:
     pool(X, XL)[lp + TURN] = 0
 
 
-@compiled
+@called
 def push_heap(X: Words, timer: int, time: int, part: int) -> None:
     """Enters (time, part) into the heap of a scheduler."""
     H = pool(X, XH)
@@ -317,7 +327,7 @@ def push_heap(X: Words, timer: int, time: int, part: int) -> None:
     H[base + 2 * i + 1] = part
 
 
-@compiled
+@called
 def pop_heap(X: Words, timer: int) -> int:
     """Takes the first (time, part) out of the heap of a scheduler; the part."""
     H = pool(X, XH)

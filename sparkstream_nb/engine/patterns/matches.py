@@ -30,7 +30,7 @@ class Partials:
     first: Array
     count: Array
     events: Array
-    row: Array
+    row: Array | None
     times: Array
     columns: dict[Key, Any]
 
@@ -63,6 +63,9 @@ class Partials:
             return np.zeros(len(first), np.int64)
         return np.where(there, self.events[np.where(there, first + place, 0)], NO_EVENT)
 
+    def _rows(self, numbers: Array) -> Array:
+        return numbers if self.row is None else self.row[numbers]
+
     def resolve(self, ref: Ref | EventRef, own: int = -1) -> Column:
         """The column that a reference of a select (or, with `own`, of a filter) names."""
         if isinstance(ref, EventRef):
@@ -73,7 +76,7 @@ class Partials:
         if own < 0 and ref.index is None and self.layout.processors[p].counted:
             return self._lists(column, p)
         numbers = self.numbers(ref, own)
-        out: Column = column.take(self.row[numbers])
+        out: Column = column.take(self._rows(numbers))
         return out
 
     def _lists(self, column: Any, p: int) -> Column:
@@ -81,7 +84,7 @@ class Partials:
         first, count = self.first[p], self.count[p]
         ends = np.cumsum(count)
         place = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - count - first, count)
-        values = column.take(self.row[self.events[place]]).to_list(self.strings)
+        values = column.take(self._rows(self.events[place])).to_list(self.strings)
         wrap = {Type.LONG: Long, Type.FLOAT: Float}.get(column.type)
         if wrap is not None:
             values = [None if v is None else wrap(v) for v in values]

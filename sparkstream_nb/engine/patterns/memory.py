@@ -18,7 +18,7 @@ compiled function takes one pointer instead of a dozen array descriptors: calls 
 | `R` | partials to be put out |
 | `S`, `M` | the stack of a filter's values, and which of them are null |
 | `O`, `D` | matches that were put out, and the events of their counted states |
-| `W`, `Z` | words of the event log, and which of them are null (or `FAILURE`) |
+| `W`, `Z` | words of the event log, column after column of `WORDS` each, and which are null (or `FAILURE`) |
 
 The word of a state in a partial is the log number of its event, or the head of a chain for a counted state.
 Log numbers 0 and 1 are no event, and an event without values (`StreamEventFactory.newInstance` of an absent state).
@@ -48,12 +48,13 @@ STREAM, COUNT, LOGICAL, ABSENT, ABSENT_LOGICAL = 0, 1, 2, 3, 4
 ) = range(30)  # fmt: skip
 P_SIZE = 32
 
-# Fields of `L`.
+# Fields of `L`. What nearly every event asks for stands first, in one line of the processor's cache.
 (
-    PEND, PEND_TAIL, PEND_N, NEW, NEW_TAIL, NEW_N, CHANGED, SUCCESS, RESET, INITIALIZED, STARTED, ACTIVE, SCHEDULED,
-    QUEUE, QUEUE_TAIL, LOW, HIGH, RISING, LAST_START, BORN, COPIED, TURN,
-) = range(22)  # fmt: skip
-L_SIZE = 22
+    PEND, PEND_TAIL, PEND_N, NEW, NEW_TAIL, NEW_N, RESET, BORN,
+    CHANGED, SUCCESS, COPIED, LEAST_VALUE, LOW, HIGH, RISING, LAST_START,
+    INITIALIZED, STARTED, ACTIVE, SCHEDULED, QUEUE, QUEUE_TAIL, TURN,
+) = range(23)  # fmt: skip
+L_SIZE = 24
 
 # Fields of `H`: the heap's size; of the scheduler's map (`engine.timers`) the buckets, the instances in it and how many
 # came in ever, of which `TURN` of `L` is each one's number; the heap's entries (time, instance) follow.
@@ -92,9 +93,9 @@ O_TIME, O_ROOT, O_PART, O_GROUP, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_
     START_N, M_INIT, M_RESET, M_UPDATE, M_STARTUP, M_TIMERS, M_STARTS, M_STREAM, M_SELECTS, CHAINS, BY_INDEX, JUDGED,
     XDUE, XHASH, PARTED, DUE_N, DUE_AT, NEEDED, NEXT_DUE, LIMIT, CLOCKED, MARKED, LATE, FAILED, FIRST_OUT,
     F_ROWS, F_BIRTH, F_PROCESS, F_PASSES, F_COUNT, F_LOGICAL, F_CAME, F_AFTER, F_ADD, F_EVERY, F_EXPIRE, F_UPDATE,
-    F_RESET, F_ENTER,
-) = range(103)  # fmt: skip
-X_SIZE = 104
+    F_RESET, F_ENTER, F_LOOK, F_CREATED, F_NOTIFY,
+) = range(106)  # fmt: skip
+X_SIZE = 112
 """`F_*` are the addresses of compiled functions (`unit`)."""
 
 REGISTERS = frozenset((

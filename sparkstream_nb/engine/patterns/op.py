@@ -86,7 +86,7 @@ class StateOp:
         self._trim_at = TRIM_FROM
         self._begun = 0  # partition instances that were seen here
         self._chunks = 0
-        self._rate = 0.125  # matches a row to make room for
+        self._rate = self._events_rate = 0.125  # matches, and events of counted states, a row to make room for
 
     # -------------------------------------------------------------------------------------------------------- set-up
 
@@ -145,7 +145,7 @@ class StateOp:
         pools.need_parts(max(merged.parts, self.services.parts))
         if self.schedulers:
             pools.hashes(self.services.hashes())
-            x[m.PARTED] = self.services.partitioned
+        x[m.PARTED] = self.services.partitioned
         if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.parts:
             # Siddhi begins an instance in all queries of the partition when an event of any stream makes it.
             fresh = np.setdiff1d(np.arange(self._begun, self.services.parts), merged.part)
@@ -157,7 +157,7 @@ class StateOp:
             return self._matches(np.empty((int(x[m.O_SIZE]), 0), np.int64), np.empty(0, np.int64))
         masks = self._append(rows, merged, clock)
         out = np.empty((int(x[m.O_SIZE]), 64 + int(merged.n * self._rate)), np.int64)
-        events = np.empty(64 if x[m.CHAINS] else 1, np.int64)
+        events = np.empty(64 + int(merged.n * self._events_rate) if x[m.CHAINS] else 1, np.int64)
         times = np.ascontiguousarray(clock.now, np.int64)
         moved = np.ascontiguousarray(clock.moved).astype(np.uint8)
         for at, array in (
@@ -175,6 +175,7 @@ class StateOp:
         matches = self._matches(out, events)
         if merged.n:
             self._rate = max(1.25 * len(matches) / merged.n, self._rate / 2)
+            self._events_rate = max(1.25 * len(events) / merged.n, self._events_rate / 2)
         if self.log.n > self._trim_at:
             pools.trim()
             self._trim_at = max(TRIM_FROM, 2 * self.log.n)
@@ -351,9 +352,15 @@ class StateOp:
         group = out[m.O_GROUP] + self._chunks
         self._chunks += out.shape[1]
         part = None if self._whole else out[m.O_PART].astype(np.int32)
+        if x[m.MARKED]:
+            out[m.O_KIND, : x[m.MARKED] - 1] = 0
         kind = out[m.O_KIND].astype(np.int8) if x[m.MARKED] else None
         sent = None
         if x[m.LATE]:
+            early = int(x[m.LATE]) - 1
+            out[m.O_PARTIAL, :early] = np.arange(early)
+            out[m.O_SENT_TIME, :early] = out[m.O_TIME, :early]
+            out[m.O_SENT_KIND, :early] = 0 if kind is None else kind[:early]
             sent = Sent(out[m.O_SENT_TIME], out[m.O_SENT_KIND].astype(np.int8), out[m.O_PARTIAL])
         return Matches(out[m.O_TIME], out[m.O_ROOT], chunk, kind, part, group, slots, sent)
 

@@ -36,7 +36,7 @@ from .memory import (
     XET,
     XP,
 )  # fmt: skip
-from .pointers import Words, compiled, pool
+from .pointers import Words, called, compiled, pool
 
 FAR = 1 << 61
 """Beyond every timestamp."""
@@ -63,12 +63,14 @@ def new_partial(X: Words) -> int:
     E[e + E_REFS] = 0
     E[e + E_EXPIRED] = 0
     E[e + E_GIVEN] = 0
-    for k in range(e + E_SLOTS, e + X[E_SIZE]):
-        E[k] = 0
+    for k in range(E_SLOTS, 2 * E_SLOTS):  # a record is a multiple of these
+        E[e + k] = 0
+    for k in range(2 * E_SLOTS, X[E_SIZE]):
+        E[e + k] = 0
     return e
 
 
-@compiled
+@called
 def drop_chain(X: Words, c: int) -> None:
     """Gives up one reference to a chain."""
     C = pool(X, XC)
@@ -111,7 +113,7 @@ def clear_slot(X: Words, e: int, p: int) -> None:
         E[s] = 0
 
 
-@compiled
+@called
 def copy_partial(X: Words, e: int) -> int:
     """`StateEventCloner.copyStateEvent`: the copy shares the chains."""
     E = pool(X, XE)
@@ -151,7 +153,7 @@ def add_event(X: Words, e: int, p: int, g: int) -> None:
         C[head + C_COUNT] += 1
 
 
-@compiled
+@called
 def remove_last_event(X: Words, e: int, p: int) -> None:
     """`StateEvent.removeLastEvent`."""
     E, C = pool(X, XE), pool(X, XC)
@@ -197,14 +199,9 @@ def is_expired(X: Words, e: int, t: int) -> bool:
 # ------------------------------------------------------------------------------------------------------- loads
 
 
-@compiled
-def find_event(X: Words, e: int, g: int, mode: int, p: int, k: int) -> int:
-    """The log number of the event that a load names; 0 where there is none."""
-    if mode == CURRENT:
-        return g
-    v = pool(X, XE)[e + E_SLOTS + p]
-    if mode == SINGLE or v == 0:
-        return v
+@called
+def _in_chain(X: Words, v: int, mode: int, k: int) -> int:
+    """The event with number `k` of a chain."""
     C = pool(X, XC)
     if mode == FROM_FIRST:
         while k > 0 and v != 0:
@@ -218,3 +215,17 @@ def find_event(X: Words, e: int, g: int, mode: int, p: int, k: int) -> int:
             v = C[v + C_PREV]
             k -= 1
     return 0 if v == 0 else C[v + C_EVENT]
+
+
+@compiled
+def find_event(X: Words, e: int, g: int, mode: int, p: int, k: int) -> int:
+    """The log number of the event that a load names; 0 where there is none."""
+    if mode == CURRENT:
+        return g
+    v = pool(X, XE)[e + E_SLOTS + p]
+    if mode == SINGLE or v == 0:
+        return v
+    if mode == FROM_LAST and k == 0:
+        C = pool(X, XC)
+        return C[C[v + C_TAIL] + C_EVENT]
+    return _in_chain(X, v, mode, k)

@@ -19,6 +19,7 @@ from numba import njit, types
 from numba.core import datamodel
 from numba.extending import intrinsic, lower_builtin, register_model
 
+from ..jit import ask_for
 from .memory import OCTETS, REGISTERS, WRITTEN
 
 
@@ -88,6 +89,15 @@ def _pool_at(X: Any, at: Any, out: Any) -> Any:
     return out(X, at), codegen
 
 
+@intrinsic
+def _ask(typingctx: Any, array: Any, index: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        ask_for(builder, builder.gep(args[0], [args[1]]))
+        return context.get_dummy_value()
+
+    return types.void(array, index), codegen
+
+
 def _reals(typingctx: Any, X: Any, at: Any) -> Any:
     if not isinstance(at, types.IntegerLiteral):
         return None
@@ -106,9 +116,14 @@ _STAMP = _package_stamp()
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function over pointers for others to call. Such calls are cheap, so that nothing needs to be written
-    into the caller (`engine.jit`)."""
+    """Compiles a function over pointers that is written into those that call it: a call costs more than most of what
+    such a function does."""
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+
+
+def called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiles a function over pointers that stays apart, as it is long or seldom needed."""
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def _form(arguments: int) -> tuple[Any, ...]:
@@ -236,6 +251,8 @@ call2: Callable[[int, Words, int, int], int] = cast(Any, _call2)
 call3: Callable[[int, Words, int, int, int], int] = cast(Any, _call3)
 call4: Callable[[int, Words, int, int, int, int], int] = cast(Any, _call4)
 call5: Callable[[int, Words, int, int, int, int, int], int] = cast(Any, _call5)
+ask: Callable[[Words, int], None] = cast(Any, _ask)
+"""Asks for the cache line of a word of a pool ahead of time (`jit.prefetch`)."""
 reals: Callable[[Words, int], Reals] = cast(Any, intrinsic(prefer_literal=True)(_reals))
 as_real: Callable[[int], float] = cast(Any, _as_real)
 as_word: Callable[[float], int] = cast(Any, _as_word)

@@ -11,15 +11,26 @@ from ..columns import Array
 from . import memory as m
 from .check import passes
 from .dump import dump_machine, measure, restore_machine
-from .index import enter_index
+from .index import enter_index, look
 from .layout import Layout, listed, receivers, selecting
 from .log import EventLog
 from .loop import birth, proceed
+from .machine import notify_at
 from .partials import FAR
 from .pointers import Unit
 from .process import after_absent_logical, process
 from .program import Filters
-from .states import add_any, add_every, came, count, expire_events, logical, reset_state, update_state
+from .states import (
+    add_any,
+    add_every,
+    came,
+    count,
+    expire_events,
+    logical,
+    partition_created,
+    reset_state,
+    update_state,
+)
 from .upkeep import begin_parts, forget_parts, mark_events, reindex, renumber_events
 
 _FREE = (
@@ -31,18 +42,22 @@ _FREE = (
 """Per pool: its address, free list and number of free records in the header, and the word that links free records."""
 
 
-def functions(layout: Layout, table: Array) -> dict[int, Unit]:
+def functions(layout: Layout, filters: Filters) -> dict[int, Unit]:
     """The compiled functions that the machine of a pattern can come to call, by their places in the header."""
-    kinds = {p.kind for p in layout.processors}
+    kinds, table = {p.kind for p in layout.processors}, filters.table
+    passed_over = any(p.counted and p.least == 0 for p in layout.processors)
     again = any(p.every >= 0 or p.within_every >= 0 for p in layout.processors)
     has = {
         m.F_ROWS: (proceed, True),
         m.F_BIRTH: (birth, True),
         m.F_PROCESS: (process, True),
         m.F_UPDATE: (update_state, True),
-        m.F_PASSES: (passes, bool((table[:, m.PROGRAM] >= 0).any() or (table[:, m.SLOW] != 0).any())),
+        m.F_PASSES: (passes, filters.general or bool((table[:, m.SLOW] != 0).any())),
         m.F_ENTER: (enter_index, bool((table[:, m.KEYS] >= 0).any())),
-        m.F_ADD: (add_any, kinds != {m.STREAM}),
+        m.F_LOOK: (look, bool((table[:, m.KEYS] >= 0).any())),
+        m.F_ADD: (add_any, passed_over or not kinds <= {m.STREAM, m.COUNT}),
+        m.F_CREATED: (partition_created, bool(layout.startup)),
+        m.F_NOTIFY: (notify_at, bool(layout.timers)),
         m.F_EVERY: (add_every, again or m.ABSENT in kinds),
         m.F_COUNT: (count, m.COUNT in kinds),
         m.F_LOGICAL: (logical, m.LOGICAL in kinds),
@@ -63,7 +78,7 @@ class Pools:
         self.header = np.zeros(m.X_SIZE, np.int64)
         self._table = filters.table
         self._held: dict[int, Array] = {}
-        self._sizes = {m.XE: m.E_SLOTS + self.n + 1, m.XN: m.N_SIZE, m.XC: m.C_SIZE, m.XT: 2}
+        self._sizes = {m.XE: m.E_SLOTS * (2 + self.n // m.E_SLOTS), m.XN: m.N_SIZE, m.XC: m.C_SIZE, m.XT: 2}
         # Constants of filters are words, as the log's are.
         self._fixed = {
             m.XP: filters.table, m.XQ: np.array([*filters.codes, 0], np.int64),
@@ -73,7 +88,7 @@ class Pools:
             m.M_STARTUP: listed(layout.startup), m.M_TIMERS: listed(layout.timers), m.M_STARTS: listed(layout.starts),
             m.M_STREAM: receivers(layout), m.M_SELECTS: selecting(layout),
         }  # fmt: skip
-        self._functions = {at: f.address for at, f in functions(layout, filters.table).items()}
+        self._functions = {at: f.address for at, f in functions(layout, filters).items()}
         self.clear()
 
     def clear(self) -> None:
@@ -84,7 +99,7 @@ class Pools:
             self.hold(at, array)
         for at, address in self._functions.items():
             x[at] = address
-        x[m.NP], x[m.E_SIZE], x[m.WORDS] = self.n, self._sizes[m.XE], self.log.width
+        x[m.NP], x[m.E_SIZE] = self.n, self._sizes[m.XE]
         x[m.WITHIN] = -1 if self.layout.input.within is None else self.layout.input.within
         x[m.SEQUENCE] = self.layout.sequence
         x[m.START_N], x[m.TIMERS] = len(self.layout.starts), len(self.layout.timers)
@@ -121,7 +136,7 @@ class Pools:
         size, old = self._sizes[at], self._held[at]
         have = len(old) // size
         total = max(have + records, 2 * have)
-        pool = np.zeros(total * size, np.int64)
+        pool = zeros(total * size)
         pool[: len(old)] = old
         added = np.arange(have, total, dtype=np.int64) * size
         pool[added[:-1] + link] = added[1:]
@@ -146,9 +161,10 @@ class Pools:
             return
         have = self.parts
         parts = max(parts, 2 * have if have > 1 else parts)
-        rows = fresh_lists(parts * self.n)
-        rows.ravel()[: have * self.n * m.L_SIZE] = self._held[m.XL]
-        self.hold(m.XL, rows.ravel())
+        rows = zeros(parts * self.n * m.L_SIZE)
+        rows[:] = fresh_lists(parts * self.n).ravel()
+        rows[: have * self.n * m.L_SIZE] = self._held[m.XL]
+        self.hold(m.XL, rows)
         timers = len(self.layout.timers)
         if timers:
             size = m.H_HEAP + 2 * parts
@@ -196,6 +212,7 @@ class Pools:
         self.hold(m.XW, self.log.words)
         self.hold(m.XZ, self.log.null)
         self.hold(m.XET, self.log.times)
+        self.header[m.WORDS] = self.log.words.shape[1]
 
     def begin(self, parts: Array, times: Array) -> None:
         """Begins those of the instances that have not begun, in their order; `times` int64: when each was made (ms)."""
@@ -279,6 +296,13 @@ class Pools:
         for at, _, left, _ in _FREE:
             total += (len(self._held[at]) // self._sizes[at] - int(x[left])) * self._sizes[at] * 8
         return total + self._held[m.XL].nbytes
+
+
+def zeros(words: int) -> Array:
+    """int64 zeros that begin with a line of the processor's cache."""
+    out = np.zeros(words + 8, np.int64)
+    start = -out.ctypes.data % 64 // 8
+    return out[start : start + words]
 
 
 def fresh_lists(n: int) -> Array:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
-from .index import bound_value, index_key
-from .machine import remove_from, remove_pending
+from .check import END, comparisons
+from .index import bound_value
+from .machine import remove_from, take_pending
 from .memory import (
     ABSENT,
     ABSENT_LOGICAL,
@@ -27,12 +28,14 @@ from .memory import (
     F_LOGICAL,
     F_PASSES,
     FAILED,
-    FALSE,
     IS_OR,
+    KEY_COUNT,
     KIND,
     L_SIZE,
     LAST_STATE,
+    LEAST_VALUE,
     LOGICAL,
+    N_BUCKET,
     N_DOWN,
     N_NEXT,
     N_OWNER,
@@ -48,6 +51,7 @@ from .memory import (
     PEND,
     PEND_N,
     PROGRAM,
+    REST,
     RETURNS,
     SEQUENCE,
     SLOW,
@@ -61,6 +65,7 @@ from .memory import (
     XL,
     XN,
     XP,
+    XQ,
     XV,
 )  # fmt: skip
 from .partials import add_event, drop_partial, new_partial, remove_last_event
@@ -97,17 +102,15 @@ def _reach(X: Words, l0: int, p: int, e: int, g: int) -> None:
 
 
 @compiled
-def _try(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
-    """One pending partial and one event; True where it left the list."""
-    P, L, N, E = pool(X, XP), pool(X, XL), pool(X, XN), pool(X, XE)
-    f, lp, e = p * P_SIZE, l0 + p * L_SIZE, N[c + N_PARTIAL]
+def _goes(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
+    """One pending partial and one event; whether it is to leave the list."""
+    P, L, E = pool(X, XP), pool(X, XL), pool(X, XE)
+    f, lp, e = p * P_SIZE, l0 + p * L_SIZE, pool(X, XN)[c + N_PARTIAL]
     s, kind, other = e + E_SLOTS + p, P[f + KIND], P[f + PARTNER]
     if kind == COUNT:
         if (p + 1 < X[NP] and E[s + 1] != 0) or (p + 2 < X[NP] and E[s + 2] != 0):
-            remove_pending(X, lp, c)  # the next state has its event, so that this one takes no more
-            return True
+            return True  # the next state has its event, so that this one takes no more
     elif other >= 0 and P[f + IS_OR] != 0 and E[e + E_SLOTS + other] != NO_EVENT:
-        remove_pending(X, lp, c)
         return True
     L[lp + CHANGED] = 0
     L[lp + SUCCESS] = 0
@@ -118,7 +121,16 @@ def _try(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
     elif plain:
         add_event(X, e, p, g)
     if plain:
-        if (P[f + PROGRAM] < 0 and P[f + SLOW] == 0) or call4(X[F_PASSES], X, p, e, g, c) != 0:
+        # With an index, what that has decided is not asked again.
+        q = P[f + (REST if X[BY_INDEX] != 0 else PROGRAM)]
+        if P[f + SLOW] != 0:
+            holds = call5(X[F_PASSES], X, p, e, g, c, q) != 0
+        elif q < 0:
+            holds = True
+        else:
+            q = comparisons(X, e, g, q)
+            holds = q >= 0 and (pool(X, XQ)[q] == END or call5(X[F_PASSES], X, p, e, g, c, q) != 0)
+        if holds:
             _reach(X, l0, p, e, g)
         elif kind == COUNT:
             remove_last_event(X, e, p)
@@ -131,72 +143,49 @@ def _try(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
     if _returned(X, p) and kind != ABSENT:
         give(X, e)
     if L[lp + CHANGED] != 0:
-        remove_pending(X, lp, c)
         return True
     if kind == COUNT:
-        if X[SEQUENCE] == 0 or L[lp + SUCCESS] != 0:
-            return False
-        remove_pending(X, lp, c)
-        return True
+        return X[SEQUENCE] != 0 and L[lp + SUCCESS] == 0
     E[s] = NO_EVENT
-    if X[SEQUENCE] == 0:
-        return False
-    if kind != ABSENT:
-        remove_pending(X, lp, c)
-    if kind != LOGICAL:
+    if X[SEQUENCE] != 0 and kind != LOGICAL:
         start_reset(X, l0, p)
-    return kind != ABSENT
+    return X[SEQUENCE] != 0 and kind != ABSENT
 
 
 @unit
 def after_absent_logical(X: Words, l0: int, p: int, c: int, e: int, before: int) -> int:
     """The end of `AbsentLogicalPreStateProcessor.processAndReturn`, which never returns an event itself; 1 where the
-    partial left the list."""
+    partial is to leave the list."""
     P, L, E = pool(X, XP), pool(X, XL), pool(X, XE)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     keeps = P[f + WAIT] != -1 or (X[SEQUENCE] != 0 and P[f + IS_OR] == 0 and P[f + EVERY] >= 0)
     if keeps or L[lp + CHANGED] == 0:
         E[e + E_SLOTS + p] = before
-    E[e + E_REFS] += 1
-    gone = 1
     if _returned(X, p):
-        remove_pending(X, lp, c)
         if X[SEQUENCE] != 0:
             remove_from(X, l0 + P[f + PARTNER] * L_SIZE, e)
-    elif L[lp + CHANGED] == 0 and X[SEQUENCE] != 0:
-        remove_pending(X, lp, c)
-    else:
-        gone = 0
-    drop_partial(X, e)
-    return gone
+        return 1
+    return 1 if L[lp + CHANGED] == 0 and X[SEQUENCE] != 0 else 0
 
 
 @unit
 def process(X: Words, l0: int, p: int, g: int, plain: int, c: int) -> int:
-    """`processAndReturn` over the whole pending list, from cell `c` on; with `BY_INDEX` (`c` 0 at the beginning) over
-    those partials that the event can match, as the others would not change."""
-    P, N, B = pool(X, XP), pool(X, XN), pool(X, XB)
-    lp, indexed = l0 + p * L_SIZE, X[BY_INDEX] != 0
-    bounded, renew = indexed and P[p * P_SIZE + BOUND] >= 0, False
-    strict = P[p * P_SIZE + STRICT] != 0
-    b = 0
-    v, low = 0.0, math.inf
-    if indexed:
-        b = index_key(X, lp, p, g, NONE, FALSE)
-        if b < 0:
-            return NONE_LEFT
-        if bounded:
-            v = bound_value(X, p, g, NONE, FALSE)
-            if not v >= as_real(B[b + B_BOUND]):
-                return NONE_LEFT
-        if c == 0:
-            c = B[b + B_HEAD]
-            renew = bounded
+    """`processAndReturn` over the pending list, from cell `c` on; with `BY_INDEX` over those partials that the event
+    can match (`index.look`), as the others would not change."""
+    P, N, f = pool(X, XP), pool(X, XN), p * P_SIZE
+    lp, indexed, b = l0 + p * L_SIZE, X[BY_INDEX] != 0, -1
+    bounded, keyed = indexed and P[f + BOUND] >= 0, indexed and P[f + KEY_COUNT] > 0
+    strict, renew = P[f + STRICT] != 0, False
+    v, low = 0.0, np.inf
+    if bounded:
+        v = bound_value(X, p, g, NONE)
+        b = N[c + N_BUCKET]
+        renew = (pool(X, XB)[b + B_HEAD] if keyed else pool(X, XL)[lp + PEND]) == c
     tries = 0
     while c != 0:
         gone = False
-        after = N[c + N_DOWN] if indexed else N[c + N_NEXT]
-        take = not indexed or N[c + N_OWNER] == lp
+        after = N[c + N_DOWN] if keyed else N[c + N_NEXT]
+        take = not keyed or N[c + N_OWNER] == lp
         if take and bounded:
             u = as_real(N[c + N_VALUE])
             take = v > u or (v == u and not strict)
@@ -204,14 +193,21 @@ def process(X: Words, l0: int, p: int, g: int, plain: int, c: int) -> int:
             tries += 1
             if tries > FREE_TRIES and not has_room(X):
                 return c
-            gone = _try(X, l0, p, g, c, plain != 0)
+            gone = _goes(X, l0, p, g, c, plain != 0)
             if X[FAILED] != 0:
                 return NONE_LEFT
+            if gone:
+                take_pending(X, lp, c)
         if renew and not gone:
-            low = min(low, as_real(N[c + N_VALUE]))
+            u = as_real(N[c + N_VALUE])
+            low = u if u < low else low
         c = after
-    if renew and B[b + B_HEAD] != 0:
-        B[b + B_BOUND] = as_word(low)
+    if renew:
+        if keyed:
+            if pool(X, XB)[b + B_HEAD] != 0:
+                pool(X, XB)[b + B_BOUND] = as_word(low)
+        else:
+            pool(X, XL)[lp + LEAST_VALUE] = as_word(low)
     return NONE_LEFT
 
 
@@ -228,8 +224,8 @@ def start_again(X: Words, l0: int, p: int, g: int) -> bool:
     L[lp + COPIED] = 1
     e = new_partial(X)
     E[e + E_TIME] = t
-    E[e + E_REFS] = 1
     E[e + E_SLOTS + p] = g
+    E[e + E_REFS] = 1
     if P[f + LAST_STATE] != 0:
         give(X, e)
     if P[f + NEXT] >= 0:

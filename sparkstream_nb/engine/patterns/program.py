@@ -84,7 +84,8 @@ class Derived:
 @dataclass(slots=True)
 class Filters:
     """All filters of a pattern. `current[p]` and `slow[p]`: conjuncts; `codes`: programs, keys and bounds, found
-    through `table`, the machine's table of processors; `constants`: words that programs load."""
+    through `table`, the machine's table of processors; `constants`: words that programs load; `general`:
+    whether a program does more than to compare."""
 
     layout: Layout
     table: Array
@@ -92,6 +93,7 @@ class Filters:
     derived: list[Derived] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
     constants: list[int] = field(default_factory=list)
+    general: bool = False
     current: list[list[Expr]] = field(default_factory=list)
     slow: list[list[Expr]] = field(default_factory=list)
 
@@ -127,6 +129,7 @@ class Filters:
         if not parts:
             return -1
         at = len(self.codes)
+        self.general = self.general or any(part[0] != c.ASSERT_COMPARE for part in parts)
         self.codes += [*(word for part in parts for word in part), c.END]
         return at
 
@@ -294,12 +297,12 @@ class Filters:
                 continue
             here, there, turned = sides
             if e.op == "==":
-                keys += [_hashed(e), here[3], here[4], *there]
+                keys += [_hashed(e), here[3], here[4], there[1], there[3], there[4]]
                 count += 1
             elif e.op in TURNED and bound is None and not slow:
                 op = TURNED[e.op] if turned else e.op
                 sign = 1 if op in (">", ">=") else -1
-                bound = [here[3], here[4], *there]
+                bound = [here[3], here[4], there[1], there[3], there[4]]
                 if _kind(e) in (c.T_INT, c.T_DOUBLE):  # as doubles, which the index compares, they are what they are
                     rest.pop()
                     self.table[p][m.STRICT] = op in (">", "<")

@@ -6,7 +6,7 @@ instance start, `lp` a processor's own; `g` the log number of the event, `e` a p
 
 from __future__ import annotations
 
-from .machine import append_new, clear_new, clear_pending, move_new, notify_at, remove_new, remove_pending, reset_times
+from .machine import append_new, clear_new, clear_pending, move_new, remove_new, remove_pending, reset_times
 from .memory import (
     ABSENT,
     ABSENT_LOGICAL,
@@ -26,6 +26,7 @@ from .memory import (
     EVERY,
     F_ADD,
     F_EVERY,
+    F_NOTIFY,
     F_UPDATE,
     HIGH,
     INIT_AGAIN,
@@ -78,7 +79,7 @@ from .memory import (
     XV,
 )  # fmt: skip
 from .partials import FAR, clear_slot, copy_partial, drop_partial, first_event, is_expired, new_partial
-from .pointers import Words, call2, call3, compiled, pool, unit
+from .pointers import Words, call2, call3, called, compiled, pool, unit
 
 FREE_TRIES = 4
 """How many partials a state may take for one event before it asks for room."""
@@ -112,7 +113,7 @@ def give(X: Words, e: int) -> None:
 # ------------------------------------------------------------------------------------------------- adding states
 
 
-@compiled
+@called
 def _add_logical(X: Words, l0: int, p: int, e: int) -> None:
     L, P = pool(X, XL), pool(X, XP)
     lp, other = l0 + p * L_SIZE, P[p * P_SIZE + PARTNER]
@@ -127,7 +128,7 @@ def _add_logical(X: Words, l0: int, p: int, e: int) -> None:
         append_new(X, lo, other, e)
 
 
-@compiled
+@called
 def _add_one(X: Words, l0: int, p: int, e: int) -> None:
     """`addState` of one processor, without what a count of zero passes on."""
     L, P, E = pool(X, XL), pool(X, XP), pool(X, XE)
@@ -146,14 +147,14 @@ def _add_one(X: Words, l0: int, p: int, e: int) -> None:
             E[e + E_REFS] -= 1
             if P[f + START] == 0:
                 L[lp + SCHEDULED] = E[e + E_TIME] + P[f + WAIT]
-                notify_at(X, lp, p, L[lp + SCHEDULED])
+                call3(X[F_NOTIFY], X, lp, p, L[lp + SCHEDULED])
         else:
             _add_logical(X, l0, p, e)
             if P[f + START] == 0 and P[f + WAIT] != -1:
-                notify_at(X, lp, p, E[e + E_TIME] + P[f + WAIT])
+                call3(X[F_NOTIFY], X, lp, p, E[e + E_TIME] + P[f + WAIT])
                 other = P[f + PARTNER]
                 if P[other * P_SIZE + KIND] == ABSENT_LOGICAL:
-                    notify_at(X, l0 + other * L_SIZE, other, E[e + E_TIME] + P[other * P_SIZE + WAIT])
+                    call3(X[F_NOTIFY], X, l0 + other * L_SIZE, other, E[e + E_TIME] + P[other * P_SIZE + WAIT])
 
 
 @unit
@@ -176,7 +177,7 @@ def add_every(X: Words, l0: int, p: int, e: int) -> int:
         append_new(X, l0 + other * L_SIZE, other, f)
     elif kind == ABSENT:
         L[lp + SCHEDULED] = E[e + E_TIME] + P[p * P_SIZE + WAIT]
-        notify_at(X, lp, p, L[lp + SCHEDULED])
+        call3(X[F_NOTIFY], X, lp, p, L[lp + SCHEDULED])
     return 0
 
 
@@ -224,13 +225,14 @@ def add_any(X: Words, l0: int, p: int, e: int) -> int:
 @compiled
 def add_state(X: Words, l0: int, p: int, e: int) -> None:
     """`addState`, and on to the next state where this one needs no event."""
-    if pool(X, XP)[p * P_SIZE + KIND] != STREAM:
+    P, f = pool(X, XP), p * P_SIZE
+    if P[f + KIND] > COUNT or _skippable(X, p, e):
         call3(X[F_ADD], X, l0, p, e)
     elif X[SEQUENCE] == 0 or pool(X, XL)[l0 + p * L_SIZE + NEW_N] == 0:
         append_new(X, l0 + p * L_SIZE, p, e)
 
 
-@compiled
+@called
 def init(X: Words, l0: int, p: int) -> None:
     """`StreamPreStateProcessor.init`: a start state gets a partial without events."""
     L, P, E = pool(X, XL), pool(X, XP), pool(X, XE)
@@ -319,7 +321,7 @@ def reset_state(X: Words, l0: int, p: int) -> int:
     return 0
 
 
-@compiled
+@called
 def _expire_new(X: Words, lp: int, p: int, t: int) -> int:
     """Drops expired partials of a new list; answers the last of them that was not known as expired, held, or 0."""
     L, N, E, P = pool(X, XL), pool(X, XN), pool(X, XE), pool(X, XP)
@@ -419,29 +421,26 @@ def count(X: Words, l0: int, p: int, e: int, g: int) -> int:
     """`CountPostStateProcessor.process`."""
     P, L, E = pool(X, XP), pool(X, XL), pool(X, XE)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
-    n = pool(X, XC)[E[e + E_SLOTS + p] + C_COUNT]
+    n, least, sequence = pool(X, XC)[E[e + E_SLOTS + p] + C_COUNT], P[f + LEAST], X[SEQUENCE] != 0
     L[lp + SUCCESS] = 1
     E[e + E_TIME] = pool(X, XET)[g]
-    if X[SEQUENCE] != 0 and (P[f + LAST_STATE] == 0 or P[f + LEAST] == 0):
-        # Below its least number Siddhi forgets the partial, so that `x<2>` never matches; here it waits on.
-        if n >= P[f + LEAST] and P[f + NEXT] >= 0:
-            add_state(X, l0, P[f + NEXT], e)
-        if n != P[f + MOST]:
-            add_state(X, l0, p, e)
-    elif n == P[f + LEAST]:
+    # Below its least number Siddhi forgets the partial of a sequence, so that `x<2>` never matches; here it waits on.
+    stays = sequence and (P[f + LAST_STATE] == 0 or least == 0)
+    reached = n == least and not stays
+    if reached:
         _reached(X, l0, p)
-        if P[f + NEXT] >= 0:
-            add_state(X, l0, P[f + NEXT], e)
-        if P[f + EVERY] >= 0:
-            call3(X[F_EVERY], X, l0, P[f + EVERY], e)
-    elif X[SEQUENCE] != 0 and n < P[f + LEAST]:
+    if P[f + NEXT] >= 0 and (reached or (stays and n >= least)):
+        add_state(X, l0, P[f + NEXT], e)
+    if reached and P[f + EVERY] >= 0:
+        call3(X[F_EVERY], X, l0, P[f + EVERY], e)
+    if (stays and n != P[f + MOST]) or (sequence and not stays and n < least):
         add_state(X, l0, p, e)
-    if n == P[f + MOST] and n >= P[f + LEAST]:
+    if n == P[f + MOST] and n >= least:
         L[lp + CHANGED] = 1
     return 0
 
 
-@compiled
+@called
 def _partner_can_proceed(X: Words, l0: int, p: int, e: int) -> bool:
     """`AbsentLogicalPreStateProcessor.partnerCanProceed` of the absent side `p`."""
     P, L = pool(X, XP), pool(X, XL)
@@ -465,13 +464,10 @@ def logical(X: Words, l0: int, p: int, e: int, g: int) -> int:
     """`LogicalPostStateProcessor.process`."""
     P = pool(X, XP)
     f = p * P_SIZE
-    other = P[f + PARTNER]
-    if P[f + IS_OR] != 0:
-        advance(X, l0, p, e, g)
-        if P[other * P_SIZE + LAST_STATE] != 0 and P[f + RETURNS] == other:
-            pool(X, XV)[other] = 1
-        return 0
-    if P[other * P_SIZE + KIND] == ABSENT_LOGICAL:
+    other, is_or = P[f + PARTNER], P[f + IS_OR] != 0
+    if is_or:
+        ready = True
+    elif P[other * P_SIZE + KIND] == ABSENT_LOGICAL:
         ready = _partner_can_proceed(X, l0, other, e)
     else:
         ready = pool(X, XE)[e + E_SLOTS + other] != NO_EVENT
@@ -479,6 +475,8 @@ def logical(X: Words, l0: int, p: int, e: int, g: int) -> int:
         advance(X, l0, p, e, g)
     else:
         pool(X, XL)[l0 + p * L_SIZE + CHANGED] = 1
+    if is_or and P[other * P_SIZE + LAST_STATE] != 0 and P[f + RETURNS] == other:
+        pool(X, XV)[other] = 1
     return 0
 
 
@@ -497,19 +495,20 @@ def came(X: Words, l0: int, p: int, e: int, g: int) -> int:
     if P[f + START] != 0 and P[f + EVERY] == p:
         call3(X[F_EVERY], X, l0, p, e)
     L[lp + SCHEDULED] = t + P[f + WAIT]
-    notify_at(X, lp, p, L[lp + SCHEDULED])
+    call3(X[F_NOTIFY], X, lp, p, L[lp + SCHEDULED])
     return 0
 
 
-@compiled
-def partition_created(X: Words, l0: int, p: int, now: int) -> None:
+@unit
+def partition_created(X: Words, l0: int, p: int, now: int) -> int:
     """`partitionCreated`: an absent start state begins to wait."""
     L, P = pool(X, XL), pool(X, XP)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     if L[lp + STARTED] != 0 or P[f + KIND] < ABSENT:
-        return
+        return 0
     L[lp + STARTED] = 1
     if P[f + START] != 0 and P[f + WAIT] != -1 and L[lp + ACTIVE] != 0:
         if P[f + KIND] == ABSENT:
             L[lp + SCHEDULED] = now + P[f + WAIT]
-        notify_at(X, lp, p, now + P[f + WAIT])
+        call3(X[F_NOTIFY], X, lp, p, now + P[f + WAIT])
+    return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..rows import ROOT_BITS
 from .loop import DONE, NEED_CLOCK, NEED_MUCH, emit
-from .machine import leave_map, notify_at, pop_heap, push_heap, remove_pending
+from .machine import leave_map, pop_heap, push_heap, remove_pending
 from .memory import (
     ABSENT,
     ABSENT_LOGICAL,
@@ -22,6 +22,7 @@ from .memory import (
     EMPTY_EVENT,
     EVERY,
     F_EVERY,
+    F_NOTIFY,
     F_RESET,
     F_ROWS,
     F_UPDATE,
@@ -83,11 +84,11 @@ from .memory import (
     XT,
 )  # fmt: skip
 from .partials import FAR, drop_partial, is_expired, new_partial
-from .pointers import Words, call2, call3, compiled, entry, header, pool
+from .pointers import Words, call2, call3, called, entry, header, pool
 from .states import add_state, give, start_reset
 
 
-@compiled
+@called
 def has_room_for_timer(X: Words, l0: int, p: int) -> bool:
     """Whether a timer of processor `p` can run; `NEEDED` tells how many records it may take."""
     L, P = pool(X, XL), pool(X, XP)
@@ -101,7 +102,7 @@ def has_room_for_timer(X: Words, l0: int, p: int) -> bool:
     return X[N_LEFT] > n and X[E_LEFT] > n and X[C_LEFT] > 4 and X[T_LEFT] > n and X[R_N] + n < X[R_CAP]
 
 
-@compiled
+@called
 def _send(X: Words, l0: int, p: int, e: int) -> None:
     """`sendEvent`: nothing came in time, so the partial goes on."""
     P, L = pool(X, XP), pool(X, XL)
@@ -121,7 +122,7 @@ def _send(X: Words, l0: int, p: int, e: int) -> None:
     start_reset(X, l0, p)
 
 
-@compiled
+@called
 def _send_all(X: Words, l0: int, p: int, first: int) -> None:
     """Sends the partials that were collected behind the matches in `R`, from place `first` on."""
     R = pool(X, XR)
@@ -138,7 +139,7 @@ def _send_all(X: Words, l0: int, p: int, first: int) -> None:
         drop_partial(X, e)
 
 
-@compiled
+@called
 def process_timer(X: Words, l0: int, p: int, time: int) -> None:
     """`AbsentStreamPreStateProcessor.process`; `time` is when the timer was due."""
     P, L, N, E = pool(X, XP), pool(X, XL), pool(X, XN), pool(X, XE)
@@ -182,10 +183,10 @@ def process_timer(X: Words, l0: int, p: int, time: int) -> None:
         L[lp + SCHEDULED] = X[NOW] + wait
     if nothing and L[lp + SCHEDULED] < time:
         L[lp + SCHEDULED] = time + wait
-        notify_at(X, lp, p, time + wait)
+        call3(X[F_NOTIFY], X, lp, p, time + wait)
 
 
-@compiled
+@called
 def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
     """`AbsentLogicalPreStateProcessor.process`; `SCHEDULED` holds its `lastArrivalTime`."""
     P, L, N, E = pool(X, XP), pool(X, XL), pool(X, XN), pool(X, XE)
@@ -240,10 +241,10 @@ def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
         L[lp + SCHEDULED] = 0
     if P[f + EVERY] >= 0 or (nothing and P[f + START] != 0):
         since = X[NOW] if L[lp + SCHEDULED] == 0 else L[lp + SCHEDULED]
-        notify_at(X, lp, p, since + wait)
+        call3(X[F_NOTIFY], X, lp, p, since + wait)
 
 
-@compiled
+@called
 def _collect_due(X: Words, k: int, now: int) -> None:
     """Takes the instances that run at `now` into `DUE`, by their first times. Of several with the same first time only
     the first in the scheduler's map runs; the others stay for the next movement of the clock (`engine.timers`)."""
@@ -277,7 +278,7 @@ def _collect_due(X: Words, k: int, now: int) -> None:
     X[DUE_AT] = 0
 
 
-@compiled
+@called
 def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
     """`Scheduler.sendTimerEvents`: all times of an instance that are due, each with what it causes."""
     L, T, P = pool(X, XL), pool(X, XT), pool(X, XP)
@@ -312,7 +313,7 @@ def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
     return DONE
 
 
-@compiled
+@called
 def _advance_clock(X: Words, limit: int) -> int:
     """Fires the timers whose order key is before `limit`."""
     P, M, H = pool(X, XP), pool(X, M_TIMERS), pool(X, XH)

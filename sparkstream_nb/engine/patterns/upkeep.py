@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .index import index_key
 from .machine import clear_new, clear_pending, leave_map
 from .memory import (
     AT,
-    B_HEAD,
     BASE,
     BY_INDEX,
     C_EVENT,
@@ -18,11 +16,12 @@ from .memory import (
     E_SLOTS,
     F_BIRTH,
     F_ENTER,
+    F_LOOK,
     F_PASSES,
     FAILED,
-    FALSE,
     I_PART,
     INDEXED,
+    KEY_COUNT,
     KEYS,
     L_SIZE,
     N_DOWN,
@@ -30,16 +29,16 @@ from .memory import (
     N_OWNER,
     N_PARTIAL,
     N_VALUE,
-    NONE,
     NP,
     P_SIZE,
     PEND,
+    PROGRAM,
     QUEUE,
+    REST,
     SLOW_LAST,
     T_FREE,
     T_LEFT,
     TURN,
-    XB,
     XC,
     XE,
     XL,
@@ -47,7 +46,7 @@ from .memory import (
     XP,
     XT,
 )  # fmt: skip
-from .pointers import call2, call3, call4, entry, header, pool
+from .pointers import call2, call3, call5, entry, header, pool
 
 
 @entry
@@ -60,18 +59,16 @@ def candidates(address: int, p: int, out: Any) -> int:
     i = X[AT]
     g, lp = X[BASE] + i, pool(X, I_PART)[i] * L_SIZE * X[NP] + p * L_SIZE
     if X[BY_INDEX] != 0:
-        b = index_key(X, lp, p, g, NONE, FALSE)
-        if b < 0:
-            return 0
-        c = pool(X, XB)[b + B_HEAD]
+        c = call3(X[F_LOOK], X, lp, p, g)
     else:
         c = L[lp + PEND]
+    q = P[p * P_SIZE + (REST if X[BY_INDEX] != 0 else PROGRAM)]
     n = 0
     while c != 0:
         if X[BY_INDEX] == 0 or N[c + N_OWNER] == lp:
             N[c + N_VALUE] = 1
             X[FAILED] = 0
-            judged = P[p * P_SIZE + SLOW_LAST] == 0 or call4(X[F_PASSES], X, p, N[c + N_PARTIAL], g, c) != 0
+            judged = P[p * P_SIZE + SLOW_LAST] == 0 or call5(X[F_PASSES], X, p, N[c + N_PARTIAL], g, c, q) != 0
             if judged or X[FAILED] != 0:
                 out[n] = c
                 n += 1
@@ -89,7 +86,7 @@ def reindex(address: int, parts: int) -> None:
     X[INDEXED] = 0
     for part in range(parts):
         for p in range(X[NP]):
-            if P[p * P_SIZE + KEYS] >= 0:
+            if P[p * P_SIZE + KEYS] >= 0 and P[p * P_SIZE + KEY_COUNT] > 0:
                 lp = (part * X[NP] + p) * L_SIZE
                 c = L[lp + PEND]
                 while c != 0:
