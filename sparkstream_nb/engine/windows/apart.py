@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..arrays import Array
@@ -10,46 +12,79 @@ from ..rows import CURRENT, EXPIRED
 from .chain import ChainedLog
 
 
-def _slide(
-    bounded: bool, span: int, most: int, at: int, now: Array, until: int, ts: Array, places: Array, pos_out: Array,
-    kind_out: Array,
-) -> int:  # fmt: skip
-    """The ops of events from the position `at` on, in a row: each leaves `span` after its time `ts`, or, where the
-    window is `bounded`, when there are `most`. `now` is the clock at each, `until` where it stands at the end.
-    `places[0]` is the first event that is held.
+@kernel
+def slide_apart(
+    span: int, at: int, now: Array, until: int, ts: Array, places: Array, pos_out: Array, kind_out: Array
+) -> int:
+    """The ops of events from the position `at` on, in a row: each leaves `span` after its time `ts`. `now` is the clock
+    at each, `until` where it stands at the end. `places[0]` is the first event that is held.
 
-    Aggregates do not care whether a timer or the next event drives an event out. Where the number did (`full`), the
-    same event drives out no other by its time (`TimeLengthWindowProcessor.process`). One op a turn, without a branch on
-    which.
+    Aggregates do not care whether a timer or the next event drives an event out. How many an event drives out no
+    processor can guess, so the next four are put down as if they left, and those that stay are put down again.
     """
+    n: Any = np.uint64(0)
+    head: Any = np.uint64(places[0])
+    one, four = np.uint64(1), np.uint64(4)
+    end = at + len(now)
+    room = np.int64(len(pos_out)) - 4
+    for i in range(len(now)):
+        pos = at + i
+        due = now[np.uint64(i)] - span
+        gone: Any = four
+        while gone == four and np.int64(head) + 4 <= pos and np.int64(n) <= room:
+            late = np.uint64(ts[head] <= due)
+            gone = late
+            for k in range(1, 4):
+                late = late & np.uint64(ts[head + np.uint64(k)] <= due)
+                gone += late
+            for k in range(4):
+                pos_out[n + np.uint64(k)] = head + np.uint64(k)
+                kind_out[n + np.uint64(k)] = EXPIRED
+            head += gone
+            n += gone
+        if gone == four:
+            while np.int64(head) < pos and ts[head] <= due:
+                pos_out[n] = head
+                kind_out[n] = EXPIRED
+                head += one
+                n += one
+        pos_out[n] = pos
+        kind_out[n] = CURRENT
+        n += one
+    while np.int64(head) < end and ts[head] + span <= until:
+        pos_out[n] = head
+        kind_out[n] = EXPIRED
+        head += one
+        n += one
+    places[0] = head
+    return n
+
+
+@kernel
+def _slide_bounded(
+    span: int, most: int, at: int, now: Array, until: int, ts: Array, places: Array, pos_out: Array, kind_out: Array
+) -> int:
+    """As `slide_apart`; an event leaves also when there are `most`. An event before which one leaves for that reason
+    drives out no other by its time (`TimeLengthWindowProcessor.process`)."""
     n = 0
-    i = 0
-    full = False
     head = places[0]
     end = at + len(now)
-    if at < end:
-        # The times of the event at hand and of the first that is held, and of those after them, which are loaded before
-        # it is known which is next.
-        t = now[0]
-        after = now[min(1, len(now) - 1)]
-        leaves = ts[head] + span
-        later = ts[min(head + 1, end - 1)] + span
-        while i < len(now):
-            pos = at + i
-            late = leaves <= t
-            if bounded:
-                late = late & (not full)
-            gone = (head < pos) & (late | (bounded & (pos - head >= most)))
-            full = gone & (not late)
-            pos_out[n] = head if gone else pos
-            kind_out[n] = gone
-            head += gone
-            i += 1 - gone
+    for i in range(len(now)):
+        pos = at + i
+        due = now[i] - span
+        while head < pos and ts[head] <= due:
+            pos_out[n] = head
+            kind_out[n] = EXPIRED
+            head += 1
             n += 1
-            leaves = later if gone else leaves
-            t = t if gone else after
-            later = ts[min(head + 1, end - 1)] + span
-            after = now[min(i + 1, len(now) - 1)]
+        if pos - head >= most:
+            pos_out[n] = head
+            kind_out[n] = EXPIRED
+            head += 1
+            n += 1
+        pos_out[n] = pos
+        kind_out[n] = CURRENT
+        n += 1
     while head < end and ts[head] + span <= until:
         pos_out[n] = head
         kind_out[n] = EXPIRED
@@ -57,9 +92,6 @@ def _slide(
         n += 1
     places[0] = head
     return n
-
-
-slide_apart, _slide_bounded = kernel(_slide, bounded=False, most=0), kernel(_slide, bounded=True)
 
 
 def slide_in_line(

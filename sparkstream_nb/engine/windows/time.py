@@ -285,6 +285,11 @@ def _time_batches(
     new = places[1]
     i = 0
     while True:
+        begin = i
+        while emit[0] != -1 and i < rows and now[(row_root[i] >> _BITS) - base] < emit[0]:  # they only wait
+            i += 1
+        if i > begin:
+            tick = max(tick, (row_root[i - 1] >> _BITS) - base)
         end = at + i  # of the events that have come
         root = np.int64(0)
         t = np.int64(0)
