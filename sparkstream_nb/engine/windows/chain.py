@@ -79,6 +79,8 @@ class ChainedLog(EventLog):
 
     def add(self, rows: Rows, parts: int) -> int:
         """Appends rows (in no chain yet) and makes room for `parts` instances; returns the first position."""
+        if self.in_line and self.chains == 1 and self.end + len(rows) > len(self.ts):
+            self._let_go(self._first(()), len(rows))
         at, self._added = self.append(rows), len(rows)
         if not self.in_line:
             self.next = grown(self.next, len(self.ts), -1)
@@ -124,20 +126,33 @@ class ChainedLog(EventLog):
             a[:] = moved[a]
 
     def _size(self, live: int) -> int:
-        """Room for the live events, for half as many that may be dead before they are let go of, and for a batch, where
-        that is not the larger part."""
-        return live + live // 2 + min(live, self._added) + 1024
+        """Room for the live events, for half as many (in line, where that takes no search, three quarters) that may be
+        dead before they are let go of, and for a batch, where that is not the larger part."""
+        return live + live * (3 if self.in_line else 2) // 4 + min(live, self._added) + 1024
+
+    def _first(self, positions: Sequence[Array]) -> int:
+        """The first position that a chain or one of `positions` holds."""
+        ends = [a for a in (*self.head, *positions) if len(a) and a.max() >= 0]
+        return min((int(a[a >= 0].min()) for a in ends), default=self.end)
 
     def _drop(self, positions: Sequence[Array]) -> None:
-        """Lets go of what lies before all that is held, where it is a third of the log."""
-        ends = [a for a in (*self.head, *positions) if len(a) and a.max() >= 0]
-        low = min((int(a[a >= 0].min()) for a in ends), default=self.end)
-        if 3 * low < self.end or low < 1024:
+        """Lets go of what lies before all that is held, where it is a third of the log; where `add` can do so, which
+        costs less as nobody looks at the log then, only where there is far more room than needed."""
+        low = self._first(positions)
+        if low < 1024 or 3 * low < self.end:
             return
+        if self.chains > 1 or 3 * len(self.ts) > 4 * self._size(self.end - low):
+            self._let_go(low, 0, positions)
+
+    def _let_go(self, low: int, n: int, positions: Sequence[Array] = ()) -> None:
+        """Lets go of what lies before `low`; afterwards there is room for `n` more."""
         live = self.end - low
-        alive, self.alive = self.alive, np.zeros(self._size(live), np.bool_)
-        self.alive[:live] = alive[low : self.end]
-        self.move(low, len(self.alive))
+        self.move(low, max(self._size(live), live + n), live + max(live // 4, n))
+        alive = self.alive
+        if len(alive) < len(self.ts):
+            self.alive = np.zeros(len(self.ts), np.bool_)
+        self.alive[:live] = alive[low : low + live]
+        self.alive[live:] = False
         for a in (*self.head, *self.tail, *positions):
             a[a >= 0] -= low
 

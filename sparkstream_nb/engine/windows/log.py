@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,9 @@ from ...types import Type
 from ..arrays import wider
 from ..columns import DTYPES, Array, Column, Held
 from ..rows import Rows
+
+_OWN = 4
+"""Who holds a buffer that is its log's alone: the log, a list of all its buffers, a loop over that, and who asks."""
 
 
 def _widened(array: Array, low: int, end: int, size: int) -> Array:
@@ -48,7 +52,7 @@ class EventLog:
         if self.end + n <= len(self.ts):
             return 0
         live = self.end - low
-        self.move(low, live + n + live // 3)
+        self.move(low, live + n + live // 3, live + n + live // 4)
         return low
 
     def fit(self, low: int) -> int:
@@ -60,15 +64,29 @@ class EventLog:
         self.move(low, live)
         return low
 
-    def move(self, low: int, size: int) -> None:
-        """The events from `low` on into buffers of `size`."""
+    def move(self, low: int, size: int, least: int | None = None) -> None:
+        """The events from `low` on into buffers of `size`. Or into the same ones, where those have room for `least`
+        (None: `size`), not much more than `size`, and nobody else looks at them: new ones the system has to clear."""
         end = self.end
+        if (size if least is None else least) <= len(self.ts) <= size + size // 8 and self._alone():
+            for a in self._buffers():
+                a[: end - low] = a[low:end]
+            self.end = end - low
+            return
         self.ts = _widened(self.ts, low, end, size)
         if self.parted:
             self.part = _widened(self.part, low, end, size)
         self._values = [_widened(v, low, end, size) for v in self._values]
         self._null = [None if m is None else _widened(m, low, end, size) for m in self._null]
         self.end = end - low
+
+    def _buffers(self) -> list[Array]:
+        return [self.ts, *([self.part] if self.parted else []), *self._values, *(m for m in self._null if m is not None)]
+
+    def _alone(self) -> bool:
+        """Whether nobody else holds the buffers, or views of them: Python counts who holds an object."""
+        buffers = self._buffers()
+        return all(sys.getrefcount(a) <= _OWN for a in buffers)
 
     def append(self, rows: Rows) -> int:
         """Adds rows at the end; returns the position of the first of them."""
