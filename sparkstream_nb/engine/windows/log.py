@@ -81,12 +81,12 @@ class EventLog:
         self.end = end - low
 
     def _buffers(self) -> list[Array]:
-        return [self.ts, *([self.part] if self.parted else []), *self._values, *(m for m in self._null if m is not None)]
+        part = [self.part] if self.parted else []
+        return [self.ts, *part, *self._values, *(m for m in self._null if m is not None)]
 
     def _alone(self) -> bool:
         """Whether nobody else holds the buffers, or views of them: Python counts who holds an object."""
-        buffers = self._buffers()
-        return all(sys.getrefcount(a) <= _OWN for a in buffers)
+        return all(sys.getrefcount(a) <= _OWN for a in self._buffers())
 
     def append(self, rows: Rows) -> int:
         """Adds rows at the end; returns the position of the first of them."""
