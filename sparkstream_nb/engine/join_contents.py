@@ -29,9 +29,9 @@ def _lookup(
 ) -> tuple[int, int]:  # fmt: skip
     """Runs the ops from `at` on until the pair buffer is full; returns (next op, pairs made).
 
-    Rows up to kind `last` make pairs. `slot` is a row's event in the places of its side, -1 where it changes no
-    contents, -2 - slot for a row of a window that `loses` events. An entering row takes the next position of its side's
-    log (`fill`).
+    Rows up to kind `last` make pairs. No `part` at all: there is one instance. `slot` is a row's event in the places of
+    its side, -1 where it changes no contents, -2 - slot for a row of a window that `loses` events. An entering row
+    takes the next position of its side's log (`fill`).
     `resume[0]` is the content at which an interrupted lookup goes on, -1 for none. `probed` gets the positions of
     leaving rows whose contents were looked into since they came (`finds` counts lookups by side and instance).
     """
@@ -39,6 +39,7 @@ def _lookup(
     for i in range(at, len(side)):
         s = side[i]
         o = 1 - s
+        w = part[i] if len(part) else 0
         if resume[0] < 0:
             place = place0 if s == 0 else place1
             e = slot[i]
@@ -49,7 +50,7 @@ def _lookup(
                 k = key[i]
                 key_of[s, p] = k
                 alive[s, p] = True
-                born[s, p] = finds[s, part[i]]
+                born[s, p] = finds[s, w]
                 if k >= 0:
                     nxt[s, p] = -1
                     prv[s, p] = tail[s, k]
@@ -62,7 +63,7 @@ def _lookup(
                 p = place[e]
                 place[e] = _GONE
                 alive[s, p] = False
-                if finds[s, part[i]] > born[s, p]:
+                if finds[s, w] > born[s, p]:
                     probed[i] = p
                     if loses[s]:
                         place[e] = _LOST
@@ -81,7 +82,7 @@ def _lookup(
                 kind[i] = LEAVE
             if not triggers[s] or kind[i] > EXPIRED:
                 continue
-            finds[o, part[i]] += 1
+            finds[o, w] += 1
             if key[i] < 0 or kind[i] > last:
                 continue
             c = head[o, key[i]]
@@ -97,6 +98,40 @@ def _lookup(
             pairs += 1
             c = nxt[o, c]
     return len(side), pairs
+
+
+@kernel
+def _move(
+    keep: Array, nxt: Array, prv: Array, alive: Array, key: Array, born: Array, head: Array, tail: Array, place: Array,
+    moved: Array,
+) -> int:  # fmt: skip
+    """The events at `keep`, which are all that are alive, move to 0, 1, 2 ...; `moved` is room for where each comes.
+    Returns how many places there are before the first that holds something."""
+    for i in range(len(keep)):
+        p = keep[i]
+        moved[p] = i
+        alive[p] = False
+        alive[i] = True
+        key[i] = key[p]
+        born[i] = born[p]
+    for i in range(len(keep)):
+        p = keep[i]
+        chained = key[i] >= 0
+        after = nxt[p]
+        before = prv[p]
+        nxt[i] = moved[after] if chained and after >= 0 else -1
+        prv[i] = moved[before] if chained and before >= 0 else -1
+    for k in range(len(head)):
+        if head[k] >= 0:
+            head[k] = moved[head[k]]
+            tail[k] = moved[tail[k]]
+    cut = len(place)
+    for e in range(len(place)):
+        if place[e] != _GONE:
+            cut = min(cut, e)
+            if place[e] >= 0:
+                place[e] = moved[place[e]]
+    return cut
 
 
 class Contents:
@@ -179,23 +214,15 @@ class Contents:
         keep = np.flatnonzero(self.alive[side, : log.end])
         if 2 * len(keep) > log.end:
             return
-        moved = np.full(self.next.shape[1] + 1, -1, np.int64)
-        moved[keep] = np.arange(len(keep))
         log.compact(keep)
         n = self._fill[side] = len(keep)
-        for a in (self.next, self.prev):
-            a[side, :n] = moved[a[side, keep]]
-        self.key[side, :n] = self.key[side, keep]
-        self.born[side, :n] = self.born[side, keep]
-        self.alive[side, :n], self.alive[side, n:] = True, False
-        self.head[side], self.tail[side] = moved[self.head[side]], moved[self.tail[side]]
+        cut = _move(
+            keep, self.next[side], self.prev[side], self.alive[side], self.key[side], self.born[side], self.head[side],
+            self.tail[side], self.place[side], np.empty(self.next.shape[1], np.int64),
+        )  # fmt: skip
         if len(self.rank[side]):
             self.rank[side][:n] = self.rank[side][keep]
-        place = self.place[side]
-        live = np.where(place >= 0, moved[place], place)
-        held = np.flatnonzero(live != _GONE)
-        cut = int(held[0]) if len(held) else len(live)
-        self.place[side] = live[cut:]
+        self.place[side] = self.place[side][cut:]
         self.first[side] += cut
 
     def state(self, side: int) -> dict[str, Any]:
@@ -225,7 +252,8 @@ class Contents:
         self.slots(side, lost)
         slot, off = self.slots(side, serial), np.zeros(2, np.bool_)
         sides, kinds, probed = np.full(n, side, np.int8), np.zeros(n, np.int8), np.empty(0, np.int64)
-        for _ in self.run(sides, kinds, state["key"], slot, state["part"], off, off, probed, keys, parts):
+        part = state["part"].astype(np.int64)
+        for _ in self.run(sides, kinds, state["key"], slot, part, off, off, probed, keys, parts):
             pass
         self.born[side, :n] = state["born"]
         self.place[side][lost - self.first[side]] = _LOST

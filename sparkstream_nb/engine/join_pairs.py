@@ -11,59 +11,103 @@ from ..types import Type
 from .columns import Array, Column
 from .jit import kernel
 from .join_contents import Contents
-from .rows import Rows
+from .rows import CURRENT, Rows
+
+NO_KIND = np.empty(0, np.int8)
+NO_PART = np.empty(0, np.int64)
 
 
 @kernel
 def _gather(
     op: Array, place: Array, side: Array, row: Array, s: int, own: Array, held: Array, fill: int, out: Array
 ) -> None:
-    """Values of side `s` in pairs: of the rows that look, of what they found, or `fill` where there is neither."""
+    """Values of side `s` in pairs: of the rows that look, of what they found, or `fill` where there is neither. Without
+    a branch on which, so that `own` and `held` must hold something."""
+    for k in range(len(op)):
+        o = np.uint64(op[k])
+        p = place[k]
+        mine = side[o] == s
+        found = p >= 0
+        a = own[np.uint64(row[o]) if mine else np.uint64(0)]
+        b = held[np.uint64(p) if found and not mine else np.uint64(0)]
+        b = b if found else out.dtype.type(fill)
+        out[k] = a if mine else b
+
+
+@kernel
+def _merge(
+    right_first: bool, root0: Array, ts0: Array, kind0: Array, chunk0: Array, root1: Array, ts1: Array, kind1: Array,
+    chunk1: Array, side: Array, row: Array, root: Array, ts: Array, kind: Array, group: Array,
+) -> None:  # fmt: skip
+    """The rows of both sides by root; `group` numbers what lies together of one side and chunk. No `kind` at all: all
+    are CURRENT."""
     i = 0
-    while i < len(op):
-        o = op[i]
-        end = i + 1
-        while end < len(op) and op[end] == o:
-            end += 1
-        if side[o] == s:
-            value = own[row[o]]
-            for k in range(i, end):
-                out[k] = value
+    j = 0
+    g = -1
+    last = np.int64(0)
+    for n in range(len(side)):
+        if i < len(root0) and j < len(root1):
+            left = root0[i] < root1[j] or (root0[i] == root1[j] and not right_first)
         else:
-            for k in range(i, end):
-                p = place[k]
-                out[k] = held[p] if p >= 0 else fill
-        i = end
+            left = i < len(root0)
+        s = 0 if left else 1
+        chunk = chunk0[i] if left else chunk1[j]
+        if n == 0 or s != side[n - 1] or chunk != last:
+            g += 1
+        last = chunk
+        group[n] = g
+        side[n] = s
+        if left:
+            row[n] = i
+            root[n] = root0[i]
+            ts[n] = ts0[i]
+            kind[n] = kind0[i] if len(kind0) else CURRENT
+            i += 1
+        else:
+            row[n] = j
+            root[n] = root1[j]
+            ts[n] = ts1[j]
+            kind[n] = kind1[j] if len(kind1) else CURRENT
+            j += 1
+
+
+@kernel
+def _lay(side: Array, row: Array, left: Array, right: Array, out: Array) -> None:
+    for n in range(len(side)):
+        r = np.uint64(row[n])
+        out[n] = left[r] if side[n] == 0 else right[r]
 
 
 class Ops:
-    """`n` rows of both sides in order: `side` int8[n], `row` int64[n] in that side's rows, times, roots and kinds."""
+    """`n` rows of both sides in order: `side` int8[n], `row` int64[n] in that side's rows, times, roots, kinds, and
+    `group`, which numbers the stretches of one side and chunk."""
 
     def __init__(self, left: Rows, right: Rows, right_first: bool) -> None:
         """`right_first`: of rows of one root those of the right side come first."""
         self.sides = (left, right)
-        root, n0 = np.concatenate([left.root, right.root]), len(left)
-        if right_first:
-            self.order: Array = np.lexsort((np.arange(len(root)) < n0, root))
-        else:
-            self.order = np.argsort(root, kind="stable")
-        self.side = (self.order >= n0).astype(np.int8)
-        self.row = np.where(self.order >= n0, self.order - n0, self.order)
-        self.root = root[self.order]
-        self.ts = self.in_order(left.ts, right.ts)
-        self.kinds = self.in_order(left.kinds(), right.kinds())
+        n = len(left) + len(right)
+        self.side, self.kinds = np.empty(n, np.int8), np.empty(n, np.int8)
+        self.row, self.root, self.ts, self.group = (np.empty(n, np.int64) for _ in range(4))
+        given = [
+            (x.root, x.ts, NO_KIND if x.kind is None else x.kind, np.ascontiguousarray(x.chunk)) for x in self.sides
+        ]
+        _merge(right_first, *given[0], *given[1], self.side, self.row, self.root, self.ts, self.kinds, self.group)
 
     def __len__(self) -> int:
-        return len(self.order)
+        return len(self.side)
 
     def in_order(self, left: Array, right: Array) -> Array:
-        """An array over the ops, from one over each side's rows."""
-        out: Array = np.concatenate([left, right])[self.order]
+        """An int64 array over the ops, from one over each side's rows."""
+        out = np.empty(len(self), np.int64)
+        _lay(self.side, self.row, left, right, out)
         return out
 
     def parts(self) -> Array:
-        """The instance of each op."""
-        return self.in_order(self.sides[0].parts(), self.sides[1].parts())
+        """The instance of each op; empty where there is but one."""
+        left, right = self.sides
+        if left.part is None and right.part is None:
+            return NO_PART
+        return self.in_order(left.parts().astype(np.int64), right.parts().astype(np.int64))
 
 
 class Pairs:
@@ -86,6 +130,7 @@ class Pairs:
             return out
         size = f"i{own.dtype.itemsize}"  # one compiled loop serves all types of a size
         out = np.empty(len(self.op), own.dtype)
+        own, held = (a if len(a) else np.zeros(1, a.dtype) for a in (own, held))
         _gather(self.op, self.place, ops.side, ops.row, s, own.view(size), held.view(size), fill, out.view(size))
         return out
 

@@ -27,7 +27,7 @@ from .rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
 from .selector import Selected
 from .services import Services
 from .steps import Steps, select_exprs, slot_attrs
-from .windows import changes
+from .windows import entering
 
 
 class Lookup(Protocol):
@@ -212,17 +212,15 @@ class JoinOp:
             _as(e(env), t)
             for e, t in zip(self._left_keys if s == 0 else self._right_keys, self._key_types, strict=True)
         ]
-        none = np.zeros(n, np.bool_)
-        for c in columns:
-            if c.null is not None:
-                none |= c.null
+        none = [c.null for c in columns if c.null is not None]
         if env.failed is not None:
             self.services.failed(self.query, self.sides[s].source.id, env, list(rows.columns[:-1]))
-            none |= env.failed
+            none.append(env.failed)
         if self._by_part:
             columns.insert(0, Column(Type.INT, rows.parts()))
         ids = self._keys.ids(columns).astype(np.int64)
-        ids[none] = -1
+        for mask in none:
+            ids[mask] = -1
         return ids
 
     def _of_rows(self, s: int, rows: Rows) -> Resolver:
@@ -259,19 +257,22 @@ class JoinOp:
                 keep = self._rest_holds(self._pairs(ops, op, place), clock)
                 op, place = op[keep], place[keep]
             found.append((op, place))
-        op = np.concatenate([op for op, _ in found]) if found else np.empty(0, np.int64)
-        place = np.concatenate([place for _, place in found]) if found else np.empty(0, np.int64)
+        if len(found) != 1:
+            none = np.empty(0, np.int64)
+            found = [(np.concatenate([none, *(x for x, _ in found)]), np.concatenate([none, *(x for _, x in found)]))]
+        op, place = found[0]
         op, place = self._ranked(side, op, place)
         frame = self._frame(ops, op, place)
-        chunk = ops.in_order(left.chunk, right.chunk)
-        fresh = np.ones(len(ops), np.bool_)
-        fresh[1:] = (side[1:] != side[:-1]) | (chunk[1:] != chunk[:-1])
-        self._group = np.cumsum(fresh) - 1
+        self._group = ops.group
         self._keep_times(frame, side, kinds, probed)
-        looks = (kinds <= EXPIRED) & self.triggers[side]
-        self.looked = tuple(
-            x.source.id for s, x in enumerate(self.sides) if x.source.kind == "window" and (looks & (side != s)).any()
-        )
+        self.looked = ()
+        if any(x.source.kind == "window" for x in self.sides):
+            looks = (kinds <= EXPIRED) & self.triggers[side]
+            self.looked = tuple(
+                x.source.id
+                for s, x in enumerate(self.sides)
+                if x.source.kind == "window" and (looks & (side != s)).any()
+            )
         return frame
 
     def _pairs(self, ops: Ops, op: Array, place: Array) -> Pairs:
@@ -281,11 +282,10 @@ class JoinOp:
         """Adds what enters a side's contents; returns the rows' slots there."""
         if not self._holds(s):
             return np.full(len(rows), -1, np.int64)
-        fresh, _ = changes(rows)
-        entering = rows.take(fresh)
+        fresh = rows.take(entering(rows))
         width = len(self._attrs[s])
-        rank = entering.columns[width].values if len(rows.columns) > width + 1 else None
-        self._contents.add(s, entering.with_columns(entering.columns[:width]), rank)
+        rank = fresh.columns[width].values if len(rows.columns) > width + 1 else None
+        self._contents.add(s, fresh.with_columns(fresh.columns[:width]), rank)
         return self._contents.slots(s, rows.columns[-1].values)
 
     def _ranked(self, side: Array, op: Array, place: Array) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from .join_contents import Contents
 from .rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from .services import Services
 from .steps import make_window
-from .windows import changes, for_joins
+from .windows import entering, for_joins
 
 
 class NamedWindow:
@@ -79,9 +79,9 @@ class NamedWindow:
             return
         held, width = self._held, len(self.types)
         held.compact(0)
-        entering = rows.take(changes(rows)[0])
-        rank = entering.columns[width].values if self.ordered else None
-        held.add(0, entering.with_columns(entering.columns[:width]), rank)
+        fresh = rows.take(entering(rows))
+        rank = fresh.columns[width].values if self.ordered else None
+        held.add(0, fresh.with_columns(fresh.columns[:width]), rank)
         slot = held.slots(0, rows.columns[-1].values)
         side, key, part, probed = np.zeros(n, np.int8), np.full(n, -1), np.zeros(n, np.int64), np.full(n, -1)
         stamps = getattr(self.window, "stamps", None)

@@ -14,7 +14,7 @@ from ..arrays import grown
 from ..columns import Array, Column, Mask, Strings
 from ..expressions import Context
 from ..jit import inlined
-from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Passing, Rows
+from ..rows import CURRENT, ENTER, RESET, ROOT_BITS, Clock, Passing, Rows
 from .log import EventLog
 
 
@@ -118,14 +118,12 @@ def with_ranks(rows: Rows, ranks: Array) -> Rows:
     return rows.with_columns([*rows.columns[:-1], Column(Type.LONG, ranks), rows.columns[-1]])
 
 
-def changes(rows: Rows) -> tuple[Array, Array]:
-    """(indices of the rows whose events enter the window's contents, of those whose events leave) of `for_joins`
-    rows."""
-    kind, numbered = rows.kinds(), rows.columns[-1].values >= 0
-    return (
-        np.flatnonzero((kind == ENTER) | ((kind == CURRENT) & numbered)),
-        np.flatnonzero((kind == LEAVE) | ((kind == EXPIRED) & numbered)),
-    )
+def entering(rows: Rows) -> Array:
+    """Indices of the rows of `for_joins` whose events enter the window's contents."""
+    kind, serial = rows.kind, rows.columns[-1].values
+    if kind is None:
+        return np.flatnonzero(serial >= 0)
+    return np.flatnonzero((kind == ENTER) | ((kind == CURRENT) & (serial >= 0)))
 
 
 WindowFactory = Callable[[WindowSetup], Window]
