@@ -365,7 +365,7 @@ class JoinOp:
     def _with_lookup(self, s: int, rows: Rows, clock: Clock) -> Frame:
         """A stream side against a table or an aggregation, whose contents hold still during the call."""
         lookup, kinds = self.lookups[1 - s], rows.kind
-        probing, probes = np.arange(len(rows)), rows
+        probing, probes = None, rows
         if kinds is not None or not self.triggers[s]:
             probing = np.flatnonzero(rows.kinds() <= self._last) if self.triggers[s] else np.empty(0, np.int64)
             probes = rows.take(probing)
@@ -373,13 +373,14 @@ class JoinOp:
         at, place = lookup.find(env, probes.root)
         if env.failed is not None:
             self.services.failed(self.query, self.sides[s].source.id, env, list(probes.columns[:-1]))
-        op = probing[at]
+        op = at if probing is None else probing[at]
         extra = np.empty(0, np.int64)
         if kinds is not None and self.triggers[s] and self._last == EXPIRED:
             extra = np.flatnonzero(kinds == RESET)
         if self._outer(s):
             matched = np.zeros(len(rows), np.bool_)
             matched[op] = True
+            probing = np.arange(len(rows)) if probing is None else probing
             alone = probing[~matched[probing]]
             if env.failed is not None:
                 alone = alone[~env.failed[~matched[probing]]]
@@ -391,13 +392,13 @@ class JoinOp:
             op, place = op[by_op], place[by_op]
         self._group = rows.chunk
         own, each = self._of_rows(s, rows), len(op) == len(rows) and bool((op == np.arange(len(op))).all())
-        none = place < 0
+        none = place < 0 if len(extra) else np.zeros(0, np.bool_)
 
         def resolve(ref: Ref | EventRef) -> Column:
             if ref.slot == s:
                 return own(ref) if each else own(ref).take(op)
             if isinstance(ref, EventRef):
-                return Column(Type.BOOL, np.ones(len(op), np.bool_), none)
+                return Column(Type.BOOL, np.ones(len(op), np.bool_), none if len(extra) else None)
             if not none.any():
                 return lookup.column(ref.attr, place)
             column = concat([lookup.column(ref.attr, place[~none]), Column.all_null(ref.type, 1)])
@@ -405,8 +406,9 @@ class JoinOp:
             index[~none] = np.arange(len(column) - 1)
             return column.take(index)
 
-        part = None if rows.part is None else rows.part[op]
-        ts, root, kind = rows.ts[op], rows.root[op], None if kinds is None else kinds[op]
+        part = None if rows.part is None else rows.part if each else rows.part[op]
+        ts, root = (rows.ts, rows.root) if each else (rows.ts[op], rows.root[op])
+        kind = None if kinds is None else kinds[op]
         return Frame(ts, root, op, kind, part, cached(resolve))
 
     # -------------------------------------------------------------------------------------------------------- state

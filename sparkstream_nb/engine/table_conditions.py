@@ -65,8 +65,9 @@ class Condition:
             return at, order[index]
         keys, dead = self._keys(env, n, self.index, self.values)
         at, place = self.index.find(keys)
-        keep = np.flatnonzero(~dead[at])
-        at, place = at[keep], place[keep]
+        if dead is not None:
+            keep = np.flatnonzero(~dead[at])
+            at, place = at[keep], place[keep]
         if self.on is None or len(at) == 0:
             return at, place
         keep = np.concatenate(
@@ -120,35 +121,51 @@ class Condition:
             history = table.history()
             at, index = self.scan(env, n, history.order, history.seen_by(roots, rank))
             return at, history.order[index]
-        assert table.keyed is not None
-        keys, dead = self._keys(env, n, table.keyed, self._key_values)
-        place = table.as_of(roots, rank, keys)
-        place[dead] = -1
+        place = self._under_key(env, n, roots, rank)
         at = np.flatnonzero(place >= 0)
-        place = place[at]
+        place = place if len(at) == n else place[at]
         if self.on is None or len(at) == 0:
             return at, place
         keep = self._holds(env, at, place)
         return at[keep], place[keep]
 
+    def _under_key(self, env: Env, n: int, roots: Array, rank: int) -> Array:
+        """What the key finds for each row of `env` at its own moment; -1 for nothing."""
+        table = self.table
+        assert table.keyed is not None
+        keys, dead = self._keys(env, n, table.keyed, self._key_values)
+        place = table.as_of(roots, rank, keys)
+        if dead is not None:
+            place[dead] = -1
+        return place
+
     def any(self, env: Env, roots: Array | None, rank: int) -> Array:
         """bool[n]: whether any row of the table matches; as of the rows' moments where writes are noted."""
+        noted = self.table.noted
+        if noted is not None and not isinstance(noted, TableHistory) and self.on is None:
+            assert roots is not None
+            found: Array = self._under_key(env, env.n, roots, rank) >= 0
+            return found
         out = np.zeros(env.n, np.bool_)
-        if self.table.noted is not None:
+        if noted is not None:
             assert roots is not None
             out[self.find_as_of(env, env.n, roots, rank)[0]] = True
         else:
             out[self.find(env, env.n)[0]] = True
         return out
 
-    def _keys(self, env: Env, n: int, index: HashIndex, values: Sequence[Evaluator]) -> tuple[Array, Array]:
-        """Key ids that the rows of `env` look up in an index, and which rows can match nothing."""
-        columns, dead = [], np.zeros(n, np.bool_)
+    def _keys(
+        self, env: Env, n: int, index: HashIndex, values: Sequence[Evaluator]
+    ) -> tuple[Array, Array | None]:
+        """Key ids that the rows of `env` look up in an index, and which rows can match nothing (None: all can)."""
+        columns, dead = [], None
         for e, a in zip(values, index.attrs, strict=True):
             column, exact = _fit(e(env), self.table.types[a])
             columns.append(column)
-            # In a map of Siddhi's null is a key like any other, which a comparison never holds for.
-            dead |= ~exact & ~column.nulls() if self.by_key else ~exact
+            if exact is not None:
+                # In a map of Siddhi's null is a key like any other, which a comparison never holds for.
+                never = ~exact & ~column.nulls() if self.by_key else ~exact
+                dead = never if dead is None else dead | never
             if index.sorted and column.null is not None:
                 # A sorted map of Siddhi's cannot be asked for null.
                 env.fail(column.null, f"null cannot be looked up in an index of table {self.table.id}")
@@ -211,11 +228,12 @@ def _equal_attrs(on: Expr | None, slot: int) -> list[tuple[int, Expr]]:
     return []
 
 
-def _fit(column: Column, type: Type) -> tuple[Column, Array]:
-    """A probe in the type of the attribute it is compared with, and which rows can match at all (numbers by value)."""
-    ok = ~column.nulls()
+def _fit(column: Column, type: Type) -> tuple[Column, Array | None]:
+    """A probe in the type of the attribute it is compared with, and which rows can match at all (numbers by value);
+    None: all."""
     if column.type is type:
-        return column, ok
+        return column, None if column.null is None else ~column.null
+    ok = ~column.nulls()
     with np.errstate(all="ignore"):
         values = column.values.astype(DTYPES[type])
         ok &= values.astype(np.float64) == column.values.astype(np.float64)

@@ -37,44 +37,53 @@ refuses), and after a delete."""
 
 @kernel
 def _chain(
-    kind: Array, key: Array, added: Array, changed: Array, mask: Array, masks: Array, base: int, held: Array,
-    source: Array, prior: Array, line: Array, turn: Array, after: Array,
-) -> int:  # fmt: skip
-    """All writes in order: `after[j]` is what write j leaves under its key. Returns how many a primary key refused.
+    writer: Array, row: Array, key: Array, kinds: Array, added: Array, changed: Array, masks: Array, base: int,
+    held: Array, source: Array, prior: Array, line: Array, turn: Array, after: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """All writes in order: write j is row `row[j]` of the writer `writer[j]` (both empty: row j of the only one), and
+    `after[j]` what it leaves under its key. Returns how many a primary key refused, and how many rows began that nobody
+    finds.
 
-    `line[v - base]` is the position at which the row of version v began, `turn` when; `source[v - base, a]` is the
-    version that attribute a comes from (no columns: every write is of whole rows), `prior[v - base, a]` the one that a
-    value is added to or taken away from. `held` is overwritten.
+    By writer: `kinds`; `added` and `changed` are where its rows begin in the log, -1 for none; `masks` what it does to
+    each attribute. `line[v - base]` is the position at which the row of version v began, `turn` when; `source[v - base,
+    a]` is the version that attribute a comes from (no columns: every write is of whole rows), `prior[v - base, a]` the
+    one that a value is added to or taken away from. `held` is overwritten.
     """
     refused = 0
-    for j in range(len(kind)):
+    loose = 0
+    for j in range(len(key)):
+        w = writer[j] if len(writer) else 0
+        r = row[j] if len(row) else j
+        kind = kinds[w]
         k = key[j]
         before = held[k] if k >= 0 else -1
-        after[j] = NOTHING
-        if kind[j] == DELETE:
+        found = np.int64(NOTHING)
+        if kind == DELETE:
             if before >= 0:
-                after[j] = GONE
-        elif before < 0 and kind[j] != UPDATE:
-            v = added[j]
-            after[j] = v
+                found = np.int64(GONE)
+        elif before < 0 and kind != UPDATE:
+            v = added[w] + r
+            found = v
             line[v - base] = v
             turn[v - base] = j
             for a in range(source.shape[1]):
                 source[v - base, a] = v
-        elif before >= 0 and kind[j] == INSERT:
+            loose += k < 0
+        elif before >= 0 and kind == INSERT:
             refused += 1
         elif before >= 0:
-            v = changed[j]
-            after[j] = v
+            v = changed[w] + r
+            found = v
             line[v - base] = line[before - base] if before >= base else before
             for a in range(source.shape[1]):
                 origin = source[before - base, a] if before >= base else before
-                source[v - base, a] = origin if masks[mask[j], a] == KEEP else v
-                if masks[mask[j], a] >= ADD:
+                source[v - base, a] = origin if masks[w, a] == KEEP else v
+                if masks[w, a] >= ADD:
                     prior[v - base, a] = origin
-        if k >= 0 and after[j] != NOTHING:
-            held[k] = after[j]
-    return refused
+        after[j] = found
+        if k >= 0 and found != NOTHING:
+            held[k] = found
+    return refused, loose
 
 
 @kernel
@@ -93,16 +102,34 @@ def _accumulate(after: Array, what: Array, prior: Array, base: int, values: Arra
 
 @kernel
 def _as_of(
-    root: Array, rank: Array, key: Array, after: Array, at: Array, reader: int, wanted: Array, held: Array, out: Array
-) -> None:
+    root: Array, ranks: Array, writer: Array, key: Array, after: Array, at: Array, reader: int, wanted: Array, held:
+    Array, out: Array,
+) -> None:  # fmt: skip
     """Positions that readers with roots `at` find under keys `wanted`; -1 for none. `held` is overwritten."""
     j = 0
     for i in range(len(at)):
-        while j < len(root) and (root[j] < at[i] or (root[j] == at[i] and rank[j] < reader)):
+        while j < len(root) and (
+            root[j] < at[i] or (root[j] == at[i] and ranks[writer[j] if len(writer) else 0] < reader)
+        ):
             if key[j] >= 0 and after[j] != NOTHING:
                 held[key[j]] = after[j]
             j += 1
         out[i] = held[wanted[i]] if wanted[i] >= 0 else -1
+
+
+@dataclass(slots=True)
+class _Writes:
+    """What one operator writes: `kind`, int64 roots, key ids, where in the log the rows begin that are added where
+    there are none (-1: none are), and those that take an old one's place; `mask` tells of each attribute what is done
+    to it (`SET` ...)."""
+
+    kind: int
+    rank: int
+    root: Array
+    key: Array
+    added: int
+    changed: int
+    mask: Array
 
 
 @dataclass
@@ -113,54 +140,55 @@ class TableLog:
 
     attrs: int
     base: int
-    _parts: list[tuple[Array, ...]] = field(default_factory=list)
-    _masks: list[Array] = field(default_factory=list)
+    _writes: list[_Writes] = field(default_factory=list)
     refused: int = 0
 
     closed = False
 
-    def note(self, kind: int, rank: int, root: Array, key: Array, added: Array, changed: Array, mask: Array) -> None:
-        """`kind` for each of the rows: int64 roots, key ids, positions of the row to add where there is none (-1:
-        none is added), and of the one that takes an old one's place; `mask` tells of each attribute what is done to it
-        (`SET` ...).
-        """
-        n = len(root)
-        whole = np.full(n, len(self._masks), np.int64)
-        self._masks.append(mask)
-        parts = (root, np.full(n, rank, np.int64), np.full(n, kind, np.int8), key.astype(np.int64))
-        self._parts.append((*parts, added, changed, whole))
+    def note(self, kind: int, rank: int, root: Array, key: Array, added: int, changed: int, mask: Array) -> None:
+        """Notes rows: see `_Writes`."""
+        if len(root):
+            self._writes.append(_Writes(kind, rank, root, key.astype(np.int64), added, changed, mask))
 
     def close(self, held: Array, log: EventLog) -> None:
         """Puts the writes in Siddhi's order and completes the new versions in `log`. `held` are the positions by key
         before the batch.
         """
-        end = log.end
-        if len(self._parts) == 1:
-            root, rank, kind, key, added, changed, mask = self._parts[0]
-        elif self._parts:
-            root, rank, kind, key, added, changed, mask = (np.concatenate(c) for c in zip(*self._parts, strict=True))
-            order = np.lexsort((rank, root))
-            root, rank, kind, key = root[order], rank[order], kind[order], key[order]
-            added, changed, mask = added[order], changed[order], mask[order]
-        else:
-            root = rank = kind = key = added = changed = mask = np.empty(0, np.int64)
-        masks = np.array(self._masks) if self._masks else np.ones((1, self.attrs), np.int8)
+        end, none = log.end, np.empty(0, np.int64)
+        writes = sorted(self._writes, key=lambda w: w.rank)
+        self._root, self._key, self._writer, row = none, none, none, none
+        if len(writes) == 1:
+            self._root, self._key = writes[0].root, writes[0].key
+        elif writes:
+            sizes = [len(w.root) for w in writes]
+            root = np.concatenate([w.root for w in writes])
+            order = np.argsort(root, kind="stable")  # of one root, by rank
+            self._root, self._key = root[order], np.concatenate([w.key for w in writes])[order]
+            self._writer = np.repeat(np.arange(len(writes)), sizes)[order]
+            row = order - np.cumsum([0, *sizes])[self._writer]
+        self._ranks, kinds, added, changed = (
+            np.array([getattr(w, f) for w in writes], np.int64) for f in ("rank", "kind", "added", "changed")
+        )
+        masks = np.array([w.mask for w in writes], np.int8).reshape(len(writes), self.attrs)
         partial = bool((masks != SET).any())
         prior = np.full((end - self.base, self.attrs if (masks >= ADD).any() else 0), -1, np.int64)
         source = np.zeros((end - self.base, self.attrs if partial else 0), np.int64)
-        self.line, self.turn = np.full(end - self.base, -1, np.int64), np.zeros(end - self.base, np.int64)
-        self._root, self._rank, self._key = root, rank, key
-        self._after = np.empty(len(root), np.int64)
+        self.line = np.full(end - self.base, -1, np.int64)
+        self.turn = np.empty(end - self.base, np.int64)
+        self._after = np.empty(len(self._root), np.int64)
         self.held = held.copy()
-        self.refused = _chain(
-            kind, key, added, changed, mask, masks, self.base, self.held, source, prior, self.line, self.turn,
-            self._after,
+        self.refused, loose = _chain(
+            self._writer, row, self._key, kinds, added, changed, masks, self.base, self.held, source, prior, self.line,
+            self.turn, self._after,
         )  # fmt: skip
-        self.loose = added[(key < 0) & (self._after >= 0)]
+        self.loose = self._after[(self._key < 0) & (self._after >= 0)] if loose else none
         self.closed = True
         for a in range(prior.shape[1]):
             if (prior[:, a] >= 0).any():
-                _accumulate(self._after, masks[mask, a], prior[:, a], self.base, log.values(a), log.nulls(a))
+                what = np.broadcast_to(masks[0, a], len(self._key)) if len(masks) == 1 else masks[self._writer, a]
+                _accumulate(
+                    self._after, np.ascontiguousarray(what), prior[:, a], self.base, log.values(a), log.nulls(a)
+                )
         for a in range(source.shape[1]):
             carried = np.flatnonzero((self.line >= 0) & (source[:, a] != np.arange(self.base, end)))
             log.assign(a, self.base + carried, log.column(a, source[carried, a]))
@@ -171,7 +199,7 @@ class TableLog:
         """
         out = np.empty(len(roots), np.int64)
         _as_of(
-            self._root, self._rank, self._key, self._after, roots, rank, keys.astype(np.int64), held.copy(), out
+            self._root, self._ranks, self._writer, self._key, self._after, roots, rank, keys, held.copy(), out
         )
         return out
 

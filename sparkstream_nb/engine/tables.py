@@ -124,7 +124,7 @@ class TableStore:
         assert isinstance(self.noted, TableLog)
         n = len(root)
         mask = np.full(len(self.types), SET, np.int8)
-        at = np.full(n, -1, np.int64) if added is None else self._unborn(added, ts)
+        at = -1 if added is None else self._unborn(added, ts)
         changed = at
         whole = added is not None and all(changes and changes.get(a, (KEEP,))[-1] is c for a, c in enumerate(added))
         if changes is not None and not whole:
@@ -133,14 +133,12 @@ class TableStore:
             changed = self._unborn(given, ts)
         self.noted.note(kind, rank, root, keys, at, changed, mask)
 
-    def _unborn(self, columns: Sequence[Column], ts: Array) -> Array:
-        """Puts rows into the log that are not in the table; answers their positions."""
-        n = len(ts)
-        zeros = np.zeros(n, np.int64)
-        at = self.log.append(Rows(columns, ts, zeros, zeros))
+    def _unborn(self, columns: Sequence[Column], ts: Array) -> int:
+        """Puts rows into the log that are not in the table; answers the position of the first."""
+        at = self.log.append(Rows(columns, ts, ts, ts))
         self.alive = grown(self.alive, len(self.log.ts), False)
-        self.alive[at : at + n] = False
-        return np.arange(at, at + n)
+        self.alive[at : at + len(ts)] = False
+        return at
 
     def _closed(self) -> TableLog:
         """The noted writes in order; from now on none is added."""
@@ -178,7 +176,8 @@ class TableStore:
     def note_insert(self, rank: int, root: Array, columns: Sequence[Column], ts: Array) -> None:
         """Notes rows to be inserted into a table whose rows have lives."""
         assert isinstance(self.noted, TableHistory)
-        self.noted.insert(rank, root, self._unborn(columns, ts))
+        at = self._unborn(columns, ts)
+        self.noted.insert(rank, root, np.arange(at, at + len(ts)))
 
     def history(self) -> TableHistory:
         """The lives of the batch's rows; from now on nothing is noted."""
@@ -192,7 +191,7 @@ class TableStore:
         left = history.survivors
         self.alive[history.order] = False
         if len(left) and (np.diff(left) < 0).any():  # several queries inserted
-            left = self._unborn(self.log.columns(left), self.log.ts[left])
+            left = self._unborn(self.log.columns(left), self.log.ts[left]) + np.arange(len(left))
         self.alive[left] = True
         self.size = len(left)
         self.most = max(self.most, self.size)
@@ -212,7 +211,7 @@ class TableStore:
         fresh = np.append(after[there & ~stay], noted.loose)
         begun = np.append(line[there & ~stay], noted.loose)
         order = np.argsort(noted.turn[begun - noted.base], kind="stable")
-        new = self._unborn(self.log.columns(fresh[order]), self.log.ts[begun[order]])
+        new = self._unborn(self.log.columns(fresh[order]), self.log.ts[begun[order]]) + np.arange(len(order))
         gone = before[(before >= 0) & (before != line)]
         for index in self._kept:
             index.remove(self.log.columns(gone), gone)
@@ -402,9 +401,10 @@ class TableWriter:
         """The rows without those that have a null where a sorted map of Siddhi's can hold none: these are errors."""
         attrs = {a for i in self.table.indexes if i.sorted for a in i.attrs}
         columns = self._inserted(rows) if attrs else []
-        null = functools.reduce(np.logical_or, [columns[a].nulls() for a in attrs], np.zeros(len(rows), np.bool_))
-        if not null.any():
+        masks = [m for a in attrs if (m := columns[a].null) is not None]
+        if not any(m.any() for m in masks):
             return rows
+        null = functools.reduce(np.logical_or, masks)
         env = Env(len(rows), self.services.strings, rows.ts, now, self._of(rows))
         env.fail(null, f"null cannot be put in an index of table {self.table.id}")
         self.services.failed(self.query, self.table.id, env, list(rows.columns))
