@@ -36,7 +36,7 @@ GROUP = _RANK - 1
 
 _BEGIN_ANEW = frozenset({"lengthBatch", "timeBatch", "externalTimeBatch", "batch"})
 
-_NUMBERED = _BY_INSTANCE | {"externalTimeBatch", "session", "sort"}
+_NUMBERED = _BY_INSTANCE | {"externalTimeBatch", "session", "sort", "frequent", "lossyFrequent"}
 """Windows that take a column more than the query has without looking at it."""
 
 

@@ -137,9 +137,10 @@ def put(
     """Puts a row out as the n-th; the arrays are those of an `Emission`."""
     pos_out[n] = pos
     kind_out[n] = kind
-    ts_out[n] = time
-    root_out[n] = root
-    chunk_out[n] = chunk
+    if len(ts_out) > 0:
+        ts_out[n] = time
+        root_out[n] = root
+        chunk_out[n] = chunk
     return n + 1
 
 
@@ -175,7 +176,6 @@ class Emission:
         part = None if rows.part is None else log.part
         passing = Passing(log.at(self.pos[:n]), self.kind[:n], part, True)
         return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part, passing)
-
 
 def timer_roots(clock: Clock, scheduler: int) -> tuple[int, int]:
     """(first, last) step indices at which timers may fire; their roots are `(base + i) << ROOT_BITS | scheduler`."""

@@ -284,16 +284,20 @@ class _Counting:
         self._room(parts)
         at = log.add(rows, parts)
         live = int(self.part[LIVE].sum())
-        findable = self.setup.findable
+        findable, apart = self.setup.findable, self.setup.apart
         # Every key leaves at most once, and what a join finds comes back whenever a map doubles.
-        out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live))
+        out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live), apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
         made = _frequent(
             self.lossy, self.partitioned, self.most, self.share, self.width, findable, at, ids, clock.at(rows.root),
             rows.root, rows.chunk, log.ts, log.part, log.alive, self.key, self.part, self.order,
             np.empty(live + n, np.int64), ranks, *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None)
+        if apart:
+            kept = out.pos[:made][out.kind[:made] == CURRENT] - at
+            result = out.beside(made, log, rows if len(kept) == n else rows.take(kept))
+        else:
+            result = out.rows(made, log, rows.part is not None)
         if findable:
             result = with_ranks(result, ranks[:made])
         log.tidy(self.key[LAST])

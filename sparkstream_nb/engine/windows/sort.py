@@ -15,6 +15,10 @@ from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
 from .base import Emission, WindowSetup, with_ranks
 from .chain import ChainedLog
 
+_SIGNLESS = np.int64(2**63 - 1)
+"""All bits of a double but its sign."""
+_INFINITE, _NAN = np.array([np.inf, np.nan]).view(np.int64)
+
 
 @kernel
 def _after(keys: Array, arrival: Array, a: int, b: int) -> bool:
@@ -65,7 +69,9 @@ def _sort(
         if findable:
             pos_out[n], kind_out[n], ts_out[n], rank_out[n] = pos, ENTER, ts[pos], places[pos] if full[p] else 0
             n += 1
-        pos_out[n], kind_out[n], ts_out[n] = pos, CURRENT, ts[pos]
+        pos_out[n], kind_out[n] = pos, CURRENT
+        if len(ts_out):
+            ts_out[n] = ts[pos]
         n += 1
         alive[pos] = True
         gone = -1
@@ -103,12 +109,25 @@ def _sort(
                 if not full[p]:
                     n = _enter_anew(heap[p], size[p], gone, ts, places, n, pos_out, kind_out, ts_out, rank_out)
                 full[p] = True
-            pos_out[n], kind_out[n], ts_out[n] = gone, EXPIRED, now[r]
+            pos_out[n], kind_out[n] = gone, EXPIRED
+            if len(ts_out):
+                ts_out[n] = now[r]
             n += 1
-        for k in range(first, n):
-            root_out[k] = row_root[r]
-            chunk_out[k] = row_chunk[r]
+        if len(ts_out):
+            for k in range(first, n):
+                root_out[k] = row_root[r]
+                chunk_out[k] = row_chunk[r]
     return n
+
+
+@kernel
+def _double_numbers(bits: Array, out: Array) -> None:
+    """Doubles, by their bits, as numbers of the same order; all that are no number are one."""
+    for i in range(len(bits)):
+        b = bits[i]
+        if b & _SIGNLESS > _INFINITE:
+            b = _NAN
+        out[i] = b ^ _SIGNLESS if b < 0 else b
 
 
 def sort_numbers(column: Column, strings: Strings) -> Array:
@@ -121,9 +140,10 @@ def sort_numbers(column: Column, strings: Strings) -> Array:
         place[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
         return place[inverse]
     if column.type in (Type.FLOAT, Type.DOUBLE):
-        bits = np.where(np.isnan(values), np.nan, values).astype(np.float64).view(np.int64)
-        return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
-    return values.astype(np.int64)
+        out = np.empty(len(values), np.int64)
+        _double_numbers(values.astype(np.float64, copy=False).view(np.int64), out)
+        return out
+    return values.astype(np.int64, copy=False)
 
 
 class SortWindow:
@@ -169,16 +189,16 @@ class SortWindow:
         self.arrival[at : at + n] = np.arange(self.arrived, self.arrived + n)
         self.arrived += n
         self._room(parts, n)
-        whole = np.arange(log.end)
+        held_columns = log.between(0, log.end)
         keys = np.empty((len(self.by), log.end), np.int64)
         for k, (i, descending) in enumerate(self.by):
-            numbers = sort_numbers(log.column(i, whole), self.setup.strings)
+            numbers = sort_numbers(held_columns[i], self.setup.strings)
             keys[k] = ~numbers if descending else numbers
-        held = int(np.count_nonzero(log.alive[: log.end]))
-        findable = self.setup.findable
+        findable, apart = self.setup.findable, self.setup.apart
+        held = int(np.count_nonzero(log.alive[: log.end])) if findable else 0
         # An event comes and goes, with ENTER and LEAVE; what is held may come back with new places twice.
-        out = Emission(4 * (n + held + n) if findable else 2 * n)
-        ranks = np.zeros(len(out.pos), np.int64)
+        out = Emission(4 * (n + held + n) if findable else 2 * n, apart)
+        ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
         places = np.empty(log.end if findable else 0, np.int64)
         if findable:
             places[np.lexsort((self.arrival[: log.end], *keys[::-1]))] = np.arange(log.end)
@@ -186,7 +206,7 @@ class SortWindow:
             self.length, findable, at, n, clock.at(rows.root), rows.root, rows.chunk, log.ts, log.part, log.alive, keys,
             self.arrival, places, self.heap, self.size, self.full, *out.arrays, ranks,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None)
+        result = out.beside(made, log, rows) if apart else out.rows(made, log, rows.part is not None)
         if findable:
             result = with_ranks(result, ranks[:made])
         self._tidy()
