@@ -213,22 +213,20 @@ class Selector:
             feed.slot = None if slot is None or len(slot) == feed.size else slot
             results = [agg.over(arg, feed) for agg, arg in zip(self._aggs, args, strict=True)]
         env.aggs = dict(zip(self._agg_nodes, results, strict=True))
-        columns, index, env = self._evaluate(frame, env, index, clock)
+        chunks = frame.chunk
+        columns, index, env, frame = self._evaluate(frame, env, index, clock)
         if self._having is not None:
-            passed = self._passes(columns, env, frame if index is None else frame.take(index))
+            passed = self._passes(columns, env, frame)
             if passed is not None:
                 columns, index = [c.take(passed) for c in columns], passed if index is None else index[passed]
-            chunk = frame.chunk if index is None else frame.chunk[index]
+                frame = frame.take(passed)
             if not reduces and index is not None and self._listed and self._keys is None and not self.select.order_by:
-                cut = self._cut(frame.chunk, index)
-            if reduces and _repeats(chunk):
-                stay = last_per_group(chunk, _at(group, pos, index), feed.groups)
+                cut = self._cut(chunks, index)
+            if reduces and _repeats(frame.chunk):
+                stay = last_per_group(frame.chunk, _at(group, pos, index), feed.groups)
                 columns, index = [c.take(stay) for c in columns], stay if index is None else index[stay]
-        if index is None:
-            rows = Rows(columns, frame.ts, frame.root, frame.chunk, frame.kind, frame.part)
-        else:
-            kept = frame.take(index)
-            rows = Rows(columns, kept.ts, kept.root, kept.chunk, kept.kind, kept.part)
+                frame = frame.take(stay)
+        rows = Rows(columns, frame.ts, frame.root, frame.chunk, frame.kind, frame.part)
         grouped = _at(group, pos, index) if self._keys is not None and self._limited else None
         return self._ordered(rows, grouped, cut)
 
@@ -311,8 +309,9 @@ class Selector:
 
     def _evaluate(
         self, frame: Frame, env: Env, index: Array | None, clock: Clock
-    ) -> tuple[list[Column], Array | None, Env]:
-        """The select's columns at `index`, less the rows that fail; the aggregates are there already."""
+    ) -> tuple[list[Column], Array | None, Env, Frame]:
+        """The select's columns at `index`, less the rows that fail, and the frame there; the aggregates are there
+        already."""
         if index is not None:
             frame = frame.take(index)
             sub = self._env(frame, clock)
@@ -320,12 +319,13 @@ class Selector:
             env = sub
         columns = [item(env) for item in self._items]
         if env.failed is None:
-            return columns, index, env
+            return columns, index, env, frame
         self._report(env, frame)
         keep = np.flatnonzero(~env.failed)
-        sub = self._env(frame.take(keep), clock)
+        frame = frame.take(keep)
+        sub = self._env(frame, clock)
         sub.aggs = {node: c.take(keep) for node, c in env.aggs.items()}
-        return [c.take(keep) for c in columns], keep if index is None else index[keep], sub
+        return [c.take(keep) for c in columns], keep if index is None else index[keep], sub, frame
 
     def _passes(self, columns: list[Column], env: Env, frame: Frame) -> Array | None:
         """The rows that `having` lets through; None for all."""
