@@ -33,7 +33,8 @@ def _lookup(
     its side, -1 where it changes no contents, -2 - slot for a row of a window that `loses` events. An entering row
     takes the next position of its side's log (`fill`).
     `resume[0]` is the content at which an interrupted lookup goes on, -1 for none. `probed` gets the positions of
-    leaving rows whose contents were looked into since they came (`finds` counts lookups by side and instance).
+    leaving rows whose contents were looked into since they came (`finds` counts lookups by side and instance). Of the
+    chains `nxt` and `prv` the last places are nobody's, and are written to where there is no neighbour.
     """
     pairs = 0
     for i in range(at, len(side)):
@@ -52,12 +53,11 @@ def _lookup(
                 alive[s, p] = True
                 born[s, p] = finds[s, w]
                 if k >= 0:
+                    before = tail[s, k]
                     nxt[s, p] = -1
-                    prv[s, p] = tail[s, k]
-                    if tail[s, k] >= 0:
-                        nxt[s, tail[s, k]] = p
-                    else:
-                        head[s, k] = p
+                    prv[s, p] = before
+                    nxt[s, before] = p
+                    head[s, k] = head[s, k] if before >= 0 else p
                     tail[s, k] = p
             elif e >= 0 and (kind[i] == EXPIRED or kind[i] == LEAVE) and place[e] >= 0:
                 p = place[e]
@@ -69,14 +69,12 @@ def _lookup(
                         place[e] = _LOST
                 k = key_of[s, p]
                 if k >= 0:
-                    if prv[s, p] >= 0:
-                        nxt[s, prv[s, p]] = nxt[s, p]
-                    else:
-                        head[s, k] = nxt[s, p]
-                    if nxt[s, p] >= 0:
-                        prv[s, nxt[s, p]] = prv[s, p]
-                    else:
-                        tail[s, k] = prv[s, p]
+                    before = prv[s, p]
+                    after = nxt[s, p]
+                    nxt[s, before] = after
+                    prv[s, after] = before
+                    head[s, k] = head[s, k] if before >= 0 else after
+                    tail[s, k] = tail[s, k] if after >= 0 else before
             elif e <= -2 and kind[i] == EXPIRED and place[-2 - e] == _LOST:
                 place[-2 - e] = _GONE
                 kind[i] = LEAVE
@@ -175,7 +173,7 @@ class Contents:
         """
         n = max(max(len(log.ts), log.end) for log in self.logs)
         self.head, self.tail = grown(self.head, keys, -1), grown(self.tail, keys, -1)
-        self.next, self.prev = grown(self.next, n, -1), grown(self.prev, n, -1)
+        self.next, self.prev = grown(self.next, n + 1, -1), grown(self.prev, n + 1, -1)  # the last is -1's
         self.alive, self.key = grown(self.alive, n, False), grown(self.key, n, -1)
         self.born, self.finds = grown(self.born, n), grown(self.finds, max(parts, 1))
         resume, at = np.array([-1], np.int64), 0
