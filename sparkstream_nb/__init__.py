@@ -12,6 +12,7 @@ first used; so importing a lower layer, such as `sparkstream_nb.plan`, loads nei
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 __version__ = "0.1.0"
@@ -19,8 +20,11 @@ __all__ = ["__version__", "apps", "check", "deploy", "explain", "get"]
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext sparkstream_nb` runs."""
+    """What `%load_ext sparkstream_nb` runs. Spark's JVM begins meanwhile, as a cell will need it soon."""
     from .lab import load_ipython_extension as load
+    from .spark import jvm
+
+    threading.Thread(target=jvm.begin, name="begin-spark", daemon=True).start()
 
     load(shell)
 
@@ -28,8 +32,10 @@ def load_ipython_extension(shell: Any) -> None:
 def unload_ipython_extension(shell: Any) -> None:
     """What `%unload_ext sparkstream_nb` runs: stops the apps that are still running."""
     from .lab import unload_ipython_extension as unload
+    from .spark import jvm
 
     unload(shell)
+    jvm.drop()
 
 
 def __getattr__(name: str) -> Any:

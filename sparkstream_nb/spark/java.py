@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import SparkUnavailable
@@ -28,10 +28,12 @@ _PROBE_SECONDS = 60
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that Spark starts on: `home` is fit for `JAVA_HOME`; `version` is its major version, such as 17."""
+    """A Java that Spark starts on: `home` is fit for `JAVA_HOME`; `version` is its major version, such as 17; `build`
+    is all of it, such as 17.0.15+6."""
 
     home: Path
     version: int
+    build: str = field(default="", compare=False)
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Java:
@@ -82,7 +84,7 @@ def _probe(home: Path) -> Java | str:
     major = int(version.removeprefix("1."))
     if major < OLDEST:
         return f"is Java {major}"
-    return Java(_wrapped(command) if lacks_module else home, major)
+    return Java(_wrapped(command) if lacks_module else home, major, _property("java.vm.version", answer) or "")
 
 
 def _property(name: str, answer: str) -> str | None:
@@ -124,7 +126,7 @@ def _script(java: Path) -> str:
 def _wrapped(java: Path) -> Path:
     """A Java home whose `bin/java` is `java` without Spark's module. Safe when several processes make it at once."""
     script = _script(java)
-    home = _cache_folder() / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    home = cache_folder() / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     command = home / "bin" / "java"
     with contextlib.suppress(OSError):
         if command.read_text(encoding="utf-8") == script and os.access(command, os.X_OK):
@@ -140,7 +142,7 @@ def _wrapped(java: Path) -> Path:
     return home
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     """The package's folder in the user's cache; a new temporary folder where there can be none."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sparkstream_nb"
     try:

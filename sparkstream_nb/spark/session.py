@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import socket
-import sys
-import tempfile
 import threading
-from collections.abc import Iterator, Mapping
-from importlib import resources
-from pathlib import Path
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-import pyspark
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -23,15 +17,12 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from ..errors import SparkUnavailable
-from . import forks
-from .java import find_java
+from . import jvm
 from .remote import tame
+from .settings import defaults, local_master, of_session
 
-_FILES = resources.files(__package__)
-_LOG_LINES_SHOWN = 12
 _CONNECT_SECONDS = 10
 _lock = threading.RLock()
-_log: Path | None = None
 _connected: tuple[str, SparkSession] | None = None
 
 
@@ -50,6 +41,8 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
     with _lock:
         _forget_dead()
         running = _running()
+        if running is not None or (master or "").startswith("sc://"):
+            jvm.drop()
         if running is not None:
             where, session = running
             if master is not None and master != where:
@@ -62,22 +55,7 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
         settings = {**defaults(), **(conf or {})}
         if master is not None and master.startswith("sc://"):
             return _connect(master, settings)
-        return _start(master or f"local[{max(2, os.cpu_count() or 2)}]", settings)
-
-
-def defaults() -> dict[str, str]:
-    """The settings of `spark-defaults.conf`, by name."""
-    lines = (line.split("#", 1)[0].split(None, 1) for line in _text("spark-defaults.conf").splitlines())
-    return {words[0]: words[1].strip() for words in lines if len(words) == 2}
-
-
-def _text(name: str) -> str:
-    return (_FILES / name).read_text(encoding="utf-8")
-
-
-def on_this_machine(master: str) -> bool:
-    """Whether driver and executors of `master` are all here, so that loopback is all they need."""
-    return master.startswith("local") or urlsplit(master).hostname in ("127.0.0.1", "localhost", "::1")
+        return _start(master or local_master(), settings)
 
 
 def _running() -> tuple[str, SparkSession] | None:
@@ -121,29 +99,16 @@ def _reach(address: str) -> None:
 
 def _start(master: str, settings: dict[str, str]) -> SparkSession:
     """A new session with a JVM of its own, or in the JVM that an earlier, stopped session left."""
-    here = on_this_machine(master)
-    environment = {"SPARK_CONNECT_MODE": "0"}
-    if here:
-        settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **settings}
-        # A SPARK_HOME of another version, or the python that comes first on the path, would not fit this package's.
-        environment |= {
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_HOME": str(Path(pyspark.__file__).parent),
-            "PYSPARK_PYTHON": forks.start() if master.startswith("local") else sys.executable,
-        }
-    elif "PYSPARK_PYTHON" not in os.environ:
-        environment["PYSPARK_PYTHON"] = sys.executable
-    settings.setdefault("spark.app.name", "sparkstream")
-    settings.setdefault("spark.sql.warehouse.dir", (Path(tempfile.gettempdir()) / "sparkstream-warehouse").as_uri())
-
-    with _environment(environment):
+    settings, environment = of_session(master, settings)
+    with jvm.changed(environment):
         try:
             if SparkContext._gateway is None:
-                SparkContext._gateway = _launch(master, settings)
+                SparkContext._gateway = _gateway(master, settings, environment)
                 SparkContext._jvm = SparkContext._gateway.jvm
-            context = SparkContext(conf=_conf(master, settings))
+            conf = SparkConf(loadDefaults=False).setMaster(master).setAll(list(settings.items()))
+            context = SparkContext(conf=conf)
         except (Py4JError, PySparkException, OSError, ValueError) as error:
-            raise SparkUnavailable(f"Spark did not start on {master}: {_reason(error)}") from error
+            raise SparkUnavailable(f"Spark did not start on {master}: {_first_line(error)}") from error
     session = SparkSession(context)
     if master.startswith("local"):
         threading.Thread(target=_warm, args=(session,), name="warm-spark", daemon=True).start()
@@ -151,47 +116,15 @@ def _start(master: str, settings: dict[str, str]) -> SparkSession:
 
 
 def _warm(session: SparkSession) -> None:
-    """Lets Spark start the process that Python workers are forked from, and load what every job needs, while the first
-    query is still planned: a cold start is some 4 s shorter."""
+    """Lets Spark load what every job with Python in it needs, while the first query is still planned."""
     with contextlib.suppress(Exception):  # nobody waits for it, and the session may be stopped meanwhile
         session.range(1).groupBy("id").applyInPandas(lambda frame: frame, "id long").collect()
 
 
-def _conf(master: str, settings: Mapping[str, str]) -> SparkConf:
-    return SparkConf(loadDefaults=False).setMaster(master).setAll(list(settings.items()))
-
-
-def _launch(master: str, settings: Mapping[str, str]) -> JavaGateway:
-    """Starts the JVM, with its output in a log file."""
-    global _log
-    options = settings.get("spark.driver.extraJavaOptions", "")
-    with contextlib.ExitStack() as stack:
-        configuration = stack.enter_context(resources.as_file(_FILES / "log4j2.properties"))
-        # The JVM reads it while it starts, so a file unpacked for the moment lasts long enough.
-        conf = _conf(master, settings).set(
-            "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={configuration.as_uri()} {options}".strip()
-        )
-        java = find_java()
-        handle, name = tempfile.mkstemp(prefix="sparkstream-spark-", suffix=".log")
-        _log = Path(name)
-        atexit.register(_log.unlink, missing_ok=True)
-        with os.fdopen(handle, "wb") as log, _environment({"JAVA_HOME": str(java.home)}):
-            return launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})
-
-
-@contextlib.contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """`values` in the environment, for the JVM to inherit, and the former ones afterwards."""
-    former = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in former.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def _gateway(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> JavaGateway:
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # this process was started by Spark, in a JVM that is there
+        return launch_gateway()
+    return jvm.taken(master, settings, environment).connected()
 
 
 def _forget_dead() -> None:
@@ -214,21 +147,8 @@ def _forget_dead() -> None:
     SparkSession._instantiatedSession = None
 
 
-def _reason(error: BaseException) -> str:
-    """Why Spark did not start: the error, or what the JVM printed where it ended before it could be talked to."""
-    if SparkContext._gateway is None and _log is not None:
-        return "\n".join(["its Java ended at once.", *(f"  {line}" for line in _log_tail(_log))])
-    return _first_line(error)
-
-
 def _first_line(error: BaseException) -> str:
     """What went wrong, without the stack trace that py4j carries in its message."""
     java = getattr(error, "java_exception", None)
     text = str(java.getMessage() or java) if java is not None else str(error)
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-
-
-def _log_tail(log: Path) -> list[str]:
-    """The last lines that the JVM printed, without the frames of stack traces and Java's own remarks."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [line for line in lines if not line.startswith(("\tat ", "WARNING: "))][-_LOG_LINES_SHOWN:]

@@ -23,7 +23,7 @@ from .handover import Intake, handover
 from .processor import NodeProcessor, NodeSpec
 from .remote import is_remote, sibling
 from .routing import keys_apart
-from .session import defaults
+from .settings import defaults
 from .source import ROWS_PER_TRIGGER, InboxSource
 from .stateless import app_of, options_of
 

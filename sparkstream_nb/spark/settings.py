@@ -1,0 +1,57 @@
+"""What a Spark session is started with: settings, and the environment of its JVM. Loads no Spark."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from . import forks
+
+FILES = resources.files(__package__)
+
+
+def defaults() -> dict[str, str]:
+    """The settings of `spark-defaults.conf`, by name."""
+    text = (FILES / "spark-defaults.conf").read_text(encoding="utf-8")
+    lines = (line.split("#", 1)[0].split(None, 1) for line in text.splitlines())
+    return {words[0]: words[1].strip() for words in lines if len(words) == 2}
+
+
+def local_master() -> str:
+    """This machine with all its cores; two at least, so that one task never waits for another."""
+    return f"local[{max(2, os.cpu_count() or 2)}]"
+
+
+def on_this_machine(master: str) -> bool:
+    """Whether driver and executors of `master` are all here, so that loopback is all they need."""
+    return master.startswith("local") or urlsplit(master).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+def of_session(master: str, settings: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """(settings of a session on `master` with `settings`, what its JVM's environment has besides this process's)."""
+    environment = {"SPARK_CONNECT_MODE": "0"}
+    if on_this_machine(master):
+        settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **settings}
+        # A SPARK_HOME of another version, or the python that comes first on the path, would not fit this package's.
+        environment |= {
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_HOME": str(own_spark()),
+            "PYSPARK_PYTHON": forks.start() if master.startswith("local") else sys.executable,
+        }
+    elif "PYSPARK_PYTHON" not in os.environ:
+        environment["PYSPARK_PYTHON"] = sys.executable
+    warehouse = (Path(tempfile.gettempdir()) / "sparkstream-warehouse").as_uri()
+    return {"spark.app.name": "sparkstream", "spark.sql.warehouse.dir": warehouse, **settings}, environment
+
+
+def own_spark() -> Path:
+    """Home of the Spark that is installed with this package."""
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
