@@ -13,6 +13,7 @@ from .memory import (
     BOUND_SIGN,
     BUCKETS,
     E_SLOTS,
+    F_KEY,
     INDEXED,
     KEY_COUNT,
     KEYS,
@@ -37,15 +38,14 @@ from .memory import (
     XZ,
 )  # fmt: skip
 from .partials import AS_DOUBLE, AS_WORD
-from .pointers import Words, as_real, as_word, called, compiled, pool, reals, unit
+from .pointers import Words, as_real, as_word, call4, compiled, pool, reals, unit
 
 
 @compiled
 def mix(h: int, v: int) -> int:
     """A hash of a hash and a further word."""
-    u = (np.uint64(h) ^ np.uint64(v)) * np.uint64(0x9E3779B97F4A7C15)
-    u ^= u >> np.uint64(29)
-    return np.int64(u & np.uint64(0x7FFFFFFFFFFFFFFF))  # type: ignore[return-value]
+    h = (h ^ v) * -0x61C8864680B583EB
+    return (h ^ (h >> 29)) & 0x7FFFFFFFFFFFFFFF
 
 
 @compiled
@@ -62,8 +62,8 @@ def key_word(X: Words, at: int, real: int, how: int) -> int:
     return as_word(f + 0.0)  # -0.0 becomes 0.0
 
 
-@called
-def _index_key(X: Words, lp: int, p: int, g: int, e: int) -> int:
+@unit
+def index_key(X: Words, lp: int, p: int, g: int, e: int) -> int:
     """The bucket for partial `e`, or for event `g` (`e` 0); -1 where a key is null: nothing can match."""
     P, Q, E, Z = pool(X, XP), pool(X, XQ), pool(X, XE), pool(X, XZ)
     q = P[p * P_SIZE + KEYS]
@@ -103,7 +103,7 @@ def look(X: Words, lp: int, p: int, g: int) -> int:
     if P[p * P_SIZE + KEY_COUNT] == 0:
         c, least = pool(X, XL)[lp + PEND], pool(X, XL)[lp + LEAST_VALUE]
     else:
-        b = _index_key(X, lp, p, g, NONE)
+        b = call4(X[F_KEY], X, lp, p, g, 0)
         if b < 0:
             return 0
         c, least = pool(X, XB)[b + B_HEAD], pool(X, XB)[b + B_BOUND]
@@ -112,8 +112,8 @@ def look(X: Words, lp: int, p: int, g: int) -> int:
     return c
 
 
-@called
-def leave_index(X: Words, c: int) -> None:
+@unit
+def leave_index(X: Words, c: int) -> int:
     """Takes a pending cell out of its bucket."""
     N, B = pool(X, XN), pool(X, XB)
     b, up, down = N[c + N_BUCKET], N[c + N_UP], N[c + N_DOWN]
@@ -128,6 +128,7 @@ def leave_index(X: Words, c: int) -> None:
     else:
         N[down + N_UP] = up
     X[INDEXED] -= 1
+    return 0
 
 
 @unit
@@ -144,7 +145,7 @@ def enter_index(X: Words, lp: int, p: int, c: int) -> int:
         if v < as_real(L[lp + LEAST_VALUE]):
             L[lp + LEAST_VALUE] = as_word(v)
         return 0
-    b = _index_key(X, lp, p, NONE, e)
+    b = call4(X[F_KEY], X, lp, p, 0, e)
     if b < 0:
         return 0
     B = pool(X, XB)

@@ -24,10 +24,12 @@ FIRST = 2
 class GrowingColumn:
     """A column that is appended to. The first `before` rows are null. What was handed out stays as it is."""
 
-    __slots__ = ("_null", "_values", "before", "n", "type")
+    __slots__ = ("_null", "_values", "before", "full", "n", "type")
 
     def __init__(self, type: Type, before: int) -> None:
         self.type, self.before = type, before
+        self.full = True
+        """Whether no other row is null."""
         self.n = 0
         self._values = np.empty(0, DTYPES[type])
         self._null = np.empty(0, np.bool_)
@@ -41,11 +43,12 @@ class GrowingColumn:
             self._values, self._null = _longer(self._values, self.n, size), _longer(self._null, self.n, size)
         self._values[self.n : end] = column.values
         self._null[self.n : end] = False if column.null is None else column.null
+        self.full = self.full and (column.null is None or self.n == 0)
         self.n = end
 
     def take(self, index: Array) -> Column:
         """The rows at `index`."""
-        null = self._null[index]
+        null = index < self.before if self.full else self._null[index]
         return Column(self.type, self._values[index], null if null.any() else None)
 
     def kept(self, index: Array) -> GrowingColumn:

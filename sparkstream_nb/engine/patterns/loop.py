@@ -38,6 +38,8 @@ from .memory import (
     F_RESET,
     F_ROWS,
     F_UPDATE,
+    F_WAIT,
+    F_WRITE,
     FAILED,
     FAILURE,
     FIRST_OUT,
@@ -113,7 +115,7 @@ from .memory import (
     XV,
 )  # fmt: skip
 from .partials import FAR, drop_partial, is_expired
-from .pointers import Words, ask, call2, call3, call5, called, compiled, entry, header, pool, unit
+from .pointers import Words, ask, call1, call2, call3, call5, called, compiled, entry, header, pool, unit
 from .process import NONE_LEFT, start_again
 from .states import has_room, has_room_for_event, init, is_blank_start, keep_blank_start
 
@@ -248,15 +250,15 @@ def _update(X: Words, l0: int, p: int) -> None:
 def _write_slots(X: Words, r: int, e: int) -> bool:
     """Writes the events of a partial into match `r`; False where there is no room for those of its chains."""
     if X[CHAINS] != 0:
-        return _write_chains(X, r, e)
+        return call2(X[F_WRITE], X, r, e) != 0
     E, out, o = pool(X, XE), pool(X, XO), O_SLOTS * X[O_CAP] + r
     for k in range(X[NP]):
         out[o + k * X[O_CAP]] = E[e + E_SLOTS + k]
     return True
 
 
-@called
-def _write_chains(X: Words, r: int, e: int) -> bool:
+@unit
+def write_chains(X: Words, r: int, e: int) -> int:
     """`_write_slots` where states are counted."""
     E, out, D, C, P, n = pool(X, XE), pool(X, XO), pool(X, XD), pool(X, XC), pool(X, XP), X[NP]
     o, cap = O_SLOTS * X[O_CAP] + r, X[O_CAP]
@@ -266,7 +268,7 @@ def _write_chains(X: Words, r: int, e: int) -> bool:
             more += C[E[e + E_SLOTS + k] + C_COUNT]
     if X[D_N] + more > X[D_CAP]:
         X[NEEDED] = more
-        return False
+        return 0
     for k in range(n):
         v = E[e + E_SLOTS + k]
         if P[k * P_SIZE + CHAINED] != 0:
@@ -278,7 +280,7 @@ def _write_chains(X: Words, r: int, e: int) -> bool:
                 v = C[v + C_NEXT]
         else:
             out[o + k * cap] = v
-    return True
+    return 1
 
 
 @compiled
@@ -434,19 +436,19 @@ def _process(X: Words, l0: int, p: int, i: int) -> int:
     return DONE
 
 
-@called
-def _timers_wait(X: Words, root: int) -> bool:
-    """Whether timers may fire before a row of this root. Steps at which none is due are left behind here."""
+@unit
+def timers_wait(X: Words, root: int) -> int:
+    """1 if timers may fire before a row of this root. Steps at which none is due are left behind here."""
     step = root >> ROOT_BITS
     if X[STEP] > step:
-        return False
+        return 0
     if root & EVENT_PHASE != EVENT_PHASE or X[DUE_N] != 0:
-        return True
+        return 1
     if pool(X, I_NOW)[step - X[STEP_BASE]] >= X[NEXT_DUE]:
-        return True
+        return 1
     X[STEP] = step + 1
     X[TIMER_AT] = 0
-    return False
+    return 0
 
 
 @compiled
@@ -475,66 +477,70 @@ def proceed(X: Words, whole: int, origin: int) -> int:
         if not has_room(X):
             return NEED_ROOM
         call2(X[F_BIRTH], X, 0, origin)
-    while X[AT] < X[EVENTS]:
-        i = X[AT]
+    status, i, stage, ordinal = DONE, X[AT], X[STAGE], X[ORDINAL]
+    while i < X[EVENTS]:
         root, stream, part = root_of[i], stream_of[i], part_of[i]
         l0 = part * L_SIZE * X[NP]
-        if X[STAGE] == 0:
+        if stage == 0:
             if X[PARTED] != 0 and i + AHEAD < X[EVENTS]:
                 _ask_ahead(X, i)
             if X[TIMERS] > 0:
-                if X[CLOCKED] == 0 and _timers_wait(X, root):
+                if X[CLOCKED] == 0 and call1(X[F_WAIT], X, root) != 0:
                     X[LIMIT] = root
-                    return NEED_CLOCK
+                    status = NEED_CLOCK
+                    break
                 X[CLOCKED] = 0
             t = times[X[BASE] + i]
             if X[HELD] == 0 and L[l0 + BORN] != 0 and _is_idle(X, l0, stream, i, t):
-                X[AT] = i + 1
+                i += 1
                 continue
             if not has_room_for_event(X):
                 X[CLOCKED] = 1
-                return NEED_ROOM
+                status = NEED_ROOM
+                break
             if L[l0 + BORN] == 0:
                 call2(X[F_BIRTH], X, l0, clock[(root >> ROOT_BITS) - X[STEP_BASE]])
             _stabilize(X, l0, stream, t)
-            X[STAGE] = 1
-            X[ORDINAL] = 0
             X[FIRST_OUT] = X[O_N]
+            stage, ordinal = 1, 0
         n = M[2 * stream + 1]
         hold = n > 1 or more[i] != 0 or (i > 0 and more[i - 1] != 0)
-        while X[ORDINAL] < n:
-            p = M[M[2 * stream] + n - 1 - X[ORDINAL]]
-            if L[l0 + p * L_SIZE + PEND] != 0 or X[CELL] != 0 or X[STAGE] == 2:
-                if X[STAGE] == 1:
+        while ordinal < n:
+            p = M[M[2 * stream] + n - 1 - ordinal]
+            if L[l0 + p * L_SIZE + PEND] != 0 or X[CELL] != 0 or stage == 2:
+                if stage == 1:
                     status = _process(X, l0, p, i)
                     if status != DONE:
-                        return status
+                        break
                     if X[FAILED] != 0:
                         _abandon(X)
                         X[FAILED] = 0
-                        X[ORDINAL] = n
-                        return NEED_REPORT
-                    X[STAGE] = 2
+                        ordinal, status = n, NEED_REPORT
+                        break
+                    stage = 2
                 if X[R_N] > 0:
                     if selects[stream] == 0:
                         _discard(X)
                     else:
                         status = emit(X, root, part, hold, n > 1)
                         if status != DONE:
-                            return status
-                X[STAGE] = 1
-            X[ORDINAL] += 1
+                            break
+                stage = 1
+            ordinal += 1
+        if status != DONE:
+            break
         if X[HELD] > 0 and more[i] == 0:
-            X[STAGE] = 3
+            stage = 3
             status = _settle(X, n > 1)
             if status != DONE:
-                return status
-        X[STAGE] = 0
-        X[AT] = i + 1
-    if X[TIMERS] > 0 and X[CLOCKED] == 0:
+                break
+        stage = 0
+        i += 1
+    if status == DONE and X[TIMERS] > 0 and X[CLOCKED] == 0:
         X[LIMIT] = FAR
-        return NEED_CLOCK
-    return DONE
+        status = NEED_CLOCK
+    X[AT], X[STAGE], X[ORDINAL] = i, stage, ordinal
+    return status
 
 
 @entry

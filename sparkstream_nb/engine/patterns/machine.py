@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .index import leave_index
 from .memory import (
     DRAINING,
     E_REFS,
     E_TIME,
     F_ENTER,
+    F_LEAVE,
     H_BUCKETS,
     H_HEAP,
     H_HELD,
@@ -54,7 +54,7 @@ from .memory import (
     XT,
 )  # fmt: skip
 from .partials import FAR, drop_partial, first_event
-from .pointers import Words, call3, called, compiled, pool, unit
+from .pointers import Words, call1, call3, called, compiled, pool, unit
 
 # -------------------------------------------------------------------------------------------------------- lists
 
@@ -161,7 +161,7 @@ def take_pending(X: Words, lp: int, c: int) -> None:
         N[after + N_PREV] = before
     L[lp + PEND_N] -= 1
     if N[c + N_BUCKET] >= 0:
-        leave_index(X, c)
+        call1(X[F_LEAVE], X, c)
     e = N[c + N_PARTIAL]
     free_cell(X, c)
     drop_partial(X, e)

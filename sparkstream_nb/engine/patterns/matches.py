@@ -144,11 +144,12 @@ class Matches:
         """Rows that were selected from these matches, as they go on: in their chunks, and as they are by then."""
         if len(rows) == 0:
             return rows
-        match = rows.chunk - self.chunk[0]
+        match: Array | slice = slice(None) if len(rows) == len(self) else rows.chunk - self.chunk[0]
         group = self.group[match]
         if self.sent is None:
             rows.chunk = group
             return rows
+        match = np.arange(len(self))[match]
         partial = self.sent.last[match]
         place = np.full(len(self), -1)
         place[match] = np.arange(len(match))

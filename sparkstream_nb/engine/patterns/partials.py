@@ -26,6 +26,8 @@ from .memory import (
     E_SIZE,
     E_SLOTS,
     E_TIME,
+    F_CHAIN,
+    F_DROP,
     M_STARTS,
     NP,
     P_SIZE,
@@ -36,7 +38,7 @@ from .memory import (
     XET,
     XP,
 )  # fmt: skip
-from .pointers import Words, called, compiled, pool
+from .pointers import Words, call1, call3, called, compiled, pool, unit
 
 FAR = 1 << 61
 """Beyond every timestamp."""
@@ -70,19 +72,20 @@ def new_partial(X: Words) -> int:
     return e
 
 
-@called
-def drop_chain(X: Words, c: int) -> None:
+@unit
+def drop_chain(X: Words, c: int) -> int:
     """Gives up one reference to a chain."""
     C = pool(X, XC)
     C[c + C_REFS] -= 1
     if C[c + C_REFS] > 0:
-        return
+        return 0
     while c != 0:
         after = C[c + C_NEXT]
         C[c + C_NEXT] = X[C_FREE]
         X[C_FREE] = c
         X[C_LEFT] += 1
         c = after
+    return 0
 
 
 @compiled
@@ -96,7 +99,7 @@ def drop_partial(X: Words, e: int) -> None:
         P = pool(X, XP)
         for p in range(X[NP]):
             if P[p * P_SIZE + CHAINED] != 0 and E[e + E_SLOTS + p] != 0:
-                drop_chain(X, E[e + E_SLOTS + p])
+                call1(X[F_DROP], X, E[e + E_SLOTS + p])
     E[e + E_TIME] = X[E_FREE]
     X[E_FREE] = e
     X[E_LEFT] += 1
@@ -109,7 +112,7 @@ def clear_slot(X: Words, e: int, p: int) -> None:
     s = e + E_SLOTS + p
     if E[s] != 0:
         if pool(X, XP)[p * P_SIZE + CHAINED] != 0:
-            drop_chain(X, E[s])
+            call1(X[F_DROP], X, E[s])
         E[s] = 0
 
 
@@ -153,24 +156,25 @@ def add_event(X: Words, e: int, p: int, g: int) -> None:
         C[head + C_COUNT] += 1
 
 
-@called
-def remove_last_event(X: Words, e: int, p: int) -> None:
+@unit
+def remove_last_event(X: Words, e: int, p: int) -> int:
     """`StateEvent.removeLastEvent`."""
     E, C = pool(X, XE), pool(X, XC)
     head = E[e + E_SLOTS + p]
     if head == 0:
-        return
+        return 0
     last = C[head + C_TAIL]
     if last == head:
         E[e + E_SLOTS + p] = 0
-        drop_chain(X, head)
-        return
+        call1(X[F_DROP], X, head)
+        return 0
     C[head + C_TAIL] = C[last + C_PREV]
     C[C[last + C_PREV] + C_NEXT] = 0
     C[head + C_COUNT] -= 1
     C[last + C_NEXT] = X[C_FREE]
     X[C_FREE] = last
     X[C_LEFT] += 1
+    return 0
 
 
 @compiled
@@ -199,8 +203,8 @@ def is_expired(X: Words, e: int, t: int) -> bool:
 # ------------------------------------------------------------------------------------------------------- loads
 
 
-@called
-def _in_chain(X: Words, v: int, mode: int, k: int) -> int:
+@unit
+def in_chain(X: Words, v: int, mode: int, k: int) -> int:
     """The event with number `k` of a chain."""
     C = pool(X, XC)
     if mode == FROM_FIRST:
@@ -228,4 +232,4 @@ def find_event(X: Words, e: int, g: int, mode: int, p: int, k: int) -> int:
     if mode == FROM_LAST and k == 0:
         C = pool(X, XC)
         return C[C[v + C_TAIL] + C_EVENT]
-    return _in_chain(X, v, mode, k)
+    return call3(X[F_CHAIN], X, v, mode, k)

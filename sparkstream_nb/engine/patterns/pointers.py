@@ -133,7 +133,7 @@ def _form(arguments: int) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A compiled function that is called through its address in the header (`call2` to `call5`), after the header
+    """A compiled function that is called through its address in the header (`call1` to `call5`), after the header
     itself with `arguments` int64, and that gives an int64.
 
     numba compiles what a function calls into it once more, and so on up; a unit is compiled once, and only for a
@@ -212,6 +212,11 @@ def _call(address: Any, *arguments: Any) -> Any:
 
 
 @intrinsic
+def _call1(typingctx: Any, address: Any, X: Any, a: Any) -> Any:
+    return _call(address, X, a)
+
+
+@intrinsic
 def _call2(typingctx: Any, address: Any, X: Any, a: Any, b: Any) -> Any:
     return _call(address, X, a, b)
 
@@ -247,6 +252,7 @@ class Reals(Protocol):
 
 header: Callable[[int], Words] = cast(Any, _header)
 pool: Callable[[Words, int], Words] = cast(Any, intrinsic(prefer_literal=True)(_pool))
+call1: Callable[[int, Words, int], int] = cast(Any, _call1)
 call2: Callable[[int, Words, int, int], int] = cast(Any, _call2)
 call3: Callable[[int, Words, int, int, int], int] = cast(Any, _call3)
 call4: Callable[[int, Words, int, int, int, int], int] = cast(Any, _call4)

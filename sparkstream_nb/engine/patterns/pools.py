@@ -11,12 +11,12 @@ from ..columns import Array
 from . import memory as m
 from .check import passes
 from .dump import dump_machine, measure, restore_machine
-from .index import enter_index, look
+from .index import enter_index, index_key, leave_index, look
 from .layout import Layout, listed, receivers, selecting
 from .log import EventLog
-from .loop import birth, proceed
+from .loop import birth, proceed, timers_wait, write_chains
 from .machine import notify_at
-from .partials import FAR
+from .partials import FAR, drop_chain, in_chain, remove_last_event
 from .pointers import Unit
 from .process import after_absent_logical, process
 from .program import Filters
@@ -55,6 +55,13 @@ def functions(layout: Layout, filters: Filters) -> dict[int, Unit]:
         m.F_PASSES: (passes, filters.general or bool((table[:, m.SLOW] != 0).any())),
         m.F_ENTER: (enter_index, bool((table[:, m.KEYS] >= 0).any())),
         m.F_LOOK: (look, bool((table[:, m.KEYS] >= 0).any())),
+        m.F_KEY: (index_key, bool((table[:, m.KEY_COUNT] > 0).any())),
+        m.F_LEAVE: (leave_index, bool((table[:, m.KEY_COUNT] > 0).any())),
+        m.F_WAIT: (timers_wait, bool(layout.timers)),
+        m.F_WRITE: (write_chains, m.COUNT in kinds),
+        m.F_CHAIN: (in_chain, m.COUNT in kinds),
+        m.F_DROP: (drop_chain, m.COUNT in kinds),
+        m.F_SHORTEN: (remove_last_event, m.COUNT in kinds),
         m.F_ADD: (add_any, passed_over or not kinds <= {m.STREAM, m.COUNT}),
         m.F_CREATED: (partition_created, bool(layout.startup)),
         m.F_NOTIFY: (notify_at, bool(layout.timers)),

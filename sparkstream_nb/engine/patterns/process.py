@@ -27,6 +27,7 @@ from .memory import (
     F_COUNT,
     F_LOGICAL,
     F_PASSES,
+    F_SHORTEN,
     FAILED,
     IS_OR,
     KEY_COUNT,
@@ -68,8 +69,8 @@ from .memory import (
     XQ,
     XV,
 )  # fmt: skip
-from .partials import add_event, drop_partial, new_partial, remove_last_event
-from .pointers import Words, as_real, as_word, call4, call5, compiled, pool, unit
+from .partials import add_event, drop_partial, new_partial
+from .pointers import Words, as_real, as_word, call2, call4, call5, compiled, pool, unit
 from .states import FREE_TRIES, add_state, advance, give, has_room, start_reset
 
 NONE_LEFT = -1
@@ -133,7 +134,7 @@ def _goes(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
         if holds:
             _reach(X, l0, p, e, g)
         elif kind == COUNT:
-            remove_last_event(X, e, p)
+            call2(X[F_SHORTEN], X, e, p)
         if X[FAILED] != 0:  # the partial stays as it was
             if kind != COUNT:
                 E[s] = before
