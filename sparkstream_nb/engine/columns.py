@@ -23,7 +23,7 @@ import pyarrow as pa
 from ..types import Type
 from .arrays import Array as Array
 from .arrays import Mask as Mask
-from .texts import TextTable
+from .texts import TextArray, TextTable
 
 DTYPES: dict[Type, np.dtype[Any]] = {
     Type.STRING: np.dtype(np.int32),
@@ -46,25 +46,40 @@ ARROW: dict[Type, pa.DataType] = {
 
 
 class Strings:
-    """The dictionary of a node: every string it holds, by code. Codes are stable while the node lives."""
+    """The dictionary of a node: every string it holds, by code. Codes are stable while the node lives.
+
+    It is kept twice, in Python and in Arrow's form, as most texts come and go in the latter and are never looked at.
+    Each gets what the other has more when it is asked for.
+    """
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.codes: dict[str, int] = {}
-        self._arrow = pa.array([], pa.string())
+        self._texts: list[str] = []
+        self._codes: dict[str, int] = {}
+        self._arrow = TextArray()
         self._table = TextTable()
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return max(len(self._texts), len(self._arrow))
+
+    @property
+    def texts(self) -> list[str]:
+        """By code. Not to be changed."""
+        known = len(self._texts)
+        if known < len(self._arrow):
+            added = self._arrow.array().slice(known).to_pylist()
+            self._texts += added
+            self._codes.update(zip(added, range(known, known + len(added)), strict=True))
+        return self._texts
 
     def code(self, text: str | None) -> int:
         """The code of `text`, new if need be; -1 for None."""
         if text is None:
             return -1
-        found = self.codes.get(text)
+        texts = self.texts
+        found = self._codes.get(text)
         if found is None:
-            found = self.codes[text] = len(self.texts)
-            self.texts.append(text)
+            found = self._codes[text] = len(texts)
+            texts.append(text)
         return found
 
     def text(self, code: int) -> str | None:
@@ -85,17 +100,21 @@ class Strings:
             at = indices.to_numpy(zero_copy_only=False)
             out: Array = table[at if rows is None else at[rows]]
             return out
-        known = self._table
-        if known.size < len(self.texts):  # what came by other ways since
-            added = [t.encode("utf-8", "surrogatepass") for t in self.texts[known.size :]]
-            known.encode(pa.array(added, pa.binary()))
         if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
             array = array.cast(pa.string())
-        out, fresh = known.encode(array, rows)
-        for text in array.take(pa.array(fresh)).to_pylist() if len(fresh) else ():
-            self.codes[text] = len(self.texts)
-            self.texts.append(text)
+        self._in_arrow()
+        out, fresh = self._table.encode(array, rows)
+        if len(fresh):
+            self._arrow.extend(array.take(pa.array(fresh)))
         return out
+
+    def _in_arrow(self) -> None:
+        """Brings Arrow's form up to what came from Python."""
+        if len(self._arrow) < len(self._texts):
+            added = self._texts[len(self._arrow) :]
+            self._table.encode(pa.array([t.encode("utf-8", "surrogatepass") for t in added], pa.binary()))
+            # Half a character is a text to an app, but none in UTF-8: there it becomes "?", as Java writes it.
+            self._arrow.extend(pa.array([t.encode("utf-8", "replace") for t in added], pa.binary()))
 
     def decode(self, codes: Array) -> list[str | None]:
         """Python strings of codes."""
@@ -104,12 +123,10 @@ class Strings:
 
     def to_arrow(self, codes: Array) -> pa.Array:
         """An Arrow dictionary array (int32 → string) over codes; the dictionary is shared between calls."""
-        if len(self._arrow) < len(self.texts):
-            fresh = pa.array(self.texts[len(self._arrow) :], pa.string())
-            self._arrow = pa.concat_arrays([self._arrow, fresh])
+        self._in_arrow()
         mask = codes < 0
         indices = pa.array(codes, pa.int32(), mask=mask if mask.any() else None)
-        return pa.DictionaryArray.from_arrays(indices, self._arrow)
+        return pa.DictionaryArray.from_arrays(indices, self._arrow.array())
 
 
 class Column:

@@ -15,7 +15,9 @@ from .arrays import Array, grown
 from .jit import inlined, kernel, load64, prefetch
 
 _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
-_BLOCK = 32
+_BLOCK = 64
+_SLOTS = 2 * 1024
+_MOST_BYTES = 2**31 - 1
 _NO_ROWS = np.zeros(0, np.int64)
 _NO_MASK = np.zeros(0, np.bool_)
 
@@ -58,83 +60,92 @@ def _hash(data: Array, at: Any, n: Any, w: Any) -> Any:
 @kernel
 def _encode(
     begin: int, rows: Array, null: Array, offsets: Array, data: Array, size: int, slots: Array, arena: Array,
-    used: int, fresh: Array, out: Array,
+    used: int, hashes: Array, words: Array, fresh: Array, out: Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Codes of rows from `begin` on, into `out`; new texts get the next codes, their rows go into `fresh`.
 
     A slot is two words, as looking one up is a miss of the cache where there are many: a text's first word; then its
     length, shifted by 32, and its code plus one, or for a longer text one plus the place in the arena where its code
-    and its other words stand. 0: free. Where there are many, some rows' slots are asked for before they are looked at.
+    and its other words stand. 0: free. A text belongs into the first free slot from an even one on: short ones mostly
+    lie in the first two, which are compared without a branch on which it is. Some rows' slots are asked for before
+    they are looked at; `hashes` and `words` have room for those.
 
     Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
     """
-    mask = np.uint64((len(slots) >> 1) - 1)
+    one = np.uint64(1)
+    last = np.uint64(len(slots) - 1)
+    even = (last >> one) & ~one
     low = np.int64(offsets[0])
-    asked = begin if len(slots) > 1 << 15 else len(out)
     new = 0
-    for i in range(begin, len(out)):
-        if i == asked:
-            asked = min(i + _BLOCK, len(out))
-            for b in range(i, asked):
-                row = np.uint64(rows[b]) if len(rows) else np.uint64(b)
-                place = np.int64(offsets[row]) - low
-                long = np.int64(offsets[row + np.uint64(1)]) - low - place
-                if long > 0:
-                    first = _word(data, place, long)
-                    key = _hash(data, place, long, first)
-                    key = _spread(key)
-                    prefetch(slots, (key & mask) << np.uint64(1))
-        r = np.uint64(rows[i]) if len(rows) else np.uint64(i)
-        if len(null) and null[r]:
-            out[i] = -1
-            continue
-        at = np.int64(offsets[r]) - low
-        n: Any = np.int64(offsets[r + np.uint64(1)]) - low - at
-        w = np.uint64(0)
-        if n > 0:
-            w = _word(data, at, n)
-        h = _hash(data, at, n, w)
-        h = _spread(h)
-        j = (h & mask) << np.uint64(1)
-        s = slots[j + np.uint64(1)]
-        while s != np.uint64(0):
-            if slots[j] == w and s >> np.uint64(32) == np.uint64(n):
-                same = True
-                k = 8
-                while k < n:
-                    x = _word(data, at + k, n - k)
-                    same &= arena[np.int64(s & _LOW) - 1 + (k >> 3)] == x
-                    k += 8
-                if same:
-                    break
-            j = (j + np.uint64(2)) & (mask << np.uint64(1))
-            s = slots[j + np.uint64(1)]
-        if s == np.uint64(0):
-            more = (n + 7) >> 3 if n > 8 else 0
-            if 4 * size >= len(slots) or used + more > len(arena):
-                return i, size, used, new
-            ref = np.uint64(used if n > 8 else size) + np.uint64(1)
-            s = np.uint64(n) << np.uint64(32) | ref
-            slots[j] = w
-            slots[j + np.uint64(1)] = s
-            if n > 8:
-                arena[used] = np.uint64(size)
-                for k in range(8, n, 8):
-                    x = _word(data, at + k, n - k)
-                    arena[used + (k >> 3)] = x
-                used += more
-            size += 1
-            fresh[new] = np.int64(r)
-            new += 1
-        found = np.int64(s & _LOW) - 1
-        out[i] = found if n <= 8 else np.int64(arena[found])
+    for block in range(begin, len(out), len(hashes)):
+        end = min(block + len(hashes), len(out))
+        for b in range(block, end):
+            row = np.uint64(rows[b]) if len(rows) else np.uint64(b)
+            place = np.int64(offsets[row]) - low
+            long = np.int64(offsets[row + one]) - low - place
+            first = np.uint64(0)
+            if long > 0:
+                first = _word(data, place, long)
+            key = _hash(data, place, long, first)
+            key = _spread(key)
+            key = (key & even) << one
+            prefetch(slots, key)
+            hashes[b - block] = key
+            words[b - block] = first
+        for i in range(block, end):
+            r = np.uint64(rows[i]) if len(rows) else np.uint64(i)
+            at = np.int64(offsets[r]) - low
+            n: Any = np.int64(offsets[r + one]) - low - at
+            w = words[i - block]
+            j = hashes[i - block]
+            s = slots[j + one]
+            z = slots[j + np.uint64(3)]
+            hit = s if ((s >> np.uint64(32)) ^ np.uint64(n)) | (slots[j] ^ w) == np.uint64(0) else np.uint64(0)
+            hit = z if ((z >> np.uint64(32)) ^ np.uint64(n)) | (slots[j + np.uint64(2)] ^ w) == np.uint64(0) else hit
+            if hit != np.uint64(0) and n <= 8 and not (len(null) and null[r]):
+                out[i] = np.int64(hit & _LOW) - 1
+                continue
+            if len(null) and null[r]:
+                out[i] = -1
+                continue
+            while s != np.uint64(0):
+                if slots[j] == w and s >> np.uint64(32) == np.uint64(n):
+                    same = True
+                    k = 8
+                    while k < n:
+                        x = _word(data, at + k, n - k)
+                        same &= arena[np.int64(s & _LOW) - 1 + (k >> 3)] == x
+                        k += 8
+                    if same:
+                        break
+                j = (j + np.uint64(2)) & last
+                s = slots[j + one]
+            if s == np.uint64(0):
+                more = (n + 7) >> 3 if n > 8 else 0
+                if 4 * size >= len(slots) or used + more > len(arena):
+                    return i, size, used, new
+                ref = np.uint64(used if n > 8 else size) + one
+                s = np.uint64(n) << np.uint64(32) | ref
+                slots[j] = w
+                slots[j + one] = s
+                if n > 8:
+                    arena[used] = np.uint64(size)
+                    for k in range(8, n, 8):
+                        x = _word(data, at + k, n - k)
+                        arena[used + (k >> 3)] = x
+                    used += more
+                size += 1
+                fresh[new] = np.int64(r)
+                new += 1
+            found = np.int64(s & _LOW) - 1
+            out[i] = found if n <= 8 else np.int64(arena[found])
     return len(out), size, used, new
 
 
 @kernel
 def _move(old: Array, slots: Array, arena: Array) -> None:
     """Enters the texts of `old` into empty `slots`."""
-    mask = np.uint64(len(slots) - 1)
+    last = np.uint64(len(slots) - 1)
     for i in range(0, len(old), 2):
         if old[i + 1] == 0:
             continue
@@ -145,11 +156,18 @@ def _move(old: Array, slots: Array, arena: Array) -> None:
             x = arena[np.int64(old[i + 1] & _LOW) - 1 + (k >> 3)]
             h = _further(h, x)
         h = _spread(h)
-        j = (h << np.uint64(1)) & mask
+        j = (h << np.uint64(1)) & last & ~np.uint64(3)
         while slots[j + np.uint64(1)] != 0:
-            j = (j + np.uint64(2)) & mask
+            j = (j + np.uint64(2)) & last
         slots[j] = w
         slots[j + np.uint64(1)] = old[i + 1]
+
+
+def _slots(n: int) -> Array:
+    """Free slots of `n` words, of which no four that are compared lie in two lines of the cache."""
+    words = np.zeros(n + 3, np.uint64)
+    first = -(words.ctypes.data // 8) % 4
+    return words[first : first + n]
 
 
 class TextTable:
@@ -157,31 +175,28 @@ class TextTable:
 
     def __init__(self) -> None:
         self.size = 0
-        self._slots = np.zeros(2 * 1024, np.uint64)
+        self._slots = _slots(_SLOTS)
         self._arena = np.zeros(512, np.uint64)
         self._used = 0
+        self._hashes, self._words = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64)
 
     def encode(self, array: pa.Array, rows: Array | None = None) -> tuple[Array, Array]:
         """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null), and the rows that
         brought new texts, in the order of their codes.
         """
-        wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-        at, n = array.offset, len(array)
-        out = np.empty(n if rows is None else len(rows), np.int32)
+        out = np.empty(len(array) if rows is None else len(rows), np.int32)
         if len(out) == 0:
             return out, _NO_ROWS
-        _, index, data = array.buffers()
-        offsets = np.frombuffer(index, np.int64 if wide else np.int32)[at : at + n + 1]
+        offsets, raw = _buffers(array)
         null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else _NO_MASK
-        low, high = int(offsets[0]), int(offsets[-1])
-        raw = np.frombuffer(b"" if data is None else data, np.uint8)[low:]
-        if len(raw) < high - low + 8:  # words are read whole
-            raw = np.append(raw[: high - low], np.zeros(8, np.uint8))
+        size = int(offsets[-1]) - int(offsets[0])
+        if len(raw) < size + 8:  # words are read whole
+            raw = np.append(raw[:size], np.zeros(8, np.uint8))
         fresh, found, done = np.empty(len(out), np.int64), [], 0
         while True:
             done, self.size, self._used, new = _encode(
                 done, _NO_ROWS if rows is None else rows, null, offsets, raw, self.size, self._slots,
-                self._arena, self._used, fresh, out,
+                self._arena, self._used, self._hashes, self._words, fresh, out,
             )  # fmt: skip
             found.append(fresh[:new].copy())
             if done == len(out):
@@ -191,6 +206,44 @@ class TextTable:
     def _grow(self, longest: int) -> None:
         """More room for texts, and for one of `longest` words."""
         if 4 * self.size >= len(self._slots):
-            old, self._slots = self._slots, np.zeros(4 * len(self._slots), np.uint64)
+            old, self._slots = self._slots, _slots(4 * len(self._slots))
             _move(old, self._slots, self._arena)
         self._arena = grown(self._arena, self._used + max(longest, 1))
+
+
+def _buffers(array: pa.Array) -> tuple[Array, Array]:
+    """Of a binary or string array: where each text begins and the last ends, and the bytes from the first text on."""
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    _, index, data = array.buffers()
+    offsets = np.frombuffer(index, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
+    return offsets, np.frombuffer(b"" if data is None else data, np.uint8)[int(offsets[0]) :]
+
+
+class TextArray:
+    """A growing Arrow array of strings. What was handed out stays as it is, and shares memory with what comes."""
+
+    def __init__(self) -> None:
+        self._ends = np.zeros(16, np.int32)
+        """From the second on, where each text ends."""
+        self._data = np.zeros(64, np.uint8)
+        self._n = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    def extend(self, texts: pa.Array) -> None:
+        """Adds texts (a binary or string array without nulls). Raises OverflowError beyond 2 GiB in all."""
+        if len(texts) == 0:
+            return
+        offsets, data = _buffers(texts)
+        n, begun, size = len(texts), int(self._ends[self._n]), int(offsets[-1]) - int(offsets[0])
+        if begun + size > _MOST_BYTES:
+            raise OverflowError("a node cannot hold more than 2 GiB of different texts")
+        self._ends, self._data = grown(self._ends, self._n + n + 1), grown(self._data, begun + size)
+        self._ends[self._n + 1 : self._n + n + 1] = offsets[1:] - offsets[0] + begun
+        self._data[begun : begun + size] = data[:size]
+        self._n += n
+
+    def array(self) -> pa.Array:
+        """All texts, as they are now."""
+        return pa.StringArray.from_buffers(self._n, pa.py_buffer(self._ends), pa.py_buffer(self._data))

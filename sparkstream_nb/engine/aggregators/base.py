@@ -61,9 +61,13 @@ class Feed:
 
     @property
     def ahead(self) -> int:
-        """How many ops ahead a loop is to ask for its events and groups; 0 where the cache holds them anyway."""
-        far = self.groups > 1 << 14 or (self.parts > 1 << 8 and len(self.group) > 1 << 16)
-        return AHEAD if far else 0
+        """How many ops ahead a loop is to ask for its groups; 0 where the cache holds them anyway."""
+        return AHEAD if self.groups > 1 << 14 or self.reach else 0
+
+    @property
+    def reach(self) -> int:
+        """How many ops ahead a loop is to ask for its events; 0 where they are few, or lie in the order of the ops."""
+        return 2 * AHEAD if self.parts > 1 << 8 and len(self.group) > 1 << 16 else 0
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -86,7 +90,7 @@ class Loops:
     """
 
     def __init__(self, source: Callable[..., Any], **fixed: bool) -> None:
-        self.near = kernel(source, plain=True, ahead=0, **fixed)
+        self.near = kernel(source, plain=True, ahead=0, reach=0, **fixed)
         self.far = kernel(source, plain=True, **fixed)
         self.general = kernel(source, plain=False, **fixed)
 
@@ -172,22 +176,22 @@ class Grouped(Base):
         self.eras, self.epoch = np.zeros(1, np.int64), np.zeros(0, np.int64)
 
     def _ops(self, feed: Feed) -> tuple[Any, ...]:
-        """(*feed.arrays, eras, epoch, ahead). Until the first RESET there is but one era: then `part` and `epoch` are
-        empty, and loops need not look at them. `ahead`: see `Feed`."""
+        """(*feed.arrays, eras, epoch, ahead, reach). Until the first RESET there is but one era: then `part` and
+        `epoch` are empty, and loops need not look at them. `ahead` and `reach`: see `Feed`."""
         arrays = feed.arrays
         if len(self.epoch) == 0 and (feed.comes_and_goes or not np.any(feed.kind == RESET)):
-            return (*arrays[:4], NO_PART, *arrays[5:], self.eras, self.epoch, feed.ahead)
+            return (*arrays[:4], NO_PART, *arrays[5:], self.eras, self.epoch, feed.ahead, feed.reach)
         self.eras, self.epoch = grown(self.eras, feed.parts), grown(self.epoch, feed.groups)
-        return (*arrays, self.eras, self.epoch, feed.ahead)
+        return (*arrays, self.eras, self.epoch, feed.ahead, feed.reach)
 
     def _through(
         self, loops: Loops, feed: Feed, null: Mask | None, before: tuple[Any, ...], after: tuple[Any, ...]
     ) -> Any:
         """Calls one of `loops` with (*before, *ops, *after); `null` is the mask of the arguments."""
-        *ops, ahead = self._ops(feed)
+        *ops, ahead, reach = self._ops(feed)
         if null is not None or feed.slot is not None or len(self.epoch) or not feed.comes_and_goes:
-            return loops.general(*before, *ops, ahead, *after)
-        return loops.far(*before, *ops, ahead, *after) if ahead else loops.near(*before, *ops, *after)
+            return loops.general(*before, *ops, ahead, reach, *after)
+        return loops.far(*before, *ops, ahead, reach, *after) if ahead else loops.near(*before, *ops, *after)
 
 
 def shown_column(type: Type, out: Array, null: Mask | None = None) -> Column:

@@ -41,7 +41,7 @@ def _home(number: Any, life: Any, mask: Any) -> Any:
 def _distinct(
     begin: int, m: int, size: int, most: int, lives: int, table: Array, values: Array, real: bool, null: Array, n: int,
     kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int,
-    cells: Array, out: Array,
+    reach: int, cells: Array, out: Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """`DistinctCountAttributeAggregatorExecutor` from the op `begin` on, of which `m` values came out before: how often
     each pair of a group and a value is held, in an open-addressing `table` of two words a place: the value; the group's

@@ -21,8 +21,8 @@ _NEAR, _ROOM = 4, 16
 @kernel
 def _extremes(
     begin: int, m: int, used: int, values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array,
-    part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, queue: Array, pool: Array, out: Array,
-    out_null: Array,
+    part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, queue: Array, pool: Array,
+    out: Array, out_null: Array,
 ) -> tuple[int, int, int, bool]:  # fmt: skip
     """A monotonic queue per group, whose front is the minimum of sign * value; from the op `begin` on, of which `m`
     values came out before.
@@ -118,7 +118,7 @@ def _extremes(
 @kernel
 def _running_extremes(
     values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
-    shown: int, now: Array, epoch: Array, ahead: int, best: Array, has: Array, out: Array, out_null: Array,
+    shown: int, now: Array, epoch: Array, ahead: int, reach: int, best: Array, has: Array, out: Array, out_null: Array,
 ) -> bool:  # fmt: skip
     """The extreme since the last RESET, where events do not expire one by one: the extreme itself, expired, leaves
     nothing behind (`MinAttributeAggregatorExecutor` without its deque)."""
@@ -254,7 +254,7 @@ class Max(Min):
 @kernel
 def _forever(
     values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
-    shown: int, now: Array, epoch: Array, ahead: int, best: Array, has: Array, out: Array, out_null: Array,
+    shown: int, now: Array, epoch: Array, ahead: int, reach: int, best: Array, has: Array, out: Array, out_null: Array,
 ) -> bool:  # fmt: skip
     """The extreme of all that came or went since the last RESET."""
     m = 0

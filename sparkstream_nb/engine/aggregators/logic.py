@@ -17,7 +17,7 @@ from .base import NO_MASK, Feed, Grouped
 @kernel
 def _truths(
     values: Array, null: Array, conjunction: bool, n: int, kind: Array, pos: Array, group: Array, part: Array, slot:
-    Array, shown: int, now: Array, epoch: Array, ahead: int, true: Array, false: Array, out: Array,
+    Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, true: Array, false: Array, out: Array,
 ) -> None:  # fmt: skip
     """`AndAttributeAggregatorExecutor` and `OrAttributeAggregatorExecutor`, nulls skipped."""
     m = 0

@@ -32,12 +32,12 @@ def long_minus(a: int, b: int) -> int:
 
 @inlined
 def _look_ahead(
-    j: int, ahead: int, n: int, pos: Array, group: Array, values: Array, cells: Array, width: int
+    j: int, ahead: int, reach: int, n: int, pos: Array, group: Array, values: Array, cells: Array, width: int
 ) -> None:
-    """Asks for the event of the op 2 * `ahead` from here, and for the group of the one `ahead`."""
+    """Asks for the event of the op `reach` from here, and for the group of the one `ahead`."""
     if ahead > 0:
-        if len(pos) > 0:
-            later = pos[min(j + 2 * ahead, n - 1)]
+        if reach > 0 and len(pos) > 0:
+            later = pos[min(j + reach, n - 1)]
             prefetch(group, later)
             prefetch(values, later)
         soon = np.int64(min(j + ahead, n - 1))
@@ -51,8 +51,8 @@ _BOTH_EXACT = np.uint64(2 * _EXACT - 1)
 
 def _sums(
     plain: bool, long: bool, mean: bool, values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array,
-    part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, total: Array, count: Array, out: Array,
-    out_null: Array,
+    part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, total: Array, count: Array,
+    out: Array, out_null: Array,
 ) -> None:  # fmt: skip
     """Running sums of non-null values, or their means. `plain`: see `Loops`.
 
@@ -63,7 +63,7 @@ def _sums(
     m: Any = 0
     one = np.uint64(1)
     for j in range(n):
-        _look_ahead(j, ahead, n, pos, group, values, total, 2)
+        _look_ahead(j, ahead, reach, n, pos, group, values, total, 2)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         shows = (shown >> k) & 1
@@ -122,12 +122,12 @@ _MEANS = Loops(_sums, long=False, mean=True)
 
 def _counts(
     plain: bool, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array,
-    epoch: Array, ahead: int, count: Array, out: Array,
+    epoch: Array, ahead: int, reach: int, count: Array, out: Array,
 ) -> None:  # fmt: skip
     """Running number of rows, nulls too; `out` as in `_sums`."""
     m: Any = 0
     for j in range(n):
-        _look_ahead(j, ahead, n, pos, group, group, count, 1)
+        _look_ahead(j, ahead, reach, n, pos, group, group, count, 1)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         shows = (shown >> k) & 1
@@ -239,7 +239,8 @@ class Count(Grouped):
 
 def _deviations(
     plain: bool, values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
-    shown: int, now: Array, epoch: Array, ahead: int, cells: Array, count: Array, out: Array, out_null: Array,
+    shown: int, now: Array, epoch: Array, ahead: int, reach: int, cells: Array, count: Array, out: Array,
+    out_null: Array,
 ) -> None:  # fmt: skip
     """`StdDevAttributeAggregatorExecutor`: running mean and sum of squares; what is left of it when one value is left
     stays, as there. `out` as in `_sums`. `cells` and `count` are one memory: four words a group, of total, mean, sum of
@@ -247,7 +248,7 @@ def _deviations(
     m: Any = 0
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     for j in range(n):
-        _look_ahead(j, ahead, n, pos, group, values, cells, 4)
+        _look_ahead(j, ahead, reach, n, pos, group, values, cells, 4)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         shows = (shown >> k) & 1
