@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..types import Type
-from .arrays import grown
+from .arrays import grown, wider
 from .columns import Array
 from .jit import kernel
 from .rows import CURRENT, ENTER, EXPIRED, LEAVE, Rows
@@ -17,119 +17,136 @@ from .windows.log import EventLog
 _BLOCK = 1 << 15
 """Pairs that one pass of the loop may make before the rest of the condition is evaluated over them, in the caches."""
 
-_GONE, _LOST = -1, -2
+_GONE, _LOST = 0, -1
 """Places of events that the contents do not hold. A lost one was looked at and will not expire."""
+
+_NEXT, _PREV, _KEY, _ALIVE, _CELL = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), 4
+"""What is known of a position, as int32 that lie side by side: its neighbours among those of its key, its key, and
+whether it is held."""
+
+_HEAD, _TAIL = np.uint64(0), np.uint64(1)
 
 
 @kernel
 def _lookup(
     at: int, last: int, side: Array, kind: Array, key: Array, slot: Array, part: Array, triggers: Array, loses: Array,
-    fill: Array, place0: Array, place1: Array, head: Array, tail: Array, nxt: Array, prv: Array, alive: Array, key_of:
-    Array, born: Array, finds: Array, probed: Array, resume: Array, op_out: Array, pos_out: Array,
+    fill: Array, place: Array, ends: Array, cells: Array, seen: Array, probed: Array, resume: Array, op_out: Array,
+    pos_out: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Runs the ops from `at` on until the pair buffer is full; returns (next op, pairs made).
 
     Rows up to kind `last` make pairs. No `part` at all: there is one instance. `slot` is a row's event in the places of
     its side, -1 where it changes no contents, -2 - slot for a row of a window that `loses` events. An entering row
     takes the next position of its side's log (`fill`).
-    `resume[0]` is the content at which an interrupted lookup goes on, -1 for none. `probed` gets the positions of
-    leaving rows whose contents were looked into since they came (`finds` counts lookups by side and instance). Of the
-    chains `nxt` and `prv` the last places are nobody's, and are written to where there is no neighbour.
+    `resume[0]` is the content at which an interrupted lookup goes on, 0 for none. `probed` gets the positions of
+    leaving rows whose contents were looked into since they came: those before `seen`, by side and instance, which is
+    how far the contents went at the last lookup.
+
+    Places, `ends` and neighbours are positions plus one, 0 for none; `cells` are by these too, and those of 0 are
+    written to where there is no neighbour.
     """
     pairs = 0
     for i in range(at, len(side)):
-        s = side[i]
-        o = 1 - s
-        w = part[i] if len(part) else 0
-        if resume[0] < 0:
-            place = place0 if s == 0 else place1
+        s = np.uint64(side[i])
+        o = np.uint64(1) - s
+        w = np.uint64(part[i]) if len(part) else np.uint64(0)
+        k: Any = np.int64(key[i])
+        if resume[0] == 0:
             e = slot[i]
             if e >= 0 and (kind[i] == CURRENT or kind[i] == ENTER):
-                p = fill[s]
                 fill[s] += 1
-                place[e] = p
-                k = key[i]
-                key_of[s, p] = k
-                alive[s, p] = True
-                born[s, p] = finds[s, w]
+                c: Any = np.uint64(fill[s])
+                place[s, np.uint64(e)] = c
+                cells[s, c, _KEY] = k
+                cells[s, c, _ALIVE] = 1
                 if k >= 0:
-                    before = tail[s, k]
-                    nxt[s, p] = -1
-                    prv[s, p] = before
-                    nxt[s, before] = p
-                    head[s, k] = head[s, k] if before >= 0 else p
-                    tail[s, k] = p
-            elif e >= 0 and (kind[i] == EXPIRED or kind[i] == LEAVE) and place[e] >= 0:
-                p = place[e]
-                place[e] = _GONE
-                alive[s, p] = False
-                if finds[s, w] > born[s, p]:
-                    probed[i] = p
+                    before: Any = np.uint64(ends[s, np.uint64(k), _TAIL])
+                    cells[s, c, _NEXT] = 0
+                    cells[s, c, _PREV] = before
+                    cells[s, before, _NEXT] = c
+                    head: Any = np.uint64(ends[s, np.uint64(k), _HEAD])
+                    ends[s, np.uint64(k), _HEAD] = head if before != 0 else c
+                    ends[s, np.uint64(k), _TAIL] = c
+            elif e >= 0 and (kind[i] == EXPIRED or kind[i] == LEAVE) and place[s, np.uint64(e)] > 0:
+                c = np.uint64(place[s, np.uint64(e)])
+                place[s, np.uint64(e)] = _GONE
+                cells[s, c, _ALIVE] = 0
+                if np.int64(c) <= seen[s, w]:
+                    probed[i] = np.int64(c) - 1
                     if loses[s]:
-                        place[e] = _LOST
-                k = key_of[s, p]
-                if k >= 0:
-                    before = prv[s, p]
-                    after = nxt[s, p]
-                    nxt[s, before] = after
-                    prv[s, after] = before
-                    head[s, k] = head[s, k] if before >= 0 else after
-                    tail[s, k] = tail[s, k] if after >= 0 else before
-            elif e <= -2 and kind[i] == EXPIRED and place[-2 - e] == _LOST:
-                place[-2 - e] = _GONE
+                        place[s, np.uint64(e)] = _LOST
+                of: Any = np.int64(cells[s, c, _KEY])
+                if of >= 0:
+                    before = np.uint64(cells[s, c, _PREV])
+                    after = np.uint64(cells[s, c, _NEXT])
+                    cells[s, before, _NEXT] = after
+                    cells[s, after, _PREV] = before
+                    head = np.uint64(ends[s, np.uint64(of), _HEAD])
+                    tail = np.uint64(ends[s, np.uint64(of), _TAIL])
+                    ends[s, np.uint64(of), _HEAD] = head if before != 0 else after
+                    ends[s, np.uint64(of), _TAIL] = tail if after != 0 else before
+            elif e <= -2 and kind[i] == EXPIRED and place[s, np.uint64(-2 - e)] == _LOST:
+                place[s, np.uint64(-2 - e)] = _GONE
                 kind[i] = LEAVE
             if not triggers[s] or kind[i] > EXPIRED:
                 continue
-            finds[o, w] += 1
-            if key[i] < 0 or kind[i] > last:
+            seen[o, w] = fill[o]
+            if k < 0 or kind[i] > last:
                 continue
-            c = head[o, key[i]]
+            c = np.uint64(ends[o, np.uint64(k), _HEAD])
         else:
-            c = resume[0]
-            resume[0] = -1
-        while c >= 0:
+            c = np.uint64(resume[0])
+            resume[0] = 0
+        while c != 0:
             if pairs == len(op_out):
                 resume[0] = c
                 return i, pairs
             op_out[pairs] = i
-            pos_out[pairs] = c
+            pos_out[pairs] = np.int64(c) - 1
             pairs += 1
-            c = nxt[o, c]
+            c = np.uint64(cells[o, c, _NEXT])
     return len(side), pairs
 
 
 @kernel
-def _move(
-    keep: Array, nxt: Array, prv: Array, alive: Array, key: Array, born: Array, head: Array, tail: Array, place: Array,
-    moved: Array,
-) -> int:  # fmt: skip
+def _move(keep: Array, cells: Array, ends: Array, place: Array, moved: Array) -> int:
     """The events at `keep`, which are all that are alive, move to 0, 1, 2 ...; `moved` is room for where each comes.
-    Returns how many places there are before the first that holds something."""
+    Places move by those before the first that holds something; returns how many."""
+    moved[0] = 0
     for i in range(len(keep)):
-        p = keep[i]
-        moved[p] = i
-        alive[p] = False
-        alive[i] = True
-        key[i] = key[p]
-        born[i] = born[p]
+        moved[keep[i] + 1] = i + 1
     for i in range(len(keep)):
-        p = keep[i]
-        chained = key[i] >= 0
-        after = nxt[p]
-        before = prv[p]
-        nxt[i] = moved[after] if chained and after >= 0 else -1
-        prv[i] = moved[before] if chained and before >= 0 else -1
-    for k in range(len(head)):
-        if head[k] >= 0:
-            head[k] = moved[head[k]]
-            tail[k] = moved[tail[k]]
-    cut = len(place)
-    for e in range(len(place)):
-        if place[e] != _GONE:
-            cut = min(cut, e)
-            if place[e] >= 0:
-                place[e] = moved[place[e]]
+        p = keep[i] + 1
+        of = cells[p, _KEY]
+        after = cells[p, _NEXT]
+        before = cells[p, _PREV]
+        cells[p, _ALIVE] = 0
+        cells[i + 1, _ALIVE] = 1
+        cells[i + 1, _KEY] = of
+        cells[i + 1, _NEXT] = moved[after] if of >= 0 else 0
+        cells[i + 1, _PREV] = moved[before] if of >= 0 else 0
+    for k in range(len(ends)):
+        if ends[k, _HEAD] > 0:
+            ends[k, _HEAD] = moved[ends[k, _HEAD]]
+            ends[k, _TAIL] = moved[ends[k, _TAIL]]
+    cut = 0
+    while cut < len(place) and place[cut] == _GONE:
+        cut += 1
+    for e in range(cut, len(place)):
+        place[e - cut] = moved[place[e]] if place[e] > 0 else place[e]
+    for e in range(len(place) - cut, len(place)):
+        place[e] = _GONE
     return cut
+
+
+def _longer(array: Array, n: int) -> Array:
+    """`array` with room for `n` along its second axis, zeros at first. Same array if it has room."""
+    k, have, width = array.shape
+    if have >= n:
+        return array
+    out = np.zeros((k, max(n, wider(have)), width), array.dtype)
+    out[:, :have] = array
+    return out
 
 
 class Contents:
@@ -142,15 +159,10 @@ class Contents:
         k = len(types)
         self.logs = [EventLog(t) for t in types]
         self.rank = [np.zeros(0, np.int64) for _ in types]
-        self.head = np.full((k, 0), -1, np.int64)
-        self.tail = np.full((k, 0), -1, np.int64)
-        self.next = np.full((k, 0), -1, np.int64)
-        self.prev = np.full((k, 0), -1, np.int64)
-        self.alive = np.zeros((k, 0), np.bool_)
-        self.key = np.full((k, 0), -1, np.int64)
-        self.born = np.zeros((k, 0), np.int64)
-        self.finds = np.zeros((2, 0), np.int64)
-        self.place = [np.full(0, _GONE, np.int64) for _ in types]  # serial - first → position
+        self._cells = np.zeros((k, 1, _CELL), np.int32)
+        self._ends = np.zeros((k, 0, 2), np.int32)
+        self._seen = np.zeros((2, 0), np.int64)
+        self._place = np.zeros((k, 0), np.int32)  # serial - first → position
         self.first = [0] * k
         self._fill = np.zeros(k, np.int64)
 
@@ -171,21 +183,25 @@ class Contents:
         The arguments are `_lookup`'s; `keys` and `parts` say how many join keys and partition instances there are. The
         rows that enter were added before. `kind` of a row that is of no account any more becomes LEAVE.
         """
-        n = max(max(len(log.ts), log.end) for log in self.logs)
-        self.head, self.tail = grown(self.head, keys, -1), grown(self.tail, keys, -1)
-        self.next, self.prev = grown(self.next, n + 1, -1), grown(self.prev, n + 1, -1)  # the last is -1's
-        self.alive, self.key = grown(self.alive, n, False), grown(self.key, n, -1)
-        self.born, self.finds = grown(self.born, n), grown(self.finds, max(parts, 1))
-        resume, at = np.array([-1], np.int64), 0
+        self._cells = _longer(self._cells, 1 + max(max(len(log.ts), log.end) for log in self.logs))
+        self._ends, self._seen = _longer(self._ends, keys), grown(self._seen, max(parts, 1))
+        resume, at = np.zeros(1, np.int64), 0
         size = _BLOCK if triggers.any() else 0
         while at < len(side):
             op, found = np.empty(size, np.int64), np.empty(size, np.int64)
             at, pairs = _lookup(
-                at, last, side, kind, key, slot, part, triggers, loses, self._fill, self.place[0], self.place[-1],
-                self.head, self.tail, self.next, self.prev, self.alive, self.key, self.born, self.finds, probed, resume,
-                op, found,
+                at, last, side, kind, key, slot, part, triggers, loses, self._fill, self._place, self._ends,
+                self._cells, self._seen, probed, resume, op, found,
             )  # fmt: skip
             yield op[:pairs], found[:pairs]
+
+    def looked_into(self) -> None:
+        """Notes that somebody looked at all that is held."""
+        self._seen[: len(self._fill)] = self._fill[:, None]
+
+    def _alive(self, side: int) -> Array:
+        """The positions that a side holds."""
+        return np.flatnonzero(self._cells[side, 1 : self.logs[side].end + 1, _ALIVE])
 
     def slots(self, side: int, serial: Array) -> Array:
         """Serial numbers as slots, with room for them. Numbers below 0 are those of rows that change no contents."""
@@ -195,13 +211,12 @@ class Contents:
         slot: Array = serial - first
         if serial.min() < 0:
             slot = np.where(serial >= 0, slot, np.minimum(serial + first, -1))
-        self.place[side] = grown(self.place[side], int(slot.max()) + 1, _GONE)
+        self._place = grown(self._place, int(slot.max()) + 1, _GONE)
         return slot
 
     def held(self, side: int) -> Array:
         """The positions that a side holds, in order."""
-        keep = np.flatnonzero(self.alive[side, : self.logs[side].end])
-        rank = self.rank[side]
+        keep, rank = self._alive(side), self.rank[side]
         return keep[np.argsort(rank[keep], kind="stable")] if len(rank) else keep
 
     def compact(self, side: int) -> None:
@@ -209,33 +224,32 @@ class Contents:
         log = self.logs[side]
         if log.end < 2048:
             return
-        keep = np.flatnonzero(self.alive[side, : log.end])
+        keep = self._alive(side)
         if 2 * len(keep) > log.end:
             return
         log.compact(keep)
         n = self._fill[side] = len(keep)
-        cut = _move(
-            keep, self.next[side], self.prev[side], self.alive[side], self.key[side], self.born[side], self.head[side],
-            self.tail[side], self.place[side], np.empty(self.next.shape[1], np.int64),
-        )  # fmt: skip
+        self.first[side] += _move(
+            keep, self._cells[side], self._ends[side], self._place[side], np.empty(self._cells.shape[1], np.int32)
+        )
+        self._seen[side] = np.searchsorted(keep, self._seen[side])
         if len(self.rank[side]):
             self.rank[side][:n] = self.rank[side][keep]
-        self.place[side] = self.place[side][cut:]
-        self.first[side] += cut
 
     def state(self, side: int) -> dict[str, Any]:
         """The contents of a side as plain data."""
-        log, place = self.logs[side], self.place[side]
+        log, place = self.logs[side], self._place[side]
         # Rows enter the chains in the order of their positions, so positions are all that order needs.
-        keep = np.flatnonzero(self.alive[side, : log.end])
+        keep = self._alive(side)
         serial = np.full(log.end, -1, np.int64)
-        held = np.flatnonzero(place >= 0)
-        serial[place[held]] = held + self.first[side]
+        held = np.flatnonzero(place > 0)
+        serial[place[held] - 1] = held + self.first[side]
+        found = log.state(keep)
         return {
-            **log.state(keep),
-            "key": self.key[side, keep],
+            **found,
+            "key": self._cells[side, keep + 1, _KEY].astype(np.int64),
             "serial": serial[keep],
-            "born": self.born[side, keep],
+            "seen": keep < self._seen[side, found["part"]],
             "rank": self.rank[side][keep] if len(self.rank[side]) else None,
             "lost": np.flatnonzero(place == _LOST) + self.first[side],
         }
@@ -253,8 +267,9 @@ class Contents:
         part = state["part"].astype(np.int64)
         for _ in self.run(sides, kinds, state["key"], slot, part, off, off, probed, keys, parts):
             pass
-        self.born[side, :n] = state["born"]
-        self.place[side][lost - self.first[side]] = _LOST
+        seen = np.flatnonzero(state["seen"])
+        self._seen[side, part[seen]] = seen + 1  # the last of an instance stays
+        self._place[side, lost - self.first[side]] = _LOST
 
     @property
     def bytes(self) -> int:

@@ -417,7 +417,6 @@ class JoinOp:
         return {
             "steps": [None if s is None else s.state() for s in self.steps],
             "contents": [self._contents.state(s) for s in (0, 1)],
-            "finds": self._contents.finds,
             "keys": None if self._keys is None else self._keys.state(),
             "serial": list(self._serial),
         }
@@ -433,7 +432,6 @@ class JoinOp:
             self._contents.load(
                 side, state["contents"][side], 1 if self._keys is None else self._keys.size, self.services.parts
             )
-        self._contents.finds = np.array(state["finds"], np.int64)
         self._serial = list(state["serial"])
 
     @property

@@ -69,7 +69,7 @@ class NamedWindow:
 
     def looked_into(self) -> None:
         """Notes that a join or an on-demand query looked at what the window holds."""
-        self._held.finds += 1
+        self._held.looked_into()
 
     def _track(self, rows: Rows) -> None:
         """Keeps what the window holds at this moment. Where somebody looked, some rows keep their own time, and some
@@ -99,15 +99,13 @@ class NamedWindow:
         return self._held.logs[0].columns(self._held.held(0))
 
     def state(self) -> dict[str, Any]:
-        finds = self._held.finds.copy()
-        return {"window": self.window.state(), "serial": self.serial, "held": self._held.state(0), "finds": finds}
+        return {"window": self.window.state(), "serial": self.serial, "held": self._held.state(0)}
 
     def load(self, state: dict[str, Any]) -> None:
         self.window.load(state["window"])
         self.serial = state["serial"]
         self._held = Contents([self.types])
         self._held.load(0, state["held"], 0, 1)
-        self._held.finds = state["finds"].copy()
 
     @property
     def bytes(self) -> int:
