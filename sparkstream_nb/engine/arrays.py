@@ -12,8 +12,8 @@ Mask = npt.NDArray[np.bool_]
 
 
 def wider(have: int) -> int:
-    """How much room to make where `have` is not enough: twice as much, and a quarter more of what is large."""
-    return 2 * have if have < 1 << 16 else have + have // 4
+    """How much room to make where `have` is not enough: twice as much, and half as much again of what is large."""
+    return 2 * have if have < 1 << 16 else have + have // 2
 
 
 def grown(array: Array, n: int, fill: Any = 0) -> Array:

@@ -140,11 +140,11 @@ def _move(keep: Array, cells: Array, ends: Array, place: Array, moved: Array) ->
 
 
 def _longer(array: Array, n: int) -> Array:
-    """`array` with room for `n` along its second axis, zeros at first. Same array if it has room."""
+    """`array` with room for `n` along its second axis; what new places hold is nobody's. Same array if it has room."""
     k, have, width = array.shape
     if have >= n:
         return array
-    out = np.zeros((k, max(n, wider(have)), width), array.dtype)
+    out = np.empty((k, max(n, wider(have)), width), array.dtype)
     out[:, :have] = array
     return out
 
@@ -184,7 +184,9 @@ class Contents:
         rows that enter were added before. `kind` of a row that is of no account any more becomes LEAVE.
         """
         self._cells = _longer(self._cells, 1 + max(max(len(log.ts), log.end) for log in self.logs))
+        known = self._ends.shape[1]
         self._ends, self._seen = _longer(self._ends, keys), grown(self._seen, max(parts, 1))
+        self._ends[:, known:] = 0
         resume, at = np.zeros(1, np.int64), 0
         size = _BLOCK if triggers.any() else 0
         while at < len(side):
@@ -211,7 +213,7 @@ class Contents:
         slot: Array = serial - first
         if serial.min() < 0:
             slot = np.where(serial >= 0, slot, np.minimum(serial + first, -1))
-        self._place = grown(self._place, int(slot.max()) + 1, _GONE)
+        self._place = grown(self._place, max(int(slot.max()), -2 - int(slot.min())) + 1, _GONE)
         return slot
 
     def held(self, side: int) -> Array:

@@ -23,7 +23,9 @@ from .rows import ROOT_BITS
 
 FREE, HEAP, SPARE, BUCKETS, HELD, TURN, MAP = range(7)
 """Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list; of Siddhi's
-map the buckets, the keys in it, and how many came in ever; then each part's number among those, 0: it is not in it."""
+map the buckets, the keys in it, and how many came in ever; then each part's number among those, 0: it is not in it.
+
+In the free list, `next` is one more than the place that follows; 0, where nothing ever was: it is the place behind."""
 
 TICK, AT, READY, TIME, ROOT, NOW, BUSY = range(7)
 """Places in a cursor of `next_due`: the step it stands at, its place in the due parts and their number (-1: not
@@ -69,7 +71,8 @@ def notify_at(
     need be.
     """
     at = meta[FREE]
-    meta[FREE] = qnext[at]
+    link = qnext[at]
+    meta[FREE] = at + 1 if link == 0 else link - 1
     meta[SPARE] -= 1
     qtime[at] = time
     qnext[at] = -1
@@ -115,7 +118,7 @@ def pop_time(part: int, qnext: Array, qhead: Array, qtail: Array, meta: Array) -
     qhead[part] = qnext[at]
     if qhead[part] < 0:
         qtail[part] = -1
-    qnext[at] = meta[FREE]
+    qnext[at] = meta[FREE] + 1
     meta[FREE] = at
     meta[SPARE] += 1
 
@@ -235,20 +238,15 @@ class Timers:
         self.heap = np.zeros(0, np.int64)
         self.first = np.zeros(0, np.int64)
         self.due = np.zeros(0, np.int64)
-        self.meta = np.array([-1, 0, 0, 16, 0, 0], np.int64)
+        self.meta = np.array([0, 0, 0, 16, 0, 0], np.int64)
         self._hashes = np.zeros(0, np.int64)
 
     def room(self, more: int, parts: int) -> None:
         """Makes room for `more` further times and `parts` instances in all."""
         if self.meta[SPARE] < more:
             have = len(self.time)
-            self.time = grown(self.time, have + more)
-            size = len(self.time)
-            chain = grown(self.next, size)
-            chain[have : size - 1] = np.arange(have + 1, size)
-            chain[size - 1] = self.meta[FREE]
-            self.next, self.meta[FREE] = chain, have
-            self.meta[SPARE] += size - have
+            self.time, self.next = grown(self.time, have + more), grown(self.next, have + more)
+            self.meta[SPARE] += len(self.time) - have
         if parts > len(self.head):
             self.head, self.tail = grown(self.head, parts, -1), grown(self.tail, parts, -1)
             self.heap, self.first = grown(self.heap, parts), grown(self.first, parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -144,11 +145,23 @@ def put(
     return n + 1
 
 
+_LARGE = 1 << 17
+"""Rows from which on buffers that stay almost empty are used again: the system clears fresh ones, which takes longer
+than to fill them."""
+_spare: list[tuple[Array, ...]] = []
+
+
 class Emission:
     """Room for what a compiled loop puts out: position in the log, kind, time, root and chunk of each row; `apart`:
-    position and kind alone."""
+    position and kind alone. Of no use any more once its rows were taken."""
 
     def __init__(self, capacity: int, apart: bool = False) -> None:
+        if capacity >= _LARGE and not apart:
+            with contextlib.suppress(IndexError):  # another thread may be quicker
+                spare = _spare.pop()
+                if len(spare[0]) >= capacity:
+                    self.pos, self.kind, self.ts, self.root, self.chunk = spare
+                    return
         self.pos = np.empty(capacity, np.int64)
         self.kind = np.empty(capacity, np.int8)
         self.ts, self.root, self.chunk = (np.empty(0 if apart else capacity, np.int64) for _ in range(3))
@@ -161,21 +174,31 @@ class Emission:
         """Room for `n` rows in all; what is there stays."""
         self.pos, self.kind, self.ts, self.root, self.chunk = (grown(a, n) for a in self.arrays)
 
+    def _taken(self, n: int) -> tuple[Array, Array, Array, Array, Array]:
+        """The first `n` of each array."""
+        pos, kind, ts, root, chunk = (a[:n] for a in self.arrays)
+        capacity = len(self.ts)
+        if capacity < _LARGE or 8 * n > capacity:
+            return pos, kind, ts, root, chunk
+        if not _spare:
+            _spare.append(self.arrays)
+        return pos.copy(), kind.copy(), ts.copy(), root.copy(), chunk.copy()
+
     def rows(self, n: int, log: EventLog, partitioned: bool, anew: bool = False) -> Rows:
         """The first `n` as rows; `anew`: see `WindowSetup`."""
-        pos, kind = self.pos[:n], self.kind[:n]
+        pos, kind, ts, root, chunk = self._taken(n)
         columns = log.at(pos)
         whole, part = (log.part, log.part[pos]) if partitioned else (None, None)
         if anew:
-            return Rows(columns, self.ts[:n], self.root[:n], self.chunk[:n], None, part, None, True)
-        passing = Passing(columns, kind, whole, False)
-        return Rows(columns, self.ts[:n], self.root[:n], self.chunk[:n], kind, part, passing)
+            return Rows(columns, ts, root, chunk, None, part, None, True)
+        return Rows(columns, ts, root, chunk, kind, part, Passing(columns, kind, whole, False))
 
     def beside(self, n: int, log: EventLog, rows: Rows) -> Rows:
         """The rows that came in, which are the CURRENT ones of the first `n`, and all `n` beside them."""
         part = None if rows.part is None else log.part
         passing = Passing(log.at(self.pos[:n]), self.kind[:n], part, True)
         return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part, passing)
+
 
 def timer_roots(clock: Clock, scheduler: int) -> tuple[int, int]:
     """(first, last) step indices at which timers may fire; their roots are `(base + i) << ROOT_BITS | scheduler`."""

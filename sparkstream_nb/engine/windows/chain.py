@@ -72,7 +72,7 @@ class ChainedLog(EventLog):
         self.chains, self.in_line = chains, in_line
         self.parts = 0
         self._look_at, self._added = 1024, 0
-        self.next = np.full(0, -1, np.int64)
+        self.next = np.zeros(0, np.int64)
         self.alive = np.zeros(0, np.bool_)
         self.head = [np.full(0, -1, np.int64) for _ in range(chains)]
         self.tail = [np.full(0, -1, np.int64) for _ in range(chains)]
@@ -83,7 +83,7 @@ class ChainedLog(EventLog):
             self._let_go(self._first(()), len(rows))
         at, self._added = self.append(rows), len(rows)
         if not self.in_line:
-            self.next = grown(self.next, len(self.ts), -1)
+            self.next = grown(self.next, len(self.ts))
         self.alive = grown(self.alive, len(self.ts), False)
         if parts > self.parts:
             self.head = [grown(h, parts, -1) for h in self.head]
@@ -117,7 +117,7 @@ class ChainedLog(EventLog):
         moved[keep] = np.arange(live)
         chain = moved[self.next[keep]]
         self.compact(keep, self._size(live))
-        self.next, self.alive = np.full(len(self.ts), -1, np.int64), np.zeros(len(self.ts), np.bool_)
+        self.next, self.alive = np.zeros(len(self.ts), np.int64), np.zeros(len(self.ts), np.bool_)
         self.next[:live], self.alive[:live] = chain, True
         for arrays in (self.head, self.tail):
             for i, a in enumerate(arrays):

@@ -397,8 +397,8 @@ class TimeBatchWindow:
         at = log.add(rows, parts)
         self.reset = grown(self.reset, parts, -1)
         self.timers.room(2 * n + 2, parts)
-        # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
-        out = Emission(3 * (at + n))
+        # Every event leaves at most once as each of these.
+        out = Emission((1 + self.wants_expired + (not self.anew)) * (at + n))
         made = _time_batch(
             self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.anew,
             self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first, clock.last,
