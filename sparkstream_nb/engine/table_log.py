@@ -101,6 +101,14 @@ def _accumulate(after: Array, what: Array, prior: Array, base: int, values: Arra
 
 
 @kernel
+def _carry(line: Array, source: Array, base: int, values: Array) -> None:
+    """What versions do not change: their values are those of the versions that they come from."""
+    for i in range(len(line)):
+        if line[i] >= 0 and source[i] != base + i:
+            values[base + i] = values[source[i]]
+
+
+@kernel
 def _as_of(
     root: Array, ranks: Array, writer: Array, key: Array, after: Array, at: Array, reader: int, wanted: Array, held:
     Array, out: Array,
@@ -170,9 +178,10 @@ class TableLog:
             np.array([getattr(w, f) for w in writes], np.int64) for f in ("rank", "kind", "added", "changed")
         )
         masks = np.array([w.mask for w in writes], np.int8).reshape(len(writes), self.attrs)
-        partial = bool((masks != SET).any())
-        prior = np.full((end - self.base, self.attrs if (masks >= ADD).any() else 0), -1, np.int64)
-        source = np.zeros((end - self.base, self.attrs if partial else 0), np.int64)
+        partly = np.flatnonzero((masks != SET).any(axis=0))
+        masks = np.ascontiguousarray(masks[:, partly])
+        prior = np.full((end - self.base, len(partly) if (masks >= ADD).any() else 0), -1, np.int64)
+        source = np.empty((end - self.base, len(partly)), np.int64)
         self.line = np.full(end - self.base, -1, np.int64)
         self.turn = np.empty(end - self.base, np.int64)
         self._after = np.empty(len(self._root), np.int64)
@@ -183,15 +192,22 @@ class TableLog:
         )  # fmt: skip
         self.loose = self._after[(self._key < 0) & (self._after >= 0)] if loose else none
         self.closed = True
-        for a in range(prior.shape[1]):
-            if (prior[:, a] >= 0).any():
-                what = np.broadcast_to(masks[0, a], len(self._key)) if len(masks) == 1 else masks[self._writer, a]
+        for i, a in enumerate(partly.tolist()):
+            if prior.shape[1] and (prior[:, i] >= 0).any():
+                what = np.broadcast_to(masks[0, i], len(self._key)) if len(masks) == 1 else masks[self._writer, i]
                 _accumulate(
-                    self._after, np.ascontiguousarray(what), prior[:, a], self.base, log.values(a), log.nulls(a)
+                    self._after, np.ascontiguousarray(what), prior[:, i], self.base, log.values(a), log.nulls(a)
                 )
-        for a in range(source.shape[1]):
-            carried = np.flatnonzero((self.line >= 0) & (source[:, a] != np.arange(self.base, end)))
-            log.assign(a, self.base + carried, log.column(a, source[carried, a]))
+            if (masks[:, i] != KEEP).all():
+                continue
+            values, null = log.values(a), log.null_mask(a)
+            if values.dtype == object:
+                carried = np.flatnonzero((self.line >= 0) & (source[:, i] != np.arange(self.base, end)))
+                log.assign(a, self.base + carried, log.column(a, source[carried, i]))
+                continue
+            _carry(self.line, source[:, i], self.base, values.view(f"i{values.itemsize}"))
+            if null is not None:
+                _carry(self.line, source[:, i], self.base, null.view(np.int8))
 
     def as_of(self, roots: Array, rank: int, keys: Array, held: Array) -> Array:
         """The position under each of `keys` at each of `roots` for a reader of `rank`; `held` is the state before the

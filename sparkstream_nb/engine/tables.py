@@ -126,10 +126,12 @@ class TableStore:
         mask = np.full(len(self.types), SET, np.int8)
         at = -1 if added is None else self._unborn(added, ts)
         changed = at
-        whole = added is not None and all(changes and changes.get(a, (KEEP,))[-1] is c for a, c in enumerate(added))
+        whole = added is not None and changes is not None and all(
+            a in changes and changes[a][0] == SET and changes[a][1] is c for a, c in enumerate(added)
+        )
         if changes is not None and not whole:
             mask = np.array([changes[a][0] if a in changes else KEEP for a in range(len(self.types))], np.int8)
-            given = [changes[a][1] if a in changes else Column.all_null(t, n) for a, t in enumerate(self.types)]
+            given = [changes[a][1] if a in changes else _unknown(t, n) for a, t in enumerate(self.types)]
             changed = self._unborn(given, ts)
         self.noted.note(kind, rank, root, keys, at, changed, mask)
 
@@ -305,6 +307,10 @@ class TableStore:
         return self.log.bytes
 
 
+_EXACT = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
+"""Types of which values that are equal are the same."""
+
+
 class TableLookup:
     """A table as a side of a join. `rank` is the reader's place among the operators that use the table."""
 
@@ -428,6 +434,10 @@ class TableWriter:
         if self.kind in (UPDATE, UPSERT):
             changes = {a: (how, _cast(e(env), table.types[a])) for a, (how, e) in self._steps.items()}
         key = [added[a] for a in table.keyed.attrs] if added is not None else [e(env) for e in self._key]
+        if changes is not None:  # the row under a key has that key; it need not be looked up
+            for a, column in zip(table.keyed.attrs, key, strict=True):
+                if table.types[a] in _EXACT:
+                    changes.setdefault(a, (SET, column))
         ids = table.keyed.keys.ids(key)
         if table.primary is None:  # null equals nothing; a primary key finds it
             ids = np.where(functools.reduce(np.logical_or, [c.nulls() for c in key]), -1, ids)
@@ -468,6 +478,11 @@ class TableWriter:
             keep = np.flatnonzero(~env.failed)
             positions, changes = positions[keep], {a: c.take(keep) for a, c in changes.items()}
         table.replace(positions, changes)
+
+
+def _unknown(type: Type, n: int) -> Column:
+    """Values that will be others, if anybody gets to see them."""
+    return Column.all_null(type, n) if type is Type.OBJECT else Column(type, np.zeros(n, DTYPES[type]))
 
 
 def _cast(column: Column, type: Type) -> Column:
