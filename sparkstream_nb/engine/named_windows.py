@@ -44,9 +44,9 @@ class NamedWindow:
         serial = np.arange(self.serial, self.serial + len(rows), dtype=np.int64)
         self.serial += len(rows)
         out = self.window.run(rows.with_columns([*rows.columns, Column(Type.LONG, serial)]), clock, 1, None)
-        out.part = None
+        out = Rows(out.columns, out.ts, out.root, out.chunk, out.kind)
         if out.kind is not None:
-            out = out.take(np.flatnonzero((out.kind <= EXPIRED) | (out.kind > RESET)))
+            out = out.where((out.kind <= EXPIRED) | (out.kind > RESET))
         out = for_joins(out, self.window)
         self._track(out)
         return self._published(out)
@@ -56,7 +56,7 @@ class NamedWindow:
         if len(self.published) == 2:
             return rows
         hidden, silent = (EXPIRED, LEAVE) if self.published == (CURRENT,) else (CURRENT, ENTER)
-        rows = rows.take(np.flatnonzero((rows.kinds() != hidden) | (rows.columns[-1].values >= 0)))
+        rows = rows.where((rows.kinds() != hidden) | (rows.columns[-1].values >= 0))
         kind = rows.kinds().copy()
         kind[kind == hidden] = silent
         rows.kind = kind
@@ -65,7 +65,8 @@ class NamedWindow:
     def readable(self, rows: Rows) -> Rows:
         """The rows that queries other than joins see, without the serial number."""
         rows = rows.with_columns(rows.columns[: len(self.types)])
-        return rows.take(np.flatnonzero(np.isin(rows.kinds(), self.published)))
+        kinds = rows.kinds()
+        return rows.where(kinds <= EXPIRED if len(self.published) == 2 else kinds == self.published[0])
 
     def looked_into(self) -> None:
         """Notes that a join or an on-demand query looked at what the window holds."""

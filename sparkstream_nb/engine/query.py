@@ -173,7 +173,7 @@ class QueryOp:
         else:
             rows = self._limited(inputs, clock).rows
         if gone is not None and rows.part is not None:  # what is forgotten has nothing more to say
-            rows = rows.take(np.flatnonzero(rows.root < gone[rows.part]))
+            rows = rows.where(rows.root < gone[rows.part])
         return Selected(rows, None)
 
     def _forget(self, gone: Array) -> None:
@@ -239,4 +239,4 @@ def split_kinds(rows: Rows) -> tuple[Rows, Rows]:
     """(current, expired) rows, as a query callback sees them."""
     if rows.kind is None:
         return rows, rows.take(np.empty(0, np.int64))
-    return rows.take(np.flatnonzero(rows.kind == CURRENT)), rows.take(np.flatnonzero(rows.kind != CURRENT))
+    return rows.where(rows.kind == CURRENT), rows.where(rows.kind != CURRENT)

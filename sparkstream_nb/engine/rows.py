@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .columns import Array, Column, Held, concat, take_columns, writable
+from .columns import Array, Column, Held, Mask, concat, take_columns, writable
 from .jit import kernel
 
 ROOT_BITS = 16
@@ -77,6 +77,10 @@ class Rows:
             None if self.kind is None else self.kind[index],
             None if self.part is None else self.part[index],
         )
+
+    def where(self, mask: Mask) -> Rows:
+        """The rows for which `mask` holds; these very rows where it holds for all."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def with_columns(self, columns: Sequence[Column]) -> Rows:
         return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part)

@@ -139,12 +139,12 @@ class TopicOperator(Passing):
         if route.strategy == "roundrobin":  # Siddhi's next destination takes the next chunk
             number = np.cumsum(np.append(0, np.diff(rows.chunk) != 0)) + self.count
             self.count = (int(number[-1]) + 1) % route.of
-            return rows.take(np.flatnonzero(number % route.of == route.number))
+            return rows.where(number % route.of == route.number)
         if route.key is not None:
             first = rows.columns[route.key].take(np.append(0, np.flatnonzero(np.diff(rows.chunk)) + 1))
             values = first.to_list(self.services.strings)
             hit = [abs(_remainder(string_hash(text(first.type, v)), route.of)) == route.number for v in values]
-            return rows.take(np.flatnonzero(np.array(hit)[np.cumsum(np.append(0, np.diff(rows.chunk) != 0))]))
+            return rows.where(np.array(hit)[np.cumsum(np.append(0, np.diff(rows.chunk) != 0))])
         return rows
 
     def state(self) -> Any:

@@ -262,9 +262,7 @@ class Steps:
             mask = mask & ~env.failed
             self._failed(rows, held, env)
         rows, held = self._thin(rows, held, keep)
-        if mask.all():
-            return rows, held
-        return rows.take(np.flatnonzero(mask)), held
+        return rows.where(mask), held
 
     def _function(self, step: _Function, rows: Rows, held: list[int], env: Env, width: int) -> tuple[Rows, list[int]]:
         args = [a(env) for a in step.args]

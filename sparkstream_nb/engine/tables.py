@@ -414,7 +414,7 @@ class TableWriter:
         env = Env(len(rows), self.services.strings, rows.ts, now, self._of(rows))
         env.fail(null, f"null cannot be put in an index of table {self.table.id}")
         self.services.failed(self.query, self.table.id, env, list(rows.columns))
-        return rows.take(np.flatnonzero(~null))
+        return rows.where(~null)
 
     def _note(self, rows: Rows, now: Array) -> None:
         """Has the table note what the rows write (`table_log`)."""

@@ -81,7 +81,7 @@ class AggregationOp:
     def run(self, rows: Rows, clock: Clock) -> None:
         """Adds events: the input's rows after its steps. One whose time or values cannot be had is kept as an error."""
         if rows.kind is not None:
-            rows = rows.take(np.flatnonzero(rows.kind == CURRENT))
+            rows = rows.where(rows.kind == CURRENT)
         if len(rows) == 0:
             return
         env = Env(len(rows), self.services.strings, rows.ts, lambda: clock.at(rows.root), frame_of(rows).resolve)

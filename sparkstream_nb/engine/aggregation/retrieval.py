@@ -69,7 +69,7 @@ def select_rows(
         if env.failed is not None:
             raise SiddhiRuntimeError(f"'on' failed: {env.reason(int(np.flatnonzero(env.failed)[0]))}.")
         mask = passes.values if passes.null is None else passes.values & ~passes.null
-        rows = rows.take(np.flatnonzero(mask))
+        rows = rows.where(mask)
     selector = Selector(retrieval.select, services, name="on-demand query", current=True, expired=False, sliding=False)
     selected = selector.run(frame_of(rows), clock).rows
     if len(services.errors) > kept:

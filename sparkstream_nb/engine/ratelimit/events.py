@@ -102,7 +102,7 @@ class FirstEvents:
         keep = self._counter.run(key, self.every) == 1
         if rows.kind is not None:
             keep &= rows.kind <= EXPIRED
-        return rows.take(np.flatnonzero(keep))
+        return rows.where(keep)
 
     def forget(self, parts: Array) -> None:
         pass
@@ -129,7 +129,7 @@ class LastEvents:
         rows = without_resets(selected).rows
         if self.every < 1:
             return rows.take(np.empty(0, np.int64))
-        return rows.take(np.flatnonzero(self._counter.run(rows.parts(), self.every) == self.every))
+        return rows.where(self._counter.run(rows.parts(), self.every) == self.every)
 
     def forget(self, parts: Array) -> None:
         pass

@@ -59,7 +59,7 @@ class FirstPerTime:
         _first(key, rows.chunk, clock.at(rows.root), not self.grouped, self.every, self._at, out)
         if rows.kind is not None:
             out &= rows.kind <= EXPIRED
-        return rows.take(np.flatnonzero(out))
+        return rows.where(out)
 
     def forget(self, parts: Array) -> None:
         pass

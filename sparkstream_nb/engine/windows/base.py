@@ -73,7 +73,7 @@ class WindowSetup:
         if not null.any():
             return rows
         self.refuse(rows, null, why)
-        return rows.take(np.flatnonzero(~null))
+        return rows.where(~null)
 
 
 class Window(Protocol):
