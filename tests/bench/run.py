@@ -35,13 +35,15 @@ Figures = dict[str, dict[str, Any]]
 
 
 def siddhi(workloads: Path, events: Path) -> Figures:
-    """Events a second in the second half of the run, and what came out, by workload."""
+    """Events a second in the second half of a run, the better of two, and what came out, by workload."""
     line = re.compile(r"(\S+)\s+\d+ ev/s whole\s+(\d+) ev/s second half\s+out=(\d+)")
     env = {**os.environ, "SIDDHI_WORKLOADS": str(workloads)}
-    found = {}
-    for text in _lines([str(REFERENCE / "siddhi"), "bench", str(events)], env):
-        if m := line.search(text):
-            found[m[1]] = {"events_per_second": int(m[2]), "out": int(m[3])}
+    found: Figures = {}
+    for _ in range(2):
+        for text in _lines([str(REFERENCE / "siddhi"), "bench", str(events)], env):
+            if m := line.search(text):
+                row = {"events_per_second": int(m[2]), "out": int(m[3])}
+                found[m[1]] = max(row, found.get(m[1], row), key=lambda x: x["events_per_second"])
     return found
 
 

@@ -1,0 +1,63 @@
+"""A node's dictionary: one code a text, whether it came from Python or from Arrow, and however often it was asked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkstream_nb.engine.columns import Strings
+
+# Short and long ones, of one beginning, and as many as make the tables grow.
+TEXTS = st.one_of(st.text(max_size=20), st.integers(0, 3000).map(lambda i: f"S{i:06d}" * (1 + i % 3)))
+BATCH = st.lists(st.none() | TEXTS.filter(lambda t: not any("\ud800" <= c <= "\udfff" for c in t)), max_size=40)
+STEP = st.tuples(st.sampled_from(["python", "arrow", "rows", "dictionary", "out"]), BATCH)
+
+
+@settings(deadline=None)
+@given(st.lists(STEP, max_size=12))
+def test_every_text_has_one_code_whichever_way_it_comes(steps: list[tuple[str, list[str | None]]]) -> None:
+    strings, known = Strings(), dict[str, int]()
+    for way, texts in steps:
+        array = pa.array(texts, pa.string())
+        if way == "python":
+            codes = strings.encode(texts)
+        elif way == "rows":
+            codes = strings.encode_arrow(array, np.arange(len(texts))[::2])
+            texts = texts[::2]
+        elif way == "dictionary":
+            codes = strings.encode_arrow(array.dictionary_encode())
+        else:
+            codes = strings.encode_arrow(array)
+        expected = [-1 if t is None else known.setdefault(t, len(known)) for t in texts if way != "dictionary"]
+        if way == "dictionary":
+            for t in array.dictionary_encode().dictionary.to_pylist():
+                known.setdefault(t, len(known))
+            expected = [-1 if t is None else known[t] for t in texts]
+        assert codes.tolist() == expected
+        if way == "out":
+            assert strings.to_arrow(codes).to_pylist() == texts
+    assert len(strings) == len(known)
+    assert strings.texts == list(known)
+    assert strings.decode(np.arange(len(known))) == list(known)
+
+
+def test_many_texts_and_what_was_handed_out_stays() -> None:
+    strings = Strings()
+    names = pa.array([f"S{i:06d}" for i in range(30_000)])
+    first = strings.to_arrow(strings.encode_arrow(names.slice(0, 10)))
+    assert strings.encode_arrow(names).tolist() == list(range(30_000))
+    assert strings.encode_arrow(names.slice(29_000)).tolist() == list(range(29_000, 30_000))
+    assert first.to_pylist() == names.slice(0, 10).to_pylist()
+    assert strings.to_arrow(np.array([-1, 29_999], np.int32)).to_pylist() == [None, "S029999"]
+    assert strings.code("S012345") == 12_345
+
+
+def test_half_a_character_is_a_text_of_its_own_and_leaves_as_java_writes_it() -> None:
+    strings = Strings()
+    half, mark = strings.code("\ud83d"), strings.code("?")
+    assert strings.encode_arrow(pa.array(["?"])).tolist() == [mark]
+    assert half != mark
+    assert strings.to_arrow(np.array([half, mark], np.int32)).to_pylist() == ["?", "?"]
+    assert strings.text(half) == "\ud83d"
