@@ -167,14 +167,23 @@ def each_alone(rows: Rows, clock: Clock) -> Iterator[tuple[Rows, Clock]]:
 
 def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
     """Rows of several operators, given with their ranks, one event after the other: by root, then rank."""
-    rows = concat_rows([r for _, r in parts])
+    rows = concat_rows([r for _, r in sorted(parts, key=lambda part: part[0])])
     if len(parts) == 1:
         return rows
-    rank = np.concatenate([np.full(len(r), k, np.int64) for k, r in parts])
-    order = np.lexsort((rank, rows.root))
-    rows = rows.take(order)
-    rows.chunk = np.append(0, np.cumsum(np.diff(rows.chunk) != 0))
+    rows = rows.take(np.argsort(rows.root, kind="stable"))  # which merges what is in order
+    rows.chunk = _renumbered(rows.chunk)
     return rows
+
+
+@kernel
+def _renumbered(chunk: Array) -> Array:
+    """Numbers 0, 1, 2 ... for chunks, of which equal ones lie together."""
+    out = np.empty(len(chunk), np.int64)
+    n = -1
+    for i in range(len(chunk)):
+        n += i == 0 or chunk[i] != chunk[i - 1]
+        out[i] = n
+    return out
 
 
 @kernel
