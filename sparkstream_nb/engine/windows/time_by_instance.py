@@ -355,10 +355,12 @@ class TimeByInstance:
             self._tie(held[keep], timed)
             self.places[FIRST] = self._stuck
             return
-        link = np.empty(log.end - first + spare, np.int32)
-        link[: log.end - first] = self.link[first : log.end]
-        log.move(first, len(link))
-        self.link, self._stuck, self.places[FIRST] = link, 0, 0
+        live = log.end - first
+        links = self.link[first : log.end]
+        log.move(first, live + spare)
+        self.link = np.empty(len(log.ts), np.int32)
+        self.link[:live] = links
+        self._stuck, self.places[FIRST] = 0, 0
 
     def _kept(self) -> tuple[Array, Array]:
         """(which events instances hold, the places of those and of all whose timers have not fired)."""
