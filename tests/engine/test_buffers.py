@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.columns import Column
 from sparkstream_nb.engine.join_contents import Contents
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.operators import QueryOperator
 from sparkstream_nb.engine.rows import EXPIRED, Rows
 from sparkstream_nb.engine.windows.base import Emission
 from sparkstream_nb.engine.windows.log import EventLog
+from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
 
 
@@ -53,3 +60,35 @@ def test_rows_of_which_none_is_left_out_are_the_same_rows() -> None:
     given = rows(4)
     assert given.where(np.ones(4, np.bool_)) is given
     assert given.where(given.ts % 2 == 0).columns[0].values.tolist() == [0, 20]
+
+
+def test_time_windows_of_many_instances_come_out_alike_however_batches_are_cut() -> None:
+    """The log of all instances grows, is shifted in place and shrinks; what hangs on its places goes along."""
+    app = (
+        "define stream S (k string, v long); partition with (k of S) begin "
+        "from S#window.time(4 sec) select k, sum(v) as s, count() as n insert into O; end;"
+    )
+    plan, r, n = compile_app(app), np.random.default_rng(5), 40_000
+    keys = pa.array([f"k{i}" for i in range(20)]).take(pa.array(r.integers(0, 20, n)))
+    gaps = np.where(np.arange(n) // 5000 % 2 == 0, 1, r.integers(0, 9, n))
+    columns = [keys, pa.array(r.integers(0, 100, n))]
+    ts = 1_000_000 + np.cumsum(gaps)
+
+    def outputs(size: int) -> pa.Table:
+        node, found = NodeEngine(plan), []
+        (op,) = (o for o in node.operators if isinstance(o, QueryOperator))
+        assert op.query._steps is not None
+        window: Any = op.query._steps.window
+        for a in range(0, n, size):
+            step = np.arange(min(size, n - a))
+            rows = StreamRows(step, ts[a : a + size], [c.slice(a, size) for c in columns])
+            out = node.step(InputBatch(ts[a : a + size], {"S": rows})).streams["O"]
+            assert len(window.link) >= len(window.log.ts)
+            texts = out.columns[0].cast(pa.string())
+            found.append(pa.table([texts, *out.columns[1:]], ["k", "s", "n"]))
+        return pa.concat_tables(found)
+
+    whole = outputs(n)
+    assert whole.num_rows == n
+    for size in (100, 700, 9000):
+        assert outputs(size).equals(whole)
