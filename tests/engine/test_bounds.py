@@ -1,0 +1,19 @@
+"""Compiled loops look at no place beyond their arrays. They do not ask, as that takes time; here they do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.timeout(600)
+def test_no_loop_looks_beyond_an_array(tmp_path: Path) -> None:
+    """A place counted from the end is not beyond it; the pools of patterns are no arrays to numba."""
+    env = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, str(Path(__file__).with_name("bounds.py"))]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
