@@ -442,7 +442,13 @@ class JoinOp:
 
 
 def _as(column: Column, type: Type) -> Column:
-    """A numeric column in the common type of an equality."""
-    if column.type is type or type is Type.STRING:
-        return column
-    return Column(type, column.values.astype(DTYPES[type]), column.null)
+    """A column in the common type of an equality. Zeros of either sign are one key; what is no number is like null."""
+    values, null = column.values, column.null
+    if column.type is not type and type is not Type.STRING:
+        values = values.astype(DTYPES[type])
+    if type in (Type.FLOAT, Type.DOUBLE):
+        values = values + 0  # -0.0 becomes 0.0
+        none = np.isnan(values)
+        if none.any():
+            null = none if null is None else null | none
+    return Column(type, values, null)
