@@ -54,7 +54,7 @@ CURVES = (
     ),
     Curve(
         "window", "events in the window", (1_000, 10_000, 100_000, 1_000_000),
-        lambda n: SLIDING.replace("time(1 sec)", f"length({n})"), lambda n: 100, lambda n: n + 250_000,
+        lambda n: SLIDING.replace("time(1 sec)", f"length({n})"), lambda n: 100, lambda n: 3 * n + 250_000,
         lambda n: 1_000_000,
     ),
 )  # fmt: skip

@@ -147,7 +147,7 @@ class ChainedLog(EventLog):
     def _let_go(self, low: int, n: int, positions: Sequence[Array] = ()) -> None:
         """Lets go of what lies before `low`; afterwards there is room for `n` more."""
         live = self.end - low
-        self.move(low, max(self._size(live), live + n), live + max(live // 4, n))
+        self.move(low, max(self._size(live), live + n), live + max(live * 7 // 10, n))
         alive = self.alive
         if len(alive) < len(self.ts):
             self.alive = np.zeros(len(self.ts), np.bool_)
