@@ -73,9 +73,12 @@ class Strings:
 
     def code(self, text: str | None) -> int:
         """The code of `text`, new if need be; -1 for None."""
+        return self._code(text, self.texts)
+
+    def _code(self, text: str | None, texts: list[str]) -> int:
+        """As `code`; `texts` are all there are."""
         if text is None:
             return -1
-        texts = self.texts
         found = self._codes.get(text)
         if found is None:
             found = self._codes[text] = len(texts)
@@ -88,7 +91,8 @@ class Strings:
 
     def encode(self, texts: Iterable[str | None]) -> Array:
         """int32 codes of Python strings."""
-        return np.fromiter((self.code(t) for t in texts), dtype=np.int32)
+        known = self.texts
+        return np.fromiter((self._code(t, known) for t in texts), dtype=np.int32)
 
     def encode_arrow(self, array: pa.Array, rows: Array | None = None) -> Array:
         """int32 codes of an Arrow string or dictionary array, or of its `rows` alone."""
