@@ -57,7 +57,6 @@ in one piece; `index` may be anything. A loop over tables that the cache does no
 unless it asks for that of a later row ahead of time."""
 
 
-
 def _load64(context: Any, array: Any, index: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         make: Any = arrayobj.make_array

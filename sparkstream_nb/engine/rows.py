@@ -171,12 +171,12 @@ def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
     if len(parts) == 1:
         return rows
     rows = rows.take(np.argsort(rows.root, kind="stable"))  # which merges what is in order
-    rows.chunk = _renumbered(rows.chunk)
+    rows.chunk = chunk_numbers(rows.chunk)
     return rows
 
 
 @kernel
-def _renumbered(chunk: Array) -> Array:
+def chunk_numbers(chunk: Array) -> Array:
     """Numbers 0, 1, 2 ... for chunks, of which equal ones lie together."""
     out = np.empty(len(chunk), np.int64)
     n = -1

@@ -21,7 +21,7 @@ from .expressions.values import text
 from .graph import OpNode
 from .javamap import hash_code, string_hash
 from .operators import Passing
-from .rows import Clock, Rows
+from .rows import Clock, Rows, chunk_numbers
 from .services import Services
 
 LINES = 1000
@@ -137,14 +137,14 @@ class TopicOperator(Passing):
         rows = Rows(rows.columns, rows.ts, rows.root, rows.chunk)
         route = self.route
         if route.strategy == "roundrobin":  # Siddhi's next destination takes the next chunk
-            number = np.cumsum(np.append(0, np.diff(rows.chunk) != 0)) + self.count
+            number = chunk_numbers(rows.chunk) + self.count
             self.count = (int(number[-1]) + 1) % route.of
             return rows.where(number % route.of == route.number)
         if route.key is not None:
             first = rows.columns[route.key].take(np.append(0, np.flatnonzero(np.diff(rows.chunk)) + 1))
             values = first.to_list(self.services.strings)
             hit = [abs(_remainder(string_hash(text(first.type, v)), route.of)) == route.number for v in values]
-            return rows.where(np.array(hit)[np.cumsum(np.append(0, np.diff(rows.chunk) != 0))])
+            return rows.where(np.array(hit)[chunk_numbers(rows.chunk)])
         return rows
 
     def state(self) -> Any:

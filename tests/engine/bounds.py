@@ -5,6 +5,7 @@ within its array.
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow as pa
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.nodes import Plan
 
 TESTS = Path(__file__).resolve().parents[1]
 STREAM = "define stream Trades (symbol string, price double, quantity long, timestamp long); "
@@ -43,6 +45,7 @@ def apps() -> dict[str, str]:
     return found | {q.format(w): STREAM + q.format(w) for w in WINDOWS for q in QUERIES}
 
 
+@functools.cache
 def trades() -> tuple[list[pa.Array], np.ndarray]:  # type: ignore[type-arg]
     """Columns and times of events that come now thick, now thin."""
     r, n = np.random.default_rng(3), EVENTS
@@ -53,10 +56,10 @@ def trades() -> tuple[list[pa.Array], np.ndarray]:  # type: ignore[type-arg]
 
 
 def outputs(
-    app: str, events: int, size: int, *, snapshots: bool = False, by_chunk: bool = False
+    plan: Plan, events: int, size: int, *, snapshots: bool = False, by_chunk: bool = False
 ) -> list[pa.Table]:
     """What comes out of stream Out, if anything does."""
-    plan, (columns, ts) = compile_app(app), trades()
+    columns, ts = trades()
     node, found = NodeEngine(plan, by_chunk=by_chunk), []
     for k, a in enumerate(range(0, events, size)):
         n = min(size, events - a)
@@ -74,12 +77,13 @@ def outputs(
 
 def main() -> int:
     for name, app in apps().items():
-        whole = outputs(app, EVENTS, EVENTS)
+        plan = compile_app(app)
+        whole = outputs(plan, EVENTS, EVENTS)
         for size, snapshots in ((700, False), (2500, True)):
-            if outputs(app, EVENTS, size, snapshots=snapshots) != whole:
+            if outputs(plan, EVENTS, size, snapshots=snapshots) != whole:
                 print(f"{name}: other outputs in micro-batches of {size}{', over snapshots' if snapshots else ''}")
                 return 1
-        if outputs(app, FEW, FEW, by_chunk=True) != outputs(app, FEW, FEW):
+        if outputs(plan, FEW, FEW, by_chunk=True) != outputs(plan, FEW, FEW):
             print(f"{name}: other outputs chunk by chunk")
             return 1
     return 0

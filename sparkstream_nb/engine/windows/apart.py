@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..jit import kernel
+from ..jit import inlined, kernel
 from ..rows import CURRENT, EXPIRED
 from .chain import ChainedLog
 
@@ -60,6 +60,14 @@ def slide_apart(
     return n
 
 
+@inlined
+def _put(pos: int, kind: int, n: int, pos_out: Array, kind_out: Array) -> int:
+    """Puts an op down as the n-th."""
+    pos_out[n] = pos
+    kind_out[n] = kind
+    return n + 1
+
+
 @kernel
 def _slide_bounded(
     span: int, most: int, at: int, now: Array, until: int, ts: Array, places: Array, pos_out: Array, kind_out: Array
@@ -73,23 +81,15 @@ def _slide_bounded(
         pos = at + i
         due = now[i] - span
         while head < pos and ts[head] <= due:
-            pos_out[n] = head
-            kind_out[n] = EXPIRED
+            n = _put(head, EXPIRED, n, pos_out, kind_out)
             head += 1
-            n += 1
         if pos - head >= most:
-            pos_out[n] = head
-            kind_out[n] = EXPIRED
+            n = _put(head, EXPIRED, n, pos_out, kind_out)
             head += 1
-            n += 1
-        pos_out[n] = pos
-        kind_out[n] = CURRENT
-        n += 1
+        n = _put(pos, CURRENT, n, pos_out, kind_out)
     while head < end and ts[head] + span <= until:
-        pos_out[n] = head
-        kind_out[n] = EXPIRED
+        n = _put(head, EXPIRED, n, pos_out, kind_out)
         head += 1
-        n += 1
     places[0] = head
     return n
 
@@ -114,13 +114,9 @@ def _pushed_out(length: int, at: int, n: int, places: Array, pos_out: Array, kin
     head = places[0]
     for pos in range(at, at + n):
         if pos - head >= length:
-            pos_out[m] = head
-            kind_out[m] = EXPIRED
+            m = _put(head, EXPIRED, m, pos_out, kind_out)
             head += 1
-            m += 1
-        pos_out[m] = pos
-        kind_out[m] = CURRENT
-        m += 1
+        m = _put(pos, CURRENT, m, pos_out, kind_out)
     places[0] = head
     return m
 
