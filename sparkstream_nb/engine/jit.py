@@ -21,11 +21,13 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
 F = TypeVar("F", bound=Callable[..., object])
 
+get_or_insert_function: Any = cgutils.get_or_insert_function
 _njit = njit(cache=True, error_model="numpy")  # a division by zero is infinite or NaN, and costs no check
 
 _INLINED: dict[Any, ast.FunctionDef] = {}
@@ -70,6 +72,36 @@ def _load64(context: Any, array: Any, index: Any) -> Any:
 load64 = cast(Callable[[Any, Any], Any], intrinsic(_load64))
 """`load64(array, at)` in a compiled loop: the eight bytes from byte `at` of an array of bytes, wherever that lies, as
 a number (uint64)."""
+
+
+def _equal_of_four(context: Any, array: Any, index: Any, word: Any, high: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        make: Any = arrayobj.make_array
+        data = make(signature.args[0])(context, builder, args[0]).data
+        number = ir.IntType(64)
+        four = ir.VectorType(number, 4)
+
+        def of(value: Any) -> Any:
+            one = builder.insert_element(ir.Constant(four, ir.Undefined), value, ir.IntType(32)(0))
+            return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), 4), [0] * 4))
+
+        line = builder.bitcast(builder.gep(data, [args[1]]), four.as_pointer())
+        first = builder.load(line, align=32)
+        second = builder.load(builder.gep(line, [ir.IntType(32)(1)]), align=32)
+        differ = builder.lshr(builder.xor(second, of(args[3])), of(number(32)))
+        same = builder.icmp_unsigned("==", builder.or_(builder.xor(first, of(args[2])), differ), of(number(0)))
+        found = builder.select(same, second, of(number(0)))
+        kind = ir.FunctionType(number, [four])
+        either = get_or_insert_function(builder.module, kind, "llvm.vector.reduce.or.v4i64")
+        return builder.call(either, [found])
+
+    return types.uint64(array, index, types.uint64, types.uint64), code
+
+
+equal_of_four = cast(Callable[[Any, Any, Any, Any], Any], intrinsic(_equal_of_four))
+"""`equal_of_four(array, at, word, high)` in a compiled loop: of four pairs of numbers (uint64), whose first stand at
+`at` and whose second stand behind those, the second of the pair whose first is `word` and whose second has the upper
+half of `high`; 0 if there is none. There must not be two. `at` is the beginning of a line of the cache."""
 
 AHEAD = 16
 """How many rows ahead loops ask for what they will need."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..plan.nodes import OUTPUT, Agg, EventRef, Expr, Ref, Select, Source, walk
 from ..types import Type
-from .aggregators import Aggregator, make_aggregator
+from .aggregators import Aggregator, make_aggregator, over_all, settle, share
 from .aggregators.base import EVERY, NO_KIND, NO_PLACE, ONE_GROUP, Base, Feed
 from .columns import Array, Column
 from .expressions import Env, Evaluator, compile_expr
@@ -152,6 +152,7 @@ class Selector:
             partial(make_aggregator, a, sliding, services.strings, grouped=grouped) for a in self._agg_nodes
         ]
         self._aggs = [make() for make in self._make]
+        share(self._aggs)
         self._args: list[list[Evaluator]] = [[compile_expr(x, context) for x in a.args] for a in self._agg_nodes]
         self._group = [compile_expr(g, context) for g in select.group_by]
         self._items = [compile_expr(e, context) for e in (*(i.expr for i in select.items), *select.unselected)]
@@ -211,7 +212,7 @@ class Selector:
         else:
             feed.shown, feed.size = self._wants, len(frame) if index is None else len(index)
             feed.slot = None if slot is None or len(slot) == feed.size else slot
-            results = [agg.over(arg, feed) for agg, arg in zip(self._aggs, args, strict=True)]
+            results = over_all(self._aggs, args, feed)
         env.aggs = dict(zip(self._agg_nodes, results, strict=True))
         chunks = frame.chunk
         columns, index, env, frame = self._evaluate(frame, env, index, clock)
@@ -238,12 +239,13 @@ class Selector:
         if not self._aggs:
             return []
         aggs = [make() for make in self._make]
+        share(aggs)
         if slot is not None:
             size = int(slot.max()) + 1
             return [agg.fold(arg, slot, size) for agg, arg in zip(aggs, args, strict=True)]
         lasts, number = _lasts(frame.chunk, group, groups)
         feed = Feed(len(frame), None, number, len(lasts), None, 1, None, EVERY, None, len(frame))
-        return [agg.over(arg, feed) for agg, arg in zip(aggs, args, strict=True)]
+        return over_all(aggs, args, feed)
 
     @staticmethod
     def _cut(chunk: Array, index: Array) -> Array:
@@ -387,6 +389,7 @@ class Selector:
     def load(self, state: dict[str, Any]) -> None:
         for agg, s in zip(self._aggs, state["aggregators"], strict=True):
             agg.load(s)
+        settle(self._aggs)
         if self._keys is not None:
             self._keys.load(state["keys"])
 

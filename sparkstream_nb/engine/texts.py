@@ -12,9 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from .arrays import Array, grown
-from .jit import inlined, kernel, load64, prefetch
+from .jit import equal_of_four, inlined, kernel, load64, prefetch
 
 _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
+_SECOND = np.uint64(4)
+"""From a slot's first word to its second."""
+_NOT_AT_ONCE = 1 << 31
 _BLOCK = 64
 _SLOTS = 2 * 1024
 _MOST_BYTES = 2**31 - 1
@@ -57,6 +60,13 @@ def _hash(data: Array, at: Any, n: Any, w: Any) -> Any:
     return h
 
 
+@inlined
+def _next(j: Any, last: Any) -> Any:
+    """The slot after slot `j`."""
+    after = j + np.uint64(1)
+    return (after + (after & _SECOND)) & last
+
+
 @kernel
 def _encode(
     begin: int, rows: Array, null: Array, offsets: Array, data: Array, size: int, slots: Array, arena: Array,
@@ -64,17 +74,16 @@ def _encode(
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Codes of rows from `begin` on, into `out`; new texts get the next codes, their rows go into `fresh`.
 
-    A slot is two words, as looking one up is a miss of the cache where there are many: a text's first word; then its
-    length, shifted by 32, and its code plus one, or for a longer text one plus the place in the arena where its code
-    and its other words stand. 0: free. A text belongs into the first free slot from an even one on: short ones mostly
-    lie in the first two, which are compared without a branch on which it is. Some rows' slots are asked for before
+    A slot is two words: a text's first one; then its length, shifted by 32, and its code plus one, or for a longer text
+    one plus the place in the arena where its code and its other words stand. 0: free. Four slots are a line of the
+    cache, first the one word of each and then the other; a text belongs into the first free slot from the beginning of
+    a line on. Short ones mostly lie in their line, which is compared at once. Lines of some rows are asked for before
     they are looked at; `hashes` and `words` have room for those.
 
     Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
     """
     one = np.uint64(1)
     last = np.uint64(len(slots) - 1)
-    even = (last >> one) & ~one
     low = np.int64(offsets[0])
     new = 0
     for block in range(begin, len(out), len(hashes)):
@@ -88,26 +97,27 @@ def _encode(
                 first = _word(data, place, long)
             key = _hash(data, place, long, first)
             key = _spread(key)
-            key = (key & even) << one
+            key = (key << np.uint64(3)) & last
             prefetch(slots, key)
-            hashes[b - block] = key
+            if long > 8 or (len(null) and null[row]):
+                long |= _NOT_AT_ONCE
+            hashes[b - block] = np.uint64(long) << np.uint64(32) | key
             words[b - block] = first
         for i in range(block, end):
-            r = np.uint64(rows[i]) if len(rows) else np.uint64(i)
-            at = np.int64(offsets[r]) - low
-            n: Any = np.int64(offsets[r + one]) - low - at
             w = words[i - block]
             j = hashes[i - block]
-            s = slots[j + one]
-            z = slots[j + np.uint64(3)]
-            hit = s if ((s >> np.uint64(32)) ^ np.uint64(n)) | (slots[j] ^ w) == np.uint64(0) else np.uint64(0)
-            hit = z if ((z >> np.uint64(32)) ^ np.uint64(n)) | (slots[j + np.uint64(2)] ^ w) == np.uint64(0) else hit
-            if hit != np.uint64(0) and n <= 8 and not (len(null) and null[r]):
+            hit = equal_of_four(slots, j & _LOW, w, j)
+            if hit != np.uint64(0):
                 out[i] = np.int64(hit & _LOW) - 1
                 continue
+            r = np.uint64(rows[i]) if len(rows) else np.uint64(i)
             if len(null) and null[r]:
                 out[i] = -1
                 continue
+            at = np.int64(offsets[r]) - low
+            n: Any = np.int64(offsets[r + one]) - low - at
+            j = j & _LOW
+            s = slots[j + _SECOND]
             while s != np.uint64(0):
                 if slots[j] == w and s >> np.uint64(32) == np.uint64(n):
                     same = True
@@ -118,8 +128,8 @@ def _encode(
                         k += 8
                     if same:
                         break
-                j = (j + np.uint64(2)) & last
-                s = slots[j + one]
+                j = _next(j, last)
+                s = slots[j + _SECOND]
             if s == np.uint64(0):
                 more = (n + 7) >> 3 if n > 8 else 0
                 if 4 * size >= len(slots) or used + more > len(arena):
@@ -127,7 +137,7 @@ def _encode(
                 ref = np.uint64(used if n > 8 else size) + one
                 s = np.uint64(n) << np.uint64(32) | ref
                 slots[j] = w
-                slots[j + one] = s
+                slots[j + _SECOND] = s
                 if n > 8:
                     arena[used] = np.uint64(size)
                     for k in range(8, n, 8):
@@ -146,27 +156,29 @@ def _encode(
 def _move(old: Array, slots: Array, arena: Array) -> None:
     """Enters the texts of `old` into empty `slots`."""
     last = np.uint64(len(slots) - 1)
-    for i in range(0, len(old), 2):
-        if old[i + 1] == 0:
-            continue
-        w = old[i]
-        n = np.int64(old[i + 1] >> np.uint64(32))
-        h = _begun(w, n)
-        for k in range(8, n, 8):
-            x = arena[np.int64(old[i + 1] & _LOW) - 1 + (k >> 3)]
-            h = _further(h, x)
-        h = _spread(h)
-        j = (h << np.uint64(1)) & last & ~np.uint64(3)
-        while slots[j + np.uint64(1)] != 0:
-            j = (j + np.uint64(2)) & last
-        slots[j] = w
-        slots[j + np.uint64(1)] = old[i + 1]
+    for line in range(0, len(old), 8):
+        for i in range(line, line + 4):
+            s = old[i + 4]
+            if s == 0:
+                continue
+            w = old[i]
+            n = np.int64(s >> np.uint64(32))
+            h = _begun(w, n)
+            for k in range(8, n, 8):
+                x = arena[np.int64(s & _LOW) - 1 + (k >> 3)]
+                h = _further(h, x)
+            h = _spread(h)
+            j = (h << np.uint64(3)) & last
+            while slots[j + _SECOND] != 0:
+                j = _next(j, last)
+            slots[j] = w
+            slots[j + _SECOND] = s
 
 
 def _slots(n: int) -> Array:
-    """Free slots of `n` words, of which no four that are compared lie in two lines of the cache."""
-    words = np.zeros(n + 3, np.uint64)
-    first = -(words.ctypes.data // 8) % 4
+    """Free slots of `n` words, which begin with a line of the cache."""
+    words = np.zeros(n + 7, np.uint64)
+    first = -(words.ctypes.data // 8) % 8
     return words[first : first + n]
 
 
@@ -206,7 +218,7 @@ class TextTable:
     def _grow(self, longest: int) -> None:
         """More room for texts, and for one of `longest` words."""
         if 4 * self.size >= len(self._slots):
-            old, self._slots = self._slots, _slots(4 * len(self._slots))
+            old, self._slots = self._slots, _slots(2 * len(self._slots))
             _move(old, self._slots, self._arena)
         self._arena = grown(self._arena, self._used + max(longest, 1))
 

@@ -50,7 +50,7 @@ CURVES = (
         lambda n: "partition with (symbol of Trades) begin from every e1=Trades -> e2=Trades[price > e1.price * 1.01] "
         "within 5 sec select e1.symbol as symbol, e2.price as p insert into Out; "
         "from Trades#window.length(50) select symbol, avg(price) as ap insert into Out2; end;",
-        lambda n: n, lambda n: 500_000, lambda n: 1_000_000,
+        lambda n: n, lambda n: 500_000 + 150 * n, lambda n: 1_000_000,
     ),
     Curve(
         "window", "events in the window", (1_000, 10_000, 100_000, 1_000_000),

@@ -13,11 +13,13 @@ from ...types import Type
 from ..columns import Strings
 from .base import Aggregator
 from .collected import COLLECTED, UnionSet
+from .deviations import StdDev
 from .distinct import DistinctCount
 from .extremes import Max, MaxForever, Min, MinForever
 from .logic import And, Or
 from .percentile import Percentile
-from .sums import Avg, Count, StdDev, Sum
+from .running import over_all, settle, share
+from .sums import Avg, Count, Sum
 
 AGGREGATORS: dict[str, Callable[[tuple[Type, ...], bool], Aggregator]] = {
     "sum": Sum,
@@ -49,4 +51,4 @@ def make_aggregator(node: Agg, sliding: bool, strings: Strings, *, grouped: bool
     return AGGREGATORS[node.function](types, sliding)
 
 
-__all__ = ["AGGREGATORS", "Aggregator", "make_aggregator"]
+__all__ = ["AGGREGATORS", "Aggregator", "make_aggregator", "over_all", "settle", "share"]

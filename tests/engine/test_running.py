@@ -1,0 +1,105 @@
+"""Aggregates that go through the ops together come to what each comes to by itself, one op after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkstream_nb.engine.aggregators import over_all, settle, share
+from sparkstream_nb.engine.aggregators.base import EVERY, Feed
+from sparkstream_nb.engine.aggregators.running import Running
+from sparkstream_nb.engine.aggregators.sums import Avg, Count, Sum
+from sparkstream_nb.engine.columns import DTYPES, Column
+from sparkstream_nb.engine.rows import CURRENT, EXPIRED, RESET
+from sparkstream_nb.types import Type
+
+GROUPS = 3
+# Small ones, and such as are no doubles any more when they are added up.
+LONGS = st.integers(-5, 5) | st.sampled_from([2**51, 2**52, 2**53 + 1, -(2**62) - 1, 2**63 - 1, -(2**63)])
+KINDS: tuple[tuple[Any, Type], ...] = (
+    (Sum, Type.INT), (Sum, Type.LONG), (Sum, Type.DOUBLE), (Avg, Type.DOUBLE), (Avg, Type.LONG), (Count, Type.LONG),
+)  # fmt: skip
+# One op: (kind, group, value as a long).
+OP = st.tuples(st.sampled_from([CURRENT, CURRENT, EXPIRED]), st.integers(0, GROUPS - 1), LONGS)
+BATCH = st.tuples(st.lists(OP, max_size=8), st.sampled_from(["plain"] * 4 + ["nulls", "reset", "load", "slots"]))
+
+
+def column(type: Type, values: list[int], nulls: int | None) -> Column:
+    """Every other one from place `nulls` on is null."""
+    numbers = np.array(values, np.int64)
+    if type is Type.INT:
+        numbers = numbers % 1000
+    null = None if nulls is None else (np.arange(len(values)) + nulls) % 2 == 0
+    return Column(type, numbers.astype(DTYPES[type]), null)
+
+
+def feed(kind: Any, group: Any, shown: int, slot: Any = None) -> Feed:
+    pos = np.arange(len(kind))[::-1].copy()  # events lie in another order than the ops about them
+    kinds = np.array(kind, np.int8)
+    size = int(((shown >> kinds.astype(np.int64)) & 1).sum()) if slot is None else slot[1]
+    return Feed(len(kind), kinds, np.array(group, np.int32)[::-1].copy(), GROUPS, None, 1, pos, shown,
+                None if slot is None else slot[0], size)  # fmt: skip
+
+
+def made(which: list[int]) -> list[Running]:
+    return [KINDS[k][0]((KINDS[k][1],), True) for k in which]
+
+
+def same(a: Column, b: Column) -> bool:
+    """What lies under a null is nothing."""
+    null = np.array_equal(a.nulls(), b.nulls())
+    live = ~a.nulls()
+    return null and a.type is b.type and np.array_equal(a.values[live], b.values[live], equal_nan=a.type is Type.DOUBLE)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.integers(0, len(KINDS) - 1), min_size=1, max_size=6), st.lists(BATCH, max_size=6), st.booleans())
+def test_together_as_alone(which: list[int], batches: list[Any], expired: bool) -> None:
+    together, apart = made(which), made(which)
+    share(together)
+    shown = 1 << CURRENT | 1 << EXPIRED if expired else 1 << CURRENT
+    for ops, way in batches:
+        if way == "load":
+            states = [{k: np.array(v) for k, v in a.state().items()} for a in together]
+            together = made(which)
+            share(together)
+            for a, state in zip(together, states, strict=True):
+                a.load(state)
+            settle(together)
+        kind, group, values = ([o[i] for o in ops] for i in range(3))
+        if way == "reset" and ops:
+            kind[-1] = RESET
+        columns = [column(KINDS[k][1], values[::-1], i % 2 if way == "nulls" else None) for i, k in enumerate(which)]
+        args = [() if KINDS[k][0] is Count else (c,) for k, c in zip(which, columns, strict=True)]
+        slot = None
+        if way == "slots":
+            seen = sum((shown >> k) & 1 for k in kind)
+            slot = (np.zeros(seen, np.int64), min(seen, 1))
+        found = over_all(together, args, feed(kind, group, shown, slot))
+        for a, arg, out in zip(apart, args, found, strict=True):
+            a.cells.grow(GROUPS)
+            one_by_one = [
+                a.alone(tuple(c.slice(i, i + 1) for c in arg), feed([k], [g], shown))
+                for k, g, i in zip(kind, group, range(len(ops) - 1, -1, -1), strict=True)
+            ]
+            expected = [c for c in one_by_one if len(c)]
+            if way == "slots":
+                expected = expected[-1:]
+            assert len(out) == len(expected)
+            assert all(same(out.slice(i, i + 1), c) for i, c in enumerate(expected)), (a, out.values, expected)
+
+
+def test_longs_that_are_no_doubles_are_taken_away_as_doubles() -> None:
+    """`AggregatorStateLong`: 2^53 + 1 comes, 2^53 + 1 goes, and what is left went through a double."""
+    sums = made([1, 3])
+    share(sums)
+    big = 2**53 + 1
+    values = np.array([big, 3, big], np.int64)
+    ops = Feed(3, np.array([0, 0, 1], np.int8), np.zeros(3, np.int32), 1, None, 1, None, EVERY, None, 3)
+    total, mean = over_all(sums, [(Column(Type.LONG, values),), (Column(Type.DOUBLE, values.astype(float)),)], ops)
+    assert total.values.tolist() == [big, big + 3, int(float(big + 3) - float(big))]
+    assert mean.values[1] == (float(big) + 3.0) / 2
+    assert not sums[0].exact
