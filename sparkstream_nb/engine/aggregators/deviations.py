@@ -25,7 +25,7 @@ def _deviations(
     m: Any = 0
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     for j in range(n):
-        look_ahead(j, ahead, reach, n, pos, group, values, cells, 4)
+        look_ahead(j, ahead, reach, n, pos, group, values, cells, 2)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         shows = (shown >> k) & 1

@@ -35,7 +35,7 @@ _TYPES = {COUNT: Type.LONG, WHOLE: Type.LONG, REAL: Type.DOUBLE, MEAN: Type.DOUB
 
 @inlined
 def look_ahead(
-    j: int, ahead: int, reach: int, n: int, pos: Array, group: Array, values: Array, cells: Array, width: int
+    j: int, ahead: int, reach: int, n: int, pos: Array, group: Array, values: Array, cells: Array, shift: int
 ) -> None:
     """Asks for the event of the op `reach` from here, and for the group of the one `ahead`."""
     if ahead > 0:
@@ -44,7 +44,7 @@ def look_ahead(
             prefetch(group, later)
             prefetch(values, later)
         soon = np.uint64(min(j + ahead, n - 1))
-        prefetch(cells, np.uint64(width) * np.uint64(group[np.uint64(pos[soon]) if len(pos) else soon]))
+        prefetch(cells, np.uint64(group[np.uint64(pos[soon]) if len(pos) else soon]) << np.uint64(shift))
 
 
 @inlined
@@ -70,25 +70,25 @@ def _moved(what: int, values: Array, i: Any, sign: Any, count: Any, real: Array,
 
 
 def _together(
-    what0: int, what1: int, what2: int, what3: int, n: int, kind: Array, pos: Array, group: Array, shown: int,
-    ahead: int, reach: int, real: Array, whole: Array, width: int, none: Array,
+    shift: int, what0: int, what1: int, what2: int, what3: int, n: int, kind: Array, pos: Array, group: Array,
+    shown: int, ahead: int, reach: int, real: Array, whole: Array, none: Array,
     values0: Array, values1: Array, values2: Array, values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
 ) -> int:  # fmt: skip
     """Runs aggregates whose counts are the same over ops that are CURRENT or EXPIRED, without branches on which, as no
     processor can guess that: a value that is not shown lies where the next one comes, so `none` and the `out` have room
     for one more. `none` says where the count is nothing.
 
-    A group's row is `width` words, in which aggregate k has its total, a double in `real` or a long in `whole`, at 2k,
-    and its count behind it. Returns what is more than `BOTH_EXACT` if some long was not exact.
+    A group's row begins at its id, shifted by `shift`; in it aggregate k has its total, a double in `real` or a long in
+    `whole`, at 2k, and its count behind it. Returns what is more than `BOTH_EXACT` if some long was not exact.
     """
     m: Any = np.uint64(0)
     far: Any = np.uint64(0)
     two, four, six = np.uint64(2), np.uint64(4), np.uint64(6)
     for j in range(n):
-        look_ahead(j, ahead, reach, n, pos, group, values0, whole, width)
+        look_ahead(j, ahead, reach, n, pos, group, values0, whole, shift)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
-        at = np.uint64(group[i]) * np.uint64(width) if len(group) else np.uint64(0)
+        at = np.uint64(group[i]) << np.uint64(shift) if len(group) else np.uint64(0)
         sign = 1 - 2 * k
         count = whole[at + np.uint64(1)] + sign
         none[m] = count == 0
@@ -105,19 +105,19 @@ def _together(
 
 
 @cache
-def _loop(asks: tuple[str, ...], *what: int) -> Callable[..., int]:
+def _loop(shift: int, asks: tuple[str, ...], *what: int) -> Callable[..., int]:
     """`_together` for these aggregates; of `ahead` and `reach` only what it `asks` for is given, the other is 0."""
     fixed = {f"what{k}": w for k, w in enumerate(what)}
-    return kernel(_together, **fixed, **{name: 0 for name in ("ahead", "reach") if name not in asks})
+    return kernel(_together, shift=shift, **fixed, **{name: 0 for name in ("ahead", "reach") if name not in asks})
 
 
 @kernel
-def _undone(n: int, kind: Array, pos: Array, group: Array, whole: Array, width: int, values: Array) -> None:
+def _undone(n: int, kind: Array, pos: Array, group: Array, whole: Array, shift: int, values: Array) -> None:
     """Takes back what `_together` did to the total and the count of a sum of longs."""
     for j in range(n):
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         sign = 1 - 2 * np.int64(kind[j]) if len(kind) else np.int64(1)
-        at = np.uint64(group[i]) * np.uint64(width) if len(group) else np.uint64(0)
+        at = np.uint64(group[i]) << np.uint64(shift) if len(group) else np.uint64(0)
         whole[at] -= sign * np.int64(values[i])
         whole[at + np.uint64(1)] -= sign
 
@@ -127,18 +127,20 @@ class Cells:
     a line of the cache lies in two."""
 
     def __init__(self, size: int) -> None:
-        self.width = 2 << max(size - 1, 0).bit_length()
+        self.shift = 1 + (size - 1).bit_length()
+        """Which power of two the words of a row are."""
         self.even = True
         """Whether the aggregates have counted the same rows."""
         self._words = np.zeros(0, np.int64)
 
     def grow(self, groups: int) -> None:
         """Room for so many groups."""
-        have, n = len(self._words), self.width * groups
-        if have < n:
-            space = np.zeros(max(n, wider(have), 16 * self.width) // self.width * self.width + _LINE, np.int64)
+        have = len(self._words)
+        if have < groups << self.shift:
+            n = max(groups, wider(have >> self.shift), 16) << self.shift
+            space = np.zeros(n + _LINE, np.int64)
             first = -(space.ctypes.data // 8) % _LINE
-            words = space[first : first + (len(space) - _LINE) // self.width * self.width]
+            words = space[first : first + n]
             words[:have] = self._words
             self._words = words
 
@@ -148,7 +150,7 @@ class Cells:
 
     def rows(self) -> Array:
         """[group, word]; total and count of aggregate k are the words 2k and 2k + 1."""
-        return self._words.reshape(-1, self.width)
+        return self._words.reshape(-1, 1 << self.shift)
 
 
 class Running(Grouped):
@@ -249,16 +251,16 @@ def _run(cells: Cells, members: list[Running], args: list[tuple[Column, ...]], f
             values[k] = columns[0].values
     none = np.empty(size, np.bool_)
     n, kind, pos, group, _, _, shown = feed.arrays
-    far = _loop((*asks,), *what)(
+    far = _loop(cells.shift, (*asks,), *what)(
         n, kind, pos, group, shown, *asks.values(), cells.words(2 * first, np.float64),
-        cells.words(2 * first, np.int64), cells.width, none, *values, *outs,
+        cells.words(2 * first, np.int64), none, *values, *outs,
     )  # fmt: skip
     none = none[:-1] if none[:-1].any() else NO_MASK
     result: list[Column | None] = []
     for a in members:
         k = a.at - first
         if a.what == WHOLE and far > BOTH_EXACT:
-            _undone(n, kind, pos, group, cells.words(2 * a.at, np.int64), cells.width, values[k])
+            _undone(n, kind, pos, group, cells.words(2 * a.at, np.int64), cells.shift, values[k])
             a.exact = False
             result.append(None)
             continue

@@ -3,6 +3,8 @@ meet all there is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,18 +32,18 @@ def long_minus(a: int, b: int) -> int:
 
 
 def _sums(
-    long: bool, mean: bool, values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array,
-    slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, cells: Array, count: Array, width: int,
-    out: Array, out_null: Array,
+    what: int, shift: int, values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array,
+    slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, cells: Array, count: Array, out: Array,
+    out_null: Array,
 ) -> int:  # fmt: skip
     """Running sums of non-null values, or their means, over ops of all kinds; without slots, `out` has room for one
-    more, as in `running._together`. A group's total stands in `cells` at `width` times its id, its count in `count` at
-    the same place. Returns as `running._together`.
+    more, as in `running._together`. A group's total stands in `cells` at its id, shifted by `shift`, its count in
+    `count` at the same place. Returns as `running._together`.
     """
     m: Any = 0
     far: Any = np.uint64(0)
     for j in range(n):
-        look_ahead(j, ahead, reach, n, pos, group, values, count, width)
+        look_ahead(j, ahead, reach, n, pos, group, values, count, shift)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         shows = (shown >> k) & 1
@@ -56,7 +58,7 @@ def _sums(
                 out_null[o] = True
             continue
         g = np.uint64(group[i]) if len(group) else np.uint64(0)
-        at = g * np.uint64(width)
+        at = g << np.uint64(shift)
         if len(epoch) and epoch[g] != now[p]:
             epoch[g] = now[p]
             cells[at] = 0
@@ -66,7 +68,7 @@ def _sums(
         sign = 0 if none else 1 - 2 * k
         before = cells[at]
         t = before + sign * v
-        if long:
+        if what == WHOLE:
             if (np.uint64(before + EXACT) | np.uint64(v + EXACT)) > BOTH_EXACT and sign < 0:
                 t = long_minus(before, v)
             far |= np.uint64(t + EXACT)
@@ -74,34 +76,37 @@ def _sums(
         cells[at] = t
         count[at] = c
         # A sum shows where a value is added, even where that leaves a count of nothing.
-        gone = (c == 0) & (mean | none | (k != CURRENT))
+        gone = (c == 0) & ((what == MEAN) | none | (k != CURRENT))
         if len(slot) == 0:
-            out[m] = t / c if mean else t
+            if what == MEAN:
+                out[m] = t / c
+            else:
+                out[m] = t
             out_null[m] = gone
             m += shows
         elif shows:
-            out[slot[m]] = t / c if mean else t
+            if what == MEAN:
+                out[slot[m]] = t / c
+            else:
+                out[slot[m]] = t
             out_null[slot[m]] = gone
             m += 1
     return far
 
 
-_LOOPS = {
-    WHOLE: kernel(_sums, long=True, mean=False),
-    REAL: kernel(_sums, long=False, mean=False),
-    MEAN: kernel(_sums, long=False, mean=True),
-}
+@cache
+def _sum_loop(what: int, shift: int) -> Callable[..., int]:
+    return kernel(_sums, what=what, shift=shift)
 
 
-@kernel
 def _counts(
-    n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array, epoch: Array,
-    ahead: int, reach: int, count: Array, width: int, out: Array,
+    shift: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array,
+    epoch: Array, ahead: int, reach: int, count: Array, out: Array,
 ) -> None:  # fmt: skip
     """Running number of rows, nulls too; the rest as in `_sums`."""
     m: Any = 0
     for j in range(n):
-        look_ahead(j, ahead, reach, n, pos, group, group, count, width)
+        look_ahead(j, ahead, reach, n, pos, group, group, count, shift)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         shows = (shown >> k) & 1
@@ -114,7 +119,7 @@ def _counts(
                 m += 1
             continue
         g = np.uint64(group[i]) if len(group) else np.uint64(0)
-        at = g * np.uint64(width)
+        at = g << np.uint64(shift)
         if len(epoch) and epoch[g] != now[p]:
             epoch[g] = now[p]
             count[at] = 0
@@ -128,6 +133,11 @@ def _counts(
             m += 1
 
 
+@cache
+def _count_loop(shift: int) -> Callable[..., None]:
+    return kernel(_counts, shift=shift)
+
+
 class Sum(Running):
     """`sum`: LONG for int and long, DOUBLE for float and double; null when nothing is left."""
 
@@ -138,12 +148,11 @@ class Sum(Running):
         (column,) = args
         out: Array = np.empty(feed.size + 1, self.dtype)
         null = np.empty(feed.size + 1, np.bool_)
-        far = _LOOPS[self.what](
+        far = _sum_loop(self.what, self.cells.shift)(
             column.values, NO_MASK if column.null is None else column.null, *self._ops(feed),
-            self.cells.words(2 * self.at, self.dtype), self.cells.words(2 * self.at + 1, np.int64), self.cells.width,
-            out, null,
+            self.cells.words(2 * self.at, self.dtype), self.cells.words(2 * self.at + 1, np.int64), out, null,
         )  # fmt: skip
-        self.exact = self.exact and far <= BOTH_EXACT
+        self.exact &= bool(far <= BOTH_EXACT)
         return shown_column(self.type, out, null)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
@@ -172,7 +181,7 @@ class Count(Running):
 
     def alone(self, args: tuple[Column, ...], feed: Feed) -> Column:
         out: Array = np.empty(feed.size + 1, np.int64)
-        _counts(*self._ops(feed), self.cells.words(2 * self.at + 1, np.int64), self.cells.width, out)
+        _count_loop(self.cells.shift)(*self._ops(feed), self.cells.words(2 * self.at + 1, np.int64), out)
         return shown_column(Type.LONG, out)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
