@@ -113,13 +113,19 @@ class IdTable:
         self.assign(np.asarray(state["keys"], np.int64))
 
 
+def _codes(column: Column, strings: Strings) -> Array:
+    """Codes of texts, those of null as of the text 'null'."""
+    if column.null is None:
+        return column.values
+    out: Array = np.where(column.null, np.int32(strings.code("null")), column.values)
+    return out
+
+
 def key_numbers(column: Column, strings: Strings) -> Array:
     """int64[n] that is equal where the column's values are equal as group-by texts."""
     t, v = column.type, column.values
     if t is Type.STRING:
-        if column.null is not None:
-            v = np.where(column.null, np.int32(strings.code("null")), v)
-        return v.astype(np.int64)
+        return _codes(column, strings).astype(np.int64)
     if t is Type.OBJECT:
         return strings.encode("null" if x is None else repr(x) for x in v.tolist()).astype(np.int64)
     if t in (Type.FLOAT, Type.DOUBLE):
@@ -131,15 +137,29 @@ def key_numbers(column: Column, strings: Strings) -> Array:
     return out
 
 
-class Keys:
-    """Dense ids for tuples of column values; remembers the values of every id as columns."""
+_HALF = 33
+"""Bits of a pair's right half: those of an int, and one for null."""
 
-    def __init__(self, types: Sequence[Type], strings: Strings) -> None:
+
+@kernel
+def _paired(left: Array, right: Array, out: Array) -> None:
+    """One number for each pair of a number that is at least 0 and below 2^31, and one of `_HALF` bits."""
+    for i in range(len(out)):
+        out[i] = np.int64(left[i]) << _HALF | np.int64(right[i])
+
+
+class Keys:
+    """Dense ids for tuples of column values; remembers the values of every id as columns. `instances`: the first column
+    is the number of a partition instance."""
+
+    def __init__(self, types: Sequence[Type], strings: Strings, *, instances: bool = False) -> None:
         self.types = tuple(types)
         self.strings = strings
         self.size = 0
+        self._instances = instances
         self._lut = np.full(16, -1, np.int32)
-        self._tables = [IdTable() for _ in range(max(0, 2 * len(self.types) - 1))]
+        self._singles = [IdTable() for _ in self.types]
+        self._pairs = [IdTable() for _ in self.types[1:]]
         self._values: list[list[Column]] = []
 
     @property
@@ -152,24 +172,35 @@ class Keys:
         if n == 0:
             return np.empty(0, np.int32)
         if self._direct:
-            codes, null = columns[0].values, columns[0].null
-            if null is not None:
-                codes = np.where(null, np.int32(self.strings.code("null")), codes)
+            codes = _codes(columns[0], self.strings)
             self._lut = grown(self._lut, len(self.strings), -1)
             out, first = np.empty(n, np.int32), np.empty(n, np.int64)
             first = first[: _dense_ids(codes, self._lut, self.size, out, first)]
         else:
-            numbers = [key_numbers(c, self.strings) for c in columns]
-            k = len(self.types)
-            out, first = self._tables[0].assign(numbers[0])
-            for i in range(1, k):
-                right, _ = self._tables[k + i - 1].assign(numbers[i])
-                pair = (out.astype(np.int64) << 32) | right.astype(np.int64)
-                out, first = self._tables[i].assign(pair)
+            out = self._number(0, columns[0])
+            if len(columns) == 1:
+                out, first = self._singles[0].assign(out)
+            for i, table in enumerate(self._pairs, 1):
+                pair = np.empty(n, np.int64)
+                _paired(out, self._number(i, columns[i]), pair)
+                out, first = table.assign(pair)
         if len(first):
             self._values.append([c.take(first) for c in columns])
             self.size += len(first)
         return out
+
+    def _number(self, i: int, column: Column) -> Array:
+        """A number for each value of column `i` that a pair can take, or that a single column's table takes."""
+        if len(self.types) == 1:
+            return key_numbers(column, self.strings)
+        if i == 0 and self._instances:
+            return column.values
+        if column.type is Type.STRING:
+            return _codes(column, self.strings)
+        if i > 0 and column.type is Type.INT:
+            number: Array = column.values.view(np.uint32)
+            return number if column.null is None else np.where(column.null, np.int64(1 << 32), number)
+        return self._singles[i].assign(key_numbers(column, self.strings))[0]
 
     def columns(self) -> list[Column]:
         """The key values by id: one column per key attribute, `size` rows."""
@@ -185,7 +216,7 @@ class Keys:
         return {"values": self.columns()}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.__init__(self.types, self.strings)  # type: ignore[misc]
+        self.__init__(self.types, self.strings, instances=self._instances)  # type: ignore[misc]
         values = state["values"]
         if len(values[0]):
             self.ids(values)

@@ -160,6 +160,21 @@ def _chunks(chunk: Array, part: Array, out: Array) -> None:
         out[i] = n
 
 
+@kernel
+def _by_row(hits: Array, index: Array, place: Array) -> bool:
+    """For each row, one after the other, and each range that takes it, `hits[range, row]`: the row and the range, which
+    need room for one more. Returns whether each row is there once."""
+    n = 0
+    once = True
+    for i in range(hits.shape[1]):
+        for k in range(hits.shape[0]):
+            index[n] = i
+            place[n] = k
+            n += hits[k, i]
+        once &= n == i + 1
+    return once
+
+
 class PartitionEntry:
     """One stream's way into a partition (`PartitionStreamReceiver`): by value, by ranges, or to every instance."""
 
@@ -201,8 +216,9 @@ class PartitionEntry:
         if not self.keyed:
             return self._to_all(rows)
         env = Env(n, self.services.strings, rows.ts, lambda: clock.at(rows.root), frame_of(rows).resolve)
+        index: Array | None = None
         if self._value is not None:
-            index, part = None, self._numbers(self._value(env), rows.root, clock)
+            part = self._numbers(self._value(env), rows.root, clock)
         else:
             index, part = self._in_ranges(env, clock.at(rows.root))
         if env.failed is not None:
@@ -235,21 +251,21 @@ class PartitionEntry:
             part = self._known[ids]
         return part if column.null is None else np.where(column.null, np.int32(-1), part)
 
-    def _in_ranges(self, env: Env, now: Array) -> tuple[Array, Array]:
-        rows, order = [], []
+    def _in_ranges(self, env: Env, now: Array) -> tuple[Array | None, Array]:
+        """The rows in some range, None for all as they are, and their instances (int32)."""
+        hits = np.empty((len(self._ranges), len(now)), np.bool_)
         for k, (condition, _) in enumerate(self._ranges):
             result = condition(env)
-            hit = np.flatnonzero(result.values if result.null is None else result.values & ~result.null)
-            rows.append(hit)
-            order.append(np.full(len(hit), k))
-        index, rank = np.concatenate(rows), np.concatenate(order)
-        by = np.lexsort((rank, index))
-        index, rank = index[by], rank[by]
-        part = np.full(len(self._ranges), -1, np.int32)
-        used, first = np.unique(rank, return_index=True)
-        for k in np.argsort(first).tolist():
-            part[used[k]] = self.instances.number(self._ranges[used[k]][1], int(now[index[first[k]]]))
-        return index, part[rank]
+            hits[k] = result.values if result.null is None else result.values & ~result.null
+        n = np.count_nonzero(hits)
+        index, place = np.empty(n + 1, np.int64), np.empty(n + 1, np.int32)
+        once = _by_row(hits, index, place)
+        used = np.flatnonzero(hits.any(axis=1))
+        first = hits[used].argmax(axis=1)
+        numbers = np.full(len(self._ranges), -1, np.int32)
+        for k in np.argsort(first, kind="stable").tolist():
+            numbers[used[k]] = self.instances.number(self._ranges[used[k]][1], int(now[first[k]]))
+        return None if once else index[:-1], numbers[place[:-1]]
 
     def _to_all(self, rows: Rows) -> Rows:
         """Every chunk to every instance there is, in the map's order; before the first key there is none."""

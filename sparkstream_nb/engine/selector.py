@@ -158,7 +158,10 @@ class Selector:
         self._items = [compile_expr(e, context) for e in (*(i.expr for i in select.items), *select.unselected)]
         self._having = None if select.having is None else compile_expr(select.having, context)
         types = [g.type for g in select.group_by]
-        self._keys = Keys([Type.INT, *types] if partitioned else types, services.strings) if types else None
+        self._keys: Keys | None = None
+        if types:
+            key = [Type.INT, *types] if partitioned else types
+            self._keys = Keys(key, services.strings, instances=partitioned)
         if batching and self._agg_nodes:
             self._resets = False
         self._wants = (current << CURRENT) | (expired << EXPIRED) | (self._resets << RESET)

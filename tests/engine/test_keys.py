@@ -1,0 +1,41 @@
+"""Ids of composite keys: equal where all columns are, whatever their types, over batches and snapshots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkstream_nb.engine.columns import Column, Strings
+from sparkstream_nb.engine.groups import Keys
+from sparkstream_nb.types import Type
+
+VALUES: dict[Type, Any] = {
+    Type.STRING: st.sampled_from(["", "a", "b", "null"]) | st.none(),
+    Type.INT: st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31)]) | st.none(),
+    Type.LONG: st.sampled_from([0, 1, -1, 2**31, 2**33, 2**63 - 1]) | st.none(),
+    Type.BOOL: st.booleans() | st.none(),
+}
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_one_id_for_each_key(data: st.DataObject) -> None:
+    types = data.draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=4))
+    instances = data.draw(st.booleans())
+    row = st.tuples(*([st.integers(0, 3)] if instances else []), *(VALUES[t] for t in types))
+    types = [Type.INT, *types] if instances else types
+    strings = Strings()
+    keys, known = Keys(types, strings, instances=instances), dict[Any, int]()
+    for rows in data.draw(st.lists(st.lists(row, max_size=12), max_size=4)):
+        columns = [Column.of(t, [r[i] for r in rows], strings) for i, t in enumerate(types)]
+        # A null text is the text 'null' (`GroupByKeyGenerator`).
+        texts = [tuple("null" if t is Type.STRING and v is None else v for t, v in zip(types, r, strict=True)) for r in rows]
+        assert keys.ids(columns).tolist() == [known.setdefault(t, len(known)) for t in texts]
+        assert keys.size == len(known)
+        other = Keys(types, strings, instances=instances)
+        other.load(keys.state())
+        keys = other
+    assert np.array_equal(keys.ids(keys.columns()), np.arange(len(known)))
