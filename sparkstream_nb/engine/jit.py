@@ -74,34 +74,71 @@ load64 = cast(Callable[[Any, Any], Any], intrinsic(_load64))
 a number (uint64)."""
 
 
+def _vector(context: Any, builder: Any, type: Any, array: Any, at: Any, lanes: int) -> Any:
+    """So many elements from an LLVM index on, as a vector that may lie anywhere."""
+    make: Any = arrayobj.make_array
+    data = make(type)(context, builder, array).data
+    place = builder.bitcast(builder.gep(data, [at]), ir.VectorType(data.type.pointee, lanes).as_pointer())
+    return builder.load(place, align=8)
+
+
+def _all(builder: Any, value: Any, lanes: int) -> Any:
+    """A vector of one value alone."""
+    number = ir.IntType(32)
+    one = builder.insert_element(ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined), value, number(0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(number, lanes), [0] * lanes))
+
+
 def _equal_of_four(context: Any, array: Any, index: Any, word: Any, high: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        make: Any = arrayobj.make_array
-        data = make(signature.args[0])(context, builder, args[0]).data
         number = ir.IntType(64)
-        four = ir.VectorType(number, 4)
-
-        def of(value: Any) -> Any:
-            one = builder.insert_element(ir.Constant(four, ir.Undefined), value, ir.IntType(32)(0))
-            return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), 4), [0] * 4))
-
-        line = builder.bitcast(builder.gep(data, [args[1]]), four.as_pointer())
-        first = builder.load(line, align=32)
-        second = builder.load(builder.gep(line, [ir.IntType(32)(1)]), align=32)
-        differ = builder.lshr(builder.xor(second, of(args[3])), of(number(32)))
-        same = builder.icmp_unsigned("==", builder.or_(builder.xor(first, of(args[2])), differ), of(number(0)))
-        found = builder.select(same, second, of(number(0)))
+        four, none = ir.VectorType(number, 4), _all(builder, number(0), 4)
+        first = _vector(context, builder, signature.args[0], args[0], args[1], 4)
+        second = _vector(context, builder, signature.args[0], args[0], builder.add(args[1], number(4)), 4)
+        differ = builder.lshr(builder.xor(second, _all(builder, args[3], 4)), _all(builder, number(32), 4))
+        same = builder.icmp_unsigned("==", builder.or_(builder.xor(first, _all(builder, args[2], 4)), differ), none)
         kind = ir.FunctionType(number, [four])
         either = get_or_insert_function(builder.module, kind, "llvm.vector.reduce.or.v4i64")
-        return builder.call(either, [found])
+        return builder.call(either, [builder.select(same, second, none)])
 
-    return types.uint64(array, index, types.uint64, types.uint64), code
+    return types.uint64(array, types.uint64, types.uint64, types.uint64), code
 
 
 equal_of_four = cast(Callable[[Any, Any, Any, Any], Any], intrinsic(_equal_of_four))
 """`equal_of_four(array, at, word, high)` in a compiled loop: of four pairs of numbers (uint64), whose first stand at
 `at` and whose second stand behind those, the second of the pair whose first is `word` and whose second has the upper
-half of `high`; 0 if there is none. There must not be two. `at` is the beginning of a line of the cache."""
+half of `high`; 0 if there is none. There must not be two."""
+
+
+def _eight(relation: str) -> Callable[..., Any]:
+    def typed(context: Any, array: Any, index: Any, value: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            lanes = _vector(context, builder, signature.args[0], args[0], args[1], 8)
+            compare = builder.fcmp_ordered if isinstance(array.dtype, types.Float) else builder.icmp_signed
+            bits = builder.bitcast(compare(relation, lanes, _all(builder, args[2], 8)), ir.IntType(8))
+            return builder.zext(bits, ir.IntType(64))
+
+        return types.uint64(array, types.uint64, array.dtype), code
+
+    return cast(Callable[..., Any], intrinsic(typed))
+
+
+eight_equal, eight_greater, eight_less = _eight("=="), _eight(">"), _eight("<")
+"""`eight_less(array, at, value)` in a compiled loop: which of the eight numbers from `at` on are less than `value` (the
+others: equal to it, greater), bit 0 for the first."""
+
+
+def _ones_above(context: Any, bits: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = ir.IntType(64)
+        rest = builder.shl(builder.not_(args[0]), number(56))
+        return builder.ctlz(builder.or_(rest, number((1 << 56) - 1)), ir.IntType(1)(0))
+
+    return types.uint64(types.uint64), code
+
+
+ones_above = cast(Callable[[Any], Any], intrinsic(_ones_above))
+"""`ones_above(bits)` in a compiled loop: of eight bits, how many are set from the last on without one that is not."""
 
 AHEAD = 16
 """How many rows ahead loops ask for what they will need."""

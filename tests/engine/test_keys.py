@@ -32,8 +32,8 @@ def test_one_id_for_each_key(data: st.DataObject) -> None:
     for rows in data.draw(st.lists(st.lists(row, max_size=12), max_size=4)):
         columns = [Column.of(t, [r[i] for r in rows], strings) for i, t in enumerate(types)]
         # A null text is the text 'null' (`GroupByKeyGenerator`).
-        texts = [tuple("null" if t is Type.STRING and v is None else v for t, v in zip(types, r, strict=True)) for r in rows]
-        assert keys.ids(columns).tolist() == [known.setdefault(t, len(known)) for t in texts]
+        named = [["null" if t is Type.STRING and v is None else v for t, v in zip(types, r, strict=True)] for r in rows]
+        assert keys.ids(columns).tolist() == [known.setdefault(tuple(r), len(known)) for r in named]
         assert keys.size == len(known)
         other = Keys(types, strings, instances=instances)
         other.load(keys.state())

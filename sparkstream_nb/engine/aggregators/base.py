@@ -89,7 +89,7 @@ class Loops:
     nothing need be asked for ahead. `fixed`: see `kernel`.
     """
 
-    def __init__(self, source: Callable[..., Any], **fixed: bool) -> None:
+    def __init__(self, source: Callable[..., Any], **fixed: bool | int) -> None:
         self.near = kernel(source, plain=True, ahead=0, reach=0, **fixed)
         self.far = kernel(source, plain=True, **fixed)
         self.general = kernel(source, plain=False, **fixed)

@@ -9,110 +9,129 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import DTYPES, Array, Column
-from ..jit import kernel
+from ..jit import eight_equal, eight_greater, eight_less, kernel, ones_above, prefetch
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import NO_MASK, Feed, Grouped
+from .base import NO_MASK, Feed, Grouped, Loops, shown_column
 from .folds import bests
 
-_NEAR, _ROOM = 4, 16
-"""So many candidates are looked at without a branch on how many there are; so much room has a queue that is in use."""
+_NEAR, _ROOM = 8, 16
+"""So many candidates are looked at at once; so much room has a queue that is in use."""
 
 
-@kernel
 def _extremes(
-    begin: int, m: int, used: int, values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array,
-    part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, queue: Array, pool: Array,
-    out: Array, out_null: Array,
+    plain: bool, sign: int, begin: int, m: int, used: int, values: Array, null: Array, n: int, kind: Array, pos: Array,
+    group: Array, part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, queue: Array,
+    pool: Array, out: Array, out_null: Array,
 ) -> tuple[int, int, int, bool]:  # fmt: skip
     """A monotonic queue per group, whose front is the minimum of sign * value; from the op `begin` on, of which `m`
-    values came out before.
+    values came out before. `plain`: see `Loops`.
 
     Values that a newer, smaller one makes irrelevant leave from the back; an expired value leaves from where it
     stands, which is the front for windows that expire in order (`MinAttributeAggregatorExecutor`, its deque). Which of
-    this happens is no branch where the queue is short, as no processor could guess it.
+    this happens is no branch where the queue is short, as no processor could guess it. Without slots, `out` has room
+    for one more: a value that is not shown lies where the next one comes.
 
-    A queue lies in one piece of the `pool`, of which `used` is taken; `queue` has four words a group: its first
-    candidate, its end, the end of its piece and the size of that. One without room moves to the front of its piece, or
-    to a new piece of twice the size. Stops where the pool has none; returns (ops done, values that came out, what
-    of the pool is taken, whether there is a null).
+    A queue lies in one piece of the `pool`, of which `used` is taken, and which has `_NEAR` places before the first and
+    behind the last; `queue` has four words a group: its first candidate, its end, the end of its piece and the size of
+    that. One without room moves to the front of its piece, or to a new piece of twice the size. Stops where the pool
+    has none; returns (ops done, values that came out, what of the pool is taken, whether there is a null).
     """
     holes = False
+    two, near, zero = np.uint64(2), np.uint64(_NEAR), np.uint64(0)
     for j in range(begin, n):
+        if ahead > 0:
+            soon = np.uint64(min(j + ahead, n - 1))
+            prefetch(queue, np.uint64(group[np.uint64(pos[soon]) if len(pos) else soon]) << two)
+            soon = np.uint64(min(j + (ahead >> 1), n - 1))
+            soon = np.uint64(group[np.uint64(pos[soon]) if len(pos) else soon]) << two
+            prefetch(pool, queue[soon + np.uint64(1)])
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
-        p = np.uint64(part[i]) if len(part) else np.uint64(0)
-        best = values.dtype.type(0)
-        none = True
-        if k <= EXPIRED:
-            g = np.uint64(group[i]) if len(group) else np.uint64(0)
-            q = np.uint64(4) * g
-            if queue[q + np.uint64(1)] == queue[q + np.uint64(2)]:
-                first = queue[q]
-                size = queue[q + np.uint64(3)]
-                have = queue[q + np.uint64(1)] - first
-                to = queue[q + np.uint64(2)] - size
-                if 2 * have > size or size < _ROOM:
-                    size = max(2 * size, 4)
-                    if used + size + _NEAR > len(pool):
-                        return j, m, used, holes
-                    to = used
-                    used += size
-                    queue[q + np.uint64(2)] = used
-                    queue[q + np.uint64(3)] = size
-                for x in range(have):
-                    pool[to + x] = pool[first + x]
-                queue[q] = to
-                queue[q + np.uint64(1)] = to + have
-            first = queue[q]
-            end = queue[q + np.uint64(1)]
-            if len(epoch) and epoch[g] != now[p]:
-                epoch[g] = now[p]
-                end = first
-            if not (len(null) and null[i]):
-                v = values[i]
-                have = end - first
-                if k == CURRENT:
-                    goes = np.int64(0)
-                    more = True
-                    for x in range(_NEAR):
-                        c = pool[np.uint64(max(end - 1 - x, 0))]
-                        more &= (x < have) & ((c > v) if sign > 0 else (c < v))
-                        goes += more
-                    end -= goes
-                    if more:
-                        while end > first and (pool[end - 1] > v if sign > 0 else pool[end - 1] < v):
-                            end -= 1
-                    pool[np.uint64(end)] = v
-                    end += 1
+        shows = (shown >> k) & 1
+        p = np.uint64(0)
+        if not plain:
+            p = np.uint64(part[i]) if len(part) else zero
+            if k > EXPIRED:
+                if k == RESET:
+                    now[p] += 1
+                if shows:
+                    o = slot[m] if len(slot) else m
+                    m += 1
+                    out[o] = 0
+                    out_null[o] = True
+                    holes = True
+                continue
+        q = np.uint64(group[i]) << two if len(group) else zero
+        if queue[q + np.uint64(1)] == queue[q + two]:
+            begun = queue[q]
+            size = queue[q + np.uint64(3)]
+            held = queue[q + np.uint64(1)] - begun
+            to = queue[q + two] - size
+            if 2 * held > size or size < _ROOM:
+                size = max(2 * size, 4)
+                if used + size + _NEAR > len(pool):
+                    return j, m, used, holes
+                to = used
+                used += size
+                queue[q + two] = used
+                queue[q + np.uint64(3)] = size
+            for x in range(held):
+                pool[to + x] = pool[begun + x]
+            queue[q] = to
+            queue[q + np.uint64(1)] = to + held
+        first = np.uint64(queue[q])
+        end = np.uint64(queue[q + np.uint64(1)])
+        if not plain and len(epoch) and epoch[q >> two] != now[p]:
+            epoch[q >> two] = now[p]
+            end = first
+        if plain or not (len(null) and null[i]):
+            v = values[i]
+            have = end - first
+            comes = np.uint64(k == CURRENT)
+            if sign > 0:
+                worse = eight_greater(pool, end - near, v)
+            else:
+                worse = eight_less(pool, end - near, v)
+            goes = min(ones_above(worse), have) * comes
+            same = eight_equal(pool, first, v) & ((np.uint64(1) << min(have, near)) - np.uint64(1))
+            front = same & ~comes & np.uint64(1)
+            # Whether that is not all there is to do, in one number, for one branch.
+            over = max(have, near) - near | same
+            if (goes >> np.uint64(3)) | over * (np.uint64(1) - (comes | front)) != zero:
+                if comes != zero:
+                    while goes < have and (pool[end - goes - np.uint64(1)] > v if sign > 0 else
+                                           pool[end - goes - np.uint64(1)] < v):  # fmt: skip
+                        goes += np.uint64(1)
                 else:
-                    f = np.uint64(first)
-                    front = (have > 0) & (pool[f] == v)
-                    other = False
-                    for y in range(1, _NEAR):
-                        other |= (y < have) & (pool[f + np.uint64(y)] == v)
-                    if (have > _NEAR or other) and not front:
-                        at = first
-                        while at < end and (pool[at] < v if sign > 0 else pool[at] > v):
-                            at += 1
-                        if at < end and pool[at] == v:
-                            end -= 1
-                            for x in range(at, end):
-                                pool[x] = pool[x + 1]
-                    first += front
-            queue[q] = first
-            queue[q + np.uint64(1)] = end
-            none = first == end
-            best = pool[np.uint64(first)]
-            best = values.dtype.type(0) if none else best
-        elif k == RESET:
-            now[p] += 1
-        if (shown >> k) & 1:
-            o = slot[m] if len(slot) else m
-            m += 1
-            out[o] = best
-            out_null[o] = none
+                    at = first
+                    while at < end and (pool[at] < v if sign > 0 else pool[at] > v):
+                        at += np.uint64(1)
+                    if at < end and pool[at] == v:
+                        end -= np.uint64(1)
+                        for x in range(at, end):
+                            pool[x] = pool[x + 1]
+            end -= goes
+            pool[end] = v  # where no value comes it lies behind the last
+            end += comes
+            first += front
+        queue[q] = np.int64(first)
+        queue[q + np.uint64(1)] = np.int64(end)
+        none = first == end
+        best = values.dtype.type(0) if none else pool[first]
+        if plain or len(slot) == 0:
+            out[m] = best
+            out_null[m] = none
+            holes |= none & (shows != 0)
+            m += shows
+        elif shows:
+            out[slot[m]] = best
+            out_null[slot[m]] = none
             holes |= none
+            m += 1
     return n, m, used, holes
+
+
+_LOOPS = {sign: Loops(_extremes, sign=sign) for sign in (1, -1)}
 
 
 @kernel
@@ -182,14 +201,14 @@ class Min(Grouped):
     def _clear(self) -> None:
         self._begin()
         self.best, self.has = np.zeros(0, self.dtype), np.zeros(0, np.bool_)
-        self.queue, self.pool, self.used = np.zeros(0, np.int64), np.zeros(0, self.dtype), 0
+        self.queue, self.pool, self.used = np.zeros(0, np.int64), np.zeros(2 * _NEAR, self.dtype), _NEAR
 
     def _room(self) -> None:
         """More room in the pool: queues lie side by side again, each in a piece that is twice as long."""
         first, end = self.queue[::4], self.queue[1::4]
         length = end - first
         size = np.minimum(self.queue[3::4], np.maximum(4 * length, _ROOM))
-        limit = np.cumsum(size)
+        limit = _NEAR + np.cumsum(size)
         self.used = int(limit[-1])
         pool = np.empty(3 * self.used + 4 * len(size) + 64, self.dtype)
         start = limit - size
@@ -201,14 +220,14 @@ class Min(Grouped):
         (column,) = args
         values = column.values.astype(self.dtype, copy=False)
         null_in = NO_MASK if column.null is None else column.null
-        out, null = np.empty(feed.size, self.dtype), np.empty(feed.size, np.bool_)
+        out, null = np.empty(feed.size + 1, self.dtype), np.empty(feed.size + 1, np.bool_)
         if self.sliding:
             self.queue = grown(self.queue, 4 * feed.groups)
             done, made, holes = 0, 0, False
             while done < feed.n:
-                done, made, self.used, more = _extremes(
-                    done, made, self.used, values, null_in, self.sign, *self._ops(feed), self.queue, self.pool, out,
-                    null,
+                done, made, self.used, more = self._through(
+                    _LOOPS[self.sign], feed, column.null, (done, made, self.used, values, null_in),
+                    (self.queue, self.pool, out, null),
                 )  # fmt: skip
                 holes |= more
                 if done < feed.n:
@@ -218,7 +237,7 @@ class Min(Grouped):
             holes = _running_extremes(
                 values, null_in, self.sign, *self._ops(feed), self.best, self.has, out, null
             )
-        return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if holes and null.any() else None)
+        return shown_column(self.type, out.astype(DTYPES[self.type], copy=False), null if holes else None)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         (column,) = args
