@@ -161,6 +161,19 @@ def _chunks(chunk: Array, part: Array, out: Array) -> None:
 
 
 @kernel
+def _firsts(ids: Array, missing: Array, known: Array, rows: Array) -> int:
+    """Of the rows that are `missing`, the first of each id into `rows`; returns how many. Their ids are `known` as -2
+    then."""
+    n = 0
+    for i in range(len(ids)):
+        if missing[i] and known[ids[i]] == -1:
+            known[ids[i]] = -2
+            rows[n] = i
+            n += 1
+    return n
+
+
+@kernel
 def _by_row(hits: Array, index: Array, place: Array) -> bool:
     """For each row, one after the other, and each range that takes it, `hits[range, row]`: the row and the range, which
     need room for one more. Returns whether each row is there once."""
@@ -243,8 +256,8 @@ class PartitionEntry:
         part: Array = self._known[ids]  # the last place is for null
         missing = part < 0 if column.null is None else (part < 0) & ~column.null
         if missing.any():
-            rows = np.flatnonzero(missing)
-            rows = rows[np.sort(np.unique(ids[rows], return_index=True)[1])]
+            rows = np.empty(np.count_nonzero(missing), np.int64)
+            rows = rows[: _firsts(ids, missing, self._known, rows)]
             keys, now = column.take(rows).to_list(strings), clock.at(root[rows]).tolist()
             for k, key, t in zip(ids[rows].tolist(), keys, now, strict=True):
                 self._known[k] = self.instances.number(to_text(column.type, key), t)

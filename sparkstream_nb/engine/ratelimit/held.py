@@ -63,8 +63,12 @@ class Held(Protocol):
     aggregated: Sequence[int]
     currents_only: bool
 
-    def add(self, taken: Taken, log: Log) -> None:
-        """Takes rows between two flushes."""
+    def prepare(self, taken: Taken, log: Log) -> Any:
+        """The rows of a call as `add` wants them."""
+        ...
+
+    def add(self, rows: Any, a: int, b: int) -> None:
+        """Takes those a ≤ i < b of the rows that `prepare` gave: the ones between two flushes."""
         ...
 
     def flush(self, part: int) -> Out:
@@ -103,7 +107,7 @@ class Log:
         return serial
 
     def _positions(self, serial: Sequence[int] | Array) -> Array:
-        held = self._log.column(self.width + 1, np.arange(self._log.end)).values
+        held = self._log.values(self.width + 1)[: self._log.end]
         return np.searchsorted(held, np.asarray(serial, np.int64))
 
     def rows(self, serial: Sequence[int] | Array) -> tuple[list[Column], Array, Array, Array]:

@@ -29,16 +29,29 @@ def _currents(taken: Taken) -> Taken:
     )  # fmt: skip
 
 
-class _LastHeld:
-    """The last event of each instance."""
+class _OneByOne:
+    """Takes rows piece by piece (`take`)."""
 
     aggregated: Sequence[int] = ()
     currents_only = False
 
+    def prepare(self, taken: Taken, log: Log) -> Taken:
+        return taken
+
+    def add(self, rows: Taken, a: int, b: int) -> None:
+        self.take(rows.slice(a, b))
+
+    def take(self, taken: Taken) -> None:
+        raise NotImplementedError
+
+
+class _LastHeld(_OneByOne):
+    """The last event of each instance."""
+
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
 
-    def add(self, taken: Taken, log: Log) -> None:
+    def take(self, taken: Taken) -> None:
         for part, index in taken.by_part():
             self._last[part] = int(taken.serial[index[-1]])
 
@@ -63,20 +76,19 @@ class _LastHeld:
 class LastSnapshot(_LastHeld):
     """`PerSnapshotOutputRateLimiter`: the last current event, for ever."""
 
-    def add(self, taken: Taken, log: Log) -> None:
-        super().add(_currents(taken), log)
+    def take(self, taken: Taken) -> None:
+        super().take(_currents(taken))
 
 
-class GroupedSnapshot:
+class GroupedSnapshot(_OneByOne):
     """`GroupByPerSnapshotOutputRateLimiter`: the last current event of each group, for ever."""
 
-    aggregated: Sequence[int] = ()
     currents_only = True
 
     def __init__(self) -> None:
         self._last: dict[int, dict[int, int]] = {}
 
-    def add(self, taken: Taken, log: Log) -> None:
+    def take(self, taken: Taken) -> None:
         for part, index in taken.by_part():
             last = self._last.setdefault(part, {})
             for group, serial in zip(taken.group[index].tolist(), taken.serial[index].tolist(), strict=True):
@@ -103,23 +115,20 @@ class GroupedSnapshot:
 class OnlyAggregatesSnapshot(_LastHeld):
     """`AllAggregationPerSnapshotOutputRateLimiter`: the last event, unless that expired or reset something."""
 
-    def add(self, taken: Taken, log: Log) -> None:
-        super().add(taken, log)
+    def take(self, taken: Taken) -> None:
+        super().take(taken)
         for part, index in taken.by_part():
             if taken.kind[index[-1]] != CURRENT:
                 self._last.pop(part, None)
 
 
-class GroupedAggregatesSnapshot:
+class GroupedAggregatesSnapshot(_OneByOne):
     """`AllAggregationGroupByWindowedPerSnapshotOutputRateLimiter`: per group its last event while it holds any."""
-
-    aggregated: Sequence[int] = ()
-    currents_only = False
 
     def __init__(self) -> None:
         self._groups: dict[int, dict[int, tuple[int, int]]] = {}  # instance → group → (events held, last event)
 
-    def add(self, taken: Taken, log: Log) -> None:
+    def take(self, taken: Taken) -> None:
         for part, index in taken.by_part():
             groups = self._groups.setdefault(part, {})
             for group, serial, kind in zip(
@@ -161,17 +170,20 @@ taken from (-1: none)."""
 
 @kernel
 def _follow(
-    serial: Array, kind: Array, part: Array, group: Array, output: Array, event: Array, free: Array, window: Array,
-    same: Array, latest: Array,
-) -> None:  # fmt: skip
-    """Rows enter and leave windows. `free[0]` is the first unused place of `event`, linked by NEXT; `same` holds the
-    first and the last event of each output; `latest` is what LATEST is, by group."""
-    for i in range(len(serial)):
+    a: int, b: int, serial: Array, kind: Array, part: Array, group: Array, output: Array, event: Array, free: Array,
+    window: Array, same: Array, latest: Array,
+) -> int:  # fmt: skip
+    """Rows a ≤ i < b enter and leave windows. `free[0]` is the first unused place of `event`, linked by NEXT; `same`
+    holds the first and the last event of each output; `latest` is what LATEST is, by group. Stops where there is no
+    place; returns the row that comes next."""
+    for i in range(a, b):
         p = part[i]
         k = output[i]
         noted = False
         if kind[i] == CURRENT:
             at = free[0]
+            if at < 0:
+                return i
             free[0] = event[NEXT, at]
             event[SERIAL, at] = serial[i]
             event[GROUP, at] = group[i]
@@ -222,6 +234,7 @@ def _follow(
         if noted:
             window[LATEST, p] = serial[i]
             latest[group[i]] = serial[i]
+    return b
 
 
 @kernel
@@ -263,22 +276,32 @@ class WindowedSnapshot:
         self._same = np.full((2, 0), -1, np.int64)
         self._latest, self._seen = np.full(0, -1, np.int64), np.zeros(0, np.bool_)
 
-    def add(self, taken: Taken, log: Log) -> None:
-        if len(taken.serial) == 0:
-            return
+    def prepare(self, taken: Taken, log: Log) -> tuple[Array, ...]:
         live = int(self._window[SIZE].clip(0).sum())
         if self._keys is not None and self._keys.size > 4 * (live + len(taken.serial)) + 4096:
             self.load(self.state(), log)  # forgets outputs that are gone
         columns = [taken.rows.columns[i] for i in self.plain]
-        self._take(taken.serial, taken.kind, taken.part, taken.group, columns, live)
+        return self._numbered(taken.serial, taken.kind, taken.part, taken.group, columns)
 
-    def _take(self, serial: Array, kind: Array, part: Array, group: Array, columns: list[Column], live: int) -> None:
-        n = len(serial)
+    def add(self, rows: tuple[Array, ...], a: int, b: int) -> None:
+        while (a := _follow(a, b, *rows, self._event, self._free, self._window, self._same, self._latest)) < b:
+            have = self._event.shape[1]  # all of which is in use
+            self._event = grown(self._event, have + 1)
+            size = self._event.shape[1]
+            self._event[NEXT, have:] = np.append(np.arange(have + 1, size), -1)
+            self._free[0] = have
+
+    def _numbered(
+        self, serial: Array, kind: Array, part: Array, group: Array, columns: list[Column]
+    ) -> tuple[Array, ...]:
+        """(serial, kind, part, group, number of its output) of rows; `columns` are those that tell events apart."""
+        if len(serial) == 0:
+            return serial, kind, part, group, serial
         # A text is told from null; elsewhere its code is its number.
         columns = [Column(Type.INT, c.values) if c.type is Type.STRING else c for c in columns]
-        columns.append(Column(Type.INT, part.astype(np.int32)))
+        columns.insert(0, Column(Type.INT, part.astype(np.int32, copy=False)))
         if self._keys is None:
-            self._keys = Keys([c.type for c in columns], self.strings)
+            self._keys = Keys([c.type for c in columns], self.strings, instances=True)
         output = self._keys.ids(columns)
         self._same = grown(self._same, self._keys.size, -1)
         self._latest = grown(self._latest, int(group.max()) + 1, -1)
@@ -287,19 +310,7 @@ class WindowedSnapshot:
         have = self._window.shape[1]
         self._window = grown(self._window, parts, -1)
         self._window[SIZE, have:] = 0
-        have = self._event.shape[1]
-        if live + n > have:
-            self._event = grown(self._event, live + n)
-            size = self._event.shape[1]
-            self._event[NEXT, have : size - 1] = np.arange(have + 1, size)
-            self._event[NEXT, size - 1], self._free[0] = self._free[0], have
-        self._run(serial, kind, part, group, output)
-
-    def _run(self, serial: Array, kind: Array, part: Array, group: Array, output: Array) -> None:
-        _follow(
-            serial, kind.astype(np.int8), part.astype(np.int64), group.astype(np.int64), output.astype(np.int64),
-            self._event, self._free, self._window, self._same, self._latest,
-        )  # fmt: skip
+        return serial, kind.astype(np.int8, copy=False), part.astype(np.int64), group, output
 
     def _events(self, part: int, once: bool) -> Array:
         """The places of what a window shows."""
@@ -331,7 +342,7 @@ class WindowedSnapshot:
         for p in parts:
             if p < self._window.shape[1]:
                 gone = np.array([p])
-                self._run(gone, np.array([RESET]), gone, gone, gone)
+                self.add((gone, np.array([RESET], np.int8), gone, gone, gone.astype(np.int32)), 0, 1)
 
     def state(self) -> Any:
         parts = self._parts()
@@ -351,7 +362,7 @@ class WindowedSnapshot:
         n = len(serial)
         if n:
             columns: list[Column] = log.columns(serial, self.plain)
-            self._take(serial, np.full(n, CURRENT), part, group, columns, 0)
+            self.add(self._numbered(serial, np.full(n, CURRENT), part, group, columns), 0, n)
             self._latest[group] = state["latest"]
             width = min(len(state["last"]), self._window.shape[1])
             self._window[LATEST, :width] = state["last"][:width]

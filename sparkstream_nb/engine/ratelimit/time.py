@@ -314,15 +314,16 @@ class Snapshots:
         taken = Taken(
             serial, rows.kinds(), rows.parts(), np.zeros(n, np.int64) if group is None else group, rows
         )  # fmt: skip
+        prepared = self.held.prepare(taken, self._log)
         outs: list[tuple[Out, _Flush]] = []
         done = 0
         for f in self._schedule.run(rows, clock, self.services.rank()):
             if f.before > done:
-                self.held.add(taken.slice(done, f.before), self._log)
+                self.held.add(prepared, done, f.before)
                 done = f.before
             outs.append((self.held.flush(f.part), f))
         if done < n:
-            self.held.add(taken.slice(done, n), self._log)
+            self.held.add(prepared, done, n)
         result = self._rows(outs, rows)
         self._log.tidy(self.held)
         return result
@@ -330,8 +331,8 @@ class Snapshots:
     def _rows(self, outs: list[tuple[Out, _Flush]], rows: Rows) -> Rows:
         serial: list[Array] = []
         values: list[Array] = []
-        roots: list[Array] = []
-        chunks: list[Array] = []
+        roots: list[int] = []
+        chunks: list[int] = []
         chunk, source = 0, -1
         for out, f in outs:
             one = np.asarray(out.serial, np.int64)
@@ -344,11 +345,13 @@ class Snapshots:
             k = len(one)
             if k == 0:
                 continue
-            serial.append(np.tile(one, f.repeat))
-            values.append(np.tile(np.asarray(one if out.values is None else out.values, np.int64), f.repeat))
-            roots.append(np.full(k * f.repeat, f.root, np.int64))
-            chunks.append(chunk + np.repeat(np.arange(f.repeat), k))
-            chunk += f.repeat - 1
+            for _ in range(f.repeat):
+                serial.append(one)
+                values.append(one if out.values is None else np.asarray(out.values, np.int64))
+                roots.append(f.root)
+                chunks.append(chunk)
+                chunk += 1
+            chunk -= 1
         if not serial:
             return rows.take(np.empty(0, np.int64))
         all_serials = np.concatenate(serial)
@@ -357,9 +360,10 @@ class Snapshots:
             latest = self._log.columns(np.concatenate(values), self.held.aggregated)
             for i, c in zip(self.held.aggregated, latest, strict=True):
                 columns[i] = c
+        sizes = [len(one) for one in serial]
         return Rows(
-            columns, ts, np.concatenate(roots), np.concatenate(chunks), kind if kind.any() else None,
-            part if self.partitioned else None,
+            columns, ts, np.repeat(np.array(roots, np.int64), sizes), np.repeat(np.array(chunks, np.int64), sizes),
+            kind if kind.any() else None, part if self.partitioned else None,
         )  # fmt: skip
 
     def forget(self, parts: Array) -> None:
