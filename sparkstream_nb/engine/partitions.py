@@ -161,19 +161,6 @@ def _chunks(chunk: Array, part: Array, out: Array) -> None:
 
 
 @kernel
-def _firsts(ids: Array, missing: Array, known: Array, rows: Array) -> int:
-    """Of the rows that are `missing`, the first of each id into `rows`; returns how many. Their ids are `known` as -2
-    then."""
-    n = 0
-    for i in range(len(ids)):
-        if missing[i] and known[ids[i]] == -1:
-            known[ids[i]] = -2
-            rows[n] = i
-            n += 1
-    return n
-
-
-@kernel
 def _by_row(hits: Array, index: Array, place: Array) -> bool:
     """For each row, one after the other, and each range that takes it, `hits[range, row]`: the row and the range, which
     need room for one more. Returns whether each row is there once."""
@@ -256,8 +243,10 @@ class PartitionEntry:
         part: Array = self._known[ids]  # the last place is for null
         missing = part < 0 if column.null is None else (part < 0) & ~column.null
         if missing.any():
-            rows = np.empty(np.count_nonzero(missing), np.int64)
-            rows = rows[: _firsts(ids, missing, self._known, rows)]
+            rows = np.flatnonzero(missing)
+            first = np.full(len(self._known), -1)
+            first[ids[rows[::-1]]] = rows[::-1]  # of those of one id the last stays, which is the first of the rows
+            rows = np.sort(first[first >= 0])
             keys, now = column.take(rows).to_list(strings), clock.at(root[rows]).tolist()
             for k, key, t in zip(ids[rows].tolist(), keys, now, strict=True):
                 self._known[k] = self.instances.number(to_text(column.type, key), t)

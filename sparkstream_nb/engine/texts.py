@@ -86,7 +86,9 @@ def _encode(
     last = np.uint64(len(slots) - 1)
     low = np.int64(offsets[0])
     new = 0
-    for block in range(begin, len(out), len(hashes)):
+    end = begin
+    while end < len(out):
+        block = end
         end = min(block + len(hashes), len(out))
         for b in range(block, end):
             row = np.uint64(rows[b]) if len(rows) else np.uint64(b)
@@ -140,9 +142,11 @@ def _encode(
                 slots[j + _SECOND] = s
                 if n > 8:
                     arena[used] = np.uint64(size)
-                    for k in range(8, n, 8):
+                    k = 8
+                    while k < n:
                         x = _word(data, at + k, n - k)
                         arena[used + (k >> 3)] = x
+                        k += 8
                     used += more
                 size += 1
                 fresh[new] = np.int64(r)
