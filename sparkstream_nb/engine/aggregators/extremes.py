@@ -237,7 +237,8 @@ class Min(Grouped):
             holes = _running_extremes(
                 values, null_in, self.sign, *self._ops(feed), self.best, self.has, out, null
             )
-        return shown_column(self.type, out.astype(DTYPES[self.type], copy=False), null if holes else None)
+        shown = shown_column(self.type, out, null if holes else None)
+        return Column(self.type, shown.values.astype(DTYPES[self.type], copy=False), shown.null)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         (column,) = args
