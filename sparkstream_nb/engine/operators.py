@@ -157,13 +157,21 @@ class EntryOperator(Passing):
 
     entry: PartitionEntry
     node: OpNode
+    known: int = 0
+    """How many instances there are for what goes on inside."""
 
     @property
     def name(self) -> str:
         return f"{self.entry.name}/{self.entry.stream}"
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
+        self.known = self.entry.instances.count
         return self.entry.run(inputs[self.node.inputs[0]], clock)
+
+    def apply(self, rows: Rows, clock: Clock) -> None:
+        """An event of several ranges makes an instance, goes through it, and only then makes the next."""
+        self.known = max(self.known, int(rows.parts().max()) + 1)
+        self.entry.services.parts = self.known
 
 
 class AggregationOperator(Passing):

@@ -193,7 +193,8 @@ class Pools:
     def hashes(self, hashes: Array | None) -> None:
         """Sets the hashes of the instances' keys (`Instances.hashes`)."""
         if hashes is not None:
-            self._held[m.XHASH][: len(hashes)] = hashes
+            held = self._held[m.XHASH]
+            held[: len(hashes)] = hashes[: len(held)]
 
     def index(self, buckets: int) -> None:
         """A new index with a power of two of buckets."""
