@@ -28,7 +28,8 @@ from numba.np import arrayobj
 F = TypeVar("F", bound=Callable[..., object])
 
 get_or_insert_function: Any = cgutils.get_or_insert_function
-_njit = njit(cache=True, error_model="numpy")  # a division by zero is infinite or NaN, and costs no check
+# A division by zero is infinite or NaN, and costs no check; no loop is called from C.
+_njit: Any = cast(Any, njit)(cache=True, error_model="numpy", no_cfunc_wrapper=True)
 
 _INLINED: dict[Any, ast.FunctionDef] = {}
 _DIGESTS: dict[Any, str] = {}

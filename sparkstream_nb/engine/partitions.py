@@ -152,15 +152,6 @@ class Instances:
 
 
 @kernel
-def _chunks(chunk: Array, part: Array, out: Array) -> None:
-    """What one send brings for one instance in a row is one chunk."""
-    n = 0
-    for i in range(len(chunk)):
-        n += i > 0 and (chunk[i] != chunk[i - 1] or part[i] != part[i - 1])
-        out[i] = n
-
-
-@kernel
 def _by_row(hits: Array, index: Array, place: Array) -> bool:
     """For each row, one after the other, and each range that takes it, `hits[range, row]`: the row and the range, which
     need room for one more. Returns whether each row is there once."""
@@ -229,8 +220,9 @@ class PartitionEntry:
             rows, part = rows.take(keep if index is None else index[keep]), part[keep]
         if self.instances.purge is not None:
             self.instances.seen(part, clock.at(rows.root))
-        chunk = np.empty(len(rows), np.int64)
-        _chunks(rows.chunk, part, chunk)
+        # What one send brings for one instance in a row is one chunk.
+        chunk = np.zeros(len(rows), np.int64)
+        np.cumsum((rows.chunk[1:] != rows.chunk[:-1]) | (part[1:] != part[:-1]), out=chunk[1:])
         return Rows(rows.columns, rows.ts, rows.root, chunk, rows.kind, part)
 
     def _numbers(self, column: Column, root: Array, clock: Clock) -> Array:

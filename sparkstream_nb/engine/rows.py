@@ -224,15 +224,6 @@ def _clocked(root: Array, base: int, now: Array, out: Array) -> None:
 
 
 @kernel
-def _falls(times: Array) -> bool:
-    """Whether a time is before the one that came before it. Looks at all of them, many at once."""
-    found = 0
-    for i in range(1, len(times)):
-        found |= times[i] < times[i - 1]
-    return found > 0
-
-
-@kernel
 def _ticks(times: Array, clock: int, now: Array, moved: Array) -> int:
     for i in range(len(times)):
         moved[i] = times[i] >= clock
@@ -271,7 +262,7 @@ class Clock:
     def over(times: Array, now: int, base: int) -> tuple[Clock, int]:
         """The clock over steps that move it to `times` (int64 ms), and where it stands after them; `now` before."""
         times = writable(np.ascontiguousarray(times, np.int64))
-        if len(times) and times[0] >= now and not _falls(times):
+        if len(times) and times[0] >= now and not np.any(times[1:] < times[:-1]):
             return Clock(base, times, np.ones(len(times), np.bool_), 0, len(times)), int(times[-1])
         clock = Clock(base, np.empty(len(times), np.int64), np.empty(len(times), np.bool_), 0, len(times))
         return clock, int(_ticks(times, now, clock.now, clock.moved))

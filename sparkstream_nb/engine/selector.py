@@ -89,15 +89,9 @@ def _lasts(
     return out[:n], slot[:m]
 
 
-@kernel
 def _repeats(chunk: Array) -> bool:
     """Whether a chunk has two rows."""
-    found = False
-    i = 1
-    while i < len(chunk) and not found:
-        found = chunk[i] == chunk[i - 1]
-        i += 1
-    return found
+    return bool(np.any(chunk[1:] == chunk[:-1]))
 
 
 def _at(group: Array, pos: Array | None, index: Array | None) -> Array:

@@ -17,13 +17,12 @@ from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
 
 
-@kernel
 def _length(
-    length: int, at: int, now: Array, root: Array, chunk: Array, ts: Array, part: Array, nxt: Array, alive: Array,
-    head: Array, tail: Array, count: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
-    chunk_out: Array,
+    apart: bool, length: int, at: int, now: Array, root: Array, chunk: Array, ts: Array, part: Array, nxt: Array,
+    alive: Array, head: Array, tail: Array, count: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out:
+    Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`LengthWindowProcessor.process`."""
+    """`LengthWindowProcessor.process`; `apart`: positions and kinds are all that is asked for."""
     n = 0
     many = len(head) > 1 << 8
     for i in range(len(now)):
@@ -43,28 +42,31 @@ def _length(
                 alive[old] = False
                 pos_out[n] = old
                 kind_out[n] = EXPIRED
-                if len(ts_out) > 0:
+                if not apart:
                     ts_out[n] = now[i]
                 n += 1
             push(pos, p, nxt, head, tail)
             alive[pos] = True
         pos_out[n] = pos
         kind_out[n] = CURRENT
-        if len(ts_out) > 0:
+        if not apart:
             ts_out[n] = ts[pos]
         n += 1
         if length == 0:
             for k in (EXPIRED, RESET):
                 pos_out[n] = pos
                 kind_out[n] = k
-                if len(ts_out) > 0:
+                if not apart:
                     ts_out[n] = ts[pos]
                 n += 1
-        if len(ts_out) > 0:
+        if not apart:
             for k in range(first, n):
                 root_out[k] = root[i]
                 chunk_out[k] = chunk[i]
     return n
+
+
+_LENGTHS = {apart: kernel(_length, apart=apart) for apart in (False, True)}
 
 
 class LengthWindow:
@@ -84,7 +86,7 @@ class LengthWindow:
             made = pushed_out(self.log, self.length, at, n, out.pos, out.kind)
         else:
             self.count = grown(self.count, parts)
-            made = _length(
+            made = _LENGTHS[self.apart](
                 self.length, at, rows.root if self.apart else clock.at(rows.root), rows.root, rows.chunk, self.log.ts,
                 self.log.part, self.log.next, self.log.alive, self.log.head[0], self.log.tail[0], self.count,
                 *out.arrays,
