@@ -31,6 +31,7 @@ PAGE = ROOT / "docs" / "performance.md"
 CURVES = ROOT / "docs" / "images" / "growth.svg"
 SETS = (REFERENCE / "workloads.json", Path(__file__).with_name("variety.json"))
 MARKS = ("<!-- figures -->\n", "<!-- end of figures -->\n")
+HEAP = "3g"
 Figures = dict[str, dict[str, Any]]
 
 
@@ -39,7 +40,10 @@ def siddhi(workloads: Path, events: Path) -> Figures:
     line = re.compile(r"(\S+)\s+\d+ ev/s whole\s+(\d+) ev/s second half\s+out=(\d+)")
     # A heap whose pages are there before the clock starts: on a virtual machine a fresh one can take longer than the
     # work itself.
-    env = {**os.environ, "SIDDHI_WORKLOADS": str(workloads), "JAVA_TOOL_OPTIONS": "-Xms3g -XX:+AlwaysPreTouch"}
+    env = {
+        **os.environ, "SIDDHI_WORKLOADS": str(workloads), "SIDDHI_HEAP": HEAP,
+        "JAVA_TOOL_OPTIONS": f"-Xms{HEAP} -XX:+AlwaysPreTouch",
+    }  # fmt: skip
     found: Figures = {}
     for _ in range(2):
         for text in _lines([str(REFERENCE / "siddhi"), "bench", str(events)], env):
