@@ -16,6 +16,13 @@ def wider(have: int) -> int:
     return 2 * have if have < 1 << 16 else have + have // 2
 
 
+def lined(n: int, dtype: Any) -> Array:
+    """`n` zeros of eight bytes each, which begin with a line of the cache."""
+    words = np.zeros(n + 7, dtype)
+    first = -(words.ctypes.data // 8) % 8
+    return words[first : first + n]
+
+
 def grown(array: Array, n: int, fill: Any = 0) -> Array:
     """`array` with room for at least `n` along its last axis; new places hold `fill`. Same array if it has room."""
     have = array.shape[-1]

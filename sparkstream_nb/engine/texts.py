@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .arrays import Array, grown
+from .arrays import Array, grown, lined
 from .jit import equal_of_four, inlined, kernel, load64, prefetch
 
 _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
@@ -179,19 +179,12 @@ def _move(old: Array, slots: Array, arena: Array) -> None:
             slots[j + _SECOND] = s
 
 
-def _slots(n: int) -> Array:
-    """Free slots of `n` words, which begin with a line of the cache."""
-    words = np.zeros(n + 7, np.uint64)
-    first = -(words.ctypes.data // 8) % 8
-    return words[first : first + n]
-
-
 class TextTable:
     """Text → code, for Arrow arrays. Codes are 0, 1, 2 ... in the order in which texts first come."""
 
     def __init__(self) -> None:
         self.size = 0
-        self._slots = _slots(_SLOTS)
+        self._slots = lined(_SLOTS, np.uint64)
         self._arena = np.zeros(512, np.uint64)
         self._used = 0
         self._hashes, self._words = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64)
@@ -222,7 +215,7 @@ class TextTable:
     def _grow(self, longest: int) -> None:
         """More room for texts, and for one of `longest` words."""
         if 4 * self.size >= len(self._slots):
-            old, self._slots = self._slots, _slots(2 * len(self._slots))
+            old, self._slots = self._slots, lined(2 * len(self._slots), np.uint64)
             _move(old, self._slots, self._arena)
         self._arena = grown(self._arena, self._used + max(longest, 1))
 

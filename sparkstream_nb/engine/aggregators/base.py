@@ -11,7 +11,7 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask
-from ..jit import AHEAD, kernel
+from ..jit import AHEAD, inlined, kernel, prefetch
 from ..rows import EXPIRED, RESET, TIMER
 
 NO_MASK = np.zeros(0, np.bool_)
@@ -93,6 +93,45 @@ class Loops:
         self.near = kernel(source, plain=True, ahead=0, reach=0, **fixed)
         self.far = kernel(source, plain=True, **fixed)
         self.general = kernel(source, plain=False, **fixed)
+
+
+@inlined
+def look_ahead(
+    j: int, ahead: int, reach: int, n: int, pos: Array, group: Array, values: Array, cells: Array, shift: int
+) -> None:
+    """Asks for the event of the op `reach` from here, and for the group of the one `ahead`."""
+    if ahead > 0:
+        if reach > 0 and len(pos) > 0:
+            later = pos[min(j + reach, n - 1)]
+            prefetch(group, later)
+            prefetch(values, later)
+        soon = np.uint64(min(j + ahead, n - 1))
+        prefetch(cells, np.uint64(group[np.uint64(pos[soon]) if len(pos) else soon]) << np.uint64(shift))
+
+
+@inlined
+def reset(k: Any, p: Any, now: Array) -> None:
+    """A RESET begins the next era of its instance `p` (see `Grouped`)."""
+    if k == RESET:
+        now[p] += 1
+
+
+@inlined
+def begins(g: Any, p: Any, now: Array, epoch: Array) -> Any:
+    """Whether group `g` was not touched yet in the era of its instance `p`; now it is."""
+    anew = len(epoch) > 0 and epoch[g] != now[p]
+    if anew:
+        epoch[g] = now[p]
+    return anew
+
+
+@inlined
+def put_nothing(m: Any, slot: Array, out: Array, out_null: Array) -> Any:
+    """Shows nothing as the value that comes out next, which is `m`; the number of the one after it."""
+    o = slot[m] if len(slot) else m
+    out[o] = 0
+    out_null[o] = True
+    return m + 1
 
 
 class Aggregator(Protocol):

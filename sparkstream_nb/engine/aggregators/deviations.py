@@ -9,9 +9,18 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column
-from ..rows import EXPIRED, RESET
-from .base import NO_MASK, Feed, Grouped, Loops, shown_column
-from .running import look_ahead
+from ..rows import EXPIRED
+from .base import (
+    NO_MASK,
+    Feed,
+    Grouped,
+    Loops,
+    begins,
+    look_ahead,
+    put_nothing,
+    reset,
+    shown_column,
+)  # fmt: skip
 
 
 def _deviations(
@@ -33,17 +42,13 @@ def _deviations(
         if not plain:
             p = np.uint64(part[i]) if len(part) else np.uint64(0)
             if k > EXPIRED:
-                if k == RESET:
-                    now[p] += 1
+                reset(k, p, now)
                 if shows:
-                    o = slot[m] if len(slot) else m
-                    m += 1
-                    out[o] = 0.0
-                    out_null[o] = True
+                    m = put_nothing(m, slot, out, out_null)
                 continue
             g = np.uint64(group[i]) if len(group) else np.uint64(0)
-            if len(epoch) and epoch[g] != now[p]:
-                epoch[g] = now[p]
+            anew = begins(g, p, now, epoch)
+            if anew:
                 for w in range(3):
                     cells[(g << two) + np.uint64(w)] = 0.0
                 count[(g << two) + three] = 0

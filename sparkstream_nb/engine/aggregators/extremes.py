@@ -11,7 +11,17 @@ from ..arrays import grown
 from ..columns import DTYPES, Array, Column
 from ..jit import eight_equal, eight_greater, eight_less, kernel, ones_above, prefetch
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import NO_MASK, Feed, Grouped, Loops, shown_column
+from .base import (
+    NO_MASK,
+    Feed,
+    Grouped,
+    Loops,
+    begins,
+    look_ahead,
+    put_nothing,
+    reset,
+    shown_column,
+)  # fmt: skip
 from .folds import bests
 
 _NEAR, _ROOM = 8, 16
@@ -39,9 +49,8 @@ def _extremes(
     holes = False
     two, near, zero = np.uint64(2), np.uint64(_NEAR), np.uint64(0)
     for j in range(begin, n):
+        look_ahead(j, ahead, reach, n, pos, group, values, queue, 2)
         if ahead > 0:
-            soon = np.uint64(min(j + ahead, n - 1))
-            prefetch(queue, np.uint64(group[np.uint64(pos[soon]) if len(pos) else soon]) << two)
             soon = np.uint64(min(j + (ahead >> 1), n - 1))
             soon = np.uint64(group[np.uint64(pos[soon]) if len(pos) else soon]) << two
             prefetch(pool, queue[soon + np.uint64(1)])
@@ -50,18 +59,15 @@ def _extremes(
         shows = (shown >> k) & 1
         p = np.uint64(0)
         if not plain:
-            p = np.uint64(part[i]) if len(part) else zero
+            p = np.uint64(part[i]) if len(part) else np.uint64(0)
             if k > EXPIRED:
-                if k == RESET:
-                    now[p] += 1
+                reset(k, p, now)
                 if shows:
-                    o = slot[m] if len(slot) else m
-                    m += 1
-                    out[o] = 0
-                    out_null[o] = True
+                    m = put_nothing(m, slot, out, out_null)
                     holes = True
                 continue
-        q = np.uint64(group[i]) << two if len(group) else zero
+        g = np.uint64(group[i]) if len(group) else zero
+        q = g << two
         if queue[q + np.uint64(1)] == queue[q + two]:
             begun = queue[q]
             size = queue[q + np.uint64(3)]
@@ -81,9 +87,10 @@ def _extremes(
             queue[q + np.uint64(1)] = to + held
         first = np.uint64(queue[q])
         end = np.uint64(queue[q + np.uint64(1)])
-        if not plain and len(epoch) and epoch[q >> two] != now[p]:
-            epoch[q >> two] = now[p]
-            end = first
+        if not plain:
+            anew = begins(g, p, now, epoch)
+            if anew:
+                end = first
         if plain or not (len(null) and null[i]):
             v = values[i]
             have = end - first
@@ -149,18 +156,14 @@ def _running_extremes(
         p = np.uint64(part[i]) if len(part) else np.uint64(0)
         shows = (shown >> k) & 1
         if k > EXPIRED:
-            if k == RESET:
-                now[p] += 1
+            reset(k, p, now)
             if shows:
-                o = slot[m] if len(slot) else m
-                m += 1
-                out[o] = 0
-                out_null[o] = True
+                m = put_nothing(m, slot, out, out_null)
                 holes = True
             continue
         g = np.uint64(group[i]) if len(group) else np.uint64(0)
-        if len(epoch) and epoch[g] != now[p]:
-            epoch[g] = now[p]
+        anew = begins(g, p, now, epoch)
+        if anew:
             has[g] = False
         b = best[g]
         h = has[g]

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import Array, wider
+from ..arrays import Array, lined, wider
 from ..columns import Column, Mask
-from ..jit import inlined, kernel, prefetch
+from ..jit import inlined, kernel
 from ..rows import CURRENT
-from .base import NO_MASK, Feed, Grouped
+from .base import NO_MASK, Feed, Grouped, look_ahead
 
 NOTHING, COUNT, WHOLE, REAL, MEAN = range(5)
 """What an aggregate shows: the number of rows, a sum of longs, a sum of doubles, their mean."""
@@ -28,23 +28,8 @@ EXACT = 1 << 52
 BOTH_EXACT = np.uint64(2 * EXACT - 1)
 
 _MOST = 4
-_LINE = 8
 _NO_VALUES = np.zeros(0, np.int64)
 _TYPES = {COUNT: Type.LONG, WHOLE: Type.LONG, REAL: Type.DOUBLE, MEAN: Type.DOUBLE}
-
-
-@inlined
-def look_ahead(
-    j: int, ahead: int, reach: int, n: int, pos: Array, group: Array, values: Array, cells: Array, shift: int
-) -> None:
-    """Asks for the event of the op `reach` from here, and for the group of the one `ahead`."""
-    if ahead > 0:
-        if reach > 0 and len(pos) > 0:
-            later = pos[min(j + reach, n - 1)]
-            prefetch(group, later)
-            prefetch(values, later)
-        soon = np.uint64(min(j + ahead, n - 1))
-        prefetch(cells, np.uint64(group[np.uint64(pos[soon]) if len(pos) else soon]) << np.uint64(shift))
 
 
 @inlined
@@ -138,9 +123,7 @@ class Cells:
         have = len(self._words)
         if have < groups << self.shift:
             n = max(groups, wider(have >> self.shift), 16) << self.shift
-            space = np.zeros(n + _LINE, np.int64)
-            first = -(space.ctypes.data // 8) % _LINE
-            words = space[first : first + n]
+            words = lined(n, np.int64)
             words[:have] = self._words
             self._words = words
 
@@ -156,8 +139,9 @@ class Cells:
 class Running(Grouped):
     """An aggregate that holds a total and a count for each group, in `cells`, where it is number `at`."""
 
-    def _begin(self, what: int = NOTHING) -> None:
-        super()._begin()
+    def _hold(self, what: int) -> None:
+        """Holds nothing yet; `what` it shows."""
+        self._begin()
         self.what, self.type = what, _TYPES[what]
         self.cells, self.at = Cells(1), 0
         self.exact = True

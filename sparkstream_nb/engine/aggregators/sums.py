@@ -13,10 +13,10 @@ from ...types import Type
 from ..arrays import Array
 from ..columns import Column
 from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, RESET
-from .base import NO_MASK, Feed, shown_column
+from ..rows import CURRENT, EXPIRED
+from .base import NO_MASK, Feed, begins, look_ahead, put_nothing, reset, shown_column
 from .folds import sizes, totals
-from .running import BOTH_EXACT, COUNT, EXACT, MEAN, REAL, WHOLE, Running, look_ahead
+from .running import BOTH_EXACT, COUNT, EXACT, MEAN, REAL, WHOLE, Running
 
 
 @kernel
@@ -49,18 +49,14 @@ def _sums(
         shows = (shown >> k) & 1
         p = np.uint64(part[i]) if len(part) else np.uint64(0)
         if k > EXPIRED:
-            if k == RESET:
-                now[p] += 1
+            reset(k, p, now)
             if shows:
-                o = slot[m] if len(slot) else m
-                m += 1
-                out[o] = 0
-                out_null[o] = True
+                m = put_nothing(m, slot, out, out_null)
             continue
         g = np.uint64(group[i]) if len(group) else np.uint64(0)
         at = g << np.uint64(shift)
-        if len(epoch) and epoch[g] != now[p]:
-            epoch[g] = now[p]
+        anew = begins(g, p, now, epoch)
+        if anew:
             cells[at] = 0
             count[at] = 0
         none = len(null) > 0 and null[i]
@@ -112,16 +108,15 @@ def _counts(
         shows = (shown >> k) & 1
         p = np.uint64(part[i]) if len(part) else np.uint64(0)
         if k > EXPIRED:
-            if k == RESET:
-                now[p] += 1
+            reset(k, p, now)
             if shows:
                 out[slot[m] if len(slot) else m] = 0
                 m += 1
             continue
         g = np.uint64(group[i]) if len(group) else np.uint64(0)
         at = g << np.uint64(shift)
-        if len(epoch) and epoch[g] != now[p]:
-            epoch[g] = now[p]
+        anew = begins(g, p, now, epoch)
+        if anew:
             count[at] = 0
         c = count[at] + 1 - 2 * k
         count[at] = c
@@ -142,7 +137,7 @@ class Sum(Running):
     """`sum`: LONG for int and long, DOUBLE for float and double; null when nothing is left."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
-        self._begin(WHOLE if args[0] in (Type.INT, Type.LONG) else REAL)
+        self._hold(WHOLE if args[0] in (Type.INT, Type.LONG) else REAL)
 
     def alone(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
@@ -170,14 +165,14 @@ class Avg(Sum):
     """`avg`: DOUBLE, the running sum over the running count. Siddhi adds up doubles, also for int and long."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
-        self._begin(MEAN)
+        self._hold(MEAN)
 
 
 class Count(Running):
     """`count()`: LONG, every row counts."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
-        self._begin(COUNT)
+        self._hold(COUNT)
 
     def alone(self, args: tuple[Column, ...], feed: Feed) -> Column:
         out: Array = np.empty(feed.size + 1, np.int64)
