@@ -38,9 +38,9 @@ def _lookup(
     Rows up to kind `last` make pairs. No `part` at all: there is one instance. `slot` is a row's event in the places of
     its side, -1 where it changes no contents, -2 - slot for a row of a window that `loses` events. An entering row
     takes the next position of its side's log (`fill`).
-    `resume[0]` is the content at which an interrupted lookup goes on, 0 for none. `probed` gets the positions of
-    leaving rows whose contents were looked into since they came: those before `seen`, by side and instance, which is
-    how far the contents went at the last lookup.
+    `resume[0]` is the content at which an interrupted lookup goes on, 0 for none. `probed`, unless it is empty, gets
+    the positions of leaving rows whose contents were looked into since they came: those before `seen`, by side and
+    instance, which is how far the contents went at the last lookup.
 
     Places, `ends` and neighbours are positions plus one, 0 for none; `cells` are by these too, and those of 0 are
     written to where there is no neighbour.
@@ -72,7 +72,8 @@ def _lookup(
                 place[s, np.uint64(e)] = _GONE
                 cells[s, c, _ALIVE] = 0
                 if np.int64(c) <= seen[s, w]:
-                    probed[i] = np.int64(c) - 1
+                    if len(probed):
+                        probed[i] = np.int64(c) - 1
                     if loses[s]:
                         place[s, np.uint64(e)] = _LOST
                 of: Any = np.int64(cells[s, c, _KEY])
@@ -139,13 +140,14 @@ def _move(keep: Array, cells: Array, ends: Array, place: Array, moved: Array) ->
     return cut
 
 
-def _longer(array: Array, n: int) -> Array:
-    """`array` with room for `n` along its second axis; what new places hold is nobody's. Same array if it has room."""
+def _longer(array: Array, n: int, used: int) -> Array:
+    """`array` with room for `n` along its second axis, of which the first `used` places are kept; what the others hold
+    is nobody's. Same array if it has room."""
     k, have, width = array.shape
     if have >= n:
         return array
     out = np.empty((k, max(n, wider(have)), width), array.dtype)
-    out[:, :have] = array
+    out[:, :used] = array[:, :used]
     return out
 
 
@@ -183,9 +185,10 @@ class Contents:
         The arguments are `_lookup`'s; `keys` and `parts` say how many join keys and partition instances there are. The
         rows that enter were added before. `kind` of a row that is of no account any more becomes LEAVE.
         """
-        self._cells = _longer(self._cells, 1 + max(max(len(log.ts), log.end) for log in self.logs))
+        room = 1 + max(max(len(log.ts), log.end) for log in self.logs)
+        self._cells = _longer(self._cells, room, 1 + int(self._fill.max()))
         known = self._ends.shape[1]
-        self._ends, self._seen = _longer(self._ends, keys), grown(self._seen, max(parts, 1))
+        self._ends, self._seen = _longer(self._ends, keys, known), grown(self._seen, max(parts, 1))
         self._ends[:, known:] = 0
         resume, at = np.zeros(1, np.int64), 0
         size = _BLOCK if triggers.any() else 0

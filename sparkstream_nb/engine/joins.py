@@ -129,7 +129,9 @@ class JoinOp:
         self._serial = [0, 0]
         self._group = np.empty(0, np.int64)
         windows = [None if s is None else s.window for s in self.steps]
-        self._loses = np.array([getattr(w, "stamps", None) == CURRENT for w in windows])
+        self._stamps = [getattr(w, "stamps", None) for w in windows]
+        """The kind of rows to which a side's window gives the time at which they come out, if it does."""
+        self._loses = np.array([stamps == CURRENT for stamps in self._stamps])
         self.looked: tuple[str, ...] = ()
         """The named windows that the last run looked into."""
 
@@ -246,7 +248,8 @@ class JoinOp:
         for s in (0, 1):  # not at the end of a call: its frame reads the contents when the select asks
             held.compact(s)
         slot = ops.in_order(self._entered(0, left), self._entered(1, right))
-        probed = np.full(len(ops), -1, np.int64)
+        stamped = any(kind is not None for kind in self._stamps)
+        probed = np.full(len(ops) if stamped else 0, -1, np.int64)
         size = 1 if self._keys is None else self._keys.size
         found = []
         for op, place in held.run(
@@ -306,8 +309,7 @@ class JoinOp:
         the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset)."""
         op = frame.chunk
         for s in (0, 1):
-            steps = self.steps[s]
-            stamps = None if steps is None else getattr(steps.window, "stamps", None)
+            stamps = self._stamps[s]
             if stamps is None:
                 continue
             # What comes out of a queue of current events left the contents just before.

@@ -1,6 +1,6 @@
 """Numbers that stand for the texts of values, laid end to end: as keys, and as Java's `String.hashCode`.
 
-No text is made into a Python string: dictionary texts are hashed once, numbers digit by digit.
+Texts of the dictionary are hashed once, and neither they nor those of numbers become Python strings.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ..types import Type
 from .arrays import grown
 from .columns import Array, Column, Strings
+from .expressions.numbertexts import NUMBERS, number_texts
 from .expressions.values import text
 from .jit import kernel
+from .texts import text_buffers
 
 _FACTOR = np.int64(-7046029254386353131)
 _MASK = np.int64(0xFFFFFFFF)
@@ -48,65 +51,6 @@ def _hash_texts(data: Array, ends: Array, out: Array) -> None:
                         low = 0xDC00 + (unit & 0x3FF)
                         unit = 0xD800 + (unit >> 10)
                         a += 1
-            wide = wide * _FACTOR + unit + 1
-            wide_power = wide_power * _FACTOR
-            java = (java * 31 + unit) & _MASK
-            java_power = (java_power * 31) & _MASK
-        out[0, i] = wide
-        out[1, i] = wide_power
-        out[2, i] = java
-        out[3, i] = java_power
-
-
-@kernel
-def _hash_numbers(values: Array, real: bool, out: Array, other: Array) -> None:
-    """As `_hash_texts` for numbers; `other` marks those left out, which take more than plain decimals to write.
-
-    A double's text is that of the least number of decimals whose quotient is the double itself; up to 2^53 and 10^22
-    that division is exact enough to be the one that reading the text would do.
-    """
-    digits = np.empty(24, np.int64)
-    for i in range(len(values)):
-        decimals = 0
-        if real:
-            v = float(values[i])
-            size = abs(v)
-            negative = v < 0 or (v == 0 and np.signbit(v))
-            scale = 1.0
-            m = np.int64(size) if size < 1e7 else np.int64(0)
-            while decimals < 9 and float(m) / scale != size:
-                decimals += 1
-                scale *= 10.0
-                m = np.int64(np.rint(size * scale)) if size < 1e7 else np.int64(0)
-            if float(m) / scale != size or not (1e-3 <= size < 1e7 or size == 0):
-                other[i] = True
-                continue
-            if decimals == 0:
-                decimals = 1
-                m *= 10
-        else:
-            m = np.int64(values[i])
-            negative = m < 0
-            if m == -9223372036854775808:
-                other[i] = True
-                continue
-            m = abs(m)
-        n = 0
-        while m > 0 or n <= decimals:
-            if n == decimals and real and n > 0 and digits[n - 1] >= 0:
-                digits[n] = -2  # the point
-                n += 1
-                decimals = -1
-            digits[n] = m % 10
-            m //= 10
-            n += 1
-        if negative:
-            digits[n] = -3
-            n += 1
-        wide, wide_power = np.int64(0), np.int64(1)
-        java, java_power = np.int64(0), np.int64(1)
-        for j in range(n - 1, -1, -1):
-            unit = digits[j] + 48
             wide = wide * _FACTOR + unit + 1
             wide_power = wide_power * _FACTOR
             java = (java * 31 + unit) & _MASK
@@ -164,26 +108,21 @@ class TextKeys:
 
 
 def _table_of(texts: Sequence[str]) -> Array:
+    return _hashed(pa.array([t.encode("utf-8", "surrogatepass") for t in texts], pa.binary()))
+
+
+def _hashed(texts: pa.Array) -> Array:
+    offsets, data = text_buffers(texts)
     out = np.empty((4, len(texts)), np.int64)
-    data = [t.encode("utf-8", "surrogatepass") for t in texts]
-    ends = np.cumsum([0, *(len(d) for d in data)])
-    _hash_texts(np.frombuffer(b"".join(data) or b" ", np.uint8), ends, out)
+    _hash_texts(data, offsets.astype(np.int64) - offsets[0], out)
     return out
 
 
 def _printed(column: Column) -> tuple[Array, Array]:
-    """The table of a column's texts, row by row, and the place of each row's in it; the last text is that of null."""
-    n, values = len(column), column.values
-    table = np.empty((4, n + 1), np.int64)
-    table[:, n:] = _table_of(["null"])
-    index = np.arange(n) if column.null is None else np.where(column.null, n, np.arange(n))
-    other = np.zeros(n, np.bool_)
-    if column.type in (Type.INT, Type.LONG, Type.DOUBLE):
-        _hash_numbers(values, column.type is Type.DOUBLE, table, other)
-    else:
-        other[:] = True
-    if other.any():
-        at = np.flatnonzero(other)
-        told = values[at].tolist()
-        table[:, at] = _table_of(["null" if v is None else text(column.type, v) for v in told])
-    return table, index
+    """The table of a column's texts, row by row, and the place of each row's in it."""
+    n = len(column)
+    if column.type in NUMBERS:
+        return _hashed(number_texts(column).fill_null("null")), np.arange(n)
+    told = column.values.tolist()
+    nulls = column.nulls().tolist()
+    return _table_of(["null" if no else text(column.type, v) for v, no in zip(told, nulls, strict=True)]), np.arange(n)

@@ -196,7 +196,7 @@ class TextTable:
         out = np.empty(len(array) if rows is None else len(rows), np.int32)
         if len(out) == 0:
             return out, _NO_ROWS
-        offsets, raw = _buffers(array)
+        offsets, raw = text_buffers(array)
         null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else _NO_MASK
         size = int(offsets[-1]) - int(offsets[0])
         if len(raw) < size + 8:  # words are read whole
@@ -220,7 +220,7 @@ class TextTable:
         self._arena = grown(self._arena, self._used + max(longest, 1))
 
 
-def _buffers(array: pa.Array) -> tuple[Array, Array]:
+def text_buffers(array: pa.Array) -> tuple[Array, Array]:
     """Of a binary or string array: where each text begins and the last ends, and the bytes from the first text on."""
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, index, data = array.buffers()
@@ -244,7 +244,7 @@ class TextArray:
         """Adds texts (a binary or string array without nulls). Raises OverflowError beyond 2 GiB in all."""
         if len(texts) == 0:
             return
-        offsets, data = _buffers(texts)
+        offsets, data = text_buffers(texts)
         n, begun, size = len(texts), int(self._ends[self._n]), int(offsets[-1]) - int(offsets[0])
         if begun + size > _MOST_BYTES:
             raise OverflowError("a node cannot hold more than 2 GiB of different texts")

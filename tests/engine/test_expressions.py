@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import uuid
 import warnings
 from random import Random
 from typing import Any
@@ -14,7 +15,13 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.engine.columns import Column, Strings
 from sparkstream_nb.engine.expressions import Context, Env, Long, compile_condition, compile_expr
+from sparkstream_nb.engine.expressions.arithmetic import choose
+from sparkstream_nb.engine.expressions.calendar import SUNDAY, field
+from sparkstream_nb.engine.expressions.dateformat import format_instant
+from sparkstream_nb.engine.expressions.numbertexts import number_texts
 from sparkstream_nb.engine.expressions.objects import NULL, HashMap, walk
+from sparkstream_nb.engine.expressions.rowwise import rowwise
+from sparkstream_nb.engine.expressions.values import Failure, text
 from sparkstream_nb.engine.snapshot import pack, unpack
 from sparkstream_nb.errors import SiddhiBindError
 from sparkstream_nb.plan.nodes import Arith, Call, Compare, Const, Expr, IsNull, Logic, Not, Ref, ScriptCall
@@ -169,7 +176,7 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def environment(rows: list[list[Any]], strings: Strings | None = None) -> Env:
-    strings = strings or Strings()
+    strings = Strings() if strings is None else strings
     columns = [Column.of(r.type, [row[i] for row in rows], strings) for i, r in enumerate(REFS)]
     stamps = np.arange(len(rows), dtype=np.int64)
     return Env(len(rows), strings, stamps, stamps + 100, lambda ref: columns[ref.attr])  # type: ignore[union-attr]
@@ -245,6 +252,93 @@ def test_a_function_is_called_once_per_distinct_argument() -> None:
     assert sorted(calls) == [["a"], ["b"]]
 
 
+def test_what_a_function_says_of_a_text_is_asked_once_for_all_batches() -> None:
+    calls: list[Any] = []
+
+    def shouted(text: str | None, end: str) -> str:
+        calls.append(text)
+        if text == "b":
+            raise Failure("no b")
+        return str(text).upper() + end
+
+    call = Call(Type.STRING, "f", (ref("string1"), Const(Type.STRING, "!")))
+    run = rowwise(shouted)(call, [compile_expr(a) for a in call.args], Context())
+    strings = Strings()
+    for texts, active in ((["a", "b", None, "a"], None), (["b", "c", "d"], [True, True, False]), (["d", "a"], None)):
+        env = environment(rows_of(len(texts), string1=texts), strings)
+        env.active = None if active is None else np.array(active)
+        told = run(env).to_list(strings)
+        rows = [i for i in range(len(texts)) if active is None or active[i]]
+        assert [told[i] for i in rows] == [None if texts[i] == "b" else f"{texts[i]}!".upper() for i in rows]
+        assert [env.reason(i) for i in range(len(texts))] == [
+            "no b" if t == "b" and i in rows else None for i, t in enumerate(texts)
+        ]
+    assert calls == ["a", "b", None, "c", "d"]
+    assert run(environment(rows_of(1, string1=["c"]))).values.tolist() == [2]  # another node: codes of "c", "!", "C!"
+    assert calls[5:] == ["c"]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float32, np.int32, np.bool_, object])
+@pytest.mark.parametrize("n", [5, 5000])
+def test_a_choice_between_columns(n: int, dtype: type) -> None:
+    r = np.random.default_rng(n)
+    mask, (yes, no) = r.random(n) < 0.5, r.integers(0, 9, (2, n)).astype(dtype)
+    one, other = np.broadcast_to(yes[:1], n), np.broadcast_to(no[:1], n)
+    for a, b in ((yes, no), (one, no), (one, other)):
+        chosen = choose(mask, a, b)
+        assert chosen.dtype == dtype
+        assert chosen.tolist() == [x if m else y for m, x, y in zip(mask, a, b, strict=True)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20), min_size=1), st.integers(-9, 9))
+def test_division_by_a_constant(values: list[int], by: int) -> None:
+    env = environment(rows_of(len(values), long1=values))
+    for op in "/%":
+        column = compile_expr(Arith(Type.LONG, op, ref("long1"), Const(Type.LONG, by)))(env)  # type: ignore[arg-type]
+        assert column.to_list(env.strings) == [arithmetic(op, Type.LONG, v, by) for v in values]
+
+
+# Short ones and long ones, on both sides of where Java writes exponents.
+REALS = st.floats() | st.floats(-1e8, 1e8) | st.integers(-(10**8), 10**8).map(lambda i: i / 1000) | st.floats(0, 0.01)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.sampled_from(NUMBERS), st.lists(st.none() | REALS, min_size=1))
+def test_numbers_written_all_at_once_are_as_one_by_one(kind: Type, values: list[float | None]) -> None:
+    low, high = -(2 ** (BITS.get(kind, 64) - 1)), 2 ** (BITS.get(kind, 64) - 1) - 1
+    if kind in BITS:
+        values = [None if v is None or v != v else int(max(low, min(high, v))) for v in values]
+    column = Column.of(kind, values if kind is not Type.FLOAT else [v and single(v) for v in values], Strings())
+    told = column.to_list(Strings())
+    assert number_texts(column).to_pylist() == [None if v is None else text(kind, v) for v in told]
+
+
+INSTANTS = st.integers(-(10**14), 10**14) | st.integers(-100_000, 100_000)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.none() | INSTANTS, min_size=1),
+    st.sampled_from(["yyyy-MM-dd HH:mm:ss.SSS", "ss mm", "mm'm'", "h a, EEEE", "k K HH", "D w W F G", "yy MMM", "'S'"]),
+    st.sampled_from(["YEAR", "month", "QUARTER", "WEEK", "DAY", "hour", "MINUTE", "SECOND", "MILLISECOND"]),
+)
+def test_times_of_a_step_are_asked_once_and_told_as_each(values: list[int | None], pattern: str, unit: str) -> None:
+    values = [v for v in values for _ in range(20)]  # enough for equal ones to be looked for
+    env = environment(rows_of(len(values), long1=values))
+    for name, kind, constant, one in (
+        ("time:dateFormat", Type.STRING, pattern, lambda v: format_instant(v, pattern)),
+        ("time:extract", Type.INT, unit, lambda v: field(v, unit.upper(), SUNDAY)),
+    ):
+        env.failed, env.reasons = None, []
+        call = Call(kind, name, (ref("long1"), Const(Type.STRING, constant)))
+        told = compile_expr(call)(env).to_list(env.strings)
+        assert [env.reason(i) for i in range(len(values))] == [
+            f"argument 1 of {name}() is null" if v is None else None for v in values
+        ]
+        assert told == [None if v is None else one(v) for v in values]
+
+
 def test_the_first_error_of_a_row_is_kept_and_skipped_rows_have_none() -> None:
     env = environment(rows_of(3, string1=[None, "x", None], bool1=[True, True, False]))
     length = Compare(Type.BOOL, ">", Call(Type.INT, "str:length", (ref("string1"),)), Const(Type.INT, 0))
@@ -283,7 +377,8 @@ def test_random_numbers_come_from_the_context() -> None:
         context = Context(random=np.random.default_rng(seed))
         return [*compile_expr(Call(Type.STRING, "UUID", ()), context)(env).to_list(env.strings)]
 
-    assert draw(1) == draw(1)
+    random = np.random.default_rng(1)
+    assert draw(1) == [str(uuid.UUID(bytes=random.bytes(16), version=4)) for _ in range(3)]
     assert draw(1) != draw(2)
     assert len(set(draw(1))) == 3
 

@@ -74,10 +74,10 @@ def test_together_as_alone(which: list[int], batches: list[Any], expired: bool) 
             kind[-1] = RESET
         columns = [column(KINDS[k][1], values[::-1], i % 2 if way == "nulls" else None) for i, k in enumerate(which)]
         args = [() if KINDS[k][0] is Count else (c,) for k, c in zip(which, columns, strict=True)]
-        slot = None
-        if way == "slots":
-            seen = sum((shown >> k) & 1 for k in kind)
-            slot = (np.zeros(seen, np.int64), min(seen, 1))
+        slot, places = None, list(dict.fromkeys(g for k, g in zip(kind, group, strict=True) if (shown >> k) & 1))
+        if way == "slots":  # what the last op of each group comes to
+            which_place = [places.index(g) for k, g in zip(kind, group, strict=True) if (shown >> k) & 1]
+            slot = (np.array(which_place, np.int64), len(places))
         found = over_all(together, args, feed(kind, group, shown, slot))
         for a, arg, out in zip(apart, args, found, strict=True):
             a.cells.grow(GROUPS)
@@ -86,8 +86,9 @@ def test_together_as_alone(which: list[int], batches: list[Any], expired: bool) 
                 for k, g, i in zip(kind, group, range(len(ops) - 1, -1, -1), strict=True)
             ]
             expected = [c for c in one_by_one if len(c)]
-            if way == "slots":
-                expected = expected[-1:]
+            if slot is not None:
+                last = dict(zip(slot[0].tolist(), expected, strict=True))
+                expected = [last[place] for place in range(len(places))]
             assert len(out) == len(expected)
             assert all(same(out.slice(i, i + 1), c) for i, c in enumerate(expected)), (a, out.values, expected)
 

@@ -2,7 +2,7 @@
 
 What such a loop waits for is a group's state, which the cache does not hold where there are many groups, and what it
 costs is instructions for each op. So up to four aggregates of a select keep a group's totals and counts in one line,
-and go through the ops together, as long as they can: no nulls, no RESET rows, no places given.
+and go through the ops together, as long as they can: no nulls, no RESET rows.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 
 from ...types import Type
 from ..arrays import Array, lined, wider
-from ..columns import Column, Mask
+from ..columns import Column
 from ..jit import inlined, kernel
-from ..rows import CURRENT
-from .base import NO_MASK, Feed, Grouped, look_ahead
+from .base import Feed, Grouped, look_ahead
 
 NOTHING, COUNT, WHOLE, REAL, MEAN = range(5)
 """What an aggregate shows: the number of rows, a sum of longs, a sum of doubles, their mean."""
@@ -27,41 +26,43 @@ EXACT = 1 << 52
 """Longs up to here, and their differences, are doubles."""
 BOTH_EXACT = np.uint64(2 * EXACT - 1)
 
+_LEFT = 2
 _MOST = 4
 _NO_VALUES = np.zeros(0, np.int64)
 _TYPES = {COUNT: Type.LONG, WHOLE: Type.LONG, REAL: Type.DOUBLE, MEAN: Type.DOUBLE}
 
 
 @inlined
-def _moved(what: int, values: Array, i: Any, sign: Any, count: Any, real: Array, whole: Array, at: Any, m: int,
+def _moved(what: int, values: Array, i: Any, sign: Any, count: Any, real: Array, whole: Array, at: Any, o: Any,
            out: Array) -> Any:  # fmt: skip
     """Adds a value to a total or takes it away, and shows what the aggregate comes to. Returns what tells whether the
     total is beyond what is exact."""
     bits = np.uint64(0)
     if what == COUNT:
-        out[m] = count
+        out[o] = count
     elif what == WHOLE:
         number = whole[at] + sign * np.int64(values[i])
         whole[at] = number
-        out[m] = number
+        out[o] = number
         bits = np.uint64(number + EXACT)
     elif what != NOTHING:
         total = real[at] + sign * np.float64(values[i])
         real[at] = total
-        out[m] = total / count if what == MEAN else total
+        out[o] = total / count if what == MEAN else total
     if what != NOTHING:
         whole[at + np.uint64(1)] = count
     return bits
 
 
 def _together(
-    shift: int, what0: int, what1: int, what2: int, what3: int, n: int, kind: Array, pos: Array, group: Array,
-    shown: int, ahead: int, reach: int, real: Array, whole: Array, none: Array,
+    shift: int, placed: bool, what0: int, what1: int, what2: int, what3: int, n: int, kind: Array, pos: Array,
+    group: Array, slot: Array, shown: int, ahead: int, reach: int, real: Array, whole: Array, none: Array,
     values0: Array, values1: Array, values2: Array, values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
 ) -> int:  # fmt: skip
     """Runs aggregates whose counts are the same over ops that are CURRENT or EXPIRED, without branches on which, as no
     processor can guess that: a value that is not shown lies where the next one comes, so `none` and the `out` have room
-    for one more. `none` says where the count is nothing.
+    for one more, and if values are `placed`, by `slot`, that has one more too. `none` is 0 but where the count is
+    nothing: there 1 after a CURRENT row, and `_LEFT` after an EXPIRED one.
 
     A group's row begins at its id, shifted by `shift`; in it aggregate k has its total, a double in `real` or a long in
     `whole`, at 2k, and its count behind it. Returns what is more than `BOTH_EXACT` if some long was not exact.
@@ -76,24 +77,25 @@ def _together(
         at = np.uint64(group[i]) << np.uint64(shift) if len(group) else np.uint64(0)
         sign = 1 - 2 * k
         count = whole[at + np.uint64(1)] + sign
-        none[m] = count == 0
-        bits = _moved(what0, values0, i, sign, count, real, whole, at, m, out0)
+        o: Any = np.uint64(slot[m]) if placed else m
+        none[o] = np.uint8(count == 0) << k
+        bits = _moved(what0, values0, i, sign, count, real, whole, at, o, out0)
         far |= bits
-        bits = _moved(what1, values1, i, sign, count, real, whole, at + two, m, out1)
+        bits = _moved(what1, values1, i, sign, count, real, whole, at + two, o, out1)
         far |= bits
-        bits = _moved(what2, values2, i, sign, count, real, whole, at + four, m, out2)
+        bits = _moved(what2, values2, i, sign, count, real, whole, at + four, o, out2)
         far |= bits
-        bits = _moved(what3, values3, i, sign, count, real, whole, at + six, m, out3)
+        bits = _moved(what3, values3, i, sign, count, real, whole, at + six, o, out3)
         far |= bits
         m += np.uint64((shown >> k) & 1)
     return far
 
 
 @cache
-def _loop(shift: int, asks: tuple[str, ...], *what: int) -> Callable[..., int]:
+def _loop(shift: int, placed: bool, asks: tuple[str, ...], *what: int) -> Callable[..., int]:
     """`_together` for these aggregates; of `ahead` and `reach` only what it `asks` for is given, the other is 0."""
-    fixed = {f"what{k}": w for k, w in enumerate(what)}
-    return kernel(_together, shift=shift, **fixed, **{name: 0 for name in ("ahead", "reach") if name not in asks})
+    fixed = {f"what{k}": w for k, w in enumerate(what)} | {name: 0 for name in ("ahead", "reach") if name not in asks}
+    return kernel(_together, shift=shift, placed=placed, **fixed)
 
 
 @kernel
@@ -210,7 +212,7 @@ def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed
         cells.grow(max(feed.groups, 1))
         masked = [any(column.null is not None for column in args[i]) for i, _ in members]
         cells.even = cells.even and not any(masked)
-        plain = feed.slot is None and feed.comes_and_goes and not len(members[0][1].epoch)
+        plain = feed.comes_and_goes and not len(members[0][1].epoch)
         easy = [m for m, null in zip(members, masked, strict=True) if plain and m[1].exact and not null]
         for some in [easy] if cells.even and easy else [[m] for m in easy]:
             columns = _run(cells, [a for _, a in some], [args[i] for i, _ in some], feed)
@@ -233,13 +235,15 @@ def _run(cells: Cells, members: list[Running], args: list[tuple[Column, ...]], f
         what[k], outs[k] = a.what, np.empty(size, a.dtype)
         if columns:
             values[k] = columns[0].values
-    none = np.empty(size, np.bool_)
-    n, kind, pos, group, _, _, shown = feed.arrays
-    far = _loop(cells.shift, (*asks,), *what)(
-        n, kind, pos, group, shown, *asks.values(), cells.words(2 * first, np.float64),
+    none = np.empty(size, np.uint8)
+    n, kind, pos, group, _, slot, shown = feed.arrays
+    if feed.slot is not None:
+        slot = np.append(slot, feed.size)
+    far = _loop(cells.shift, feed.slot is not None, (*asks,), *what)(
+        n, kind, pos, group, slot, shown, *asks.values(), cells.words(2 * first, np.float64),
         cells.words(2 * first, np.int64), none, *values, *outs,
     )  # fmt: skip
-    none = none[:-1] if none[:-1].any() else NO_MASK
+    nothing = bool(none[:-1].any())
     result: list[Column | None] = []
     for a in members:
         k = a.at - first
@@ -248,18 +252,7 @@ def _run(cells: Cells, members: list[Running], args: list[tuple[Column, ...]], f
             a.exact = False
             result.append(None)
             continue
-        null = none if a.what != COUNT and len(none) else None
-        if null is not None and a.what != MEAN:
-            null = null & _left(feed)
+        # A sum shows where a value is added, even where that leaves a count of nothing.
+        null = None if a.what == COUNT or not nothing else none[:-1] != 0 if a.what == MEAN else none[:-1] == _LEFT
         result.append(Column(a.type, outs[k][:-1], null if null is not None and null.any() else None))
     return result
-
-
-def _left(feed: Feed) -> Mask:
-    """Which of the ops that are shown are not CURRENT: a sum shows where a value is added, even where that leaves a
-    count of nothing."""
-    if feed.kind is None:
-        return np.zeros(feed.size, np.bool_)
-    kinds = feed.kind.astype(np.int64)
-    out: Mask = kinds[((feed.shown >> kinds) & 1) != 0] != CURRENT
-    return out

@@ -7,11 +7,13 @@ division or remainder by zero is null in every type; integers wrap and divide tr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from ...types import Type
 from ..columns import DTYPES, Array, Mask
+from ..jit import kernel
 
 Kernel = Callable[[Array, Array], Array]
 
@@ -38,6 +40,8 @@ def narrow(values: Array, type: Type) -> Array:
         return values.astype(dtype)
     info = np.iinfo(dtype)
     wide = values.astype(np.float64)
+    if len(wide) and wide.min() > info.min and wide.max() < info.max:  # a NaN is neither
+        return wide.astype(np.int64).astype(dtype)
     # 2**63-1 has no double of its own: the comparison is with 2**63, and those above are set apart.
     high = wide >= float(info.max)
     low = wide <= float(info.min)
@@ -54,18 +58,54 @@ def either(a: Mask | None, b: Mask | None) -> Mask | None:
     return a if b is None else a | b
 
 
+@kernel
+def _chosen(mask: Mask, yes: Array, no: Array, out: Array) -> None:
+    for i in range(len(out)):
+        a, b = yes[i], no[i]
+        out[i] = a if mask[i] else b
+
+
+_MANY = 4096
+"""Below it a loop is not worth compiling. numpy's `where` branches, and guesses wrong for half of what is random."""
+_WORDS = {1: np.int8, 4: np.int32, 8: np.int64}
+
+
+def choose(mask: Array, yes: Array, no: Array) -> Array:
+    """`yes` where `mask`, else `no`: arrays of one dtype and as long as `mask`."""
+    if len(mask) < _MANY or yes.dtype.hasobject:
+        chosen: Array = np.where(mask, yes, no)
+        return chosen
+    word, out = _WORDS[yes.itemsize], np.empty(len(mask), yes.dtype)
+    whole = [np.ascontiguousarray(a) for a in (mask, yes, no)]
+    _chosen(whole[0], whole[1].view(word), whole[2].view(word), out.view(word))
+    return out
+
+
 def _divide(x: Array, y: Array) -> Array:
     if x.dtype.kind == "f":
         out: Array = x / y
         return out
-    q: Array = x // y
-    q += (q * y != x) & ((x ^ y) < 0)
+    by = _divisor(y)
+    q: Array = x // (y if by is None else by)
+    if by is None:
+        q += (q * y != x) & ((x ^ y) < 0)
+    elif x.min() < 0:
+        q += (q * by != x) & (x < 0)
     return q
 
 
 def _remainder(x: Array, y: Array) -> Array:
-    out: Array = np.fmod(x, y)
-    return out
+    by = _divisor(y)
+    if by is None or x.dtype.kind == "f":
+        out: Array = np.fmod(x, y)
+        return out
+    rest: Array = x - _divide(x, y) * by
+    return rest
+
+
+def _divisor(y: Array) -> Any:
+    """The positive number that `y` repeats, by which numpy divides integers fast; None where it is not one."""
+    return y[0] if is_constant(y) and len(y) and y[0] > 0 else None
 
 
 ARITHMETIC: Mapping[str, Kernel] = {

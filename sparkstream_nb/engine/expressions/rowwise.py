@@ -1,7 +1,8 @@
 """Functions over single values, applied once per distinct combination of arguments.
 
 A batch has few distinct strings and many rows, so a function on Python values is called for each combination of
-argument values once, and its answers are mapped back over the rows.
+argument values once, and its answers are mapped back over the rows. What it says of a text alone is kept for later
+batches.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ...plan.nodes import Call
+from ...plan.nodes import Call, Const
 from ...types import Type
-from ..columns import Array, Column
+from ..arrays import grown
+from ..columns import Array, Column, Strings, concat
 from ..jit import kernel
 from .arithmetic import is_constant
 from .env import Context, Env, Evaluator
@@ -39,7 +41,11 @@ def typed(make: Callable[[Call], Plain]) -> Builder:
 
     def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
         function, type = make(call), call.type
-        return lambda env: apply(function, [a(env) for a in args], type, env)
+        varying = [i for i, a in enumerate(call.args) if not isinstance(a, Const)]
+        known = None
+        if len(varying) == 1 and call.args[varying[0]].type is Type.STRING and type is not Type.OBJECT:
+            known = _Answers(varying[0])
+        return lambda env: apply(function, [a(env) for a in args], type, env, known)
 
     return build
 
@@ -72,18 +78,21 @@ def eager(kernel: Callable[[list[Column], Env, Call], Column]) -> Builder:
     return build
 
 
-def apply(function: Plain, columns: Sequence[Column], type: Type, env: Env) -> Column:
-    """`function` over the rows of `columns` (env.n rows), as a column of `type`; failing rows are marked in `env`."""
+def apply(
+    function: Plain, columns: Sequence[Column], type: Type, env: Env, known: _Answers | None = None
+) -> Column:  # fmt: skip
+    """`function` over the rows of `columns` (env.n rows), as a column of `type`; failing rows are marked in `env`.
+    `known` are its answers so far, where it is about one text."""
     if env.active is not None and not env.active.all():
         rows = np.flatnonzero(env.active)
-        part, failures = _apply([c.take(rows) for c in columns], function, type, env, len(rows))
+        part, failures = _apply([c.take(rows) for c in columns], function, type, env, len(rows), known)
         out = Column.all_null(type, env.n)
         assert out.null is not None
         out.values[rows] = part.values
         out.null[rows] = part.nulls()
     else:
         rows = None
-        out, failures = _apply(columns, function, type, env, env.n)
+        out, failures = _apply(columns, function, type, env, env.n, known)
     for message, where in failures.items():
         mask = np.zeros(env.n, np.bool_)
         mask[where if rows is None else rows[where]] = True
@@ -91,22 +100,65 @@ def apply(function: Plain, columns: Sequence[Column], type: Type, env: Env) -> C
     return out
 
 
-def _apply(columns: Sequence[Column], function: Plain, type: Type, env: Env, n: int) -> tuple[Column, dict[str, Array]]:
-    first, inverse = distinct(columns, env, n)
+def _apply(
+    columns: Sequence[Column], function: Plain, type: Type, env: Env, n: int, known: _Answers | None
+) -> tuple[Column, dict[str, Array]]:  # fmt: skip
+    """The answers for `n` rows, and by message the rows that failed."""
+    inverse: Array | None
+    if known is not None:
+        answers, failed, inverse = known.over(columns, function, type, env.strings)
+    else:
+        first, inverse = distinct(columns, env, n)
+        answers, failed = _asked(function, [c.take(first) for c in columns], len(first), type, env.strings)
+    out = answers if inverse is None else answers.take(inverse)
+    where = {m: np.array(i) if inverse is None else np.flatnonzero(np.isin(inverse, i)) for m, i in failed.items()}
+    return out, where
+
+
+def _asked(
+    function: Plain, columns: Sequence[Column], n: int, type: Type, strings: Strings
+) -> tuple[Column, dict[str, list[int]]]:  # fmt: skip
+    """`function` called for each of `n` rows; by message the rows that failed."""
     values: list[Any] = []
     failed: dict[str, list[int]] = {}
-    inputs = [c.take(first).to_list(env.strings) for c in columns]
-    for i, args in enumerate(zip(*inputs, strict=True) if inputs else [()] * len(first)):
+    inputs = [c.to_list(strings) for c in columns]
+    for i, args in enumerate(zip(*inputs, strict=True) if inputs else [()] * n):
         try:
             values.append(function(*args))
         except Failure as e:
             values.append(None)
             failed.setdefault(str(e), []).append(i)
-    out = Column.of(type, values, env.strings)
-    if inverse is not None:
-        out = out.take(inverse)
-    where = {m: np.array(i) if inverse is None else np.flatnonzero(np.isin(inverse, i)) for m, i in failed.items()}
-    return out, where
+    return Column.of(type, values, strings), failed
+
+
+class _Answers:
+    """What a function of one text, and of constants besides, has answered: one answer for each text of the node that it
+    was asked about. `which` of its arguments is the text."""
+
+    def __init__(self, which: int) -> None:
+        self._which = which
+        self._strings: Strings | None = None
+        self._places = np.zeros(0, np.int32)
+        """By code plus one, as null has an answer too: its place in `_answers`, -1 before there is one."""
+        self._answers = Column.empty(Type.BOOL)
+        self._failed: dict[str, list[int]] = {}
+
+    def over(
+        self, columns: Sequence[Column], function: Plain, type: Type, strings: Strings
+    ) -> tuple[Column, dict[str, list[int]], Array]:  # fmt: skip
+        """(answers, by message those that are failures, the place among the answers of each row's)."""
+        if self._strings is not strings:
+            self._strings, self._answers, self._failed = strings, Column.empty(type), {}
+            self._places = np.zeros(0, np.int32)
+        codes, had = columns[self._which].values, len(self._answers)
+        self._places = grown(self._places, len(strings) + 1, -1)
+        first, places = _numbered(codes, 1, self._places, had)
+        if len(first):
+            answers, failed = _asked(function, [c.take(first) for c in columns], len(first), type, strings)
+            self._answers = concat([self._answers, answers])
+            for message, rows in failed.items():
+                self._failed.setdefault(message, []).extend(had + r for r in rows)
+        return self._answers, self._failed, places
 
 
 def distinct(columns: Sequence[Column], env: Env, n: int) -> tuple[Array, Array | None]:
@@ -117,7 +169,7 @@ def distinct(columns: Sequence[Column], env: Env, n: int) -> tuple[Array, Array 
     if not varying:
         return np.zeros(1, np.int64), np.zeros(n, np.int64)
     if len(varying) == 1 and varying[0].type is Type.STRING:
-        return _numbered(varying[0].values, 1, len(env.strings) + 1)
+        return _numbered(varying[0].values, 1, np.full(len(env.strings) + 1, -1, np.int32))
     keys, size = _codes(varying[0], env)
     for column in varying[1:]:
         more, width = _codes(column, env)
@@ -129,30 +181,31 @@ def distinct(columns: Sequence[Column], env: Env, n: int) -> tuple[Array, Array 
     if size > _dense(n):
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         return first, inverse
-    return _numbered(keys, 0, size)
+    return _numbered(keys, 0, np.full(size, -1, np.int32))
 
 
 @kernel
-def _number(codes: Array, shift: int, number: Array, first: Array, out: Array) -> int:
-    """Numbers for codes + shift, in the order in which they come; `first` receives the row of each new one."""
-    size = 0
+def _number(codes: Array, shift: int, number: Array, known: int, first: Array, out: Array) -> int:
+    """The numbers of codes + shift, new ones in the order in which they come, after the `known`; `first` receives the
+    row of each new one, of which there are as many as this returns."""
+    new = 0
     for i in range(len(codes)):
         c = np.uint64(codes[i] + shift)
-        k = number[c]
+        k: Any = np.int64(number[c])
         if k < 0:
-            k = size
+            k = known + new
             number[c] = k
-            first[k] = i
-            size += 1
+            first[new] = i
+            new += 1
         out[i] = k
-    return size
+    return new
 
 
-def _numbered(codes: Array, shift: int, size: int) -> tuple[Array, Array]:
-    """(the first row of each code, each row's number among them); codes + shift are below `size`."""
-    first, out = np.empty(min(size, len(codes)), np.int64), np.empty(len(codes), np.int64)
-    found = _number(codes, shift, np.full(size, -1, np.int64), first, out)
-    return first[:found], out
+def _numbered(codes: Array, shift: int, number: Array, known: int = 0) -> tuple[Array, Array]:
+    """(the first row of each code that has no number, each row's number). `number` holds the numbers of codes + shift,
+    of which so many are `known`, the others -1, and gets those that it lacks."""
+    first, out = np.empty(min(len(number), len(codes)), np.int64), np.empty(len(codes), np.int64)
+    return first[: _number(codes, shift, number, known, first, out)], out
 
 
 def _dense(n: int) -> int:

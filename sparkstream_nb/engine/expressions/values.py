@@ -122,6 +122,8 @@ def _digits(shortest: str) -> tuple[str, int, bool]:
 
 def double_text(value: float) -> str:
     """`Double.toString`, in the shortest form that reads back (as since JDK 19)."""
+    if 1e-3 <= abs(value) < 1e7:  # Python writes these as Java does
+        return repr(float(value))
     return _special(value) or _floating(*_digits(np.format_float_scientific(value, unique=True, trim="-")))
 
 

@@ -1,4 +1,5 @@
-"""Sliding windows whose expired events nobody sees but the aggregates."""
+"""Sliding windows of one instance, whose events leave in the order in which they came; most of them for aggregates
+alone, which see what expires but not when."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import numpy as np
 
 from ..arrays import Array
 from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED
+from ..rows import CURRENT, EXPIRED, Rows
+from .base import Emission
 from .chain import ChainedLog
 
 
@@ -108,24 +110,37 @@ def slide_in_line(
     return made
 
 
-@kernel
-def _pushed_out(length: int, at: int, n: int, places: Array, pos_out: Array, kind_out: Array) -> int:
+def _pushed_out(
+    apart: bool, length: int, at: int, now: Array, root: Array, chunk: Array, ts: Array, places: Array, pos_out: Array,
+    kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
     m = 0
     head = places[0]
-    for pos in range(at, at + n):
+    for i in range(len(now)):
+        pos = at + i
+        first = m
         if pos - head >= length:
             m = _put(head, EXPIRED, m, pos_out, kind_out)
             head += 1
         m = _put(pos, CURRENT, m, pos_out, kind_out)
+        if not apart:
+            for k in range(first, m):
+                ts_out[k] = now[i]
+                root_out[k] = root[i]
+                chunk_out[k] = chunk[i]
+            ts_out[m - 1] = ts[pos]
     places[0] = head
     return m
 
 
-def pushed_out(log: ChainedLog, length: int, at: int, n: int, pos_out: Array, kind_out: Array) -> int:
-    """The ops of `n` events from the position `at` on of a log that is in line: each pushes out the one that came
-    `length` before."""
+_PUSHED_OUT = {apart: kernel(_pushed_out, apart=apart) for apart in (False, True)}
+
+
+def pushed_out(apart: bool, log: ChainedLog, length: int, at: int, now: Array, rows: Rows, out: Emission) -> int:
+    """What comes out for `rows`, which lie from position `at` on in a log that is in line: each pushes out the event
+    that came `length` before. `apart`: positions and kinds alone, and nobody looks at the clock (`now`)."""
     places = _first(log, at)
-    made: int = _pushed_out(length, at, n, places, pos_out, kind_out)
+    made: int = _PUSHED_OUT[apart](length, at, now, rows.root, rows.chunk, log.ts, places, *out.arrays)
     _hold(log, places)
     return made
 

@@ -126,9 +126,9 @@ class ChainedLog(EventLog):
             a[:] = moved[a]
 
     def _size(self, live: int) -> int:
-        """Room for the live events, for half as many (in line, where that takes no search, three quarters) that may be
-        dead before they are let go of, and for a batch, where that is not the larger part."""
-        return live + live * (3 if self.in_line else 2) // 4 + min(live, self._added) + 1024
+        """Room for the live events, for half as many (in line, where that takes no search, as many) that may be dead
+        before they are let go of, and for a batch, where that is not the larger part."""
+        return live + (live if self.in_line else live // 2) + min(live, self._added) + 1024
 
     def _first(self, positions: Sequence[Array]) -> int:
         """The first position that a chain or one of `positions` holds."""
@@ -147,7 +147,7 @@ class ChainedLog(EventLog):
     def _let_go(self, low: int, n: int, positions: Sequence[Array] = ()) -> None:
         """Lets go of what lies before `low`; afterwards there is room for `n` more."""
         live = self.end - low
-        self.move(low, max(self._size(live), live + n), live + max(live * 7 // 10, n))
+        self.move(low, max(self._size(live), live + n), live + max(live * 9 // 10, n))
         alive = self.alive
         if len(alive) < len(self.ts):
             self.alive = np.zeros(len(self.ts), np.bool_)

@@ -10,6 +10,8 @@ does not end it comes out reversed (`ConcurrentHashMap.transfer`; bins that beco
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -140,7 +142,6 @@ def _look_anew(
     return n
 
 
-@kernel
 def _frequent(
     lossy: bool, forgets: bool, most: int, share: float, width: int, findable: bool, at: int, ids: Array, now: Array,
     row_root: Array, row_chunk: Array, ts: Array, parts: Array, alive: Array, key: Array, part: Array, order: Array,
@@ -227,6 +228,12 @@ def _frequent(
     return n
 
 
+@cache
+def _loop(lossy: bool, forgets: bool, findable: bool) -> Callable[..., int]:
+    """`_frequent` for a kind of window."""
+    return kernel(_frequent, lossy=lossy, forgets=forgets, findable=findable)
+
+
 class _Counting:
     """What the two windows share: the numbers of keys and of partition instances."""
 
@@ -288,13 +295,12 @@ class _Counting:
         # Every key leaves at most once, and what a join finds comes back whenever a map doubles.
         out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live), apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
-        made = _frequent(
-            self.lossy, self.partitioned, self.most, self.share, self.width, findable, at, ids, clock.at(rows.root),
-            rows.root, rows.chunk, log.ts, log.part, log.alive, self.key, self.part, self.order,
-            np.empty(live + n, np.int64), ranks, *out.arrays,
+        made = _loop(self.lossy, self.partitioned, findable)(
+            self.most, self.share, self.width, at, ids, clock.at(rows.root), rows.root, rows.chunk, log.ts, log.part,
+            log.alive, self.key, self.part, self.order, np.empty(live + n, np.int64), ranks, *out.arrays,
         )  # fmt: skip
         if apart:
-            kept = out.pos[:made][out.kind[:made] == CURRENT] - at
+            kept = out.pos[np.flatnonzero(out.kind[:made] == CURRENT)] - at
             result = out.beside(made, log, rows if len(kept) == n else rows.take(kept))
         else:
             result = out.rows(made, log, rows.part is not None)

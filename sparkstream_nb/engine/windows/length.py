@@ -82,14 +82,14 @@ class LengthWindow:
         n = len(rows)
         out = Emission(n * (2 if self.length else 3), self.apart)
         at = self.log.add(rows, parts)
-        if self.apart and self.log.in_line and self.length:
-            made = pushed_out(self.log, self.length, at, n, out.pos, out.kind)
+        now = rows.root if self.apart else clock.at(rows.root)
+        if self.log.in_line and self.length:
+            made = pushed_out(self.apart, self.log, self.length, at, now, rows, out)
         else:
             self.count = grown(self.count, parts)
             made = _LENGTHS[self.apart](
-                self.length, at, rows.root if self.apart else clock.at(rows.root), rows.root, rows.chunk, self.log.ts,
-                self.log.part, self.log.next, self.log.alive, self.log.head[0], self.log.tail[0], self.count,
-                *out.arrays,
+                self.length, at, now, rows.root, rows.chunk, self.log.ts, self.log.part, self.log.next, self.log.alive,
+                self.log.head[0], self.log.tail[0], self.count, *out.arrays,
             )  # fmt: skip
         result = out.beside(made, self.log, rows) if self.apart else out.rows(made, self.log, rows.part is not None)
         self.log.tidy()

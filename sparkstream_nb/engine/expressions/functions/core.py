@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ....plan.nodes import Call, EventRef
 from ....types import Type
 from ...columns import DTYPES, Array, Column
-from ..arithmetic import as_type, narrow
+from ..arithmetic import as_type, choose, narrow
 from ..env import Context, Env, Evaluator
+from ..numbertexts import NUMBERS, number_texts
 from ..rowwise import Builder, apply, eager, rowwise, typed
 from ..values import (
     Failure,
@@ -47,16 +48,28 @@ def _convert(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluat
     if source is target:
         return inner
     if target is Type.STRING:
-        return lambda env: apply(lambda v: None if v is None else text(source, v), [inner(env)], target, env)
+        return _to_text(inner, source)
     if source is Type.STRING:
         parse = _PARSERS[target]
-        return lambda env: apply(lambda v: None if v is None else parse(v), [inner(env)], target, env)
+        return rowwise(lambda v: None if v is None else parse(v))(call, args[:1], context)
 
     def numbers(env: Env) -> Column:
         column = inner(env)
         return Column(target, _to_number(column, target), column.null)
 
     return numbers
+
+
+def _to_text(inner: Evaluator, source: Type) -> Evaluator:
+    """Numbers all at once, of which most may be different, other values one of a kind each."""
+    if source not in NUMBERS:
+        return lambda env: apply(lambda v: None if v is None else text(source, v), [inner(env)], Type.STRING, env)
+
+    def texts(env: Env) -> Column:
+        column = inner(env)
+        return Column(Type.STRING, env.strings.encode_arrow(number_texts(column)), column.null)
+
+    return texts
 
 
 def _to_number(column: Column, target: Type) -> Array:
@@ -126,8 +139,8 @@ def _choose(mask: Any, yes: Column, no: Column) -> Column:
     """`yes` where `mask`, else `no`; both of one type."""
     null = None
     if yes.null is not None or no.null is not None:
-        null = np.where(mask, yes.nulls(), no.nulls())
-    return Column(yes.type, np.where(mask, yes.values, no.values), null)
+        null = choose(mask, yes.nulls(), no.nulls())
+    return Column(yes.type, choose(mask, yes.values, no.values), null)
 
 
 def _if_then_else(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
@@ -174,7 +187,7 @@ def _extreme(values: Sequence[Column], env: Env, call: Call, *, largest: bool) -
         better = wide > best if largest else wide < best
         if column.null is not None:
             better &= ~column.null
-        best = np.where(better, wide, best)
+        best = choose(better, wide, best)
     kind = call.type
     return Column(kind, narrow(best, kind) if kind in (Type.INT, Type.LONG) else best.astype(DTYPES[kind]))
 
@@ -202,10 +215,27 @@ def _now(columns: list[Column], env: Env, call: Call) -> Column:
 
 def _uuid(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
     def run(env: Env) -> Column:
-        draws = [context.random.bytes(16) for _ in range(env.n)]
-        return Column.of(Type.STRING, [str(uuid.UUID(bytes=d, version=4)) for d in draws], env.strings)
+        return Column(Type.STRING, env.strings.encode_arrow(_uuids(context.random.bytes(16 * env.n))))
 
     return run
+
+
+_HEX_DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
+_UUID_SIZE = 36
+_DASHES = (8, 13, 18, 23)
+_DIGITS_AT = [i for i in range(_UUID_SIZE) if i not in _DASHES]
+
+
+def _uuids(draws: bytes) -> pa.Array:
+    """The texts of random UUIDs (version 4 of RFC 9562), 16 bytes for each."""
+    octets = np.frombuffer(draws, np.uint8).reshape(-1, 16).copy()
+    octets[:, 6] = octets[:, 6] & 0x0F | 0x40
+    octets[:, 8] = octets[:, 8] & 0x3F | 0x80
+    out = np.full((len(octets), _UUID_SIZE), ord("-"), np.uint8)
+    out[:, _DIGITS_AT[::2]] = _HEX_DIGITS[octets >> 4]
+    out[:, _DIGITS_AT[1::2]] = _HEX_DIGITS[octets & 0x0F]
+    ends = _UUID_SIZE * np.arange(len(octets) + 1, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(octets), pa.py_buffer(ends), pa.py_buffer(out))
 
 
 # ------------------------------------------------------------------------------------------------------------- sets

@@ -13,7 +13,7 @@ from ....plan.nodes import Call, Const
 from ....types import Type
 from ...columns import Column
 from ..calendar import DAY, add, field, instant_at, weeks_of, zone
-from ..dateformat import DEFAULT, format_instant, parse_instant, parse_local
+from ..dateformat import DEFAULT, format_instant, parse_instant, parse_local, parts_of
 from ..env import Context, Env, Evaluator
 from ..rowwise import Builder, Plain, apply, rowwise, typed
 from ..values import Failure, wrap_int
@@ -30,8 +30,11 @@ def _strict(key: str, function: Callable[..., Any]) -> Builder:
     return rowwise(checked)
 
 
-def _by_first(key: str, texts: Callable[..., Any], instants: Callable[..., Any]) -> Builder:
-    """One function for a date as text and one for milliseconds, by the type of the first argument."""
+def _by_first(
+    key: str, texts: Callable[..., Any], instants: Callable[..., Any], step: Callable[[Call], int] = lambda call: 1
+) -> Builder:  # fmt: skip
+    """One function for a date as text and one for milliseconds, by the type of the first argument; `step`: see
+    `_stepped`."""
 
     def make(call: Call) -> Plain:
         function = instants if call.args[0].type is Type.LONG else texts
@@ -42,7 +45,51 @@ def _by_first(key: str, texts: Callable[..., Any], instants: Callable[..., Any])
 
         return checked
 
-    return typed(make)
+    return _stepped(make, step)
+
+
+def _stepped(make: Callable[[Call], Plain], step: Callable[[Call], int]) -> Builder:
+    """As `typed`, for a function that, where its first argument is milliseconds, answers the same for all within each
+    `step` of them, so that it is asked once for a step."""
+
+    def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+        size = step(call) if call.args[0].type is Type.LONG else 1
+        if size == 1:
+            return typed(make)(call, args, context)
+        function = make(call)
+
+        def steps(env: Env) -> Column:
+            instants = args[0](env)
+            return Column(Type.LONG, instants.values // size, instants.null)
+
+        def of_step(first: int | None, *rest: Any) -> Any:
+            return function(None if first is None else first * size, *rest)
+
+        return typed(lambda call: of_step)(call, [steps, *args[1:]], context)
+
+    return build
+
+
+_STEPS = {"SECOND": 1000, "MINUTE": 60_000, "HOUR": 3_600_000}
+_LETTER_STEPS = {"S": 1, "s": 1000, "m": 60_000, **dict.fromkeys("HkKha", 3_600_000)}
+
+
+def _format_step(call: Call) -> int:
+    """How long (ms) the text of a time in UTC stays the same, by the letters of the pattern, the second argument."""
+    pattern = call.args[1]
+    if not isinstance(pattern, Const):
+        return 1
+    try:
+        letters = [p.text for p in parts_of(str(pattern.value)) if p.kind == "field"]
+    except Failure:
+        return 1  # each row is to fail
+    return min((_LETTER_STEPS.get(letter, DAY) for letter in letters), default=DAY)
+
+
+def _field_step(call: Call) -> int:
+    """As `_format_step`, by the unit, the second argument."""
+    unit = call.args[1]
+    return _STEPS.get(str(unit.value).upper(), DAY) if isinstance(unit, Const) else 1
 
 
 def _now(pattern: str) -> Builder:
@@ -142,10 +189,10 @@ TABLE: Mapping[str, Builder] = {
     "time:date": _strict("time:date", lambda d, f=DEFAULT: format_instant(parse_instant(d, f), DATE)),
     "time:dateAdd": _shift(1),
     "time:dateDiff": _by_first("time:dateDiff", _diff_text, _whole_days),
-    "time:dateFormat": _by_first("time:dateFormat", _format_text, format_instant),
+    "time:dateFormat": _by_first("time:dateFormat", _format_text, format_instant, _format_step),
     "time:dateSub": _shift(-1),
     "time:dayOfWeek": _strict("time:dayOfWeek", _day_of_week),
-    "time:extract": typed(_extract),
+    "time:extract": _stepped(_extract, _field_step),
     "time:timestampInMilliseconds": _in_millis,
     "time:timezoneConvert": rowwise(_convert_zone),
     "time:utcTimestamp": _now(TIMESTAMP),
