@@ -51,6 +51,9 @@ class Condition:
         narrow = {a: e for a, e in equal.items() if e.type is table.types[a] and e.type not in _UNEQUAL}
         self._narrow = [(a, compile_expr(e, context)) for a, e in narrow.items()]
         self._narrow_keys = Keys([table.types[a] for a in narrow], table.services.strings)
+        parts = list(conjuncts(on))
+        self._only_equal = bool(narrow) and len(parts) == len(narrow) and all(_equal_attrs(e, slot) for e in parts)
+        """Whether the condition is nothing but those equalities."""
 
     @property
     def index(self) -> HashIndex | None:
@@ -101,7 +104,7 @@ class Condition:
                 yield np.repeat(np.arange(a, b), m), np.tile(np.arange(m), b - a)
             return
         asked = self._narrow_keys.ids([e(env) for _, e in self._narrow])
-        held = self._narrow_keys.ids([self.table.log.column(a, order) for a, _ in self._narrow])
+        held = self._narrow_keys.ids(self._held(order))
         by = np.argsort(held, kind="stable")
         low, high = (np.searchsorted(held[by], asked, side) for side in ("left", "right"))
         until = np.cumsum(high - low)
@@ -141,18 +144,36 @@ class Condition:
 
     def any(self, env: Env, roots: Array | None, rank: int) -> Array:
         """bool[n]: whether any row of the table matches; as of the rows' moments where writes are noted."""
-        noted = self.table.noted
-        if noted is not None and not isinstance(noted, TableHistory) and self.on is None:
-            assert roots is not None
+        noted, table = self.table.noted, self.table
+        out = np.zeros(env.n, np.bool_)
+        if noted is None:
+            if self._only_equal and self.index is None:
+                held = self._known(self._held(np.flatnonzero(table.alive[: table.log.end])))
+                asked = self._known([e(env) for _, e in self._narrow])
+                return np.isin(asked, held[held >= 0])
+            out[self.find(env, env.n)[0]] = True
+            return out
+        assert roots is not None
+        if isinstance(noted, TableHistory) and self._only_equal:
+            history = table.history()
+            held = self._known(self._held(history.order))
+            asked = self._known([e(env) for _, e in self._narrow])
+            return history.sees(asked, roots, rank, held, self._narrow_keys.size)
+        if not isinstance(noted, TableHistory) and self.on is None:
             found: Array = self._under_key(env, env.n, roots, rank) >= 0
             return found
-        out = np.zeros(env.n, np.bool_)
-        if noted is not None:
-            assert roots is not None
-            out[self.find_as_of(env, env.n, roots, rank)[0]] = True
-        else:
-            out[self.find(env, env.n)[0]] = True
+        out[self.find_as_of(env, env.n, roots, rank)[0]] = True
         return out
+
+    def _held(self, positions: Array) -> list[Column]:
+        """The attributes that a scan is narrowed down by, at positions."""
+        return [self.table.log.column(a, positions) for a, _ in self._narrow]
+
+    def _known(self, columns: Sequence[Column]) -> Array:
+        """Ids of the values of those attributes; -1 where one is null, which equals nothing."""
+        ids: Array = self._narrow_keys.ids(columns)
+        nulls = [c.null for c in columns if c.null is not None]
+        return np.where(functools.reduce(np.logical_or, nulls), -1, ids) if nulls else ids
 
     def _keys(
         self, env: Env, n: int, index: HashIndex, values: Sequence[Evaluator]

@@ -79,6 +79,25 @@ class TableHistory:
 
         return visible
 
+    def sees(self, asked: Array, roots: Array, rank: int, held: Array, keys: int) -> Array:
+        """Whether a reader of `rank` with these roots sees any row of the key that it asks for. `held` are the keys of
+        the rows of `order`, below `keys`; -1: no row has, and nobody finds, such a key."""
+        born, died = (np.where((by < rank) | (root == _LAST), root, root + 1) for root, by in (self._born, self._died))
+        some = np.flatnonzero(held >= 0)
+        held, born, died = held[some], born[some], died[some]
+        # From the root `born` on a row is seen, from `died` on no more.
+        if not len(died) or died.min() == _LAST:
+            first = np.full(keys + 1, _LAST)  # the last place is for -1
+            first[held[::-1]] = born[::-1]  # `order` is that of births: the earliest stays
+            seen: Array = first[asked] <= roots
+            return seen
+        moments = np.unique(np.append(born, died))
+        width = len(moments) + 1
+        at = asked * width + np.searchsorted(moments, roots, "right")
+        births, deaths = (np.sort(held * width + np.searchsorted(moments, m)) for m in (born, died))
+        seen = np.searchsorted(births, at) > np.searchsorted(deaths, at)
+        return seen
+
     @property
     def survivors(self) -> Array:
         """Positions of the rows that live on after the batch, in the table's order."""
