@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..plan import nodes
 from .aggregation import AggregationOp
+from .circles import repeatable
 from .columns import Array, Mask
 from .expressions import Env
 from .faults import fault_stream
@@ -122,6 +123,7 @@ class Assembly:
             self._faults(*op.inputs),
             op.timed,
             _single(query),
+            not partitioned and repeatable(query),
         )
         self.operators.append(QueryOperator(op, sources, node, writer, self.windows, found))
 

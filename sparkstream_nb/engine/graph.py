@@ -30,6 +30,7 @@ class OpNode:
     `also` are fault streams that it may put something into. `timed`: it may put something out when only the clock
     moves; `single`: it makes at most one chunk of one event.
     `logged_reads` and `logged_writes` are accesses to tables that can be put in order afterwards (`table_log`).
+    `repeatable`: it may see the same rows twice, as it keeps nothing (`circles`).
     """
 
     inputs: tuple[str, ...]
@@ -42,6 +43,7 @@ class OpNode:
     also: tuple[str, ...] = ()
     timed: bool = False
     single: bool = False
+    repeatable: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,22 +51,26 @@ class Graph:
     """`receivers` per stream: operator numbers in the order in which an event reaches them.
 
     `order` is an order of the operators in which every stream is complete before it is read, or None where events
-    must be pushed one chunk at a time, for `reason`. `derived` are the streams that operators write. `ranks` is each
-    operator's place in the order in which one event reaches them, `ties` the inputs of an operator in the order in
-    which rows of one root come to it. `events_only`: the order holds for batches whose steps bring one event each.
+    must be pushed one chunk at a time, for `reason`. It comes in stages: one operator, or those that are in a circle
+    through tables, which must run twice (`circles` are the operators of such stages). `derived` are the streams that
+    operators write. `ranks` is each operator's place in the order in which one event reaches them, `ties` the inputs of
+    an operator in the order in which rows of one root come to it. `events_only`: the order holds for batches whose
+    steps bring one event each.
     """
 
     receivers: dict[str, list[int]]
-    order: tuple[int, ...] | None
+    order: tuple[tuple[int, ...], ...] | None
     derived: frozenset[str]
     reason: str = field(default="")
     ranks: tuple[int, ...] = ()
     ties: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     events_only: bool = False
+    circles: frozenset[int] = frozenset()
 
 
-def build(ops: Sequence[OpNode]) -> Graph:
-    """The graph of operators given in the order of the app's text."""
+def build(ops: Sequence[OpNode], settling: frozenset[str] = frozenset()) -> Graph:
+    """The graph of operators given in the order of the app's text. `settling` are the tables whose circles come out
+    right in two passes."""
     receivers: dict[str, list[int]] = {}
     writers: dict[str, list[int]] = {}
     for i, op in enumerate(ops):
@@ -74,7 +80,8 @@ def build(ops: Sequence[OpNode]) -> Graph:
             writers.setdefault(s, []).append(i)
     derived = frozenset(writers)
     reason = _unshared(ops)
-    order = None if reason else _topological(ops, receivers)
+    circles = _circles(ops, receivers)
+    order = None if reason else _stages(ops, receivers, circles, settling)
     if order is None:
         return Graph(receivers, None, derived, reason or "a stream reaches itself")
     ways = _Ways(ops, writers)
@@ -86,9 +93,10 @@ def build(ops: Sequence[OpNode]) -> Graph:
             for table in {t for op in ops for t in op.logged_writes}
         ]
         ranks = ways.ranks(groups)
+        ways.calm(circles)
     except _Unordered as e:
         return Graph(receivers, None, derived, str(e))
-    return Graph(receivers, order, derived, "", ranks, ties, ways.events_only)
+    return Graph(receivers, order, derived, "", ranks, ties, ways.events_only, frozenset(circles))
 
 
 def _unshared(ops: Sequence[OpNode]) -> str:
@@ -197,6 +205,14 @@ class _Ways:
         self.events_only = True
         return op.single and not op.timed and all(self._calm(s) for s in op.inputs)
 
+    def calm(self, circles: Iterable[int]) -> None:
+        """Makes sure that what comes to the operators of circles is one chunk under a root: of a second one they would
+        not see what they did for the first."""
+        for i in circles:
+            self.events_only = True
+            if not all(self._calm(s) for s in self.ops[i].inputs):
+                raise _Unordered(f"several events at once ask and change tables: {self._name(i)}")
+
     def _calm(self, s: str) -> bool:
         w = self.writers.get(s, [])
         return not w or (len(w) == 1 and self._one_chunk(w[0]))
@@ -206,32 +222,76 @@ class _Ways:
         return op.target or ", ".join((*op.inputs, *op.logged_writes)) or "an operator"
 
 
-def _topological(ops: Sequence[OpNode], receivers: dict[str, list[int]]) -> tuple[int, ...] | None:
-    """Depth first, so that a stream's readers come in text order after its writer; None for a cycle."""
-    state = [0] * len(ops)
-    done: list[int] = []
+def _after(ops: Sequence[OpNode], receivers: Mapping[str, list[int]], i: int) -> tuple[list[int], list[int]]:
+    """The operators that read what operator i writes: streams, and tables whose accesses are put in order."""
+    op = ops[i]
+    streams = [r for s in ((op.target,) if op.target is not None else ()) + op.also for r in receivers.get(s, [])]
+    return streams, [r for t in op.logged_writes for r, other in enumerate(ops) if t in other.logged_reads]
 
-    readers: dict[str, list[int]] = {}
-    for i, op in enumerate(ops):
-        for t in op.logged_reads:
-            readers.setdefault(t, []).append(i)
+
+def _circles(ops: Sequence[OpNode], receivers: Mapping[str, list[int]]) -> dict[int, tuple[int, ...]]:
+    """The operators that reach themselves, each with those of its circle."""
+    after = [[*streams, *tables] for streams, tables in (_after(ops, receivers, i) for i in range(len(ops)))]
+    reached: list[set[int]] = []
+    for i in range(len(ops)):
+        found, todo = set[int](), list(after[i])
+        while todo:
+            k = todo.pop()
+            if k not in found:
+                found.add(k)
+                todo += after[k]
+        reached.append(found)
+    return {
+        i: tuple(k for k in range(len(ops)) if k in reached[i] and i in reached[k])
+        for i in range(len(ops))
+        if i in reached[i]
+    }
+
+
+def _stages(
+    ops: Sequence[OpNode], receivers: Mapping[str, list[int]], circles: Mapping[int, tuple[int, ...]],
+    settling: frozenset[str],
+) -> tuple[tuple[int, ...], ...] | None:  # fmt: skip
+    """A stream's readers after its writer, in the order of the text; None for a circle of streams, or one through
+    tables that do not settle."""
+    stages: dict[int, tuple[int, ...]] = {}
+    for i in range(len(ops)):
+        members = circles.get(i, (i,))
+        if i != members[0]:
+            continue
+        if i in circles:
+            read = {t for k in members for t in ops[k].logged_reads}
+            shared = {t for k in members for t in ops[k].logged_writes if t in read}
+            if not (shared <= settling and all(ops[k].repeatable for k in members)):
+                return None
+        inside = {k: [r for r in _after(ops, receivers, k)[0] if r in members] for k in members}
+        stage = _sorted(members, inside)
+        if stage is None:
+            return None
+        stages[i] = stage
+    first = {k: i for i, stage in stages.items() for k in stage}
+    after = {}
+    for i, stage in stages.items():
+        found = [r for k in stage for some in _after(ops, receivers, k) for r in some]
+        after[i] = [first[r] for r in found if first[r] != i]
+    order = _sorted(tuple(stages), after)
+    assert order is not None, "stages of whole circles have none among them"
+    return tuple(stages[i] for i in order)
+
+
+def _sorted(members: Sequence[int], after: Mapping[int, Sequence[int]]) -> tuple[int, ...] | None:
+    """Depth first, so that those `after` one come after it in their order; None for a cycle."""
+    state = dict.fromkeys(members, 0)
+    done: list[int] = []
 
     def visit(i: int) -> bool:
         if state[i]:
             return state[i] == 2
         state[i] = 1
-        target = ops[i].target
-        after = list(receivers.get(target, [])) if target is not None else []
-        after += [r for s in ops[i].also for r in receivers.get(s, [])]
-        after += [r for t in ops[i].logged_writes for r in readers.get(t, [])]
-        for r in reversed(after):
-            if not visit(r):
-                return False
+        if not all(visit(r) for r in reversed(after[i])):
+            return False
         state[i] = 2
         done.append(i)
         return True
 
-    for i in reversed(range(len(ops))):
-        if not visit(i):
-            return None
-    return tuple(reversed(done))
+    return tuple(reversed(done)) if all(visit(i) for i in reversed(members)) else None

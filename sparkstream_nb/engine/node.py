@@ -11,7 +11,7 @@ A node takes a micro-batch in one of two ways, with the same operators and the s
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..plan.gaps import refuse, refuse_retrieval
 from ..types import Type
 from .assembly import Assembly
 from .batch import Answer, Emitted, InputBatch, Outputs
+from .circles import settling
 from .columns import Array, Column, Strings, concat, writable
 from .expressions import Context
 from .graph import build
@@ -70,7 +71,7 @@ class NodeEngine:
         self._schemas = {s: d.source.schema for s, d in plan.streams.items()}
         self.parts = Assembly(plan, self.services, stored)
         self.operators = self.parts.operators
-        self.graph = build([op.node for op in self.operators])
+        self.graph = build([op.node for op in self.operators], settling(plan))
         for i, op in enumerate(self.operators):
             if isinstance(op, QueryOperator) and self.graph.order is not None:
                 op.place(self.graph.ranks[i], self.graph.ties.get(i))
@@ -174,7 +175,27 @@ class NodeEngine:
             table.begin()
         written: dict[str, list[tuple[int, Rows]]] = {}
         ready: dict[str, Rows] = {}
-        for i in self.graph.order:
+        for stage in self.graph.order:
+            if stage[0] in self.graph.circles:
+                results = self._in_circle(stage, inputs, written, ready, clock)
+            else:
+                results = self._through(stage, inputs, written, ready, clock)
+            for op, rows in results:
+                op.apply(rows, clock)
+                out.query(op, rows)
+        for stream in self._shown & written.keys():
+            out.note(stream, in_order(written[stream]))
+        for table in self.parts.logged:
+            table.settle()
+
+    def _through(
+        self, stage: Sequence[int], inputs: Mapping[str, Rows], written: dict[str, list[tuple[int, Rows]]],
+        ready: dict[str, Rows], clock: Clock,
+    ) -> list[tuple[Operator, Rows]]:  # fmt: skip
+        """Runs operators; what each puts out goes into `written`, and is still to be applied. `ready` are the streams
+        that are complete."""
+        out = []
+        for i in stage:
             op = self.operators[i]
             for s in op.node.inputs:
                 if s not in ready and (s in written or s in inputs):
@@ -187,14 +208,31 @@ class NodeEngine:
                 written.setdefault(stream, []).append((self.graph.ranks[i], fault))
             if rows is None or len(rows) == 0:
                 continue
-            op.apply(rows, clock)
-            out.query(op, rows)
+            out.append((op, rows))
             if op.node.target is not None:
                 written.setdefault(op.node.target, []).append((self.graph.ranks[i], _as_read(op, rows)))
-        for stream in self._shown & written.keys():
-            out.note(stream, in_order(written[stream]))
-        for table in self.parts.logged:
-            table.settle()
+        return out
+
+    def _in_circle(
+        self, stage: Sequence[int], inputs: Mapping[str, Rows], written: dict[str, list[tuple[int, Rows]]],
+        ready: dict[str, Rows], clock: Clock,
+    ) -> list[tuple[Operator, Rows]]:  # fmt: skip
+        """As `_through`, for operators that look into tables that they change: once to learn what they would write, and
+        once with that (`circles`)."""
+        tables = [self.parts.tables[t] for t in {t for i in stage for t in self.operators[i].node.logged_writes}]
+        marks = [t.mark() for t in tables]
+        told = [(x, len(x)) for x in (self.services.errors, self.services.logs, self.services.faults)]
+        trial = self._through(stage, inputs, {s: [*w] for s, w in written.items()}, dict(ready), clock)
+        for table, mark in zip(tables, marks, strict=True):
+            table.rewind(mark)
+        for op, rows in trial:
+            op.apply(rows, clock)
+        for x, n in told:
+            del x[n:]
+        results = self._through(stage, inputs, written, ready, clock)
+        for table, mark in zip(tables, marks, strict=True):
+            table.rewind(mark)
+        return results
 
     def _run_by_chunk(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
         chunks: dict[int, list[tuple[str, Rows]]] = {}

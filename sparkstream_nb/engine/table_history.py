@@ -46,6 +46,15 @@ class TableHistory:
         `order`."""
         self._deletes.append((rank, root, find))
 
+    def mark(self) -> tuple[int, int]:
+        """What `rewind` goes back to."""
+        return len(self._births), len(self._deletes)
+
+    def rewind(self, mark: tuple[int, int]) -> None:
+        """As if nothing had been noted since, and nobody had asked."""
+        del self._births[mark[0] :], self._deletes[mark[1] :]
+        self.closed = False
+
     def close(self, alive: Array) -> None:
         """Works out the lives; `alive` are the positions that the table held before, in order."""
         none = np.empty(0, np.int64)
@@ -89,14 +98,14 @@ class TableHistory:
         if not len(died) or died.min() == _LAST:
             first = np.full(keys + 1, _LAST)  # the last place is for -1
             first[held[::-1]] = born[::-1]  # `order` is that of births: the earliest stays
-            seen: Array = first[asked] <= roots
-            return seen
+            early: Array = first[asked] <= roots
+            return early
         moments = np.unique(np.append(born, died))
         width = len(moments) + 1
         at = asked * width + np.searchsorted(moments, roots, "right")
         births, deaths = (np.sort(held * width + np.searchsorted(moments, m)) for m in (born, died))
-        seen = np.searchsorted(births, at) > np.searchsorted(deaths, at)
-        return seen
+        alive: Array = np.searchsorted(births, at) - np.searchsorted(deaths, at)
+        return alive > 0
 
     @property
     def survivors(self) -> Array:

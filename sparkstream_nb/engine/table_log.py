@@ -158,6 +158,16 @@ class TableLog:
         if len(root):
             self._writes.append(_Writes(kind, rank, root, key.astype(np.int64), added, changed, mask))
 
+    def mark(self) -> int:
+        """What `rewind` goes back to."""
+        return len(self._writes)
+
+    def rewind(self, mark: int) -> None:
+        """As if nothing had been noted since, and nobody had asked. Only where all writes are inserts, as others change
+        values in the log when they are put in order."""
+        del self._writes[mark:]
+        self.closed = False
+
     def close(self, held: Array, log: EventLog) -> None:
         """Puts the writes in Siddhi's order and completes the new versions in `log`. `held` are the positions by key
         before the batch.

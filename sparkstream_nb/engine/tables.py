@@ -115,6 +115,17 @@ class TableStore:
         """From now on writes are only noted."""
         self.noted = TableHistory() if self.noting.lives else TableLog(len(self.types), self.log.end)
 
+    def mark(self) -> tuple[int, Any]:
+        """What `rewind` goes back to."""
+        assert self.noted is not None
+        return self.log.end, self.noted.mark()
+
+    def rewind(self, mark: tuple[int, Any]) -> None:
+        """As if nothing had been noted since, and nobody had asked."""
+        assert self.noted is not None
+        self.log.end = mark[0]
+        self.noted.rewind(mark[1])
+
     def note(
         self, kind: int, rank: int, root: Array, ts: Array, keys: Array, added: Sequence[Column] | None,
         changes: Mapping[int, tuple[int, Column]] | None,

@@ -1,0 +1,113 @@
+"""Queries that look into a table and insert into it, such as `from S[not (T.k == k in T)] select k insert into T`:
+which of them may take whole batches all the same.
+
+What such a query sees depends on what it wrote for earlier events. But where a table is only inserted into, and each
+query asks for the very values that it goes on to insert, those of one key depend on that key alone, which comes once
+and stays. So two passes are enough: what the queries would insert if they saw none of it has every key's first insert
+right, and with that they are run once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..plan import nodes
+from ..plan.nodes import TABLE, Expr, InTable, Ref
+from ..plan.query_parts import sources
+from ..types import Type
+from .faults import may_fail
+from .query import query_exprs
+from .table_log import inserted_places, key_equalities
+
+Values = Sequence[Expr | None]
+"""By attribute, what of a query's input an event brings along; None: something else."""
+
+
+def settling(plan: nodes.Plan) -> frozenset[str]:
+    """The tables that come out right in two passes, whatever circles there are through them."""
+    return frozenset(t for t in plan.tables if _settles(plan, t))
+
+
+def repeatable(query: nodes.Query) -> bool:
+    """Whether a query keeps nothing, and may as well see the same events twice: filters and a plain select."""
+    source, select = query.input, query.select
+    if not isinstance(source, nodes.StreamInput) or source.source.kind != "stream" or query.rate is not None:
+        return False
+    if not all(isinstance(s, nodes.FilterStep) for s in source.steps) or query.output.event_type != "current":
+        return False
+    if select.aggregates or select.group_by or select.having or select.order_by or select.limit or select.offset:
+        return False
+    asked = [e for x in query_exprs(query) for e in nodes.walk(x)]
+    return not any(isinstance(e, nodes.Agg) or (not isinstance(e, InTable) and _alone_fails(e)) for e in asked)
+
+
+def _alone_fails(e: Expr) -> bool:
+    """Whether a call, whatever its arguments do, may fail or answer otherwise the next time."""
+    return isinstance(e, nodes.Call | nodes.ScriptCall) and (may_fail(e) or getattr(e, "function", "") == "UUID")
+
+
+def _settles(plan: nodes.Plan, table: str) -> bool:
+    writers = [q for q in plan.queries if q.output.target.kind == "table" and q.output.target.id == table]
+    if not all(isinstance(q.output, nodes.Insert) for q in writers):
+        return False
+    alone = [q for q in plan.elements if isinstance(q, nodes.Query)]  # not inside a partition
+    for q in plan.queries:
+        found = [e for x in query_exprs(q) for e in nodes.walk(x) if isinstance(e, InTable)]
+        asked = [e.condition for e in found if e.table == table]
+        looks = isinstance(q.input, nodes.JoinInput) and table in (q.input.left.source.id, q.input.right.source.id)
+        if not (asked or looks) or not _leads(plan, q, table, set()):
+            continue
+        if looks or q not in alone or not all(_asks_for_what_it_inserts(plan, q, c, table) for c in asked):
+            return False
+    return True
+
+
+def _leads(plan: nodes.Plan, query: nodes.Query, table: str, seen: set[str]) -> bool:
+    """Whether what a query puts out may come into a table."""
+    target = query.output.target
+    if target.kind == "table" or target.id in seen:
+        return target.kind == "table" and target.id == table
+    seen.add(target.id)
+    readers = [q for q in plan.queries if any(s.id == target.id for s in sources(q))]
+    return any(_leads(plan, q, table, seen) for q in readers)
+
+
+def _asks_for_what_it_inserts(plan: nodes.Plan, query: nodes.Query, condition: Expr, table: str) -> bool:
+    """Whether the condition is equality with the values that then come into the table, and by nothing else."""
+    equal = key_equalities(condition, TABLE)
+    definition = plan.tables[table]
+    if not equal or (definition.primary_key and set(equal) != set(definition.primary_key)):
+        return False
+    if any(e.type in (Type.OBJECT, Type.FLOAT, Type.DOUBLE) or not isinstance(e, Ref) for e in equal.values()):
+        return False
+    assert isinstance(query.input, nodes.StreamInput)
+    schema = query.input.schema
+    own = [Ref(t, 0, a, n) for a, (n, t) in enumerate(zip(schema.names, schema.types, strict=True))]
+    return all(
+        values is not None and all(values[a] == e for a, e in equal.items())
+        for values in _inserted(plan, query, own, table, ())
+    )
+
+
+def _inserted(
+    plan: nodes.Plan, query: nodes.Query, given: Values, table: str, seen: tuple[str, ...]
+) -> Iterator[Values | None]:
+    """By attribute of the table, what comes into it of an event that brings `given` to the query, for each way there;
+    None for a way on which that cannot be told."""
+    if not repeatable(query):
+        yield None
+        return
+    items = [
+        given[i.expr.attr] if isinstance(i.expr, Ref) and i.expr.slot == 0 else None for i in query.select.items
+    ]
+    target = query.output.target
+    if target.kind == "table":
+        if target.id == table:
+            yield [items[p] for p in inserted_places(plan.tables[table].source.schema.names, query.select.schema.names)]
+        return
+    if target.id in seen:
+        yield None
+        return
+    for q in plan.queries:
+        if any(s.id == target.id for s in sources(q)) and _leads(plan, q, table, set()):
+            yield from _inserted(plan, q, items, table, (*seen, target.id))
