@@ -57,6 +57,8 @@ class Strings:
         self._codes: dict[str, int] = {}
         self._arrow = TextArray()
         self._table = TextTable()
+        self.halves = False
+        """Whether Arrow's form lacks a text: one with half a character."""
 
     def __len__(self) -> int:
         return max(len(self._texts), len(self._arrow))
@@ -118,7 +120,9 @@ class Strings:
             added = self._texts[len(self._arrow) :]
             self._table.encode(pa.array([t.encode("utf-8", "surrogatepass") for t in added], pa.binary()))
             # Half a character is a text to an app, but none in UTF-8: there it becomes "?", as Java writes it.
-            self._arrow.extend(pa.array([t.encode("utf-8", "replace") for t in added], pa.binary()))
+            written = [t.encode("utf-8", "replace") for t in added]
+            self.halves = self.halves or any(b"?" in w and w.decode() != t for w, t in zip(written, added, strict=True))
+            self._arrow.extend(pa.array(written, pa.binary()))
 
     def decode(self, codes: Array) -> list[str | None]:
         """Python strings of codes."""

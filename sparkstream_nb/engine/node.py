@@ -115,7 +115,7 @@ class NodeEngine:
         clock = self._clock(batch.clock)
         inputs = {s: self._rows(s, r.step, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
         at_once = self.graph.events_only and any(map(_sent_at_once, inputs.values()))
-        by_operator = self._by_operator and not at_once and all(t.notable for t in self.parts.logged)
+        by_operator = self._by_operator and not at_once and all(t.notable(len(clock.now)) for t in self.parts.logged)
         run = self._run_by_operator if by_operator else self._run_by_chunk
         for a, b in itertools.pairwise([*range(0, max(len(clock.now), 1), SLICE), len(clock.now)]):
             run(self._between(inputs, a, b), clock.part(a, b), collected)

@@ -181,7 +181,6 @@ class AggregationOperator(Passing):
     of a moment (`up_to`), or the batch ends (`settle`). `rank` is the operator's place among those.
     """
 
-    notable = True
     rank = 0
 
     def __init__(self, definition: nodes.AggregationDef, services: Services, zone: str, keep: bool) -> None:
@@ -205,6 +204,10 @@ class AggregationOperator(Passing):
             else:
                 self.aggregation.run(rows, clock)
         return None
+
+    def notable(self, steps: int) -> bool:
+        """As of a table: rows may always wait."""
+        return True
 
     def begin(self) -> None:
         """From now on rows wait."""

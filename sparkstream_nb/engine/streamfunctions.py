@@ -19,6 +19,7 @@ from .expressions.javaregex import split
 from .expressions.jsonpath import NotFound
 from .expressions.jsontext import write_gson
 from .expressions.objects import walk
+from .expressions.rowwise import distinct
 from .expressions.values import Failure, box, object_text, text
 from .rows import Rows
 
@@ -79,27 +80,27 @@ def _tokenizer(types: tuple[Type, ...], tokens: Callable[..., list[tuple[Any, ..
     """A function that makes one event of each of an event's tokens; `tokens` answers the appended values of each."""
 
     def run(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _raise) -> Result:
-        index: list[int] = []
+        first, inverse = distinct(args, strings, len(rows))
         made: list[tuple[Any, ...]] = []
+        counts = np.zeros(len(first), np.int64)
         failed: dict[str, list[int]] = {}
-        known: dict[Any, list[tuple[Any, ...]]] = {}
-        plain = all(a.type is not Type.OBJECT for a in args)
-        for i, values in enumerate(_values(args, strings)):
+        for i, values in enumerate(_values([a.take(first) for a in args], strings)):
             try:
-                found = known.get(values) if plain else None
-                if found is None:
-                    found = tokens(*values)
-                    if plain:
-                        known[values] = found
+                found = tokens(*values)
             except Failure as e:
                 failed.setdefault(str(e), []).append(i)
                 continue
-            index.extend([i] * len(found))
+            counts[i] = len(found)
             made.extend(found)
+        which = np.arange(len(rows)) if inverse is None else inverse
         for message, where in failed.items():
-            fail(_marked(len(rows), where), message)
-        columns = [Column.of(t, [m[k] for m in made], strings) for k, t in enumerate(types)]
-        return np.array(index, np.int64), columns, []
+            fail(np.isin(which, where), message)
+        index = np.repeat(np.arange(len(rows)), counts[which])
+        # The tokens of a row lie together; where they begin, less how many came out before, tells each one's place.
+        begins, before = np.cumsum(counts) - counts, np.cumsum(counts[which]) - counts[which]
+        place = np.arange(len(index)) + (begins[which] - before)[index]
+        columns = [Column.of(t, [m[k] for m in made], strings).take(place) for k, t in enumerate(types)]
+        return index, columns, []
 
     return run
 

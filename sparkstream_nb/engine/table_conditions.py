@@ -121,6 +121,7 @@ class Condition:
         """As `find`, in the middle of a batch whose writes are noted: each row sees the table as of its own moment."""
         table = self.table
         if isinstance(table.noted, TableHistory):
+            self.refuse_null(env)
             history = table.history()
             at, index = self.scan(env, n, history.order, history.seen_by(roots, rank))
             return at, history.order[index]
@@ -136,6 +137,8 @@ class Condition:
         """What the key finds for each row of `env` at its own moment; -1 for nothing."""
         table = self.table
         assert table.keyed is not None
+        if self.index is not table.keyed:
+            self.refuse_null(env)
         keys, dead = self._keys(env, n, table.keyed, self._key_values)
         place = table.as_of(roots, rank, keys)
         if dead is not None:
@@ -155,6 +158,7 @@ class Condition:
             return out
         assert roots is not None
         if isinstance(noted, TableHistory) and self._only_equal:
+            self.refuse_null(env)
             history = table.history()
             held = self._known(self._held(history.order))
             asked = self._known([e(env) for _, e in self._narrow])
@@ -187,10 +191,19 @@ class Condition:
                 # In a map of Siddhi's null is a key like any other, which a comparison never holds for.
                 never = ~exact & ~column.nulls() if self.by_key else ~exact
                 dead = never if dead is None else dead | never
-            if index.sorted and column.null is not None:
-                # A sorted map of Siddhi's cannot be asked for null.
-                env.fail(column.null, f"null cannot be looked up in an index of table {self.table.id}")
+            self._refuse(env, index, column)
         return index.keys.ids(columns), dead
+
+    def refuse_null(self, env: Env) -> None:
+        """Fails the rows that would ask the index for null, where it is not looked into."""
+        if self.index is not None and self.index.sorted:
+            for e in self.values:
+                self._refuse(env, self.index, e(env))
+
+    def _refuse(self, env: Env, index: HashIndex, asked: Column) -> None:
+        """A sorted map of Siddhi's cannot be asked for null."""
+        if index.sorted and asked.null is not None:
+            env.fail(asked.null, f"null cannot be looked up in an index of table {self.table.id}")
 
     def _holds(self, env: Env, at: Array, place: Array) -> Array:
         table, slot = self.table, self.slot

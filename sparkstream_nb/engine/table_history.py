@@ -1,4 +1,4 @@
-"""A table without a key while a whole micro-batch goes through the app operator by operator.
+"""A table without a primary key while a whole micro-batch goes through the app operator by operator.
 
 Where queries only insert rows and delete them by conditions, each row has one life: it is born with the moment of its
 insert and dies with that of the first delete after it whose condition holds. A moment is a root and, under one root,
@@ -115,8 +115,9 @@ class TableHistory:
 
 
 def has_history(table: nodes.TableDef, outputs: Sequence[nodes.Output]) -> bool:
-    """Whether these outputs to the table only insert and delete, and nothing of it can fail."""
-    if table.primary_key or table.indexes or not outputs:
+    """Whether these outputs to the table only insert and delete, and nothing of it can fail, but for nulls that an
+    index cannot be asked for."""
+    if table.primary_key or not outputs:
         return False
     return all(
         isinstance(o, nodes.Insert) or (isinstance(o, nodes.Delete) and o.on is not None and not may_fail(o.on))

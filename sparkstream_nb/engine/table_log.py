@@ -261,13 +261,15 @@ NOT_NOTED = Noting()
 
 
 def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
-    """The tables whose writes can be noted, and how. An `@Index` would find several rows, in the order of their last
-    changes.
+    """The tables whose writes can be noted, and how. An `@Index` that is not the key itself would find several rows, in
+    the order of their last changes.
     """
     reads = [r for q in plan.queries for r in _reads(q)]
     out = {}
     for t, d in plan.tables.items():
-        key = () if d.indexes else d.primary_key or _common_key(t, plan)
+        key = d.primary_key or _common_key(t, plan)
+        if any(key != (a,) for a in d.indexes):
+            key = ()
         asked = [(condition, slot) for table, condition, slot in reads if table == t]
         writers = [q for q in plan.queries if q.output.target.kind == "table" and q.output.target.id == t]
         if key and all(write_kind(q.output, q.select, d, key) is not None for q in writers):

@@ -7,7 +7,7 @@ asks; equalities on the primary key or an index are looked up, the candidates ar
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -45,6 +45,9 @@ from .table_log import (
     write_kind,
 )
 from .windows.log import EventLog
+
+_LOOKS = 1000
+"""So many rows can be looked at in the time in which one event goes through an app by itself."""
 
 
 class TableStore:
@@ -106,10 +109,12 @@ class TableStore:
 
     # ----------------------------------------------------------------------------------------------------- changing
 
-    @property
-    def notable(self) -> bool:
-        """Whether writes can be noted now: an assumed key must not have come twice."""
-        return not (isinstance(self.keyed, Assumed) and self.keyed.doubtful)
+    def notable(self, steps: int) -> bool:
+        """Whether writes can be noted in a batch of so many steps: an assumed key must not have come twice; and where
+        rows are only found by a look at all, it takes more of them to make up for an index."""
+        if isinstance(self.keyed, Assumed) and self.keyed.doubtful:
+            return False
+        return not (self.noting.lives and self.indexes and _LOOKS * steps < self.size)
 
     def begin(self) -> None:
         """From now on writes are only noted."""
@@ -202,10 +207,16 @@ class TableStore:
     def _take_over(self, history: TableHistory) -> None:
         self.noted = None
         left = history.survivors
+        before = np.flatnonzero(self.alive[: self.log.end])
         self.alive[history.order] = False
         if len(left) and (np.diff(left) < 0).any():  # several queries inserted
             left = self._unborn(self.log.columns(left), self.log.ts[left]) + np.arange(len(left))
         self.alive[left] = True
+        if self._kept:
+            gone, new = before[~self.alive[before]], np.setdiff1d(left, before, assume_unique=True)
+            for index in self._kept:
+                index.remove(self.log.columns(gone), gone)
+                index.add(self.log.columns(new), new)
         self.size = len(left)
         self.most = max(self.most, self.size)
         if self.log.end > 2048 and self.size * 2 < self.log.end:
@@ -379,8 +390,10 @@ class TableWriter:
         While the table notes its writes (`TableStore.noted`), they are only noted.
         """
         noting = self.table.noted is not None
+        if noting and not isinstance(self.output, nodes.Insert):
+            rows, now = self._without_failed(rows, now, self._refused_by_index)
         if isinstance(self.output, nodes.Insert) or (noting and self.kind == UPSERT):
-            rows = self._storable(rows, now)
+            rows, now = self._without_failed(rows, now, self._refused_by_table)
         if noting:
             self._note(rows, now)
             return
@@ -411,21 +424,32 @@ class TableWriter:
             return
         if len(positions):
             self._update(table, row, positions, now)
-        elif isinstance(self.output, nodes.Upsert) and len(self._storable(row, now)):
+        elif isinstance(self.output, nodes.Upsert) and len(self._without_failed(row, now, self._refused_by_table)[0]):
             table.insert(self._inserted(row), row.ts)
 
-    def _storable(self, rows: Rows, now: Array) -> Rows:
-        """The rows without those that have a null where a sorted map of Siddhi's can hold none: these are errors."""
+    def _without_failed(
+        self, rows: Rows, now: Array, refuse: Callable[[Rows, Env], None]
+    ) -> tuple[Rows, Array]:  # fmt: skip
+        """The rows, and the clock at each, without those that `refuse` lets fail: these are errors."""
+        env = Env(len(rows), self.services.strings, rows.ts, now, frame_of(rows).resolve)
+        refuse(rows, env)
+        if env.failed is None:
+            return rows, now
+        self.services.failed(self.query, self.table.id, env, list(rows.columns))
+        keep = np.flatnonzero(~env.failed)
+        return rows.take(keep), now[keep]
+
+    def _refused_by_table(self, rows: Rows, env: Env) -> None:
+        """A sorted map of Siddhi's holds no null."""
         attrs = {a for i in self.table.indexes if i.sorted for a in i.attrs}
         columns = self._inserted(rows) if attrs else []
-        masks = [m for a in attrs if (m := columns[a].null) is not None]
-        if not any(m.any() for m in masks):
-            return rows
-        null = functools.reduce(np.logical_or, masks)
-        env = Env(len(rows), self.services.strings, rows.ts, now, self._of(rows))
-        env.fail(null, f"null cannot be put in an index of table {self.table.id}")
-        self.services.failed(self.query, self.table.id, env, list(rows.columns))
-        return rows.where(~null)
+        for a in attrs:
+            null = columns[a].null
+            if null is not None:
+                env.fail(null, f"null cannot be put in an index of table {self.table.id}")
+
+    def _refused_by_index(self, rows: Rows, env: Env) -> None:
+        self.condition.refuse_null(env)
 
     def _note(self, rows: Rows, now: Array) -> None:
         """Has the table note what the rows write (`table_log`)."""

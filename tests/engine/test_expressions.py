@@ -278,6 +278,16 @@ def test_what_a_function_says_of_a_text_is_asked_once_for_all_batches() -> None:
     assert calls[5:] == ["c"]
 
 
+@pytest.mark.parametrize("half", [False, True])
+def test_texts_of_several_attributes_are_joined(half: bool) -> None:
+    names = [None, "", "a", "é", "😀", *(["\ud83d", "?"] if half else [])]
+    rows = [(a, b if i % 3 else f"b{i}") for i in range(30) for a in names for b in names]
+    env = environment(rows_of(len(rows), string1=[a for a, _ in rows], string2=[b for _, b in rows]))
+    call = Call(Type.STRING, "str:concat", (ref("string1"), Const(Type.STRING, "-"), ref("string2")))
+    told = compile_expr(call)(env).to_list(env.strings)
+    assert told == [f"{a or ''}-{b or ''}" for a, b in rows]
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float32, np.int32, np.bool_, object])
 @pytest.mark.parametrize("n", [5, 5000])
 def test_a_choice_between_columns(n: int, dtype: type) -> None:

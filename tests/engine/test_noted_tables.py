@@ -49,8 +49,10 @@ def reader(r: Random, on: str, i: int) -> str:
 
 def by_key(r: Random) -> tuple[str, list[str]]:
     """A table that all use by a key, its own or an assumed one: its annotation, and queries."""
-    key = r.choice(["@PrimaryKey('k') ", "@PrimaryKey('k', 'g') ", ""])
-    on = "T.k == k and T.g == g" if "'g'" in key or (not key and r.random() < 0.3) else "T.k == k"
+    key = r.choice(["@PrimaryKey('k') ", "@PrimaryKey('k', 'g') ", "@PrimaryKey('g') ", "@Index('k') ", ""])
+    on = "T.g == g" if "('g')" in key else "T.k == k"
+    if "'k', 'g'" in key or (not key and r.random() < 0.3):
+        on = "T.k == k and T.g == g"
     writers = [writer(r, on, bool(key)) for _ in range(r.randint(1, 4))]
     return key, writers + [reader(r, on, i) for i in range(r.randint(1, 3))]
 
@@ -62,12 +64,13 @@ def by_lives(r: Random) -> tuple[str, list[str]]:
     for _ in range(r.randint(1, 3)):
         delete = f"from {r.choice('SR')}{r.choice(FILTERS)} select k, g, v delete T on {r.choice(conditions)};"
         found.append(r.choice([delete, "from R[g == 2] select k, g, v, 0.5 as p insert into T;"]))
-    return "", found + [reader(r, r.choice(conditions), i) for i in range(r.randint(1, 3))]
+    index = r.choice(["", "@Index('k') ", "@Index('v') @Index('g') "])
+    return index, found + [reader(r, r.choice(conditions), i) for i in range(r.randint(1, 3))]
 
 
 def by_circle(r: Random) -> tuple[str, list[str]]:
     """A table that queries only insert into, some of them after a look into it."""
-    key = r.choice(["@PrimaryKey('k') ", "@PrimaryKey('k', 'g') ", ""])
+    key = r.choice(["@PrimaryKey('k') ", "@PrimaryKey('k', 'g') ", "", "@Index('k') "])
     on = r.choice(["T.k == k", "T.k == k and T.g == g", "T.g == g"])
     news = f"from S{{}} select k, g, v, p insert into N; from N{r.choice(FILTERS)} select * insert into T;"
     found = [

@@ -108,7 +108,7 @@ def _apply(
     if known is not None:
         answers, failed, inverse = known.over(columns, function, type, env.strings)
     else:
-        first, inverse = distinct(columns, env, n)
+        first, inverse = distinct(columns, env.strings, n)
         answers, failed = _asked(function, [c.take(first) for c in columns], len(first), type, env.strings)
     out = answers if inverse is None else answers.take(inverse)
     where = {m: np.array(i) if inverse is None else np.flatnonzero(np.isin(inverse, i)) for m, i in failed.items()}
@@ -161,7 +161,7 @@ class _Answers:
         return self._answers, self._failed, places
 
 
-def distinct(columns: Sequence[Column], env: Env, n: int) -> tuple[Array, Array | None]:
+def distinct(columns: Sequence[Column], strings: Strings, n: int) -> tuple[Array, Array | None]:
     """One row of each distinct combination, and for each row the number of its combination (None: each is its own)."""
     varying = [c for c in columns if not is_constant(c.values)]
     if n <= 1 or (n <= SMALL and varying) or any(c.type is Type.OBJECT for c in varying):
@@ -169,10 +169,10 @@ def distinct(columns: Sequence[Column], env: Env, n: int) -> tuple[Array, Array 
     if not varying:
         return np.zeros(1, np.int64), np.zeros(n, np.int64)
     if len(varying) == 1 and varying[0].type is Type.STRING:
-        return _numbered(varying[0].values, 1, np.full(len(env.strings) + 1, -1, np.int32))
-    keys, size = _codes(varying[0], env)
+        return _numbered(varying[0].values, 1, np.full(len(strings) + 1, -1, np.int32))
+    keys, size = _codes(varying[0], strings)
     for column in varying[1:]:
-        more, width = _codes(column, env)
+        more, width = _codes(column, strings)
         if size * width > _dense(n):
             keys, size = _compact(keys, size)
             more, width = _compact(more, width)
@@ -224,11 +224,11 @@ def _compact(keys: Array, size: int) -> tuple[Array, int]:
     return total[keys] - 1, int(total[-1])
 
 
-def _codes(column: Column, env: Env) -> tuple[Array, int]:
+def _codes(column: Column, strings: Strings) -> tuple[Array, int]:
     """int64 codes 0 ≤ c < size that tell the values of a column apart, null among them."""
     values = column.values
     if column.type is Type.STRING:
-        return values.astype(np.int64) + 1, len(env.strings) + 1
+        return values.astype(np.int64) + 1, len(strings) + 1
     if column.type is Type.BOOL:
         codes = values.astype(np.int64)
         return (codes, 2) if column.null is None else (codes + 2 * column.null, 3)

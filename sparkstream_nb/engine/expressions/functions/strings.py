@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ....plan.nodes import Call
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....plan.nodes import Call, Const
 from ....types import Type
 from ...columns import Column
-from ..env import Env
+from ..env import Context, Env, Evaluator
 from ..javaregex import compile_java, limited, replace, split
-from ..rowwise import Builder, Plain, eager, rowwise, typed
+from ..rowwise import Builder, Plain, apply, distinct, eager, rowwise, typed
 from ..values import Failure, text
 from .core import coalesce
 from .regexes import check_constant, patterned, required
@@ -58,6 +61,29 @@ def _char_frequency(s: str, char: str) -> int:
 
 def _concat(*args: str | None) -> str:
     return "".join(a for a in args if a is not None)
+
+
+_MANY = 100
+"""Rows from which on Arrow joins texts sooner than Python."""
+
+
+def _concat_all(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+    """`str:concat`; of several attributes there may be as many combinations as rows, which Arrow joins."""
+    if sum(not isinstance(a, Const) for a in call.args) < 2:
+        return rowwise(_concat)(call, args, context)
+
+    def run(env: Env) -> Column:
+        columns, strings = [a(env) for a in args], env.strings
+        first, inverse = distinct(columns, strings, env.n)
+        if len(first) < _MANY:
+            return apply(_concat, columns, Type.STRING, env)
+        texts = [strings.to_arrow(c.take(first).values).cast(pa.string()) for c in columns]
+        if strings.halves:
+            return apply(_concat, columns, Type.STRING, env)
+        codes = strings.encode_arrow(pc.binary_join_element_wise(*texts, "", null_handling="skip"))
+        return Column(Type.STRING, codes if inverse is None else codes[inverse])
+
+    return run
 
 
 def _coalesce(columns: list[Column], env: Env, call: Call) -> Column:
@@ -200,7 +226,7 @@ TABLE: Mapping[str, Builder] = {
     "str:charAt": _strict("str:charAt", _char_at),
     "str:charFrequency": _strict("str:charFrequency", _char_frequency),
     "str:coalesce": eager(_coalesce),
-    "str:concat": rowwise(_concat),
+    "str:concat": _concat_all,
     "str:contains": rowwise(_contains),
     "str:equalsIgnoreCase": rowwise(_equals_ignore_case),
     "str:fillTemplate": typed(_fill_template),
