@@ -27,10 +27,10 @@ from ..services import Services
 from .calendar import EARLIEST, LATEST, Calendar, parse_time
 from .partials import (
     Part,
-    collected,
     counted,
     empty_part,
     extreme,
+    gathered,
     group_rows,
     join_parts,
     latest_rows,
@@ -184,7 +184,7 @@ class AggregationOp:
             elif b.kind == "set":
                 _, once = group_rows(key_numbers(column, self.services.strings), ids)
                 found = column.take(once).to_list(self.services.strings)
-                columns.append(collected([(v,) for v in found], ids[once], n))
+                columns.append(gathered(found, ids[once], n))
             else:
                 assert latest is not None
                 columns.append(column.take(latest))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -224,14 +225,25 @@ def counted(column: Column | None, ids: Array, n: int) -> Column:
     return Column(Type.LONG, out)
 
 
-def collected(values: Sequence[Any], ids: Array, n: int) -> Column:
-    """The union per id of sets: `values[i]` is an iterable of hashable values."""
-    sets: list[set[Any]] = [set() for _ in range(n)]
-    for k, v in zip(ids.tolist(), values, strict=True):
-        sets[k].update(v)
-    out = np.empty(n, object)
-    for k, found in enumerate(sets):
-        out[k] = frozenset(found)
+def gathered(values: Sequence[Any], ids: Array, n: int) -> Column:
+    """The set of the `values` (hashable) of each id."""
+    order = np.argsort(ids, kind="stable")
+    ordered = [values[i] for i in order.tolist()]
+    ends = np.searchsorted(ids[order], np.arange(n + 1)).tolist()
+    return _sets([frozenset(ordered[a:b]) for a, b in pairwise(ends)])
+
+
+def collected(sets: Sequence[frozenset[Any]], ids: Array, n: int) -> Column:
+    """The union of the sets of each id."""
+    found: list[list[frozenset[Any]]] = [[] for _ in range(n)]
+    for k, v in zip(ids.tolist(), sets, strict=True):
+        found[k].append(v)
+    return _sets([some[0] if len(some) == 1 else frozenset().union(*some) for some in found])
+
+
+def _sets(found: Sequence[frozenset[Any]]) -> Column:
+    out = np.empty(len(found), object)
+    out[:] = found
     return Column(Type.OBJECT, out)
 
 

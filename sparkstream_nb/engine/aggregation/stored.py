@@ -66,7 +66,7 @@ def to_table(stored: Stored, duration: AggDuration, services: Services) -> pa.Ta
         columns[g] = _to_arrow(key, services)
     for b, column in zip(d.base, stored.base, strict=True):
         if b.kind == "set":
-            columns[b.name] = pa.array([sorted(v, key=_null_first) for v in column.values.tolist()], arrow_type(b))
+            columns[b.name] = pa.array([_in_order(v) for v in column.values.tolist()], arrow_type(b))
         else:
             columns[b.name] = _to_arrow(column, services)
     if stored.last is not None:
@@ -80,8 +80,9 @@ def _to_arrow(column: Column, services: Services) -> pa.Array:
     return array.dictionary_decode() if column.type is Type.STRING else array
 
 
-def _null_first(value: Any) -> tuple[bool, Any]:
-    return value is not None, value
+def _in_order(values: frozenset[Any]) -> list[Any]:
+    """Null first."""
+    return [None, *sorted(values - {None})] if None in values else sorted(values)
 
 
 def group_names(definition: AggregationDef) -> list[str]:

@@ -156,16 +156,15 @@ class DistinctCount(Grouped):
         return Column(Type.LONG, out)
 
     def _live(self) -> tuple[Array, Array, Array]:
-        """(values, groups, how often they are held) of the pairs of the groups' lives, by group and value."""
+        """(values, groups, how often they are held) of the pairs of the groups' lives, in no order."""
         pairs = self.table.reshape(-1, 2)
-        pairs = pairs[pairs[:, 1] != 0]
+        pairs = pairs[np.flatnonzero(pairs[:, 1])]
         lives = self.cells[1::2]
         group_of = np.full(self.lives, -1, np.int64)
         group_of[lives[lives >= 0]] = np.flatnonzero(lives >= 0)
         group = group_of[pairs[:, 1] >> 32]
-        order = np.lexsort((pairs[:, 0], group))
-        order = order[group[order] >= 0]
-        return pairs[order, 0], group[order], pairs[order, 1] & _TIMES
+        alive = np.flatnonzero(group >= 0)
+        return pairs[alive, 0], group[alive], pairs[alive, 1] & _TIMES
 
     def _keep(self, numbers: Array, group: Array, held: Array) -> None:
         """Begins anew with these pairs, and room for more; the groups' lives are numbered anew."""
@@ -182,6 +181,8 @@ class DistinctCount(Grouped):
 
     def state(self) -> dict[str, Any]:
         numbers, group, held = self._live()
+        order = np.lexsort((numbers, group))  # equal states are equal bytes
+        numbers, group, held = numbers[order], group[order], held[order]
         values: Any = numbers
         if self.type is Type.STRING:
             values = Column(Type.STRING, np.where(numbers == _NULL, -1, numbers).astype(np.int32))
