@@ -2,9 +2,9 @@
 which of them may take whole batches all the same.
 
 What such a query sees depends on what it wrote for earlier events. But where a table is only inserted into, and each
-query asks for the very values that it goes on to insert, those of one key depend on that key alone, which comes once
-and stays. So two passes are enough: what the queries would insert if they saw none of it has every key's first insert
-right, and with that they are run once more.
+query asks for the very values of some attributes, the key, that it goes on to insert, the rows of one key depend on
+that key alone, which comes once and stays. So two passes are enough: what the queries would insert if they saw none of
+it has every key's first insert right, and with that they are run once more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Values = Sequence[Expr | None]
 
 
 def settling(plan: nodes.Plan) -> frozenset[str]:
-    """The tables that come out right in two passes, whatever circles there are through them."""
+    """The tables that come out right in two passes, whatever circles there are through them and no other table."""
     return frozenset(t for t in plan.tables if _settles(plan, t))
 
 
@@ -51,15 +51,17 @@ def _settles(plan: nodes.Plan, table: str) -> bool:
     if not all(isinstance(q.output, nodes.Insert) for q in writers):
         return False
     alone = [q for q in plan.elements if isinstance(q, nodes.Query)]  # not inside a partition
+    keys = set[tuple[int, ...]]()
     for q in plan.queries:
         found = [e for x in query_exprs(q) for e in nodes.walk(x) if isinstance(e, InTable)]
         asked = [e.condition for e in found if e.table == table]
         looks = isinstance(q.input, nodes.JoinInput) and table in (q.input.left.source.id, q.input.right.source.id)
         if not (asked or looks) or not _leads(plan, q, table, set()):
             continue
-        if looks or q not in alone or not all(_asks_for_what_it_inserts(plan, q, c, table) for c in asked):
+        if looks or q not in alone:
             return False
-    return True
+        keys |= {_asked_and_inserted(plan, q, condition, table) for condition in asked}
+    return len(keys) < 2 and () not in keys
 
 
 def _leads(plan: nodes.Plan, query: nodes.Query, table: str, seen: set[str]) -> bool:
@@ -72,21 +74,22 @@ def _leads(plan: nodes.Plan, query: nodes.Query, table: str, seen: set[str]) -> 
     return any(_leads(plan, q, table, seen) for q in readers)
 
 
-def _asks_for_what_it_inserts(plan: nodes.Plan, query: nodes.Query, condition: Expr, table: str) -> bool:
-    """Whether the condition is equality with the values that then come into the table, and by nothing else."""
+def _asked_and_inserted(plan: nodes.Plan, query: nodes.Query, condition: Expr, table: str) -> tuple[int, ...]:
+    """The attributes of the table that the condition asks to equal the values that then come into the table; none where
+    it asks for anything else."""
     equal = key_equalities(condition, TABLE)
     definition = plan.tables[table]
     if not equal or (definition.primary_key and set(equal) != set(definition.primary_key)):
-        return False
+        return ()
     if any(e.type in (Type.OBJECT, Type.FLOAT, Type.DOUBLE) or not isinstance(e, Ref) for e in equal.values()):
-        return False
+        return ()
     assert isinstance(query.input, nodes.StreamInput)
     schema = query.input.schema
     own = [Ref(t, 0, a, n) for a, (n, t) in enumerate(zip(schema.names, schema.types, strict=True))]
-    return all(
-        values is not None and all(values[a] == e for a, e in equal.items())
-        for values in _inserted(plan, query, own, table, ())
-    )
+    for values in _inserted(plan, query, own, table, ()):
+        if values is None or any(values[a] != e for a, e in equal.items()):
+            return ()
+    return tuple(sorted(equal))
 
 
 def _inserted(

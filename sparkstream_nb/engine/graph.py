@@ -253,7 +253,7 @@ def _stages(
     settling: frozenset[str],
 ) -> tuple[tuple[int, ...], ...] | None:  # fmt: skip
     """A stream's readers after its writer, in the order of the text; None for a circle of streams, or one through
-    tables that do not settle."""
+    several tables or one that does not settle."""
     stages: dict[int, tuple[int, ...]] = {}
     for i in range(len(ops)):
         members = circles.get(i, (i,))
@@ -262,7 +262,7 @@ def _stages(
         if i in circles:
             read = {t for k in members for t in ops[k].logged_reads}
             shared = {t for k in members for t in ops[k].logged_writes if t in read}
-            if not (shared <= settling and all(ops[k].repeatable for k in members)):
+            if len(shared) > 1 or not shared <= settling or not all(ops[k].repeatable for k in members):
                 return None
         inside = {k: [r for r in _after(ops, receivers, k)[0] if r in members] for k in members}
         stage = _sorted(members, inside)

@@ -73,9 +73,10 @@ def by_circle(r: Random) -> tuple[str, list[str]]:
     key = r.choice(["@PrimaryKey('k') ", "@PrimaryKey('k', 'g') ", "", "@Index('k') "])
     on = r.choice(["T.k == k", "T.k == k and T.g == g", "T.g == g"])
     news = f"from S{{}} select k, g, v, p insert into N; from N{r.choice(FILTERS)} select * insert into T;"
+    other = on if r.random() < 0.8 else r.choice(["T.k == k", "T.g == g"])
     found = [
         r.choice([f"from S{look} select k, g, v, p insert into T;", news.format(look)])
-        for look in (f"[not (({on}) in T)]", f"[v > 2 and not (({on}) in T)]", f"[({on}) in T or g == 1]")
+        for look in (f"[not (({on}) in T)]", f"[v > 2 and not (({other}) in T)]", f"[({on}) in T or g == 1]")
         if r.random() < 0.5
     ]
     found.append(r.choice([
@@ -168,6 +169,9 @@ def test_a_table_whose_assumed_key_comes_twice_is_written_one_by_one() -> None:
         ("from S[not ((T.k == k) in T)] select v, k insert into N; from N select v as x, k as y insert into M; "
          "from M select y as k, x as v insert into T;", True),
         ("from S[not ((T.v > v) in T)] insert into T;", False),  # not by one value
+        ("from S[not ((T.k == k) in T)] insert into T; from S[not ((T.v == v) in T)] insert into T;", False),
+        ("from S[not ((T.k == k) in T)] insert into N; from N[not ((U.v == v) in U)] insert into T; "
+         "from N insert into U;", False),
         ("from S[not ((T.v == v) in T)] select k, v + 1L as v insert into T;", False),  # not the value that comes in
         ("from S[not ((T.k == k) in T)] insert into T; from S[v == 0] delete T on T.k == k;", False),
         ("from S#window.lengthBatch(2) insert into N; from N[not ((T.k == k) in T)] insert into T;", False),
@@ -175,5 +179,6 @@ def test_a_table_whose_assumed_key_comes_twice_is_written_one_by_one() -> None:
     ],
 )  # fmt: skip
 def test_which_circles_take_whole_batches(queries: str, at_once: bool) -> None:
-    node = NodeEngine(compile_app(f"define stream S (k string, v long); define table T (k string, v long); {queries}"))
+    node = NodeEngine(compile_app(f"define stream S (k string, v long); define table T (k string, v long); "
+                                  f"define table U (k string, v long); {queries}"))
     assert (node.graph.order is not None) == at_once
