@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -383,11 +384,19 @@ def test_fifty_lines_parse_in_fifty_milliseconds() -> None:
     )
     text = "define stream S (a int, b string);\n" + "".join(query.format(i=i) for i in range(25))
     parse(text)
-    best = min(_seconds(text) for _ in range(5))
-    assert best < 0.05, f"{best * 1000:.1f} ms"
+    times = [(_seconds(lambda: parse(text)), _seconds(_counting)) for _ in range(8)]
+    best, counting = (min(t) for t in zip(*times, strict=True))
+    # Where others use the processor too, all takes longer: then the measure is a loop that took 12 ms where it was alone.
+    assert best < max(0.05, 4.2 * counting), f"{best * 1000:.1f} ms, counting {counting * 1000:.1f} ms"
 
 
-def _seconds(text: str) -> float:
+def _counting() -> None:
+    n = 0
+    for i in range(300_000):
+        n += i & 7
+
+
+def _seconds(work: Callable[[], object]) -> float:
     start = time.process_time()
-    parse(text)
+    work()
     return time.process_time() - start
