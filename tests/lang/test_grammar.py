@@ -386,7 +386,7 @@ def test_fifty_lines_parse_in_fifty_milliseconds() -> None:
     parse(text)
     times = [(_seconds(lambda: parse(text)), _seconds(_counting)) for _ in range(8)]
     best, counting = (min(t) for t in zip(*times, strict=True))
-    # Where others use the processor too, all takes longer: then the measure is a loop that took 12 ms where it was alone.
+    # Where others use the machine too, all takes longer: then the measure is a loop that took 12 ms where it was alone.
     assert best < max(0.05, 4.2 * counting), f"{best * 1000:.1f} ms, counting {counting * 1000:.1f} ms"
 
 
