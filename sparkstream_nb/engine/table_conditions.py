@@ -103,7 +103,7 @@ class Condition:
                 b = min(a + rows, n)
                 yield np.repeat(np.arange(a, b), m), np.tile(np.arange(m), b - a)
             return
-        asked = self._narrow_keys.ids([e(env) for _, e in self._narrow])
+        asked = self._narrow_keys.ids(self._asked(env))
         held = self._narrow_keys.ids(self._held(order))
         by = np.argsort(held, kind="stable")
         low, high = (np.searchsorted(held[by], asked, side) for side in ("left", "right"))
@@ -152,7 +152,7 @@ class Condition:
         if noted is None:
             if self._only_equal and self.index is None:
                 held = self._known(self._held(np.flatnonzero(table.alive[: table.log.end])))
-                asked = self._known([e(env) for _, e in self._narrow])
+                asked = self._known(self._asked(env))
                 return np.isin(asked, held[held >= 0])
             out[self.find(env, env.n)[0]] = True
             return out
@@ -161,7 +161,7 @@ class Condition:
             self.refuse_null(env)
             history = table.history()
             held = self._known(self._held(history.order))
-            asked = self._known([e(env) for _, e in self._narrow])
+            asked = self._known(self._asked(env))
             return history.sees(asked, roots, rank, held, self._narrow_keys.size)
         if not isinstance(noted, TableHistory) and self.on is None:
             found: Array = self._under_key(env, env.n, roots, rank) >= 0
@@ -172,6 +172,10 @@ class Condition:
     def _held(self, positions: Array) -> list[Column]:
         """The attributes that a scan is narrowed down by, at positions."""
         return [self.table.log.column(a, positions) for a, _ in self._narrow]
+
+    def _asked(self, env: Env) -> list[Column]:
+        """What those attributes are asked to equal, by row of `env`."""
+        return [e(env) for _, e in self._narrow]
 
     def _known(self, columns: Sequence[Column]) -> Array:
         """Ids of the values of those attributes; -1 where one is null, which equals nothing."""

@@ -109,13 +109,13 @@ def _apply(
         answers, failed, inverse = known.over(columns, function, type, env.strings)
     else:
         first, inverse = distinct(columns, env.strings, n)
-        answers, failed = _asked(function, [c.take(first) for c in columns], len(first), type, env.strings)
+        answers, failed = asked(function, [c.take(first) for c in columns], len(first), type, env.strings)
     out = answers if inverse is None else answers.take(inverse)
     where = {m: np.array(i) if inverse is None else np.flatnonzero(np.isin(inverse, i)) for m, i in failed.items()}
     return out, where
 
 
-def _asked(
+def asked(
     function: Plain, columns: Sequence[Column], n: int, type: Type, strings: Strings
 ) -> tuple[Column, dict[str, list[int]]]:  # fmt: skip
     """`function` called for each of `n` rows; by message the rows that failed."""
@@ -154,7 +154,7 @@ class _Answers:
         self._places = grown(self._places, len(strings) + 1, -1)
         first, places = _numbered(codes, 1, self._places, had)
         if len(first):
-            answers, failed = _asked(function, [c.take(first) for c in columns], len(first), type, strings)
+            answers, failed = asked(function, [c.take(first) for c in columns], len(first), type, strings)
             self._answers = concat([self._answers, answers])
             for message, rows in failed.items():
                 self._failed.setdefault(message, []).extend(had + r for r in rows)

@@ -14,7 +14,7 @@ from ....types import Type
 from ...columns import Column
 from ..env import Context, Env, Evaluator
 from ..javaregex import compile_java, limited, replace, split
-from ..rowwise import Builder, Plain, apply, distinct, eager, rowwise, typed
+from ..rowwise import Builder, Plain, asked, distinct, eager, rowwise, typed
 from ..values import Failure, text
 from .core import coalesce
 from .regexes import check_constant, patterned, required
@@ -75,13 +75,16 @@ def _concat_all(call: Call, args: Sequence[Evaluator], context: Context) -> Eval
     def run(env: Env) -> Column:
         columns, strings = [a(env) for a in args], env.strings
         first, inverse = distinct(columns, strings, env.n)
-        if len(first) < _MANY:
-            return apply(_concat, columns, Type.STRING, env)
-        texts = [strings.to_arrow(c.take(first).values).cast(pa.string()) for c in columns]
-        if strings.halves:
-            return apply(_concat, columns, Type.STRING, env)
-        codes = strings.encode_arrow(pc.binary_join_element_wise(*texts, "", null_handling="skip"))
-        return Column(Type.STRING, codes if inverse is None else codes[inverse])
+        columns = [c.take(first) for c in columns]
+        answers = None
+        if len(first) >= _MANY:
+            texts = [strings.to_arrow(c.values).cast(pa.string()) for c in columns]
+            if not strings.halves:
+                joined = pc.binary_join_element_wise(*texts, "", null_handling="skip")
+                answers = Column(Type.STRING, strings.encode_arrow(joined))
+        if answers is None:
+            answers, _ = asked(_concat, columns, len(first), Type.STRING, strings)
+        return answers if inverse is None else answers.take(inverse)
 
     return run
 
