@@ -110,8 +110,7 @@ class Strings:
             array = array.cast(pa.string())
         self._in_arrow()
         out, fresh = self._table.encode(array, rows)
-        if len(fresh):
-            self._arrow.extend(array.take(pa.array(fresh)))
+        self._arrow.extend(array, fresh)
         return out
 
     def _in_arrow(self) -> None:
@@ -122,7 +121,7 @@ class Strings:
             # Half a character is a text to an app, but none in UTF-8: there it becomes "?", as Java writes it.
             written = [t.encode("utf-8", "replace") for t in added]
             self.halves = self.halves or any(b"?" in w and w.decode() != t for w, t in zip(written, added, strict=True))
-            self._arrow.extend(pa.array(written, pa.binary()))
+            self._arrow.extend(pa.array(written, pa.binary()), np.arange(len(written)))
 
     def decode(self, codes: Array) -> list[str | None]:
         """Python strings of codes."""

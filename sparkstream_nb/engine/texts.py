@@ -228,6 +228,15 @@ def text_buffers(array: pa.Array) -> tuple[Array, Array]:
     return offsets, np.frombuffer(b"" if data is None else data, np.uint8)[int(offsets[0]) :]
 
 
+@kernel
+def _copy(first: Array, ends: Array, data: Array, out: Array) -> None:
+    """Text i, which begins at `first[i]`, goes to where text i - 1 ends."""
+    for i in range(len(first)):
+        at, to = np.uint64(first[i]), np.uint64(ends[i])
+        for k in range(ends[i + 1] - ends[i]):
+            out[to + np.uint64(k)] = data[at + np.uint64(k)]
+
+
 class TextArray:
     """A growing Arrow array of strings. What was handed out stays as it is, and shares memory with what comes."""
 
@@ -240,18 +249,21 @@ class TextArray:
     def __len__(self) -> int:
         return self._n
 
-    def extend(self, texts: pa.Array) -> None:
-        """Adds texts (a binary or string array without nulls). Raises OverflowError beyond 2 GiB in all."""
-        if len(texts) == 0:
+    def extend(self, texts: pa.Array, rows: Array) -> None:
+        """Adds the texts of these rows of a binary or string array; none is null. Raises OverflowError beyond 2 GiB in
+        all."""
+        if len(rows) == 0:
             return
         offsets, data = text_buffers(texts)
-        n, begun, size = len(texts), int(self._ends[self._n]), int(offsets[-1]) - int(offsets[0])
-        if begun + size > _MOST_BYTES:
+        first = offsets[rows].astype(np.int64)
+        ends = np.cumsum(offsets[rows + 1] - first) + int(self._ends[self._n])
+        if ends[-1] > _MOST_BYTES:
             raise OverflowError("a node cannot hold more than 2 GiB of different texts")
-        self._ends, self._data = grown(self._ends, self._n + n + 1), grown(self._data, begun + size)
-        self._ends[self._n + 1 : self._n + n + 1] = offsets[1:] - offsets[0] + begun
-        self._data[begun : begun + size] = data[:size]
-        self._n += n
+        n = self._n + len(rows)
+        self._ends, self._data = grown(self._ends, n + 1), grown(self._data, int(ends[-1]))
+        self._ends[self._n + 1 : n + 1] = ends
+        _copy(first - offsets[0], self._ends[self._n : n + 1], data, self._data)
+        self._n = n
 
     def array(self) -> pa.Array:
         """All texts, as they are now."""
