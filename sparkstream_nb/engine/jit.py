@@ -75,6 +75,20 @@ load64 = cast(Callable[[Any, Any], Any], intrinsic(_load64))
 a number (uint64)."""
 
 
+def _either(context: Any, condition: Any, one: Any, other: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        chosen = builder.select(*args)
+        chosen.set_metadata("unpredictable", builder.module.add_metadata([]))
+        return chosen
+
+    return one(types.boolean, one, one), code
+
+
+either = cast(Callable[[Any, Any, Any], Any], intrinsic(_either))
+"""`either(condition, one, other)` in a compiled loop: one of two numbers of one type, without a branch, which LLVM
+otherwise likes to make of `one if condition else other`. For conditions that no processor can guess."""
+
+
 def _vector(context: Any, builder: Any, type: Any, array: Any, at: Any, lanes: int) -> Any:
     """So many elements from an LLVM index on, as a vector that may lie anywhere."""
     make: Any = arrayobj.make_array

@@ -19,6 +19,7 @@ import numpy as np
 
 from .columns import Array, Column, Held, Mask, concat, take_columns, writable
 from .jit import kernel
+from .merging import merged
 
 ROOT_BITS = 16
 EVENT_PHASE = (1 << ROOT_BITS) - 1
@@ -167,10 +168,11 @@ def each_alone(rows: Rows, clock: Clock) -> Iterator[tuple[Rows, Clock]]:
 
 def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
     """Rows of several operators, given with their ranks, one event after the other: by root, then rank."""
-    rows = concat_rows([r for _, r in sorted(parts, key=lambda part: part[0])])
+    runs = [r for _, r in sorted(parts, key=lambda part: part[0])]
+    rows = concat_rows(runs)
     if len(parts) == 1:
         return rows
-    rows = rows.take(np.argsort(rows.root, kind="stable"))  # which merges what is in order
+    rows = rows.take(merged([r.root for r in runs])[1])
     rows.chunk = chunk_numbers(rows.chunk)
     return rows
 

@@ -1,0 +1,20 @@
+"""Rows of several writers come in one order: by root, of one root those of the earlier writer first."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkstream_nb.engine.merging import merged
+
+RUN = st.lists(st.integers(-3, 12), max_size=12).map(lambda x: np.array(sorted(x), np.int64))
+
+
+@settings(deadline=None)
+@given(st.lists(RUN, min_size=1, max_size=5))
+def test_as_a_stable_sort(runs: list[np.ndarray]) -> None:
+    keys, order = merged(runs)
+    laid = np.concatenate(runs)
+    assert order.tolist() == np.argsort(laid, kind="stable").tolist()
+    assert keys.tolist() == sorted(laid.tolist())
