@@ -1,6 +1,7 @@
 """Aggregators whose value is a collection or a text made of all that a group holds, row by row.
 
-Siddhi copies the collection for every event; so do these, because an event that was sent on must never change.
+Siddhi copies the collection for every event; so do these unless it stays as it is, because an event that was sent on
+must never change.
 """
 
 from __future__ import annotations
@@ -99,27 +100,30 @@ class UnionSet(Collected):
     def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return not_of(args[0], set, "unionSet takes sets")
 
-    def empty(self) -> tuple[set[Any], dict[Any, int]]:
-        return set(), {}
+    def empty(self) -> list[Any]:
+        """The set, which is another one when a member comes or goes, and how often each element is held."""
+        return [set(), {}]
 
-    def add(self, state: tuple[set[Any], dict[Any, int]], args: tuple[Any, ...]) -> None:
+    def add(self, state: list[Any], args: tuple[Any, ...]) -> None:
         members, counts = state
         for item in args[0]:
-            members.add(item)
             counts[item] = counts.get(item, 0) + 1
+        if not args[0] <= members:
+            state[0] = members | args[0]
 
-    def remove(self, state: tuple[set[Any], dict[Any, int]], args: tuple[Any, ...]) -> None:
+    def remove(self, state: list[Any], args: tuple[Any, ...]) -> None:
         members, counts = state
-        for item in args[0]:
-            if not self.sliding or counts.get(item) == 1:
-                members.discard(item)
-            elif item in counts:
+        gone = {item for item in args[0] if not self.sliding or counts.get(item) == 1}
+        for item in args[0] - gone:
+            if item in counts:
                 counts[item] -= 1
-        if self.grouped and not members:
+        if not gone.isdisjoint(members):
+            state[0] = members - gone
+        if self.grouped and not state[0]:
             counts.clear()
 
-    def value(self, state: tuple[set[Any], dict[Any, int]], args: tuple[Any, ...]) -> Any:
-        return set(state[0])
+    def value(self, state: list[Any], args: tuple[Any, ...]) -> Any:
+        return state[0]
 
 
 class ListCollect(Collected):
