@@ -167,7 +167,8 @@ def each_alone(rows: Rows, clock: Clock) -> Iterator[tuple[Rows, Clock]]:
 
 
 def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
-    """Rows of several operators, given with their ranks, one event after the other: by root, then rank."""
+    """Rows of several operators, given with their ranks and each by root, one event after the other: by root, then
+    rank."""
     runs = [r for _, r in sorted(parts, key=lambda part: part[0])]
     rows = concat_rows(runs)
     if len(parts) == 1:
