@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.engine.aggregators.base import Feed
+from sparkstream_nb.engine.aggregators.deviations import StdDev
+from sparkstream_nb.engine.aggregators.distinct import DistinctCount
 from sparkstream_nb.engine.aggregators.extremes import Max, Min
 from sparkstream_nb.engine.columns import Column, Strings
 from sparkstream_nb.engine.rows import CURRENT, EXPIRED, RESET
@@ -82,3 +84,14 @@ def test_what_is_no_number_stays_until_it_is_passed() -> None:
     assert out[:4].tolist() == [3.0, 3.0, 3.0, 3.0]
     assert np.isnan(out[4])
     assert np.isnan(out[5])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("aggregator", [Min, Max, StdDev, DistinctCount])
+def test_what_lies_in_the_room_of_a_log_is_nobodys_business(aggregator: Any) -> None:
+    """The bits of a signalling NaN, of which numpy warns when it makes another type of them."""
+    values = np.array([0x7F800001, 0, 0x40000000], np.uint32).view(np.float32)
+    ops = Feed(2, None, np.zeros(3, np.int32), 1, None, 1, np.array([2, 1]), size=2)
+    out = aggregator((Type.FLOAT,), True).over((Column(Type.FLOAT, values),), ops)
+    expected = {Min: [2.0, 0.0], Max: [2.0, 2.0], StdDev: [0.0, 1.0], DistinctCount: [1, 2]}
+    assert out.values.tolist() == expected[aggregator]

@@ -240,6 +240,14 @@ def shown_column(type: Type, out: Array, null: Mask | None = None) -> Column:
     return Column(type, out[:-1], null if null is not None and null.any() else None)
 
 
+def as_numbers(values: Array, dtype: Any) -> Array:
+    """`values` in this type. Among them may lie the room of a log that holds nothing yet, whose bits may be such as
+    numpy warns of."""
+    with np.errstate(invalid="ignore"):
+        numbers: Array = values.astype(dtype, copy=False)
+    return numbers
+
+
 def null_rows(column: Column, why: str) -> tuple[Mask, str] | None:
     """Rows without a value, for aggregators that Siddhi lets fail on null."""
     if column.null is None or not column.null.any():

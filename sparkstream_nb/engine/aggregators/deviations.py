@@ -15,6 +15,7 @@ from .base import (
     Feed,
     Grouped,
     Loops,
+    as_numbers,
     begins,
     look_ahead,
     put_nothing,
@@ -103,7 +104,7 @@ class StdDev(Grouped):
         out, null = np.empty(feed.size + 1, np.float64), np.empty(feed.size + 1, np.bool_)
         self._through(
             _DEVIATIONS, feed, column.null,
-            (column.values.astype(np.float64, copy=False), NO_MASK if column.null is None else column.null),
+            (as_numbers(column.values, np.float64), NO_MASK if column.null is None else column.null),
             (self.cells, self.cells.view(np.int64), out, null),
         )  # fmt: skip
         with np.errstate(invalid="ignore"):  # rounding may leave squares below nothing: then the root is NaN, as there

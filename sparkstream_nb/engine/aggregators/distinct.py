@@ -11,7 +11,7 @@ from ..arrays import grown
 from ..columns import Array, Column
 from ..jit import inlined, kernel
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import NO_MASK, Feed, Grouped
+from .base import NO_MASK, Feed, Grouped, as_numbers
 
 _NULL = np.int64(-(2**63))
 _NAN = np.float64(np.nan).view(np.int64)
@@ -142,7 +142,7 @@ class DistinctCount(Grouped):
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        values = column.values.astype(np.float64, copy=False).view(np.int64) if self.real else column.values
+        values = as_numbers(column.values, np.float64).view(np.int64) if self.real else column.values
         self.cells = grown(self.cells, 2 * feed.groups, -1)
         out = np.empty(feed.size, np.int64)
         done = made = 0

@@ -16,6 +16,7 @@ from .base import (
     Feed,
     Grouped,
     Loops,
+    as_numbers,
     begins,
     look_ahead,
     put_nothing,
@@ -221,7 +222,7 @@ class Min(Grouped):
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        values = column.values.astype(self.dtype, copy=False)
+        values = as_numbers(column.values, self.dtype)
         null_in = NO_MASK if column.null is None else column.null
         out, null = np.empty(feed.size + 1, self.dtype), np.empty(feed.size + 1, np.bool_)
         if self.sliding:
@@ -330,7 +331,7 @@ class MinForever(Grouped):
         self.best, self.has = grown(self.best, feed.groups), grown(self.has, feed.groups, False)
         out, null = np.empty(feed.size, self.dtype), np.empty(feed.size, np.bool_)
         holes = _forever(
-            column.values.astype(self.dtype, copy=False), NO_MASK if column.null is None else column.null, self.sign,
+            as_numbers(column.values, self.dtype), NO_MASK if column.null is None else column.null, self.sign,
             *self._ops(feed), self.best, self.has, out, null,
         )  # fmt: skip
         return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if holes and null.any() else None)
