@@ -31,13 +31,13 @@ def _merge(left: Array, order: Array, right: Array, base: int, keys: Array, out:
         j += one
 
 
-def merged(runs: Sequence[Array]) -> tuple[Array, Array]:
-    """The numbers of `runs` (int64, at least one run, each of which rises), as they rise together, those of earlier
-    runs first where they are equal; and where each stands when the runs lie one after the other."""
+def merged(runs: Sequence[Array]) -> Array:
+    """The order (int64) in which the numbers of `runs` (int64, at least one run, each of which rises) rise when the
+    runs lie one after the other; where they are equal, those of earlier runs come first."""
     keys, order = runs[0], np.arange(len(runs[0]))
     for run in runs[1:]:
         n = len(keys) + len(run)
         all_keys, places = np.empty(n, np.int64), np.empty(n, np.int64)
         _merge(keys, order, run, len(keys), all_keys, places)
         keys, order = all_keys, places
-    return keys, order
+    return order

@@ -173,7 +173,7 @@ def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
     rows = concat_rows(runs)
     if len(parts) == 1:
         return rows
-    rows = rows.take(merged([r.root for r in runs])[1])
+    rows = rows.take(merged([r.root for r in runs]))
     rows.chunk = chunk_numbers(rows.chunk)
     return rows
 
