@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..types import Type
-from .arrays import grown
+from .arrays import grown, lined
 from .columns import Array, Column, Strings
-from .jit import kernel
+from .jit import AHEAD, inlined, kernel, prefetch
 
 _NULL_KEY = np.int64(-(2**63))
+_FAR = 1 << 15
+"""Words of a table that the processor's own cache may not hold."""
 
 
 @kernel
@@ -37,57 +39,63 @@ def _dense_ids(codes: Array, lut: Array, next_id: int, out: Array, first: Array)
     return fresh
 
 
-@kernel
-def _mix(k: int) -> int:
-    h = np.uint64(k) * np.uint64(0x9E3779B97F4A7C15)
-    h ^= h >> np.uint64(29)
-    out: int = np.int64(h & np.uint64(0x7FFFFFFFFFFFFFFF))  # type: ignore[assignment]
-    return out
+@inlined
+def _place(key: Any, last: Any) -> Any:
+    """Where a key belongs into a table: the first word of a slot."""
+    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return ((h ^ (h >> np.uint64(29))) << np.uint64(1)) & last
 
 
 @kernel
-def _rehash(keys: Array, ids: Array, new_keys: Array, new_ids: Array) -> None:
-    mask = len(new_keys) - 1
-    for i in range(len(keys)):
-        if ids[i] >= 0:
-            j = _mix(keys[i]) & mask
-            while new_ids[j] >= 0:
-                j = (j + 1) & mask
-            new_keys[j] = keys[i]
-            new_ids[j] = ids[i]
+def _rehash(old: Array, slots: Array) -> None:
+    """Enters the keys of `old` into empty `slots`."""
+    last, two = np.uint64(len(slots) - 2), np.uint64(2)
+    for i in range(0, len(old), 2):
+        if old[i + 1] != 0:
+            j = _place(old[i], last)
+            while slots[j + np.uint64(1)] != 0:
+                j = (j + two) & last
+            slots[j] = old[i]
+            slots[j + np.uint64(1)] = old[i + 1]
 
 
 @kernel
 def _hash_ids(
-    begin: int, values: Array, keys: Array, ids: Array, next_id: int, out: Array, first: Array, fresh: int
+    begin: int, values: Array, slots: Array, next_id: int, out: Array, first: Array, fresh: int
 ) -> tuple[int, int]:
     """Ids of values from `begin` on through an open-addressing table; stops where that is half full. Returns (values
-    done, new ids so far)."""
-    mask = np.uint64(len(keys) - 1)
+    done, new ids so far). A slot is two words: a key, and its id plus one. 0: free."""
+    last, one, two = np.uint64(len(slots) - 2), np.uint64(1), np.uint64(2)
+    end = len(values) - 1
+    far = len(slots) > _FAR
     for i in range(begin, len(values)):
+        if far:
+            soon = _place(values[min(i + AHEAD, end)], last)
+            prefetch(slots, soon)
         v = values[i]
-        j = np.uint64(_mix(v)) & mask
-        while ids[j] >= 0 and keys[j] != v:
-            j = (j + np.uint64(1)) & mask
-        if ids[j] < 0:
-            if 2 * next_id >= len(keys):
+        j = _place(v, last)
+        while slots[j] != v and slots[j + one] != 0:
+            j = (j + two) & last
+        known = slots[j + one]
+        if known == 0:
+            if 4 * next_id >= len(slots):
                 return i, fresh
-            keys[j] = v
-            ids[j] = next_id
             next_id += 1
+            known = np.int64(next_id)
+            slots[j] = v
+            slots[j + one] = known
             first[fresh] = i
             fresh += 1
-        out[i] = ids[j]
+        out[i] = known - 1
     return len(values), fresh
 
 
 class IdTable:
-    """int64 → dense id, by hashing. State is two arrays."""
+    """int64 → dense id, by hashing. State is an array."""
 
     def __init__(self) -> None:
-        self.keys = np.zeros(64, np.int64)
-        self.ids = np.full(64, -1, np.int32)
         self.size = 0
+        self._slots = lined(128, np.int64)
 
     def assign(self, values: Array) -> tuple[Array, Array]:
         """Ids (int32[n]) of `values` (int64[n]), and the rows that introduced new ones, in id order."""
@@ -95,18 +103,17 @@ class IdTable:
         out, first = np.empty(n, np.int32), np.empty(n, np.int64)
         known, done, fresh = self.size, 0, 0
         while True:
-            done, fresh = _hash_ids(done, values, self.keys, self.ids, self.size, out, first, fresh)
+            done, fresh = _hash_ids(done, values, self._slots, self.size, out, first, fresh)
             self.size = known + fresh
             if done == n:
                 return out, first[:fresh]
-            keys, ids = np.zeros(4 * len(self.keys), np.int64), np.full(4 * len(self.keys), -1, np.int32)
-            _rehash(self.keys, self.ids, keys, ids)
-            self.keys, self.ids = keys, ids
+            old, self._slots = self._slots, lined(4 * len(self._slots), np.int64)
+            _rehash(old, self._slots)
 
     def state(self) -> dict[str, Any]:
-        used = self.ids >= 0
-        order = np.argsort(self.ids[used], kind="stable")
-        return {"keys": self.keys[used][order]}
+        keys, ids = self._slots.reshape(-1, 2).T
+        used = np.flatnonzero(ids)
+        return {"keys": keys[used[np.argsort(ids[used])]]}
 
     def load(self, state: dict[str, Any]) -> None:
         self.__init__()  # type: ignore[misc]
@@ -158,6 +165,8 @@ class Keys:
         self.size = 0
         self._instances = instances
         self._lut = np.full(16, -1, np.int32)
+        self._are_codes = True
+        """Whether a text's id is its code, as where all texts are keys; until one is not, `_lut` is not kept."""
         self._singles = [IdTable() for _ in self.types]
         self._pairs = [IdTable() for _ in self.types[1:]]
         self._values: list[list[Column]] = []
@@ -167,15 +176,12 @@ class Keys:
         return len(self.types) == 1 and self.types[0] is Type.STRING
 
     def ids(self, columns: Sequence[Column]) -> Array:
-        """int32[n] ids of the rows of `columns`."""
+        """int32[n] ids of the rows of `columns`, not to be written to: it may be what a column holds."""
         n = len(columns[0])
         if n == 0:
             return np.empty(0, np.int32)
         if self._direct:
-            codes = _codes(columns[0], self.strings)
-            self._lut = grown(self._lut, len(self.strings), -1)
-            out, first = np.empty(n, np.int32), np.empty(n, np.int64)
-            first = first[: _dense_ids(codes, self._lut, self.size, out, first)]
+            out, first = self._of_codes(_codes(columns[0], self.strings))
         else:
             out = self._number(0, columns[0])
             if len(columns) == 1:
@@ -188,6 +194,21 @@ class Keys:
             self._values.append([c.take(first) for c in columns])
             self.size += len(first)
         return out
+
+    def _of_codes(self, codes: Array) -> tuple[Array, Array]:
+        """The ids of texts' codes, and the rows that introduced new ones, in the order of their ids."""
+        if self._are_codes:
+            later = np.flatnonzero(codes >= self.size)
+            top = np.maximum.accumulate(codes[later])
+            fresh = np.diff(top, prepend=self.size - 1)
+            if len(later) == 0 or fresh.max() <= 1:
+                return codes, later[fresh > 0]
+            self._are_codes = False
+            self._lut = grown(self._lut, self.size, -1)
+            self._lut[: self.size] = np.arange(self.size)
+        self._lut = grown(self._lut, len(self.strings), -1)
+        out, first = np.empty(len(codes), np.int32), np.empty(len(codes), np.int64)
+        return out, first[: _dense_ids(codes, self._lut, self.size, out, first)]
 
     def _number(self, i: int, column: Column) -> Array:
         """A number for each value of column `i` that a pair can take, or that a single column's table takes."""

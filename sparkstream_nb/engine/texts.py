@@ -18,7 +18,7 @@ _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
 _SECOND = np.uint64(4)
 """From a slot's first word to its second."""
 _NOT_AT_ONCE = 1 << 31
-_BLOCK = 64
+_AHEAD = 128
 _SLOTS = 2 * 1024
 _MOST_BYTES = 2**31 - 1
 _NO_ROWS = np.zeros(0, np.int64)
@@ -77,8 +77,8 @@ def _encode(
     A slot is two words: a text's first one; then its length, shifted by 32, and its code plus one, or for a longer text
     one plus the place in the arena where its code and its other words stand. 0: free. Four slots are a line of the
     cache, first the one word of each and then the other; a text belongs into the first free slot from the beginning of
-    a line on. Short ones mostly lie in their line, which is compared at once. Lines of some rows are asked for before
-    they are looked at; `hashes` and `words` have room for those.
+    a line on. Short ones mostly lie in their line, which is compared at once. A row's line is asked for some rows before
+    it is looked at; what is known of these lies in `hashes` and `words`, which go round (a power of two of places).
 
     Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
     """
@@ -86,12 +86,13 @@ def _encode(
     last = np.uint64(len(slots) - 1)
     low = np.int64(offsets[0])
     new = 0
-    end = begin
-    while end < len(out):
-        block = end
-        end = min(block + len(hashes), len(out))
-        for b in range(block, end):
-            row = np.uint64(rows[b]) if len(rows) else np.uint64(b)
+    ahead = np.uint64(len(hashes))
+    first_row, end = np.uint64(begin), np.uint64(len(out))
+    for later in range(first_row, end + ahead):
+        spot = later & (ahead - one)
+        w, j = words[spot], hashes[spot]  # of row i
+        if later < end:
+            row = np.uint64(rows[later]) if len(rows) else later
             place = np.int64(offsets[row]) - low
             long = np.int64(offsets[row + one]) - low - place
             first = np.uint64(0)
@@ -103,56 +104,56 @@ def _encode(
             prefetch(slots, key)
             if long > 8 or (len(null) and null[row]):
                 long |= _NOT_AT_ONCE
-            hashes[b - block] = np.uint64(long) << np.uint64(32) | key
-            words[b - block] = first
-        for i in range(block, end):
-            w = words[i - block]
-            j = hashes[i - block]
-            hit = equal_of_four(slots, j & _LOW, w, j)
-            if hit != np.uint64(0):
-                out[i] = np.int64(hit & _LOW) - 1
-                continue
-            r = np.uint64(rows[i]) if len(rows) else np.uint64(i)
-            if len(null) and null[r]:
-                out[i] = -1
-                continue
-            at = np.int64(offsets[r]) - low
-            n: Any = np.int64(offsets[r + one]) - low - at
-            j = j & _LOW
+            hashes[spot] = np.uint64(long) << np.uint64(32) | key
+            words[spot] = first
+        if later < first_row + ahead:
+            continue
+        i = later - ahead
+        hit = equal_of_four(slots, j & _LOW, w, j)
+        if hit != np.uint64(0):
+            out[i] = np.int64(hit & _LOW) - 1
+            continue
+        r = np.uint64(rows[i]) if len(rows) else i
+        if len(null) and null[r]:
+            out[i] = -1
+            continue
+        at = np.int64(offsets[r]) - low
+        n: Any = np.int64(offsets[r + one]) - low - at
+        j = j & _LOW
+        s = slots[j + _SECOND]
+        while s != np.uint64(0):
+            if slots[j] == w and s >> np.uint64(32) == np.uint64(n):
+                same = True
+                k = 8
+                while k < n:
+                    x = _word(data, at + k, n - k)
+                    same &= arena[np.int64(s & _LOW) - 1 + (k >> 3)] == x
+                    k += 8
+                if same:
+                    break
+            j = _next(j, last)
             s = slots[j + _SECOND]
-            while s != np.uint64(0):
-                if slots[j] == w and s >> np.uint64(32) == np.uint64(n):
-                    same = True
-                    k = 8
-                    while k < n:
-                        x = _word(data, at + k, n - k)
-                        same &= arena[np.int64(s & _LOW) - 1 + (k >> 3)] == x
-                        k += 8
-                    if same:
-                        break
-                j = _next(j, last)
-                s = slots[j + _SECOND]
-            if s == np.uint64(0):
-                more = (n + 7) >> 3 if n > 8 else 0
-                if 4 * size >= len(slots) or used + more > len(arena):
-                    return i, size, used, new
-                ref = np.uint64(used if n > 8 else size) + one
-                s = np.uint64(n) << np.uint64(32) | ref
-                slots[j] = w
-                slots[j + _SECOND] = s
-                if n > 8:
-                    arena[used] = np.uint64(size)
-                    k = 8
-                    while k < n:
-                        x = _word(data, at + k, n - k)
-                        arena[used + (k >> 3)] = x
-                        k += 8
-                    used += more
-                size += 1
-                fresh[new] = np.int64(r)
-                new += 1
-            found = np.int64(s & _LOW) - 1
-            out[i] = found if n <= 8 else np.int64(arena[found])
+        if s == np.uint64(0):
+            more = (n + 7) >> 3 if n > 8 else 0
+            if 4 * size >= len(slots) or used + more > len(arena):
+                return np.int64(i), size, used, new
+            ref = np.uint64(used if n > 8 else size) + one
+            s = np.uint64(n) << np.uint64(32) | ref
+            slots[j] = w
+            slots[j + _SECOND] = s
+            if n > 8:
+                arena[used] = np.uint64(size)
+                k = 8
+                while k < n:
+                    x = _word(data, at + k, n - k)
+                    arena[used + (k >> 3)] = x
+                    k += 8
+                used += more
+            size += 1
+            fresh[new] = np.int64(r)
+            new += 1
+        found = np.int64(s & _LOW) - 1
+        out[i] = found if n <= 8 else np.int64(arena[found])
     return len(out), size, used, new
 
 
@@ -187,7 +188,7 @@ class TextTable:
         self._slots = lined(_SLOTS, np.uint64)
         self._arena = np.zeros(512, np.uint64)
         self._used = 0
-        self._hashes, self._words = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64)
+        self._hashes, self._words = np.empty(_AHEAD, np.uint64), np.empty(_AHEAD, np.uint64)
 
     def encode(self, array: pa.Array, rows: Array | None = None) -> tuple[Array, Array]:
         """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null), and the rows that
