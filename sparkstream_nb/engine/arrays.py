@@ -12,8 +12,9 @@ Mask = npt.NDArray[np.bool_]
 
 
 def wider(have: int) -> int:
-    """How much room to make where `have` is not enough: twice as much, and half as much again of what is large."""
-    return 2 * have if have < 1 << 16 else have + have // 2
+    """How much room to make where `have` is not enough: twice as much, and half as much again of what is large. Records
+    of up to four words stay whole."""
+    return 2 * have if have < 1 << 16 else have + have // 2 & ~3
 
 
 def lined(n: int, dtype: Any) -> Array:

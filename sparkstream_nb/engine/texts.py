@@ -77,8 +77,9 @@ def _encode(
     A slot is two words: a text's first one; then its length, shifted by 32, and its code plus one, or for a longer text
     one plus the place in the arena where its code and its other words stand. 0: free. Four slots are a line of the
     cache, first the one word of each and then the other; a text belongs into the first free slot from the beginning of
-    a line on. Short ones mostly lie in their line, which is compared at once. A row's line is asked for some rows before
-    it is looked at; what is known of these lies in `hashes` and `words`, which go round (a power of two of places).
+    a line on. Short ones mostly lie in their line, which is compared at once. A row's line is asked for some rows
+    before it is looked at; what is known of these lies in `hashes` and `words`, which go round (a power of two of
+    places).
 
     Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
     """
@@ -136,7 +137,8 @@ def _encode(
         if s == np.uint64(0):
             more = (n + 7) >> 3 if n > 8 else 0
             if 4 * size >= len(slots) or used + more > len(arena):
-                return np.int64(i), size, used, new
+                done: Any = np.int64(i)
+                return done, size, used, new
             ref = np.uint64(used if n > 8 else size) + one
             s = np.uint64(n) << np.uint64(32) | ref
             slots[j] = w

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkstream_nb.engine.aggregators import base
 from sparkstream_nb.engine.aggregators.base import Feed
 from sparkstream_nb.engine.aggregators.deviations import StdDev
 from sparkstream_nb.engine.aggregators.distinct import DistinctCount
@@ -51,8 +53,13 @@ class Candidates:
 
 @pytest.mark.parametrize("type", [Type.DOUBLE, Type.LONG, Type.INT])
 @settings(deadline=None)
-@given(st.lists(st.tuples(OPS, st.sampled_from(WAYS)), max_size=4), st.booleans(), st.booleans())
-def test_as_a_list_of_candidates(type: Type, batches: list[Any], most: bool, expired: bool) -> None:
+@given(st.lists(st.tuples(OPS, st.sampled_from(WAYS)), max_size=4), st.booleans(), st.booleans(), st.booleans())
+def test_as_a_list_of_candidates(type: Type, batches: list[Any], most: bool, expired: bool, far: bool) -> None:
+    with patch.object(base, "_FAR", 0 if far else base._FAR):
+        _compare(type, batches, most, expired)
+
+
+def _compare(type: Type, batches: list[Any], most: bool, expired: bool) -> None:
     kind_of = Max if most else Min
     aggregator, plain = kind_of((type,), True), Candidates(-1 if most else 1)
     shown = 1 << CURRENT | expired << EXPIRED
@@ -95,3 +102,17 @@ def test_what_lies_in_the_room_of_a_log_is_nobodys_business(aggregator: Any) -> 
     out = aggregator((Type.FLOAT,), True).over((Column(Type.FLOAT, values),), ops)
     expected = {Min: [2.0, 0.0], Max: [2.0, 2.0], StdDev: [0.0, 1.0], DistinctCount: [1, 2]}
     assert out.values.tolist() == expected[aggregator]
+
+
+@pytest.mark.parametrize("aggregator", [Min, Max, StdDev, DistinctCount])
+def test_as_many_groups_as_come(aggregator: Any) -> None:
+    """What is held for a group lies in several words, however much room there is for all of them."""
+    held = aggregator((Type.LONG,), True)
+    for groups in (3, 16_385, 24_579, 24_580, 50_000, 120_000):
+        events = np.arange(groups, dtype=np.int32)
+        out = held.over((Column(Type.LONG, events.astype(np.int64)),), Feed.of(None, events, groups))
+        again = aggregator((Type.LONG,), True)
+        again.load(held.state())
+        held = again if groups == 24_580 else held
+    expected = {Min: events, Max: events, StdDev: 0 * events, DistinctCount: 0 * events + 1}
+    assert np.array_equal(out.values, expected[aggregator])

@@ -20,6 +20,9 @@ NO_PLACE = np.zeros(0, np.int64)
 NO_PART = np.zeros(0, np.int32)
 ONE_GROUP = np.zeros(0, np.int32)
 
+_FAR = 1 << 16
+"""Words of state of which some may be in no cache near the processor."""
+
 EVERY = 0xFF
 """All kinds of row, as a bit mask."""
 
@@ -59,10 +62,10 @@ class Feed:
         """Whether all ops are CURRENT or EXPIRED."""
         return self.kind is None or len(self.kind) == 0 or int(self.kind.max()) <= EXPIRED
 
-    @property
-    def ahead(self) -> int:
-        """How many ops ahead a loop is to ask for its groups; 0 where the cache holds them anyway."""
-        return AHEAD if self.groups > 1 << 14 or self.reach else 0
+    def ahead(self, words: int) -> int:
+        """How many ops ahead a loop is to ask for its groups, for each of which it holds so many words; 0 where the
+        cache holds them anyway."""
+        return AHEAD if self.groups * words > _FAR or self.reach else 0
 
     @property
     def reach(self) -> int:
@@ -211,6 +214,9 @@ class Grouped(Base):
     """An aggregator with arrays of state by group id. A RESET begins a new era of its partition instance (`eras` counts
     them): a group that was last touched in an older one (`epoch`) starts from nothing."""
 
+    words = 4
+    """Of state for a group, about."""
+
     def _begin(self) -> None:
         self.eras, self.epoch = np.zeros(1, np.int64), np.zeros(0, np.int64)
 
@@ -219,9 +225,9 @@ class Grouped(Base):
         `epoch` are empty, and loops need not look at them. `ahead` and `reach`: see `Feed`."""
         arrays = feed.arrays
         if len(self.epoch) == 0 and (feed.comes_and_goes or not np.any(feed.kind == RESET)):
-            return (*arrays[:4], NO_PART, *arrays[5:], self.eras, self.epoch, feed.ahead, feed.reach)
+            return (*arrays[:4], NO_PART, *arrays[5:], self.eras, self.epoch, feed.ahead(self.words), feed.reach)
         self.eras, self.epoch = grown(self.eras, feed.parts), grown(self.epoch, feed.groups)
-        return (*arrays, self.eras, self.epoch, feed.ahead, feed.reach)
+        return (*arrays, self.eras, self.epoch, feed.ahead(self.words), feed.reach)
 
     def _through(
         self, loops: Loops, feed: Feed, null: Mask | None, before: tuple[Any, ...], after: tuple[Any, ...]

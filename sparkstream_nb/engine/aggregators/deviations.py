@@ -112,7 +112,7 @@ class StdDev(Grouped):
         return shown_column(Type.DOUBLE, out, null)
 
     def state(self) -> dict[str, Any]:
-        cells = self.cells[: len(self.cells) & ~3].reshape(-1, 4)
+        cells = self.cells.reshape(-1, 4)
         count = cells.view(np.int64)[:, 3]
         return {"sums": cells[:, :3].T, "count": count, "epoch": self.epoch, "era": self.eras}
 

@@ -11,7 +11,7 @@ from ..arrays import grown
 from ..columns import Array, Column
 from ..jit import inlined, kernel
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import NO_MASK, Feed, Grouped, as_numbers
+from .base import NO_MASK, Feed, Grouped, as_numbers, look_ahead
 
 _NULL = np.int64(-(2**63))
 _NAN = np.float64(np.nan).view(np.int64)
@@ -53,6 +53,7 @@ def _distinct(
     one = np.uint64(1)
     mask = np.uint64(len(table) // 2 - 1)
     for j in range(begin, n):
+        look_ahead(j, ahead, reach, n, pos, group, values, cells, 1)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         p = np.uint64(part[i]) if len(part) else np.uint64(0)

@@ -9,7 +9,7 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import DTYPES, Array, Column
-from ..jit import eight_equal, eight_greater, eight_less, kernel, ones_above, prefetch
+from ..jit import eight_equal, eight_greater, eight_less, either, kernel, ones_above, prefetch
 from ..rows import CURRENT, EXPIRED, RESET
 from .base import (
     NO_MASK,
@@ -54,7 +54,9 @@ def _extremes(
         if ahead > 0:
             soon = np.uint64(min(j + (ahead >> 1), n - 1))
             soon = np.uint64(group[np.uint64(pos[soon]) if len(pos) else soon]) << two
-            prefetch(pool, queue[soon + np.uint64(1)])
+            ends = queue[soon + np.uint64(1)]
+            prefetch(pool, ends)
+            prefetch(pool, ends - _NEAR)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         shows = (shown >> k) & 1
@@ -122,10 +124,14 @@ def _extremes(
             pool[end] = v  # where no value comes it lies behind the last
             end += comes
             first += front
-        queue[q] = np.int64(first)
-        queue[q + np.uint64(1)] = np.int64(end)
         none = first == end
         best = values.dtype.type(0) if none else pool[first]
+        if ahead > 0:  # many queues, mostly of few: one that is empty begins again, so that it never needs more room
+            begun = np.uint64(queue[q + two] - queue[q + np.uint64(3)])
+            first = either(none, begun, first)
+            end = either(none, begun, end)
+        queue[q] = np.int64(first)
+        queue[q + np.uint64(1)] = np.int64(end)
         if plain or len(slot) == 0:
             out[m] = best
             out_null[m] = none
@@ -194,6 +200,7 @@ class Min(Grouped):
     """
 
     sign = 1
+    words = 4 + _ROOM
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         (arg,) = args

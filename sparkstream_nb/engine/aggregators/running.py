@@ -228,7 +228,7 @@ def _run(cells: Cells, members: list[Running], args: list[tuple[Column, ...]], f
     """What aggregates come to that have counted the same, over ops that are CURRENT or EXPIRED; None for those that
     would not be exact, which are as if nothing had been."""
     first, size = members[0].at, feed.size + 1
-    asks = {name: n for name, n in (("ahead", feed.ahead), ("reach", feed.reach)) if n}
+    asks = {name: n for name, n in (("ahead", feed.ahead(1 << cells.shift)), ("reach", feed.reach)) if n}
     what, values, outs = [NOTHING] * _MOST, [_NO_VALUES] * _MOST, [_NO_VALUES] * _MOST
     for a, columns in zip(members, args, strict=True):
         k = a.at - first
