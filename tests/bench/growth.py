@@ -15,6 +15,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 
 TRADES = "define stream Trades (symbol string, price double, quantity long, timestamp long);"
+RUNS = 5
 Point = tuple[int, float]
 
 
@@ -75,14 +76,15 @@ def _fed(columns: list[pa.Array], a: int, n: int) -> Iterator[InputBatch]:
 
 
 def measured(curve: Curve) -> list[Point]:
-    """The curve's points, the better of two runs each; a short run before the first compiles what is not yet."""
-    points = []
-    for size in curve.sizes[:1] + curve.sizes:
-        plan = compile_app(TRADES + curve.app(size))
+    """The curve's points, the best of `RUNS` runs each. The sizes take turns, as a machine that others use as well is
+    slower for seconds at a time; a round before the first compiles what is not yet."""
+    runs = []
+    for size in curve.sizes:
         skip, n = curve.skip(size), curve.events(size)
-        columns = trades(skip + n, curve.keys(size))
-        best = float("inf")
-        for _ in range(2 if n <= 1_000_000 else 1):
+        runs.append((compile_app(TRADES + curve.app(size)), trades(skip + n, curve.keys(size)), skip, n))
+    best = [float("inf")] * len(runs)
+    for turn in range(1 + RUNS):
+        for k, (plan, columns, skip, n) in enumerate(runs):
             node = NodeEngine(plan)
             for batch in _fed(columns, 0, skip):
                 node.step(batch)
@@ -90,6 +92,6 @@ def measured(curve: Curve) -> list[Point]:
             began = time.perf_counter()
             for batch in fed:
                 node.step(batch)
-            best = min(best, time.perf_counter() - began)
-        points.append((size, best / n * 1e9))
-    return points[1:]
+            took = (time.perf_counter() - began) / n * 1e9
+            best[k] = min(best[k], took if turn else best[k])
+    return list(zip(curve.sizes, best, strict=True))

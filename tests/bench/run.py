@@ -1,7 +1,8 @@
 """`make bench`: the reference engine, the node engine and Spark over the same trades, one after the other.
 
 Prints a table of ratios and the growth curves, and writes both into docs/performance.md, between its two marks. The
-reference engine needs a JDK 17 and Maven. About ten minutes on two quiet cores; figures of a busy machine mean nothing.
+reference engine needs a JDK 17 and Maven, the picture a Chromium. A quarter of an hour on two quiet cores; figures of a
+busy machine mean nothing.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ CURVES = ROOT / "docs" / "images" / "growth.svg"
 SETS = (REFERENCE / "workloads.json", Path(__file__).with_name("variety.json"))
 MARKS = ("<!-- figures -->\n", "<!-- end of figures -->\n")
 HEAP = "3g"
+RUNS = 3
 Figures = dict[str, dict[str, Any]]
 
 
 def siddhi(workloads: Path, events: Path) -> Figures:
-    """Events a second in the second half of a run, the better of two, and what came out, by workload."""
+    """Events a second in the second half of a run, the best of `RUNS`, and what came out, by workload."""
     line = re.compile(r"(\S+)\s+\d+ ev/s whole\s+(\d+) ev/s second half\s+out=(\d+)")
     # A heap whose pages are there before the clock starts: on a virtual machine a fresh one can take longer than the
     # work itself.
@@ -45,7 +47,7 @@ def siddhi(workloads: Path, events: Path) -> Figures:
         "JAVA_TOOL_OPTIONS": f"-Xms{HEAP} -XX:+AlwaysPreTouch",
     }  # fmt: skip
     found: Figures = {}
-    for _ in range(2):
+    for _ in range(RUNS):
         for text in _lines([str(REFERENCE / "siddhi"), "bench", str(events)], env):
             if m := line.search(text):
                 row = {"events_per_second": int(m[2]), "out": int(m[3])}
@@ -149,6 +151,8 @@ def main() -> int:
     p.add_argument("--events", type=int, default=1_000_000, help="for the reference engine and the node engine")
     p.add_argument("--spark-events", type=int, default=10_000_000, help="for Spark; 0: leave Spark out")
     options = p.parse_args()
+    if picture.CHROMIUM is None:
+        p.error("the curves are drawn by a browser, and none was found as chromium or google-chrome: install one")
     text = ["", f"On {machine()}.", ""]
     with tempfile.TemporaryDirectory() as folder:
         files = {n: Path(folder, f"{n}.csv") for n in {options.events, options.spark_events} - {0}}
@@ -160,7 +164,7 @@ def main() -> int:
             print(f"{workloads.stem}: Siddhi, {options.events:,} events", flush=True)
             reference = siddhi(workloads, files[options.events])
             print("engine", flush=True)
-            engine = ours(workloads, files[options.events], "engine", 2)
+            engine = ours(workloads, files[options.events], "engine", RUNS)
             spark = {}
             if first and options.spark_events:
                 print(f"Spark, {options.spark_events:,} events", flush=True)
