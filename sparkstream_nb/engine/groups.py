@@ -15,11 +15,9 @@ import numpy as np
 from ..types import Type
 from .arrays import grown, lined
 from .columns import Array, Column, Strings
-from .jit import AHEAD, inlined, kernel, prefetch
+from .jit import AHEAD, FAR, inlined, kernel, prefetch
 
 _NULL_KEY = np.int64(-(2**63))
-_FAR = 1 << 15
-"""Words of a table that the processor's own cache may not hold."""
 
 
 @kernel
@@ -67,7 +65,7 @@ def _hash_ids(
     done, new ids so far). A slot is two words: a key, and its id plus one. 0: free."""
     last, one, two = np.uint64(len(slots) - 2), np.uint64(1), np.uint64(2)
     end = len(values) - 1
-    far = len(slots) > _FAR
+    far = len(slots) >= FAR
     for i in range(begin, len(values)):
         if far:
             soon = _place(values[min(i + AHEAD, end)], last)

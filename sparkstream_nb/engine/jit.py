@@ -158,6 +158,9 @@ ones_above = cast(Callable[[Any], Any], intrinsic(_ones_above))
 AHEAD = 64
 """How many rows ahead loops ask for what they will need."""
 
+FAR = 1 << 16
+"""From so many words of state on, some may be in no cache near the processor, so that it pays to ask for them ahead."""
+
 
 def prepare() -> None:
     """Loads what numba loads with the first compiled loop, for processes that are forked from this one."""

@@ -33,7 +33,7 @@ CURVES = ROOT / "docs" / "images" / "growth.svg"
 SETS = (REFERENCE / "workloads.json", Path(__file__).with_name("variety.json"))
 MARKS = ("<!-- figures -->\n", "<!-- end of figures -->\n")
 HEAP = "3g"
-RUNS = 3
+RUNS, SPARK_RUNS = 3, 2
 Figures = dict[str, dict[str, Any]]
 
 
@@ -168,7 +168,7 @@ def main() -> int:
             spark = {}
             if first and options.spark_events:
                 print(f"Spark, {options.spark_events:,} events", flush=True)
-                spark = ours(workloads, files[options.spark_events], "spark", 1)
+                spark = ours(workloads, files[options.spark_events], "spark", SPARK_RUNS)
             title = "The ten workloads" if first else "Other windows, joins and patterns"
             text += [f"### {title}", "", *ratios(reference, engine, spark), ""]
             print("\n".join(text[-len(reference) - 5 :]), f"{time.perf_counter() - began:.0f} s", flush=True)

@@ -55,7 +55,7 @@ class Candidates:
 @settings(deadline=None)
 @given(st.lists(st.tuples(OPS, st.sampled_from(WAYS)), max_size=4), st.booleans(), st.booleans(), st.booleans())
 def test_as_a_list_of_candidates(type: Type, batches: list[Any], most: bool, expired: bool, far: bool) -> None:
-    with patch.object(base, "_FAR", 0 if far else base._FAR):
+    with patch.object(base, "FAR", 0 if far else base.FAR):
         _compare(type, batches, most, expired)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask
-from ..jit import AHEAD, inlined, kernel, prefetch
+from ..jit import AHEAD, FAR, inlined, kernel, prefetch
 from ..rows import EXPIRED, RESET, TIMER
 
 NO_MASK = np.zeros(0, np.bool_)
@@ -19,9 +19,6 @@ NO_KIND = np.zeros(0, np.int8)
 NO_PLACE = np.zeros(0, np.int64)
 NO_PART = np.zeros(0, np.int32)
 ONE_GROUP = np.zeros(0, np.int32)
-
-_FAR = 1 << 16
-"""Words of state of which some may be in no cache near the processor."""
 
 EVERY = 0xFF
 """All kinds of row, as a bit mask."""
@@ -65,7 +62,7 @@ class Feed:
     def ahead(self, words: int) -> int:
         """How many ops ahead a loop is to ask for its groups, for each of which it holds so many words; 0 where the
         cache holds them anyway."""
-        return AHEAD if self.groups * words > _FAR or self.reach else 0
+        return AHEAD if self.groups * words >= FAR or self.reach else 0
 
     @property
     def reach(self) -> int:
