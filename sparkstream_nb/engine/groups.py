@@ -162,9 +162,8 @@ class Keys:
         self.strings = strings
         self.size = 0
         self._instances = instances
-        self._lut = np.full(16, -1, np.int32)
-        self._are_codes = True
-        """Whether a text's id is its code, as where all texts are keys; until one is not, `_lut` is not kept."""
+        self._lut: Array | None = None
+        """The id of each text's code, -1 where it has none; None while ids are codes, as where all texts are keys."""
         self._singles = [IdTable() for _ in self.types]
         self._pairs = [IdTable() for _ in self.types[1:]]
         self._values: list[list[Column]] = []
@@ -195,15 +194,13 @@ class Keys:
 
     def _of_codes(self, codes: Array) -> tuple[Array, Array]:
         """The ids of texts' codes, and the rows that introduced new ones, in the order of their ids."""
-        if self._are_codes:
+        if self._lut is None:
             later = np.flatnonzero(codes >= self.size)
             top = np.maximum.accumulate(codes[later])
             fresh = np.diff(top, prepend=self.size - 1)
             if len(later) == 0 or fresh.max() <= 1:
                 return codes, later[fresh > 0]
-            self._are_codes = False
-            self._lut = grown(self._lut, self.size, -1)
-            self._lut[: self.size] = np.arange(self.size)
+            self._lut = np.arange(self.size, dtype=np.int32)
         self._lut = grown(self._lut, len(self.strings), -1)
         out, first = np.empty(len(codes), np.int32), np.empty(len(codes), np.int64)
         return out, first[: _dense_ids(codes, self._lut, self.size, out, first)]

@@ -93,5 +93,6 @@ def measured(curve: Curve) -> list[Point]:
             for batch in fed:
                 node.step(batch)
             took = (time.perf_counter() - began) / n * 1e9
-            best[k] = min(best[k], took if turn else best[k])
+            if turn:
+                best[k] = min(best[k], took)
     return list(zip(curve.sizes, best, strict=True))

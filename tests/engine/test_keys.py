@@ -39,3 +39,29 @@ def test_one_id_for_each_key(data: st.DataObject) -> None:
         other.load(keys.state())
         keys = other
     assert np.array_equal(keys.ids(keys.columns()), np.arange(len(known)))
+
+
+def test_ids_of_many_numbers() -> None:
+    """The table grows several times, and is asked ahead of what comes when it is large."""
+    values = np.random.default_rng(5).integers(-40_000, 40_000, 150_000)
+    keys, known = Keys([Type.LONG], Strings()), dict[int, int]()
+    for batch in np.split(values, [10, 1_000, 70_000]):
+        expected = [known.setdefault(v, len(known)) for v in batch.tolist()]
+        assert keys.ids([Column(Type.LONG, batch)]).tolist() == expected
+        assert keys.size == len(known)
+
+
+def test_ids_of_texts_are_not_always_codes() -> None:
+    """As long as the texts of keys are all that come, and then no more."""
+    strings = Strings()
+    keys = Keys([Type.STRING], strings)
+
+    def ids(*texts: str) -> list[int]:
+        out: list[int] = keys.ids([Column.of(Type.STRING, list(texts), strings)]).tolist()
+        return out
+
+    assert ids("a", "b", "a", "c") == [0, 1, 0, 2]
+    strings.encode(["other"])
+    assert ids("c", "a") == [2, 0]
+    assert ids("d", "b", "other", "d") == [3, 1, 4, 3]
+    assert ids("e", "c", "a", "d") == [5, 2, 0, 3]
