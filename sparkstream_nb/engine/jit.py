@@ -158,7 +158,7 @@ ones_above = cast(Callable[[Any], Any], intrinsic(_ones_above))
 AHEAD = 64
 """How many rows ahead loops ask for what they will need."""
 
-FAR = 1 << 16
+FAR = 1 << 13
 """From so many words of state on, some may be in no cache near the processor, so that it pays to ask for them ahead."""
 
 

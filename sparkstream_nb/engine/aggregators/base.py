@@ -96,17 +96,26 @@ class Loops:
 
 
 @inlined
+def ask(
+    soon: Any, later: Any, reach: int, by_pos: bool, pos: Array, group: Array, values: Array, cells: Array, shift: int
+) -> None:
+    """Asks for the group of op `soon`, and if there is a `reach`, for the event of op `later`. `by_pos`: whether there
+    is a `pos`."""
+    if reach > 0 and by_pos:
+        event = pos[later]
+        prefetch(group, event)
+        prefetch(values, event)
+    prefetch(cells, np.uint64(group[np.uint64(pos[soon]) if by_pos else soon]) << np.uint64(shift))
+
+
+@inlined
 def look_ahead(
     j: int, ahead: int, reach: int, n: int, pos: Array, group: Array, values: Array, cells: Array, shift: int
 ) -> None:
     """Asks for the event of the op `reach` from here, and for the group of the one `ahead`."""
     if ahead > 0:
-        if reach > 0 and len(pos) > 0:
-            later = pos[min(j + reach, n - 1)]
-            prefetch(group, later)
-            prefetch(values, later)
-        soon = np.uint64(min(j + ahead, n - 1))
-        prefetch(cells, np.uint64(group[np.uint64(pos[soon]) if len(pos) else soon]) << np.uint64(shift))
+        ask(np.uint64(min(j + ahead, n - 1)), min(j + reach, n - 1), reach, len(pos) > 0, pos, group, values, cells,
+            shift)  # fmt: skip
 
 
 @inlined

@@ -17,7 +17,7 @@ from ...types import Type
 from ..arrays import Array, lined, wider
 from ..columns import Column
 from ..jit import inlined, kernel
-from .base import Feed, Grouped, look_ahead
+from .base import Feed, Grouped, ask
 
 NOTHING, COUNT, WHOLE, REAL, MEAN = range(5)
 """What an aggregate shows: the number of rows, a sum of longs, a sum of doubles, their mean."""
@@ -55,47 +55,58 @@ def _moved(what: int, values: Array, i: Any, sign: Any, count: Any, real: Array,
 
 
 def _together(
-    shift: int, placed: bool, what0: int, what1: int, what2: int, what3: int, n: int, kind: Array, pos: Array,
-    group: Array, slot: Array, shown: int, ahead: int, reach: int, real: Array, whole: Array, none: Array,
-    values0: Array, values1: Array, values2: Array, values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
+    shift: int, placed: bool, kinds: bool, by_pos: bool, grouped: bool, what0: int, what1: int, what2: int,
+    what3: int, n: int, kind: Array, pos: Array, group: Array, slot: Array, shown: int, ahead: int, reach: int,
+    real: Array, whole: Array, none: Array, values0: Array, values1: Array, values2: Array, values3: Array,
+    out0: Array, out1: Array, out2: Array, out3: Array,
 ) -> int:  # fmt: skip
     """Runs aggregates whose counts are the same over ops that are CURRENT or EXPIRED, without branches on which, as no
     processor can guess that: a value that is not shown lies where the next one comes, so `none` and the `out` have room
     for one more, and if values are `placed`, by `slot`, that has one more too. `none` is 0 but where the count is
-    nothing: there 1 after a CURRENT row, and `_LEFT` after an EXPIRED one.
+    nothing: there 1 after a CURRENT row, and `_LEFT` after an EXPIRED one. `kinds`, `by_pos` and `grouped` say whether
+    there is a `kind`, a `pos` and a `group`.
 
     A group's row begins at its id, shifted by `shift`; in it aggregate k has its total, a double in `real` or a long in
     `whole`, at 2k, and its count behind it. Returns what is more than `BOTH_EXACT` if some long was not exact.
+
+    The last ops, from which what is ahead is beyond the end, go through the loop apart: it has so little to do that
+    looking for the end at each op took a tenth of its time.
     """
     m: Any = np.uint64(0)
     far: Any = np.uint64(0)
     two, four, six = np.uint64(2), np.uint64(4), np.uint64(6)
-    for j in range(n):
-        look_ahead(j, ahead, reach, n, pos, group, values0, whole, shift)
-        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
-        k: Any = np.int64(kind[j]) if len(kind) else 0
-        at = np.uint64(group[i]) << np.uint64(shift) if len(group) else np.uint64(0)
-        sign = 1 - 2 * k
-        count = whole[at + np.uint64(1)] + sign
-        o: Any = np.uint64(slot[m]) if placed else m
-        none[o] = np.uint8(count == 0) << k
-        bits = _moved(what0, values0, i, sign, count, real, whole, at, o, out0)
-        far |= bits
-        bits = _moved(what1, values1, i, sign, count, real, whole, at + two, o, out1)
-        far |= bits
-        bits = _moved(what2, values2, i, sign, count, real, whole, at + four, o, out2)
-        far |= bits
-        bits = _moved(what3, values3, i, sign, count, real, whole, at + six, o, out3)
-        far |= bits
-        m += np.uint64((shown >> k) & 1)
+    turn: Any = max(n - max(ahead, reach), 0)
+    for rest in range(2):
+        soon, later = (np.uint64(0), np.uint64(0)) if rest else (np.uint64(ahead), np.uint64(reach))
+        for j in range(turn if rest else 0, n if rest else turn):
+            if ahead > 0:
+                ask(np.uint64(j) + soon, np.uint64(j) + later, reach, by_pos, pos, group, values0, whole, shift)
+            i = np.uint64(pos[j]) if by_pos else np.uint64(j)
+            k: Any = np.int64(kind[j]) if kinds else 0
+            at = np.uint64(group[i]) << np.uint64(shift) if grouped else np.uint64(0)
+            sign = 1 - 2 * k
+            count = whole[at + np.uint64(1)] + sign
+            o: Any = np.uint64(slot[m]) if placed else m
+            none[o] = np.uint8(count == 0) << k
+            bits = _moved(what0, values0, i, sign, count, real, whole, at, o, out0)
+            far |= bits
+            bits = _moved(what1, values1, i, sign, count, real, whole, at + two, o, out1)
+            far |= bits
+            bits = _moved(what2, values2, i, sign, count, real, whole, at + four, o, out2)
+            far |= bits
+            bits = _moved(what3, values3, i, sign, count, real, whole, at + six, o, out3)
+            far |= bits
+            m += np.uint64((shown >> k) & 1)
     return far
 
 
 @cache
-def _loop(shift: int, placed: bool, asks: tuple[str, ...], *what: int) -> Callable[..., int]:
+def _loop(
+    shift: int, placed: bool, kinds: bool, by_pos: bool, grouped: bool, asks: tuple[str, ...], *what: int
+) -> Callable[..., int]:
     """`_together` for these aggregates; of `ahead` and `reach` only what it `asks` for is given, the other is 0."""
     fixed = {f"what{k}": w for k, w in enumerate(what)} | {name: 0 for name in ("ahead", "reach") if name not in asks}
-    return kernel(_together, shift=shift, placed=placed, **fixed)
+    return kernel(_together, shift=shift, placed=placed, kinds=kinds, by_pos=by_pos, grouped=grouped, **fixed)
 
 
 @kernel
@@ -239,7 +250,8 @@ def _run(cells: Cells, members: list[Running], args: list[tuple[Column, ...]], f
     n, kind, pos, group, _, slot, shown = feed.arrays
     if feed.slot is not None:
         slot = np.append(slot, feed.size)
-    far = _loop(cells.shift, feed.slot is not None, (*asks,), *what)(
+    given = (len(a) > 0 for a in (kind, pos, group))
+    far = _loop(cells.shift, feed.slot is not None, *given, (*asks,), *what)(
         n, kind, pos, group, slot, shown, *asks.values(), cells.words(2 * first, np.float64),
         cells.words(2 * first, np.int64), none, *values, *outs,
     )  # fmt: skip

@@ -464,6 +464,7 @@ def _ask_ahead(X: Words, i: int) -> None:
         ask(N, L[near + p * L_SIZE + PEND])
         ask(N, L[near + p * L_SIZE + NEW])
         ask(E, N[L[next_ + p * L_SIZE + PEND] + N_PARTIAL])
+        ask(E, N[L[next_ + p * L_SIZE + NEW] + N_PARTIAL])
 
 
 @unit

@@ -61,6 +61,25 @@ def _lay_out(head: Array, tail: Array, nxt: Array, parts: int, out: Array, lengt
     return n
 
 
+@kernel
+def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, moved: Array) -> None:
+    """Into `keep` the positions below `end` that are alive, of which there is room for one more; into `moved` what
+    becomes of each position, -1 of the dead ones and of -1, which is the last; `nxt` and `alive` as they are then."""
+    n = np.uint64(0)
+    for i in range(np.uint64(end)):
+        on = alive[i]
+        keep[n] = i
+        moved[i] = np.int64(n) if on else -1
+        n += np.uint64(on)
+    moved[np.uint64(len(moved) - 1)] = -1
+    for k in range(n):
+        after: Any = nxt[np.uint64(keep[k])]
+        nxt[k] = moved[np.uint64(after)] if after >= 0 else -1
+        alive[k] = True
+    for k in range(n, np.uint64(end)):
+        alive[k] = False
+
+
 class ChainedLog(EventLog):
     """An event log with `chains` chains per instance. An event is in at most one of them at a time.
 
@@ -71,8 +90,10 @@ class ChainedLog(EventLog):
         super().__init__(types, parted=not in_line)
         self.chains, self.in_line = chains, in_line
         self.parts = 0
-        self._look_at, self._added = 1024, 0
-        self.next = np.zeros(0, np.int64)
+        self._look_at = 1024
+        self._added = 0
+        """How large a batch may well be: as large as lately."""
+        self.next = np.zeros(0, np.int32)
         self.alive = np.zeros(0, np.bool_)
         self.head = [np.full(0, -1, np.int64) for _ in range(chains)]
         self.tail = [np.full(0, -1, np.int64) for _ in range(chains)]
@@ -81,7 +102,7 @@ class ChainedLog(EventLog):
         """Appends rows (in no chain yet) and makes room for `parts` instances; returns the first position."""
         if self.in_line and self.chains == 1 and self.end + len(rows) > len(self.ts):
             self._let_go(self._first(()), len(rows))
-        at, self._added = self.append(rows), len(rows)
+        at, self._added = self.append(rows), max(len(rows), self._added - self._added // 8)
         if not self.in_line:
             self.next = grown(self.next, len(self.ts))
         self.alive = grown(self.alive, len(self.ts), False)
@@ -112,13 +133,11 @@ class ChainedLog(EventLog):
             self._look_at = self.end + self.end // 8 + 1024
             return
         self._look_at = live + live // 2 + 1024
-        keep = np.flatnonzero(self.alive[: self.end])
-        moved = np.full(len(self.ts) + 1, -1, np.int64)  # the last place is for -1
-        moved[keep] = np.arange(live)
-        chain = moved[self.next[keep]]
-        self.compact(keep, self._size(live))
-        self.next, self.alive = np.zeros(len(self.ts), np.int64), np.zeros(len(self.ts), np.bool_)
-        self.next[:live], self.alive[:live] = chain, True
+        keep, moved = np.empty(live + 1, np.int64), np.empty(self.end + 1, np.int64)
+        _close_ranks(self.end, self.alive, self.next, keep, moved)
+        self.compact(keep[:live], self._size(live))
+        if len(self.alive) > 2 * len(self.ts):
+            self.next, self.alive = self.next[: len(self.ts)].copy(), self.alive[: len(self.ts)].copy()
         for arrays in (self.head, self.tail):
             for i, a in enumerate(arrays):
                 arrays[i] = moved[a]
