@@ -155,7 +155,7 @@ def _ones_above(context: Any, bits: Any) -> Any:
 ones_above = cast(Callable[[Any], Any], intrinsic(_ones_above))
 """`ones_above(bits)` in a compiled loop: of eight bits, how many are set from the last on without one that is not."""
 
-AHEAD = 64
+AHEAD = 128
 """How many rows ahead loops ask for what they will need."""
 
 FAR = 1 << 13
