@@ -15,7 +15,8 @@ import numpy as np
 from ..types import Type
 from .arrays import grown, lined
 from .columns import Array, Column, Strings
-from .jit import AHEAD, FAR, inlined, kernel, prefetch
+from .jit import AHEAD, inlined, kernel, prefetch
+from .slots import SECOND, found, free_slot, keys_for, line_of
 
 _NULL_KEY = np.int64(-(2**63))
 
@@ -38,53 +39,60 @@ def _dense_ids(codes: Array, lut: Array, next_id: int, out: Array, first: Array)
 
 
 @inlined
-def _place(key: Any, last: Any) -> Any:
-    """Where a key belongs into a table: the first word of a slot."""
-    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return ((h ^ (h >> np.uint64(29))) << np.uint64(1)) & last
+def _line(key: Any, last: Any) -> Any:
+    """Where a key belongs into a table. Mixed twice, as the lower half of a pair or of a double may be all zeros."""
+    h = key * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xC2B2AE3D27D4EB4F)
+    return line_of(h >> np.uint64(34), last)
 
 
 @kernel
 def _rehash(old: Array, slots: Array) -> None:
     """Enters the keys of `old` into empty `slots`."""
-    last, two = np.uint64(len(slots) - 2), np.uint64(2)
-    for i in range(0, len(old), 2):
-        if old[i + 1] != 0:
-            j = _place(old[i], last)
-            while slots[j + np.uint64(1)] != 0:
-                j = (j + two) & last
-            slots[j] = old[i]
-            slots[j + np.uint64(1)] = old[i + 1]
+    last = np.uint64(len(slots) - 1)
+    for line in range(0, len(old), 8):
+        for i in range(line, line + 4):
+            if old[i + 4] != 0:
+                j = _line(old[i], last)
+                j = free_slot(slots, j, last)
+                slots[j] = old[i]
+                slots[j + SECOND] = old[i + 4]
 
 
 @kernel
 def _hash_ids(
-    begin: int, values: Array, slots: Array, next_id: int, out: Array, first: Array, fresh: int
+    begin: int, values: Array, slots: Array, next_id: int, lines: Array, out: Array, first: Array, fresh: int
 ) -> tuple[int, int]:
-    """Ids of values from `begin` on through an open-addressing table; stops where that is half full. Returns (values
-    done, new ids so far). A slot is two words: a key, and its id plus one. 0: free."""
-    last, one, two = np.uint64(len(slots) - 2), np.uint64(1), np.uint64(2)
-    end = len(values) - 1
-    far = len(slots) >= FAR
-    for i in range(begin, len(values)):
-        if far:
-            soon = _place(values[min(i + AHEAD, end)], last)
+    """Ids of values from `begin` on through a table (`slots`) of a key, and its id plus one; stops where that is to
+    grow. A value's line is asked for some rows before it is looked at, and known from then on: `lines` go round.
+    Returns (values done, new ids so far)."""
+    last, none = np.uint64(len(slots) - 1), np.uint64(0)
+    most = keys_for(len(slots))
+    ahead, start, end = np.uint64(len(lines)), np.uint64(begin), np.uint64(len(values))
+    for later in range(start, end + ahead):
+        spot = later & (ahead - np.uint64(1))
+        j = lines[spot]  # of row i
+        if later < end:
+            soon = _line(values[later], last)
             prefetch(slots, soon)
+            lines[spot] = soon
+        if later < start + ahead:
+            continue
+        i = later - ahead
         v = values[i]
-        j = _place(v, last)
-        while slots[j] != v and slots[j + one] != 0:
-            j = (j + two) & last
-        known = slots[j + one]
-        if known == 0:
-            if 4 * next_id >= len(slots):
-                return i, fresh
+        known = found(slots, j, last, v, none)
+        if known == none:
+            if next_id >= most:
+                done: Any = np.int64(i)
+                return done, fresh
             next_id += 1
-            known = np.int64(next_id)
+            known = np.uint64(next_id)
+            j = free_slot(slots, j, last)
             slots[j] = v
-            slots[j + one] = known
-            first[fresh] = i
+            slots[j + SECOND] = known
+            first[fresh] = np.int64(i)
             fresh += 1
-        out[i] = known - 1
+        out[i] = np.int64(known) - 1
     return len(values), fresh
 
 
@@ -93,25 +101,26 @@ class IdTable:
 
     def __init__(self) -> None:
         self.size = 0
-        self._slots = lined(128, np.int64)
+        self._slots = lined(128, np.uint64)
+        self._lines = np.empty(AHEAD, np.uint64)
 
     def assign(self, values: Array) -> tuple[Array, Array]:
         """Ids (int32[n]) of `values` (int64[n]), and the rows that introduced new ones, in id order."""
         n = len(values)
-        out, first = np.empty(n, np.int32), np.empty(n, np.int64)
+        out, first, words = np.empty(n, np.int32), np.empty(n, np.int64), values.view(np.uint64)
         known, done, fresh = self.size, 0, 0
         while True:
-            done, fresh = _hash_ids(done, values, self._slots, self.size, out, first, fresh)
+            done, fresh = _hash_ids(done, words, self._slots, self.size, self._lines, out, first, fresh)
             self.size = known + fresh
             if done == n:
                 return out, first[:fresh]
-            old, self._slots = self._slots, lined(4 * len(self._slots), np.int64)
+            old, self._slots = self._slots, lined(4 * len(self._slots), np.uint64)
             _rehash(old, self._slots)
 
     def state(self) -> dict[str, Any]:
-        keys, ids = self._slots.reshape(-1, 2).T
+        keys, ids = (words.reshape(-1) for words in self._slots.reshape(-1, 2, 4).swapaxes(0, 1))
         used = np.flatnonzero(ids)
-        return {"keys": keys[used[np.argsort(ids[used])]]}
+        return {"keys": keys[used[np.argsort(ids[used])]].view(np.int64)}
 
     def load(self, state: dict[str, Any]) -> None:
         self.__init__()  # type: ignore[misc]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 """Candidate pairs evaluated at a time."""
 
-_UNEQUAL = (Type.OBJECT, Type.FLOAT, Type.DOUBLE)
-"""Types with values that do not equal themselves, or that no key stands for."""
+_REAL = (Type.FLOAT, Type.DOUBLE)
+"""Types with a value that does not equal itself, and one that equals another."""
 
 
 class Condition:
@@ -47,13 +47,16 @@ class Condition:
         )
         key = () if table.keyed is None or any(a not in equal for a in table.keyed.attrs) else table.keyed.attrs
         self._key_values = [compile_expr(equal[a], context) for a in key]
-        # Equalities between values of one type that always equal themselves narrow a scan down.
-        narrow = {a: e for a, e in equal.items() if e.type is table.types[a] and e.type not in _UNEQUAL}
+        # Equalities between values of one type narrow a scan down.
+        narrow = {a: e for a, e in equal.items() if e.type is table.types[a]}
         self._narrow = [(a, compile_expr(e, context)) for a, e in narrow.items()]
         self._narrow_keys = Keys([table.types[a] for a in narrow], table.services.strings)
         parts = list(conjuncts(on))
-        self._only_equal = bool(narrow) and len(parts) == len(narrow) and all(_equal_attrs(e, slot) for e in parts)
-        """Whether the condition is nothing but those equalities."""
+        self._only_equal = (
+            bool(narrow) and len(parts) == len(narrow) and all(_equal_attrs(e, slot) for e in parts)
+            and not any(table.types[a] in _REAL for a in narrow)
+        )  # fmt: skip
+        """Whether the condition is nothing but those equalities, and holds wherever their keys are the same."""
 
     @property
     def index(self) -> HashIndex | None:
@@ -171,11 +174,18 @@ class Condition:
 
     def _held(self, positions: Array) -> list[Column]:
         """The attributes that a scan is narrowed down by, at positions."""
-        return [self.table.log.column(a, positions) for a, _ in self._narrow]
+        return [self._one_zero(self.table.log.column(a, positions), a) for a, _ in self._narrow]
 
     def _asked(self, env: Env) -> list[Column]:
         """What those attributes are asked to equal, by row of `env`."""
-        return [e(env) for _, e in self._narrow]
+        return [self._one_zero(e(env), a) for a, e in self._narrow]
+
+    def _one_zero(self, column: Column, attr: int) -> Column:
+        """The column such that values that are equal have one key: -0.0 as 0.0, but not where Siddhi asks an index, in
+        which they are two."""
+        if column.type not in _REAL or (self.index is not None and attr in self.index.attrs):
+            return column
+        return Column(column.type, column.values + 0.0, column.null)
 
     def _known(self, columns: Sequence[Column]) -> Array:
         """Ids of the values of those attributes; -1 where one is null, which equals nothing."""

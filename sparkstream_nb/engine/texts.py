@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from .arrays import Array, grown, lined
-from .jit import equal_of_four, inlined, kernel, load64, prefetch
+from .jit import inlined, kernel, load64, prefetch
+from .slots import SECOND, found, free_slot, keys_for, line_of, next_slot
 
 _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
-_SECOND = np.uint64(4)
-"""From a slot's first word to its second."""
 _NOT_AT_ONCE = 1 << 31
 _AHEAD = 128
 _SLOTS = 2 * 1024
@@ -60,13 +59,6 @@ def _hash(data: Array, at: Any, n: Any, w: Any) -> Any:
     return h
 
 
-@inlined
-def _next(j: Any, last: Any) -> Any:
-    """The slot after slot `j`."""
-    after = j + np.uint64(1)
-    return (after + (after & _SECOND)) & last
-
-
 @kernel
 def _encode(
     begin: int, rows: Array, null: Array, offsets: Array, data: Array, size: int, slots: Array, arena: Array,
@@ -74,10 +66,8 @@ def _encode(
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Codes of rows from `begin` on, into `out`; new texts get the next codes, their rows go into `fresh`.
 
-    A slot is two words: a text's first one; then its length, shifted by 32, and its code plus one, or for a longer text
-    one plus the place in the arena where its code and its other words stand. 0: free. Four slots are a line of the
-    cache, first the one word of each and then the other; a text belongs into the first free slot from the beginning of
-    a line on. Short ones mostly lie in their line, which is compared at once. A row's line is asked for some rows
+    The words of a slot (`slots`): a text's first one; its length, shifted by 32, and its code plus one, or for a longer
+    text one plus the place in the arena where its code and its other words stand. A row's line is asked for some rows
     before it is looked at; what is known of these lies in `hashes` and `words`, which go round (a power of two of
     places).
 
@@ -85,6 +75,7 @@ def _encode(
     """
     one = np.uint64(1)
     last = np.uint64(len(slots) - 1)
+    most = keys_for(len(slots))
     low = np.int64(offsets[0])
     new = 0
     ahead = np.uint64(len(hashes))
@@ -101,7 +92,7 @@ def _encode(
                 first = _word(data, place, long)
             key = _hash(data, place, long, first)
             key = _spread(key)
-            key = (key << np.uint64(3)) & last
+            key = line_of(key, last)
             prefetch(slots, key)
             if long > 8 or (len(null) and null[row]):
                 long |= _NOT_AT_ONCE
@@ -110,7 +101,7 @@ def _encode(
         if later < first_row + ahead:
             continue
         i = later - ahead
-        hit = equal_of_four(slots, j & _LOW, w, j)
+        hit = found(slots, j & _LOW, last, w, j)
         if hit != np.uint64(0):
             out[i] = np.int64(hit & _LOW) - 1
             continue
@@ -121,7 +112,7 @@ def _encode(
         at = np.int64(offsets[r]) - low
         n: Any = np.int64(offsets[r + one]) - low - at
         j = j & _LOW
-        s = slots[j + _SECOND]
+        s = slots[j + SECOND]
         while s != np.uint64(0):
             if slots[j] == w and s >> np.uint64(32) == np.uint64(n):
                 same = True
@@ -132,17 +123,17 @@ def _encode(
                     k += 8
                 if same:
                     break
-            j = _next(j, last)
-            s = slots[j + _SECOND]
+            j = next_slot(j, last)
+            s = slots[j + SECOND]
         if s == np.uint64(0):
             more = (n + 7) >> 3 if n > 8 else 0
-            if 4 * size >= len(slots) or used + more > len(arena):
+            if size >= most or used + more > len(arena):
                 done: Any = np.int64(i)
                 return done, size, used, new
             ref = np.uint64(used if n > 8 else size) + one
             s = np.uint64(n) << np.uint64(32) | ref
             slots[j] = w
-            slots[j + _SECOND] = s
+            slots[j + SECOND] = s
             if n > 8:
                 arena[used] = np.uint64(size)
                 k = 8
@@ -154,8 +145,8 @@ def _encode(
             size += 1
             fresh[new] = np.int64(r)
             new += 1
-        found = np.int64(s & _LOW) - 1
-        out[i] = found if n <= 8 else np.int64(arena[found])
+        place_of = np.int64(s & _LOW) - 1
+        out[i] = place_of if n <= 8 else np.int64(arena[place_of])
     return len(out), size, used, new
 
 
@@ -175,11 +166,10 @@ def _move(old: Array, slots: Array, arena: Array) -> None:
                 x = arena[np.int64(s & _LOW) - 1 + (k >> 3)]
                 h = _further(h, x)
             h = _spread(h)
-            j = (h << np.uint64(3)) & last
-            while slots[j + _SECOND] != 0:
-                j = _next(j, last)
+            j = line_of(h, last)
+            j = free_slot(slots, j, last)
             slots[j] = w
-            slots[j + _SECOND] = s
+            slots[j + SECOND] = s
 
 
 class TextTable:
@@ -204,20 +194,20 @@ class TextTable:
         size = int(offsets[-1]) - int(offsets[0])
         if len(raw) < size + 8:  # words are read whole
             raw = np.append(raw[:size], np.zeros(8, np.uint8))
-        fresh, found, done = np.empty(len(out), np.int64), [], 0
+        fresh, brought, done = np.empty(len(out), np.int64), [], 0
         while True:
             done, self.size, self._used, new = _encode(
                 done, _NO_ROWS if rows is None else rows, null, offsets, raw, self.size, self._slots,
                 self._arena, self._used, self._hashes, self._words, fresh, out,
             )  # fmt: skip
-            found.append(fresh[:new].copy())
+            brought.append(fresh[:new].copy())
             if done == len(out):
-                return out, np.concatenate(found)
+                return out, np.concatenate(brought)
             self._grow(int((np.diff(offsets).max() + 7) >> 3))
 
     def _grow(self, longest: int) -> None:
         """More room for texts, and for one of `longest` words."""
-        if 4 * self.size >= len(self._slots):
+        if self.size >= keys_for(len(self._slots)):
             old, self._slots = self._slots, lined(2 * len(self._slots), np.uint64)
             _move(old, self._slots, self._arena)
         self._arena = grown(self._arena, self._used + max(longest, 1))

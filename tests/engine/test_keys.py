@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.engine.columns import Column, Strings
-from sparkstream_nb.engine.groups import Keys
+from sparkstream_nb.engine.groups import IdTable, Keys, _line
 from sparkstream_nb.types import Type
 
 VALUES: dict[Type, Any] = {
     Type.STRING: st.sampled_from(["", "a", "b", "null"]) | st.none(),
     Type.INT: st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31)]) | st.none(),
     Type.LONG: st.sampled_from([0, 1, -1, 2**31, 2**33, 2**63 - 1]) | st.none(),
+    Type.DOUBLE: st.sampled_from([0.5, 1.0, 2.0, -1e300, float("inf")]) | st.none(),
     Type.BOOL: st.booleans() | st.none(),
 }
 
@@ -49,6 +51,28 @@ def test_ids_of_many_numbers() -> None:
         expected = [known.setdefault(v, len(known)) for v in batch.tolist()]
         assert keys.ids([Column(Type.LONG, batch)]).tolist() == expected
         assert keys.size == len(known)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        np.arange(50_000),
+        np.arange(50_000) * 1_000 + 1_600_000_000_000,
+        np.arange(50_000) << 33,
+        (np.arange(50_000) % 300) << 33 | np.arange(50_000) // 300,
+        np.arange(50_000).astype(np.float64).view(np.int64),
+        (np.arange(50_000) / 100).view(np.int64),
+    ],
+    ids=["numbers", "times", "left halves", "pairs", "whole doubles", "prices"],
+)
+def test_nearly_all_keys_lie_in_the_line_where_they_belong(keys: np.ndarray[Any, Any]) -> None:
+    table = IdTable()
+    assert np.array_equal(table.assign(keys)[0], np.arange(len(keys)))
+    assert np.array_equal(table.assign(keys[::-1])[0], np.arange(len(keys))[::-1])
+    lines = table._slots.reshape(-1, 8)
+    line, slot = np.nonzero(lines[:, 4:])
+    belongs = _line(lines[line, slot], np.uint64(len(table._slots) - 1)) // 8
+    assert np.mean(line != belongs) < 0.05
 
 
 def test_ids_of_texts_are_not_always_codes() -> None:

@@ -43,8 +43,9 @@ from .pointers import Words, as_real, as_word, call4, compiled, pool, reals, uni
 
 @compiled
 def mix(h: int, v: int) -> int:
-    """A hash of a hash and a further word."""
+    """A hash of a hash and a further word. Mixed twice, as the lower half of a double may be all zeros."""
     h = (h ^ v) * -0x61C8864680B583EB
+    h = (h ^ (h >> 32)) * -0x3D4D51C2D82B14B1
     return (h ^ (h >> 29)) & 0x7FFFFFFFFFFFFFFF
 
 
