@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
+from random import Random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.columns import Column
@@ -13,7 +16,9 @@ from sparkstream_nb.engine.join_contents import Contents
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.operators import QueryOperator
 from sparkstream_nb.engine.rows import EXPIRED, Rows
+from sparkstream_nb.engine.windows import chain
 from sparkstream_nb.engine.windows.base import Emission
+from sparkstream_nb.engine.windows.chain import ChainedLog, pop, push
 from sparkstream_nb.engine.windows.log import EventLog
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
@@ -22,6 +27,47 @@ from sparkstream_nb.types import Type
 def rows(n: int) -> Rows:
     at = np.arange(n)
     return Rows([Column(Type.LONG, at * 10)], at, at, at)
+
+
+def test_chains_hold_what_they_held_when_the_log_closes_its_ranks() -> None:
+    r, parts, closed = Random(3), 5, 0
+    log = ChainedLog([Type.LONG], chains=2)
+    chains = [[deque[int]() for _ in range(parts)] for _ in range(2)]
+    for step in range(90):
+        n, begin = r.randint(1, 300), step * 1000
+        part = np.array([r.randrange(parts) for _ in range(n)], np.int32)
+        values, order = Column(Type.LONG, np.arange(begin, begin + n)), np.arange(n)
+        at = log.add(Rows([values], order, order, order, None, part), parts)
+        for k, p in enumerate(part.tolist()):
+            push(at + k, p, log.next, log.head[0], log.tail[0])
+            log.alive[at + k] = True
+            chains[0][p].append(begin + k)
+        for _ in range(2 * n):  # from the first chain to the second, from there out
+            p, c = r.randrange(parts), r.randrange(2)
+            if chains[c][p]:
+                pos = pop(p, log.next, log.head[c], log.tail[c])
+                value = chains[c][p].popleft()
+                log.alive[pos] = c == 0
+                if c == 0:
+                    push(pos, p, log.next, log.head[1], log.tail[1])
+                    chains[1][p].append(value)
+        marks, before = np.append(log.head[0], -1), log.end
+        log.tidy(marks)
+        closed += log.end < before
+        assert marks.tolist() == [*log.head[0].tolist(), -1]
+        for c in range(2):
+            state = log.chain_state(c)
+            assert state["columns"][0].values.tolist() == [v for held in chains[c] for v in held]
+            assert state["lengths"].tolist() == [len(held) for held in chains[c]]
+    assert closed > 5
+
+
+def test_a_log_in_chains_says_so_when_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain, "_MOST", 20)
+    log = ChainedLog([Type.LONG])
+    log.add(rows(20), 1)
+    with pytest.raises(OverflowError):
+        log.add(rows(1), 1)
 
 
 def test_what_an_almost_empty_buffer_put_out_stays_when_it_is_used_again() -> None:

@@ -80,6 +80,10 @@ def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, moved: Array) 
         alive[k] = False
 
 
+_MOST = 2**31 - 1
+"""Positions that `next` can name."""
+
+
 class ChainedLog(EventLog):
     """An event log with `chains` chains per instance. An event is in at most one of them at a time.
 
@@ -99,11 +103,14 @@ class ChainedLog(EventLog):
         self.tail = [np.full(0, -1, np.int64) for _ in range(chains)]
 
     def add(self, rows: Rows, parts: int) -> int:
-        """Appends rows (in no chain yet) and makes room for `parts` instances; returns the first position."""
+        """Appends rows (in no chain yet) and makes room for `parts` instances; returns the first position. Raises
+        OverflowError beyond 2³¹ events."""
         if self.in_line and self.chains == 1 and self.end + len(rows) > len(self.ts):
             self._let_go(self._first(()), len(rows))
         at, self._added = self.append(rows), max(len(rows), self._added - self._added // 8)
         if not self.in_line:
+            if self.end > _MOST:
+                raise OverflowError("a window cannot hold more than 2^31 events on one node")
             self.next = grown(self.next, len(self.ts))
         self.alive = grown(self.alive, len(self.ts), False)
         if parts > self.parts:
