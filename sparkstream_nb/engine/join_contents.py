@@ -173,7 +173,7 @@ class Contents:
         log = self.logs[side]
         at = log.append(rows)
         if rank is not None:
-            self.rank[side] = grown(self.rank[side], len(log.ts))
+            self.rank[side] = grown(self.rank[side], log.capacity)
             self.rank[side][at : log.end] = rank
 
     def run(
@@ -185,7 +185,7 @@ class Contents:
         The arguments are `_lookup`'s; `keys` and `parts` say how many join keys and partition instances there are. The
         rows that enter were added before. `kind` of a row that is of no account any more becomes LEAVE.
         """
-        room = 1 + max(max(len(log.ts), log.end) for log in self.logs)
+        room = 1 + max(max(log.capacity, log.end) for log in self.logs)
         self._cells = _longer(self._cells, room, 1 + int(self._fill.max()))
         known = self._ends.shape[1]
         self._ends, self._seen = _longer(self._ends, keys, known), grown(self._seen, max(parts, 1))

@@ -148,7 +148,7 @@ class Pairs:
         values = self._values(s, own.values, log.values(i), -1 if ref.type is Type.STRING else 0)
         null = None
         if own.null is not None or held_null is not None:
-            held = np.zeros(len(log.ts), np.bool_) if held_null is None else held_null
+            held = np.zeros(log.capacity, np.bool_) if held_null is None else held_null
             null = self._values(s, own.nulls(), held, 1)
         elif len(self.place) and self.place.min() < 0:
             null = self._missing(s)

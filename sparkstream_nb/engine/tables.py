@@ -154,7 +154,7 @@ class TableStore:
     def _unborn(self, columns: Sequence[Column], ts: Array) -> int:
         """Puts rows into the log that are not in the table; answers the position of the first."""
         at = self.log.append(Rows(columns, ts, ts, ts))
-        self.alive = grown(self.alive, len(self.log.ts), False)
+        self.alive = grown(self.alive, self.log.capacity, False)
         self.alive[at : at + len(ts)] = False
         return at
 
@@ -260,7 +260,7 @@ class TableStore:
             return
         zeros = np.zeros(n, np.int64)
         at = self.log.append(Rows(columns, ts, zeros, zeros))
-        self.alive = grown(self.alive, len(self.log.ts), False)
+        self.alive = grown(self.alive, self.log.capacity, False)
         self.alive[at : at + n] = True
         self.size += n
         self.most = max(self.most, self.size)

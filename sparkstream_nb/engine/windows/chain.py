@@ -90,8 +90,8 @@ class ChainedLog(EventLog):
     `in_line` promises that there is one instance, and that no chain leaves out an event between two that it holds.
     """
 
-    def __init__(self, types: Sequence[Type], chains: int = 1, in_line: bool = False) -> None:
-        super().__init__(types, parted=not in_line)
+    def __init__(self, types: Sequence[Type], chains: int = 1, in_line: bool = False, timed: bool = True) -> None:
+        super().__init__(types, parted=not in_line, timed=timed)
         self.chains, self.in_line = chains, in_line
         self.parts = 0
         self._look_at = 1024
@@ -105,14 +105,14 @@ class ChainedLog(EventLog):
     def add(self, rows: Rows, parts: int) -> int:
         """Appends rows (in no chain yet) and makes room for `parts` instances; returns the first position. Raises
         OverflowError beyond 2³¹ events."""
-        if self.in_line and self.chains == 1 and self.end + len(rows) > len(self.ts):
+        if self.in_line and self.chains == 1 and self.end + len(rows) > self.capacity:
             self._let_go(self._first(()), len(rows))
         at, self._added = self.append(rows), max(len(rows), self._added - self._added // 8)
         if not self.in_line:
             if self.end > _MOST:
                 raise OverflowError("a window cannot hold more than 2^31 events on one node")
-            self.next = grown(self.next, len(self.ts))
-        self.alive = grown(self.alive, len(self.ts), False)
+            self.next = grown(self.next, self.capacity)
+        self.alive = grown(self.alive, self.capacity, False)
         if parts > self.parts:
             self.head = [grown(h, parts, -1) for h in self.head]
             self.tail = [grown(t, parts, -1) for t in self.tail]
@@ -143,8 +143,8 @@ class ChainedLog(EventLog):
         keep, moved = np.empty(live + 1, np.int64), np.empty(self.end + 1, np.int64)
         _close_ranks(self.end, self.alive, self.next, keep, moved)
         self.compact(keep[:live], self._size(live))
-        if len(self.alive) > 2 * len(self.ts):
-            self.next, self.alive = self.next[: len(self.ts)].copy(), self.alive[: len(self.ts)].copy()
+        if len(self.alive) > 2 * self.capacity:
+            self.next, self.alive = self.next[: self.capacity].copy(), self.alive[: self.capacity].copy()
         for arrays in (self.head, self.tail):
             for i, a in enumerate(arrays):
                 arrays[i] = moved[a]
@@ -167,7 +167,7 @@ class ChainedLog(EventLog):
         low = self._first(positions)
         if low < 1024 or 3 * low < self.end:
             return
-        if self.chains > 1 or 3 * len(self.ts) > 4 * self._size(self.end - low):
+        if self.chains > 1 or 3 * self.capacity > 4 * self._size(self.end - low):
             self._let_go(low, 0, positions)
 
     def _let_go(self, low: int, n: int, positions: Sequence[Array] = ()) -> None:
@@ -175,8 +175,8 @@ class ChainedLog(EventLog):
         live = self.end - low
         self.move(low, max(self._size(live), live + n), live + max(live * 9 // 10, n))
         alive = self.alive
-        if len(alive) < len(self.ts):
-            self.alive = np.zeros(len(self.ts), np.bool_)
+        if len(alive) < self.capacity:
+            self.alive = np.zeros(self.capacity, np.bool_)
         self.alive[:live] = alive[low : low + live]
         self.alive[live:] = False
         for a in (*self.head, *self.tail, *positions):
@@ -193,7 +193,7 @@ class ChainedLog(EventLog):
 
         In line the first chain comes last, as the events to come go on where it ends.
         """
-        self.__init__(self.types, self.chains, self.in_line)  # type: ignore[misc]
+        self.__init__(self.types, self.chains, self.in_line, self.timed)  # type: ignore[misc]
         if loose is not None:
             self._again(loose, 0)
         chains = range(len(states))

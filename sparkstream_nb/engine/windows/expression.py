@@ -434,6 +434,6 @@ class ExpressionBatchWindow(_ExpressionBase):
         super().__init__(setup)
 
     def _begin(self, at: int) -> tuple[Any, ...]:
-        n = len(self.log.ts)
+        n = self.log.capacity
         includes = np.full(n, self.include) if self.flag is None else self.log.values(self.flag)
         return self.streaming, includes, np.zeros(1, np.int64)

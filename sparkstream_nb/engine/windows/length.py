@@ -75,7 +75,7 @@ class LengthWindow:
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
         self.apart = setup.apart
-        self.log = ChainedLog(setup.types, in_line=not setup.partitioned)
+        self.log = ChainedLog(setup.types, in_line=not setup.partitioned, timed=not setup.apart)
         self.count = np.zeros(0, np.int64)
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:

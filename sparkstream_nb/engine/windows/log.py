@@ -35,12 +35,14 @@ class EventLog:
     """Rows `start` ≤ i < `end` are held; positions are those of the buffers and change only in `compact`.
 
     Buffers grow in proportion, so appending costs the same per event whatever is held. Without `parted`, the events are
-    all of one instance, and `part` is empty.
+    all of one instance, and `part` is empty; without `timed`, nobody asks for their timestamps, and `ts` is.
     """
 
-    def __init__(self, types: Sequence[Type], *, parted: bool = True) -> None:
-        self.types, self.parted = tuple(types), parted
+    def __init__(self, types: Sequence[Type], *, parted: bool = True, timed: bool = True) -> None:
+        self.types, self.parted, self.timed = tuple(types), parted, timed
         self.end = 0
+        self.capacity = 0
+        """How many rows the buffers have room for."""
         self._values = [np.empty(0, DTYPES[t]) for t in self.types]
         self._null: list[Array | None] = [None] * len(self.types)
         self.ts = np.empty(0, np.int64)
@@ -49,7 +51,7 @@ class EventLog:
     def room(self, n: int, low: int) -> int:
         """Makes room for `n` more. Where that needs new buffers, the events before `low` are let go; returns by how
         much positions went down."""
-        if self.end + n <= len(self.ts):
+        if self.end + n <= self.capacity:
             return 0
         live = self.end - low
         self.move(low, live + n + live // 3, live + n + live // 4)
@@ -59,7 +61,7 @@ class EventLog:
         """Lets go of the events before `low`, and of room, where those from `low` on could do with two thirds of it;
         returns by how much positions went down."""
         live = self.end - low
-        if 2 * len(self.ts) <= 3 * live + 2048:
+        if 2 * self.capacity <= 3 * live + 2048:
             return 0
         self.move(low, live)
         return low
@@ -68,12 +70,14 @@ class EventLog:
         """The events from `low` on into buffers of `size`. Or into the same ones, where those have room for `least`
         (None: `size`), not much more than `size`, and nobody else looks at them: new ones the system has to clear."""
         end = self.end
-        if (size if least is None else least) <= len(self.ts) <= size + size // 8 and self._alone():
+        if (size if least is None else least) <= self.capacity <= size + size // 8 and self._alone():
             for a in self._buffers():
                 a[: end - low] = a[low:end]
             self.end = end - low
             return
-        self.ts = _widened(self.ts, low, end, size)
+        self.capacity = size
+        if self.timed:
+            self.ts = _widened(self.ts, low, end, size)
         if self.parted:
             self.part = _widened(self.part, low, end, size)
         self._values = [_widened(v, low, end, size) for v in self._values]
@@ -81,8 +85,8 @@ class EventLog:
         self.end = end - low
 
     def _buffers(self) -> list[Array]:
-        part = [self.part] if self.parted else []
-        return [self.ts, *part, *self._values, *(m for m in self._null if m is not None)]
+        own = [a for a, there in ((self.ts, self.timed), (self.part, self.parted)) if there]
+        return [*own, *self._values, *(m for m in self._null if m is not None)]
 
     def _alone(self) -> bool:
         """Whether nobody else holds the buffers, or views of them: Python counts who holds an object."""
@@ -92,9 +96,10 @@ class EventLog:
         """Adds rows at the end; returns the position of the first of them."""
         n, at = len(rows), self.end
         end = at + n
-        if end > len(self.ts):
+        if end > self.capacity:
             self.move(0, max(end, wider(at), 16))
-        self.ts[at:end] = rows.ts
+        if self.timed:
+            self.ts[at:end] = rows.ts
         if self.parted:
             self.part[at:end] = 0 if rows.part is None else rows.part
         for i, c in enumerate(rows.columns):
@@ -102,7 +107,7 @@ class EventLog:
             mask = self._null[i]
             if c.null is not None:
                 if mask is None:
-                    mask = self._null[i] = np.zeros(len(self.ts), np.bool_)
+                    mask = self._null[i] = np.zeros(self.capacity, np.bool_)
                 mask[at:end] = c.null
             elif mask is not None:
                 mask[at:end] = False
@@ -139,7 +144,7 @@ class EventLog:
         """Which values of attribute `i` are null, by position, for compiled loops that may make some."""
         mask = self._null[i]
         if mask is None:
-            mask = self._null[i] = np.zeros(len(self.ts), np.bool_)
+            mask = self._null[i] = np.zeros(self.capacity, np.bool_)
         return mask
 
     def null_mask(self, i: int) -> Array | None:
@@ -151,7 +156,7 @@ class EventLog:
         self._values[i][positions] = column.values
         mask = self._null[i]
         if column.null is not None and mask is None:
-            mask = self._null[i] = np.zeros(len(self.ts), np.bool_)
+            mask = self._null[i] = np.zeros(self.capacity, np.bool_)
         if mask is not None:
             mask[positions] = column.nulls()
 
@@ -161,7 +166,9 @@ class EventLog:
         size = len(keep) + len(keep) // 3 if size is None else size
         self._values = [_kept(v, keep, size) for v in self._values]
         self._null = [None if m is None else _kept(m, keep, size) for m in self._null]
-        self.ts, self.end = _kept(self.ts, keep, size), len(keep)
+        self.end, self.capacity = len(keep), size
+        if self.timed:
+            self.ts = _kept(self.ts, keep, size)
         if self.parted:
             self.part = _kept(self.part, keep, size)
 
@@ -173,15 +180,17 @@ class EventLog:
     def bytes_from(self, low: int) -> int:
         """As `bytes`, where events before `low` are held no more."""
         per = sum(v.itemsize for v in self._values) + sum(1 for m in self._null if m is not None)
-        return (self.end - low) * (per + self.ts.itemsize + (self.part.itemsize if self.parted else 0))
+        per += self.ts.itemsize * self.timed + self.part.itemsize * self.parted
+        return (self.end - low) * per
 
     def state(self, index: Array) -> dict[str, Any]:
         """The events at `index` as plain data."""
         part = self.part[index] if self.parted else np.zeros(len(index), np.int32)
-        return {"columns": self.columns(index), "ts": self.ts[index], "part": part}
+        ts = self.ts[index] if self.timed else np.zeros(len(index), np.int64)
+        return {"columns": self.columns(index), "ts": ts, "part": part}
 
     def load(self, state: dict[str, Any]) -> None:
         n = len(state["ts"])
-        self.__init__(self.types, parted=self.parted)  # type: ignore[misc]
+        self.__init__(self.types, parted=self.parted, timed=self.timed)  # type: ignore[misc]
         zeros = np.zeros(n, np.int64)
         self.append(Rows(state["columns"], state["ts"], zeros, zeros, None, state["part"]))

@@ -385,7 +385,7 @@ class Program:
         log = self.log
         end = log.end
         if self._derived and self.filled < end:
-            self.words, self.nulls = grown(self.words, len(log.ts)), grown(self.nulls, len(log.ts), False)
+            self.words, self.nulls = grown(self.words, log.capacity), grown(self.nulls, log.capacity, False)
             index = np.arange(self.filled, end)
             env = Env(
                 len(index), self.setup.strings, log.ts[index], log.ts[index],

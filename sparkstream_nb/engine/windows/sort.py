@@ -185,7 +185,7 @@ class SortWindow:
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
-        self.arrival = grown(self.arrival, len(log.ts))
+        self.arrival = grown(self.arrival, log.capacity)
         self.arrival[at : at + n] = np.arange(self.arrived, self.arrived + n)
         self.arrived += n
         self._room(parts, n)

@@ -320,7 +320,7 @@ class TimeByInstance:
         aside = int(self.places[ASIDE])
         self.times, self.parts = times[:aside].copy(), waiting[:aside].copy()
         result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
-        if 2 * len(log.ts) > 3 * self._live() + 2048:
+        if 2 * log.capacity > 3 * self._live() + 2048:
             self._move(0)
         return result
 
@@ -338,7 +338,7 @@ class TimeByInstance:
         """Room for `n` more events."""
         spare = self._live() // 6 + n + 256
         size = self._live() + spare
-        if self.log.end + n > len(self.log.ts) or len(self.log.ts) > size + size // 8:
+        if self.log.end + n > self.log.capacity or self.log.capacity > size + size // 8:
             self._move(spare)
 
     def _live(self) -> int:
@@ -358,7 +358,7 @@ class TimeByInstance:
         live = log.end - first
         links = self.link[first : log.end]
         log.move(first, live + spare)
-        self.link = np.empty(len(log.ts), np.int32)
+        self.link = np.empty(log.capacity, np.int32)
         self.link[:live] = links
         self._stuck, self.places[FIRST] = 0, 0
 
@@ -377,7 +377,7 @@ class TimeByInstance:
     def _tie(self, held: Array, timed: Array) -> None:
         """Hangs the events of the log together anew."""
         log = self.log
-        self.link = np.zeros(len(log.ts), np.int32)
+        self.link = np.zeros(log.capacity, np.int32)
         self.own[ENDS::4] = -1
         _tie(log.part[: log.end], log.ts, held, timed, self.link, self.own, self._ends)
 
