@@ -23,6 +23,7 @@ from .frame import Frame, Resolver, cached
 from .groups import Keys
 from .join_contents import Contents
 from .join_pairs import Ops, Pairs
+from .lookups import AggregationLookup
 from .rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
 from .selector import Selected
 from .services import Services
@@ -90,8 +91,13 @@ class JoinOp:
         equal, rest = ([], join.on) if lookups else equalities(join.on)
         needed = select_exprs(select) + [x for a, b, _ in equal for x in (a, b)]
         needed += [join.on] if join.on is not None else []
-        self._attrs = tuple(sorted(slot_attrs(iter(needed), s)) for s in (0, 1))
+        until = [len(x.schema) for x in self.sides]
+        for s, lookup in self.lookups.items():
+            if isinstance(lookup, AggregationLookup):
+                until[1 - s] = lookup.range_from
+        self._attrs = tuple(sorted(a for a in slot_attrs(iter(needed), s) if a < until[s]) for s in (0, 1))
         plain = [i.expr for i in select.items if isinstance(i.expr, Ref)]
+        plain = [e for e in plain if e.slot in (0, 1) and e.attr in self._attrs[e.slot]]
         self.steps: list[Steps | None] = []
         self.schedulers = 0
         for s, side in enumerate(self.sides):
@@ -375,17 +381,17 @@ class JoinOp:
         at, place = lookup.find(env, probes.root)
         if env.failed is not None:
             self.services.failed(self.query, self.sides[s].source.id, env, list(probes.columns[:-1]))
-        op = at if probing is None else probing[at]
+        looked = np.arange(len(rows)) if probing is None else probing
+        op = looked[at]
         extra = np.empty(0, np.int64)
         if kinds is not None and self.triggers[s] and self._last == EXPIRED:
             extra = np.flatnonzero(kinds == RESET)
         if self._outer(s):
             matched = np.zeros(len(rows), np.bool_)
             matched[op] = True
-            probing = np.arange(len(rows)) if probing is None else probing
-            alone = probing[~matched[probing]]
+            alone = looked[~matched[looked]]
             if env.failed is not None:
-                alone = alone[~env.failed[~matched[probing]]]
+                alone = alone[~env.failed[~matched[looked]]]
             extra = np.concatenate([extra, alone])
         if len(extra):
             op = np.concatenate([op, extra])
@@ -395,9 +401,14 @@ class JoinOp:
         self._group = rows.chunk
         own, each = self._of_rows(s, rows), len(op) == len(rows) and bool((op == np.arange(len(op))).all())
         none = place < 0 if len(extra) else np.zeros(0, np.bool_)
+        aggregation = lookup if isinstance(lookup, AggregationLookup) else None
 
         def resolve(ref: Ref | EventRef) -> Column:
             if ref.slot == s:
+                if aggregation is not None and isinstance(ref, Ref) and ref.attr >= aggregation.range_from:
+                    bound = np.zeros(len(rows), np.int64)
+                    bound[looked] = aggregation.ranges[ref.attr - aggregation.range_from].values
+                    return Column(Type.LONG, bound[op])
                 return own(ref) if each else own(ref).take(op)
             if isinstance(ref, EventRef):
                 return Column(Type.BOOL, np.ones(len(op), np.bool_), none if len(extra) else None)

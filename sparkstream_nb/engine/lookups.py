@@ -29,6 +29,7 @@ class AggregationLookup:
     """Reads the buckets that each row asks for, then checks the join's condition over them.
 
     `within` and `per` may name attributes of the row, so every distinct range is read once, until rows come between.
+    The bounds of each row's range are the last attributes of the rows' side (`nodes.RANGE`), from `range_from` on.
     """
 
     rank = 0
@@ -42,12 +43,18 @@ class AggregationLookup:
         self._per = compile_expr(join.per, context)
         self._on = None if join.on is None else compile_expr(join.on, context)
         self._columns: list[Column] = []
+        other = join.left if slot == 1 else join.right
+        self.range_from = len(other.schema) - len(nodes.RANGE)
+        self.ranges: list[Column] = []
+        """Of the rows of the last `find`, where their ranges begin and end."""
 
     def find(self, env: Env, roots: Array) -> tuple[Array, Array]:
         n = len(roots)
         bounds = [e(env).to_list(env.strings) for e in self._range]
         pers = self._per(env).to_list(env.strings)
-        read: dict[tuple[object, ...], tuple[int, int]] = {}
+        ranges = np.zeros((len(nodes.RANGE), n), np.int64)
+        self.ranges = [Column(Type.LONG, bound) for bound in ranges]
+        read: dict[tuple[object, ...], tuple[int, int, tuple[int, int]]] = {}
         blocks: list[list[Column]] = []
         at, place, size = [], [], 0
         for i, root in enumerate(roots.tolist()):
@@ -56,16 +63,16 @@ class AggregationLookup:
             key = (*(b[i] for b in bounds), pers[i])
             if key not in read:
                 try:
-                    columns = self._read(key)
+                    columns, within = self._read(key)
                 except SiddhiRuntimeError as e:
                     bad = np.zeros(n, np.bool_)
                     bad[i] = True
                     env.fail(bad, str(e))
                     continue
                 blocks.append(columns)
-                read[key] = (size, size + len(columns[0]))
+                read[key] = (size, size + len(columns[0]), within)
                 size += len(columns[0])
-            a, b = read[key]
+            a, b, ranges[:, i] = read[key]
             at.append(np.full(b - a, i))
             place.append(np.arange(a, b))
         schema = self.aggregation.definition.source.schema
@@ -76,13 +83,14 @@ class AggregationLookup:
         places = np.concatenate(place).astype(np.int64) if place else np.empty(0, np.int64)
         return self._matching(env, rows, places)
 
-    def _read(self, key: tuple[object, ...]) -> list[Column]:
+    def _read(self, key: tuple[object, ...]) -> tuple[list[Column], tuple[int, int]]:
+        """The buckets, and the bounds of their range."""
         if any(k is None for k in key):
             raise SiddhiRuntimeError("'within' or 'per' is null.")
         *within, per = key
         start, end = within_range(tuple(within))  # type: ignore[arg-type]
         d = self.aggregation.definition
-        return list(self.aggregation.rows(duration_of(str(per), d.id, d.durations), start, end))
+        return list(self.aggregation.rows(duration_of(str(per), d.id, d.durations), start, end)), (start, end)
 
     def _matching(self, env: Env, at: Array, place: Array) -> tuple[Array, Array]:
         if self._on is None or len(at) == 0:
@@ -94,6 +102,8 @@ class AggregationLookup:
                 if isinstance(ref, EventRef):
                     return Column(Type.BOOL, np.ones(len(at), np.bool_))
                 return columns[ref.attr].take(place)
+            if isinstance(ref, Ref) and ref.attr >= self.range_from:
+                return self.ranges[ref.attr - self.range_from].take(at)
             return env.resolve(ref).take(at)
 
         sub = Env(len(at), env.strings, env.ts[at], env.clock()[at], resolve, tables=env.tables)

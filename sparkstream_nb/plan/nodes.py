@@ -209,9 +209,15 @@ class StreamInput:
     schema: Schema
 
 
+RANGE = Schema.of(("_START", Type.LONG), ("_END", Type.LONG))
+"""What a join with an aggregation appends to the other side's events: the bounds in ms of `within`, the end not in it
+(`AggregationRuntime.compileExpression`)."""
+
+
 @dataclass(frozen=True)
 class JoinInput:
-    """Slots 0 and 1. `within`/`per` only with an aggregation. A side with kind table/aggregation never triggers.
+    """Slots 0 and 1. `within`/`per` only with an aggregation, and the other side's schema ends with `RANGE` then. A
+    side with kind table/aggregation never triggers.
 
     `triggers` tells for (left, right) whether an arriving event makes output (`unidirectional` clears one).
     """

@@ -109,10 +109,11 @@ class Aggregation:
         id = r.choice(c.streams).id
         on = " on x.k == y.k" if self.keys else ""
         if not self.keys and r.random() < 0.5:
-            on = " on y.AGG_TIMESTAMP > 0L"
+            on = r.choice((" on y.AGG_TIMESTAMP > 0L", " on y.AGG_TIMESTAMP >= _START"))
         kind = r.choice(("join", "left outer join"))
         taken = [f"y.{name} as y{i}" for i, name in enumerate(self.columns)]
-        c.add(
-            f"from {id} as x {kind} A as y{on} within '2020-09-13 **:**:**' per 'days' "
-            f"select x.k as x0, {', '.join(taken)}, y.AGG_TIMESTAMP as at insert into J;"
-        )
+        select = f"select x.k as x0, {', '.join(taken)}, y.AGG_TIMESTAMP as at"
+        if r.random() < 0.3:
+            select = r.choice((f"{select}, _START, x._END as until", ""))
+        within = r.choice(("'2020-09-13 **:**:**'", "'2020-09-01 00:00:00', '2020-10-01 00:00:00'"))
+        c.add(f"from {id} as x {kind} A as y{on} within {within} per 'days' {select} insert into J;")

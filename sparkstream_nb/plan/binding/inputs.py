@@ -14,6 +14,7 @@ from ...types import Schema, Type
 from ..functions import STREAM_FUNCTIONS, WINDOWS, resolve, unknown
 from ..nodes import (
     DURATIONS,
+    RANGE,
     AggDuration,
     Const,
     Expr,
@@ -168,10 +169,26 @@ def bind_join(join: tree.JoinStream, place: Place) -> tuple[JoinInput, tuple[Ent
         sides.append(bound)
         entries.append(_widened(entry, bound.schema))
     triggers = _triggers(join, static)
-    scope = Scope(place.symbols, tuple(entries), "'on'")
-    on = bind_condition(join.on, scope, "'on'") if join.on is not None else None
-    within, per = _granularity(join, left, right, scope)
+    within, per = _granularity(join, left, right, Scope(place.symbols, tuple(entries), "'within'"))
+    for slot, other in enumerate((right, left)):
+        if other.kind == "aggregation":
+            sides[slot] = _with_range(sides[slot], (join.left, join.right)[slot].span, other.id)
+            entries[slot] = _widened(entries[slot], sides[slot].schema)
+    on = bind_condition(join.on, Scope(place.symbols, tuple(entries), "'on'"), "'on'") if join.on is not None else None
     return JoinInput(sides[0], sides[1], join.kind, on, triggers, within, per), tuple(entries)
+
+
+def _with_range(side: StreamInput, span: Span, aggregation: str) -> StreamInput:
+    """A side that is joined with an aggregation."""
+    for a in RANGE:
+        if side.schema.find(a.name) is not None:
+            raise SiddhiBindError(
+                f"'{side.source.id}' has an attribute '{a.name}', which the join with aggregation '{aggregation}' adds",
+                span,
+                hint="Rename the stream's own in a query before.",
+                kind="DuplicateAttributeException",
+            )
+    return replace(side, schema=Schema(side.schema.attributes + RANGE.attributes))
 
 
 def _triggers(join: tree.JoinStream, static: list[bool]) -> tuple[bool, bool]:
