@@ -19,7 +19,7 @@ import numpy as np
 from .arrays import grown
 from .columns import Array
 from .jit import inlined, kernel
-from .rows import ROOT_BITS
+from .rows import EVENT_PHASE, ROOT_BITS
 
 FREE, HEAP, SPARE, BUCKETS, HELD, TURN, MAP = range(7)
 """Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list; of Siddhi's
@@ -209,9 +209,13 @@ def next_due(
 
 
 @inlined
-def nothing_due(cursor: Array, step: int, now: Array, last: int, heap: Array, first: Array, meta: Array) -> bool:
-    """Whether no timer can fire up to step `step` (counted from the batch's first); the cursor then moves past it."""
-    until = min(step, last - 1)
+def nothing_due(
+    cursor: Array, limit: int, scheduler: int, base: int, now: Array, last: int, heap: Array, first: Array, meta: Array
+) -> bool:
+    """Whether no timer can fire before the row with root `limit`; the cursor then moves there. A row that a timer of an
+    earlier scheduler put out comes before this one's turn of the same step, in which what it schedules may be due."""
+    until: Any = (limit >> _BITS) - base - (1 if limit & EVENT_PHASE < scheduler else 0)
+    until = min(until, last - 1)
     quiet: bool = until < cursor[TICK] or meta[HEAP] == 0 or first[heap[0]] > now[until]
     if quiet and until >= cursor[TICK]:
         cursor[TICK] = until + 1

@@ -296,10 +296,9 @@ def _external_time_batch(
     chunk = stop[CHUNK]
     for i in range(stop[ROW], rows + 1):
         limit: Any = row_root[i] if i < rows else NEVER
-        step = (row_root[i] >> _BITS) - base if i < rows else last
         idle = stop[TIMER] < 0
         if idle:
-            idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
+            idle = nothing_due(cursor, limit, scheduler, base, now, last, heap, qfirst, meta)
         while not idle:
             p = stop[TIMER]
             if p < 0:

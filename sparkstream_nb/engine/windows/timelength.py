@@ -49,8 +49,7 @@ def _time_length(
     chunk = 0
     for i in range(rows + 1):
         limit: Any = row_root[i] if i < rows else NEVER
-        step = (row_root[i] >> _BITS) - base if i < rows else last
-        idle = nothing_due(cursor, step, now, last, heap, qfirst, meta)
+        idle = nothing_due(cursor, limit, scheduler, base, now, last, heap, qfirst, meta)
         while not idle:
             p = next_due(
                 cursor, limit, scheduler, base, now, moved, last, hashes, qtime, qnext, qhead, qtail, heap, qfirst, due,
