@@ -184,7 +184,7 @@ def main() -> int:
     curves = [(c, growth.measured(c)) for c in growth.CURVES]
     text += ["", "### Nanoseconds an event, as things grow", "", f"![Four curves](images/{CURVES.name})", ""]
     for curve, points in curves:
-        text.append(f"- {curve.axis}: " + ", ".join(f"{size:,}: {ns:.0f} ns" for size, ns in points))
+        text.append(f"- {curve.axis}: " + ", ".join(f"{size:,}: {ns:.1f} ns" for size, ns in points))
         print(text[-1], flush=True)
     picture.save(curves, CURVES)
     before, rest = PAGE.read_text(encoding="utf-8").split(MARKS[0])
