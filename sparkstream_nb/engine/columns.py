@@ -23,7 +23,7 @@ import pyarrow as pa
 from ..types import Type
 from .arrays import Array as Array
 from .arrays import Mask as Mask
-from .texts import TextArray, TextTable
+from .texts import TextArray, TextTable, text_buffers
 
 DTYPES: dict[Type, np.dtype[Any]] = {
     Type.STRING: np.dtype(np.int32),
@@ -110,7 +110,8 @@ class Strings:
             array = array.cast(pa.string())
         self._in_arrow()
         out, fresh = self._table.encode(array, rows)
-        self._arrow.extend(array, fresh)
+        if len(fresh):
+            self._arrow.extend(fresh, text_buffers(array)[1])
         return out
 
     def _in_arrow(self) -> None:
@@ -121,7 +122,9 @@ class Strings:
             # Half a character is a text to an app, but none in UTF-8: there it becomes "?", as Java writes it.
             written = [t.encode("utf-8", "replace") for t in added]
             self.halves = self.halves or any(b"?" in w and w.decode() != t for w, t in zip(written, added, strict=True))
-            self._arrow.extend(pa.array(written, pa.binary()), np.arange(len(written)))
+            sizes = np.array([len(w) for w in written])
+            texts = np.column_stack([np.cumsum(sizes) - sizes, sizes])
+            self._arrow.extend(texts, np.frombuffer(b"".join(written), np.uint8))
 
     def decode(self, codes: Array) -> list[str | None]:
         """Python strings of codes."""

@@ -38,6 +38,28 @@ def _dense_ids(codes: Array, lut: Array, next_id: int, out: Array, first: Array)
     return fresh
 
 
+_BLOCK = 64
+
+
+@kernel
+def _in_turn(codes: Array, known: int, first: Array) -> int:
+    """How many codes are not below `known`, if they come in their order: `known`, and so on; else -1. The rows of their
+    first ones go into `first`. A block of rows is looked through only where one of it is new."""
+    fresh = 0
+    for begin in range(0, len(codes), _BLOCK):
+        end = min(begin + _BLOCK, len(codes))
+        late = 0
+        for i in range(np.uint64(begin), np.uint64(end)):
+            late += codes[i] >= known + fresh
+        for i in range(begin, end if late else begin):
+            if codes[i] > known + fresh:
+                return -1
+            if codes[i] == known + fresh:
+                first[fresh] = i
+                fresh += 1
+    return fresh
+
+
 @inlined
 def _line(key: Any, last: Any) -> Any:
     """Where a key belongs into a table. Mixed twice, as the lower half of a pair or of a double may be all zeros."""
@@ -204,11 +226,10 @@ class Keys:
     def _of_codes(self, codes: Array) -> tuple[Array, Array]:
         """The ids of texts' codes, and the rows that introduced new ones, in the order of their ids."""
         if self._lut is None:
-            later = np.flatnonzero(codes >= self.size)
-            top = np.maximum.accumulate(codes[later])
-            fresh = np.diff(top, prepend=self.size - 1)
-            if len(later) == 0 or fresh.max() <= 1:
-                return codes, later[fresh > 0]
+            first = np.empty(len(codes), np.int64)
+            fresh = _in_turn(codes, self.size, first)
+            if fresh >= 0:
+                return codes, first[:fresh]
             self._lut = np.arange(self.size, dtype=np.int32)
         self._lut = grown(self._lut, len(self.strings), -1)
         out, first = np.empty(len(codes), np.int32), np.empty(len(codes), np.int64)

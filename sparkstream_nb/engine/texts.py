@@ -21,6 +21,7 @@ _AHEAD = 128
 _SLOTS = 2 * 1024
 _MOST_BYTES = 2**31 - 1
 _NO_ROWS = np.zeros(0, np.int64)
+_NO_TEXTS = np.zeros((0, 2), np.int64)
 _NO_MASK = np.zeros(0, np.bool_)
 
 
@@ -64,7 +65,8 @@ def _encode(
     begin: int, rows: Array, null: Array, offsets: Array, data: Array, size: int, slots: Array, arena: Array,
     used: int, hashes: Array, words: Array, fresh: Array, out: Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Codes of rows from `begin` on, into `out`; new texts get the next codes, their rows go into `fresh`.
+    """Codes of rows from `begin` on, into `out`; new texts get the next codes, and where they begin in `data` and how
+    long they are go into `fresh`.
 
     The words of a slot (`slots`): a text's first one; its length, shifted by 32, and its code plus one, or for a longer
     text one plus the place in the arena where its code and its other words stand. A row's line is asked for some rows
@@ -143,7 +145,7 @@ def _encode(
                     k += 8
                 used += more
             size += 1
-            fresh[new] = np.int64(r)
+            fresh[new, 0], fresh[new, 1] = at, n
             new += 1
         place_of = np.int64(s & _LOW) - 1
         out[i] = place_of if n <= 8 else np.int64(arena[place_of])
@@ -183,18 +185,18 @@ class TextTable:
         self._hashes, self._words = np.empty(_AHEAD, np.uint64), np.empty(_AHEAD, np.uint64)
 
     def encode(self, array: pa.Array, rows: Array | None = None) -> tuple[Array, Array]:
-        """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null), and the rows that
-        brought new texts, in the order of their codes.
+        """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null), and of the new texts,
+        in the order of their codes, where each begins in the bytes of `text_buffers` and how long it is.
         """
         out = np.empty(len(array) if rows is None else len(rows), np.int32)
         if len(out) == 0:
-            return out, _NO_ROWS
+            return out, _NO_TEXTS
         offsets, raw = text_buffers(array)
         null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else _NO_MASK
         size = int(offsets[-1]) - int(offsets[0])
         if len(raw) < size + 8:  # words are read whole
             raw = np.append(raw[:size], np.zeros(8, np.uint8))
-        fresh, brought, done = np.empty(len(out), np.int64), [], 0
+        fresh, brought, done = np.empty((len(out), 2), np.int64), [], 0
         while True:
             done, self.size, self._used, new = _encode(
                 done, _NO_ROWS if rows is None else rows, null, offsets, raw, self.size, self._slots,
@@ -202,7 +204,7 @@ class TextTable:
             )  # fmt: skip
             brought.append(fresh[:new].copy())
             if done == len(out):
-                return out, np.concatenate(brought)
+                return out, brought[0] if len(brought) == 1 else np.concatenate(brought)
             self._grow(int((np.diff(offsets).max() + 7) >> 3))
 
     def _grow(self, longest: int) -> None:
@@ -222,12 +224,19 @@ def text_buffers(array: pa.Array) -> tuple[Array, Array]:
 
 
 @kernel
-def _copy(first: Array, ends: Array, data: Array, out: Array) -> None:
-    """Text i, which begins at `first[i]`, goes to where text i - 1 ends."""
-    for i in range(len(first)):
-        at, to = np.uint64(first[i]), np.uint64(ends[i])
-        for k in range(ends[i + 1] - ends[i]):
-            out[to + np.uint64(k)] = data[at + np.uint64(k)]
+def _add(begin: int, texts: Array, data: Array, n: int, ends: Array, out: Array) -> int:
+    """Texts from `begin` on, each given by where it begins in `data` and how long it is, go behind the `n` of `out`.
+    Stops where there is no room; returns the texts done."""
+    most = min(len(out), _MOST_BYTES)
+    for i in range(begin, len(texts)):
+        at, to, size = np.uint64(texts[i, 0]), np.int64(ends[n]), texts[i, 1]
+        if n + 1 >= len(ends) or to + size > most:
+            return i
+        for k in range(size):
+            out[np.uint64(to) + np.uint64(k)] = data[at + np.uint64(k)]
+        n += 1
+        ends[n] = to + size
+    return len(texts)
 
 
 class TextArray:
@@ -242,21 +251,20 @@ class TextArray:
     def __len__(self) -> int:
         return self._n
 
-    def extend(self, texts: pa.Array, rows: Array) -> None:
-        """Adds the texts of these rows of a binary or string array; none is null. Raises OverflowError beyond 2 GiB in
-        all."""
-        if len(rows) == 0:
-            return
-        offsets, data = text_buffers(texts)
-        first = offsets[rows].astype(np.int64)
-        ends = np.cumsum(offsets[rows + 1] - first) + int(self._ends[self._n])
-        if ends[-1] > _MOST_BYTES:
-            raise OverflowError("a node cannot hold more than 2 GiB of different texts")
-        n = self._n + len(rows)
-        self._ends, self._data = grown(self._ends, n + 1), grown(self._data, int(ends[-1]))
-        self._ends[self._n + 1 : n + 1] = ends
-        _copy(first - offsets[0], self._ends[self._n : n + 1], data, self._data)
-        self._n = n
+    def extend(self, texts: Array, data: Array) -> None:
+        """Adds texts, of which row i of `texts` says where it begins in `data` and how long it is. Raises OverflowError
+        beyond 2 GiB in all."""
+        done = 0
+        while done < len(texts):
+            more = _add(done, texts, data, self._n, self._ends, self._data)
+            self._n += more - done
+            done = more
+            if done < len(texts):
+                size = int(texts[done:, 1].sum()) + int(self._ends[self._n])
+                if size > _MOST_BYTES:
+                    raise OverflowError("a node cannot hold more than 2 GiB of different texts")
+                self._ends = grown(self._ends, self._n + len(texts) - done + 1)
+                self._data = grown(self._data, size)
 
     def array(self) -> pa.Array:
         """All texts, as they are now."""

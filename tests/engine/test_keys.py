@@ -89,3 +89,18 @@ def test_ids_of_texts_are_not_always_codes() -> None:
     assert ids("c", "a") == [2, 0]
     assert ids("d", "b", "other", "d") == [3, 1, 4, 3]
     assert ids("e", "c", "a", "d") == [5, 2, 0, 3]
+
+
+@pytest.mark.parametrize("gap", [None, 70, 199])
+def test_ids_of_many_texts_come_in_their_order(gap: int | None) -> None:
+    """In batches of several blocks, of which some bring new texts; at `gap` one comes that is no key before."""
+    strings, known, rng = Strings(), dict[int, int](), np.random.default_rng(1)
+    keys = Keys([Type.STRING], strings)
+    for batch in range(6):
+        texts = rng.integers(0, 100 + 40 * batch, 200)
+        if gap is not None and batch == 3:
+            strings.encode(["none of them"])
+            texts[gap] = 1_000
+        columns = [Column.of(Type.STRING, [f"t{t}" for t in texts.tolist()], strings)]
+        assert keys.ids(columns).tolist() == [known.setdefault(t, len(known)) for t in texts.tolist()]
+        assert keys.columns()[0].to_list(strings) == [f"t{t}" for t in known]
