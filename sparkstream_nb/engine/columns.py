@@ -136,7 +136,8 @@ class Strings:
         self._in_arrow()
         mask = codes < 0
         indices = _in_arrow(codes, pa.int32(), mask if mask.any() else None)
-        return pa.DictionaryArray.from_arrays(indices, self._arrow.array())
+        # Not `safe`, which looks at every index: codes are never beyond the end.
+        return pa.DictionaryArray.from_arrays(indices, self._arrow.array(), safe=False)
 
 
 def _in_arrow(values: Array, type: pa.DataType, null: Mask | None) -> pa.Array:
