@@ -381,14 +381,14 @@ class JoinOp:
         at, place = lookup.find(env, probes.root)
         if env.failed is not None:
             self.services.failed(self.query, self.sides[s].source.id, env, list(probes.columns[:-1]))
-        looked = np.arange(len(rows)) if probing is None else probing
-        op = looked[at]
+        op = at if probing is None else probing[at]
         extra = np.empty(0, np.int64)
         if kinds is not None and self.triggers[s] and self._last == EXPIRED:
             extra = np.flatnonzero(kinds == RESET)
         if self._outer(s):
             matched = np.zeros(len(rows), np.bool_)
             matched[op] = True
+            looked = np.arange(len(rows)) if probing is None else probing
             alone = looked[~matched[looked]]
             if env.failed is not None:
                 alone = alone[~env.failed[~matched[looked]]]
@@ -406,8 +406,8 @@ class JoinOp:
         def resolve(ref: Ref | EventRef) -> Column:
             if ref.slot == s:
                 if aggregation is not None and isinstance(ref, Ref) and ref.attr >= aggregation.range_from:
-                    bound = np.zeros(len(rows), np.int64)
-                    bound[looked] = aggregation.ranges[ref.attr - aggregation.range_from].values
+                    asked, bound = slice(None) if probing is None else probing, np.zeros(len(rows), np.int64)
+                    bound[asked] = aggregation.ranges[ref.attr - aggregation.range_from].values
                     return Column(Type.LONG, bound[op])
                 return own(ref) if each else own(ref).take(op)
             if isinstance(ref, EventRef):
