@@ -23,7 +23,7 @@ import pyarrow as pa
 from ..types import Type
 from .arrays import Array as Array
 from .arrays import Mask as Mask
-from .texts import TextArray, TextTable, text_buffers
+from .texts import TextArray, TextTable
 
 DTYPES: dict[Type, np.dtype[Any]] = {
     Type.STRING: np.dtype(np.int32),
@@ -109,9 +109,8 @@ class Strings:
         if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
             array = array.cast(pa.string())
         self._in_arrow()
-        out, fresh = self._table.encode(array, rows)
-        if len(fresh):
-            self._arrow.extend(fresh, text_buffers(array)[1])
+        out, *new = self._table.encode(array, rows)
+        self._arrow.extend(*new)
         return out
 
     def _in_arrow(self) -> None:

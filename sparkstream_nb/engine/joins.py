@@ -97,7 +97,6 @@ class JoinOp:
                 until[1 - s] = lookup.range_from
         self._attrs = tuple(sorted(a for a in slot_attrs(iter(needed), s) if a < until[s]) for s in (0, 1))
         plain = [i.expr for i in select.items if isinstance(i.expr, Ref)]
-        plain = [e for e in plain if e.slot in (0, 1) and e.attr in self._attrs[e.slot]]
         self.steps: list[Steps | None] = []
         self.schedulers = 0
         for s, side in enumerate(self.sides):
@@ -107,7 +106,7 @@ class JoinOp:
             steps = Steps(
                 side, set(self._attrs[s]), services, query=query, slot=s, scheduler=scheduler + self.schedulers,
                 wants_expired=wants_expired, findable=True, serial=True,
-                selected=tuple(dict.fromkeys(e.attr for e in plain if e.slot == s)) or None,
+                selected=tuple(dict.fromkeys(e.attr for e in plain if e.slot == s and e.attr < until[s])) or None,
             )  # fmt: skip
             self.schedulers += steps.schedulers
             self.steps.append(steps)
@@ -388,10 +387,10 @@ class JoinOp:
         if self._outer(s):
             matched = np.zeros(len(rows), np.bool_)
             matched[op] = True
-            looked = np.arange(len(rows)) if probing is None else probing
-            alone = looked[~matched[looked]]
+            probing = np.arange(len(rows)) if probing is None else probing
+            alone = probing[~matched[probing]]
             if env.failed is not None:
-                alone = alone[~env.failed[~matched[looked]]]
+                alone = alone[~env.failed[~matched[probing]]]
             extra = np.concatenate([extra, alone])
         if len(extra):
             op = np.concatenate([op, extra])

@@ -21,7 +21,7 @@ _AHEAD = 128
 _SLOTS = 2 * 1024
 _MOST_BYTES = 2**31 - 1
 _NO_ROWS = np.zeros(0, np.int64)
-_NO_TEXTS = np.zeros((0, 2), np.int64)
+_NO_TEXTS, _NO_BYTES = np.zeros((0, 2), np.int64), np.zeros(0, np.uint8)
 _NO_MASK = np.zeros(0, np.bool_)
 
 
@@ -184,13 +184,13 @@ class TextTable:
         self._used = 0
         self._hashes, self._words = np.empty(_AHEAD, np.uint64), np.empty(_AHEAD, np.uint64)
 
-    def encode(self, array: pa.Array, rows: Array | None = None) -> tuple[Array, Array]:
-        """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null), and of the new texts,
-        in the order of their codes, where each begins in the bytes of `text_buffers` and how long it is.
+    def encode(self, array: pa.Array, rows: Array | None = None) -> tuple[Array, Array, Array]:
+        """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null); of the new texts, in
+        the order of their codes, where each begins in the array's bytes and how long it is; and those bytes.
         """
         out = np.empty(len(array) if rows is None else len(rows), np.int32)
         if len(out) == 0:
-            return out, _NO_TEXTS
+            return out, _NO_TEXTS, _NO_BYTES
         offsets, raw = text_buffers(array)
         null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else _NO_MASK
         size = int(offsets[-1]) - int(offsets[0])
@@ -204,7 +204,7 @@ class TextTable:
             )  # fmt: skip
             brought.append(fresh[:new].copy())
             if done == len(out):
-                return out, brought[0] if len(brought) == 1 else np.concatenate(brought)
+                return out, brought[0] if len(brought) == 1 else np.concatenate(brought), raw
             self._grow(int((np.diff(offsets).max() + 7) >> 3))
 
     def _grow(self, longest: int) -> None:

@@ -13,12 +13,10 @@ from ..columns import Array, Column
 from ..groups import Keys
 from ..javamap import string_hash
 from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
+from ..rows import CURRENT, EXPIRED, Clock, Rows
 from ..timers import NEVER, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from .base import Emission, WindowSetup
 from .chain import ChainedLog
-
-_BITS = np.int64(ROOT_BITS)
 
 CUR, PREV = 0, 1
 """The two sessions that a key may have open: the current one, and with an allowed latency the one before it."""
