@@ -209,13 +209,19 @@ def next_due(
 
 
 @inlined
+def step_before(root: Any, scheduler: int, base: int) -> Any:
+    """The last step (from `base`) whose timers come before a row with this root. One that a timer of an earlier
+    scheduler put out comes before this scheduler's turn of its step, in which what the row schedules may be due."""
+    return (root >> _BITS) - base - (1 if root & EVENT_PHASE < scheduler else 0)
+
+
+@inlined
 def nothing_due(
     cursor: Array, limit: int, scheduler: int, base: int, now: Array, last: int, heap: Array, first: Array, meta: Array
 ) -> bool:
-    """Whether no timer can fire before the row with root `limit`; the cursor then moves there. A row that a timer of an
-    earlier scheduler put out comes before this one's turn of the same step, in which what it schedules may be due."""
-    until: Any = (limit >> _BITS) - base - (1 if limit & EVENT_PHASE < scheduler else 0)
-    until = min(until, last - 1)
+    """Whether no timer can fire before the row with root `limit`; the cursor then moves there."""
+    before = step_before(limit, scheduler, base)
+    until = min(before, last - 1)
     quiet: bool = until < cursor[TICK] or meta[HEAP] == 0 or first[heap[0]] > now[until]
     if quiet and until >= cursor[TICK]:
         cursor[TICK] = until + 1

@@ -9,8 +9,8 @@ import numpy as np
 from ..arrays import grown
 from ..columns import Array
 from ..jit import kernel
-from ..rows import CURRENT, EVENT_PHASE, EXPIRED, RESET, ROOT_BITS, Clock, Rows
-from ..timers import Timers, due_parts, enter, notify_at, pop_time
+from ..rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
+from ..timers import Timers, due_parts, enter, notify_at, pop_time, step_before
 from .apart import slide_apart
 from .base import Emission, Window, WindowSetup
 from .batches import BatchesInLine
@@ -51,7 +51,8 @@ def _time_in_line(
         until = last - 1
         if i < rows:
             step = (row_root[i] >> _BITS) - base
-            until = min(until, step if row_root[i] & EVENT_PHASE >= scheduler else step - 1)
+            before = step_before(row_root[i], scheduler, base)
+            until = min(until, before)
         if tick <= until:
             if due > now[until]:
                 tick = until + 1
@@ -298,7 +299,8 @@ def _time_batches(
         until = last - 1
         if i < rows:
             step = (row_root[i] >> _BITS) - base
-            until = min(until, step if row_root[i] & EVENT_PHASE >= scheduler else step - 1)
+            before = step_before(row_root[i], scheduler, base)
+            until = min(until, before)
         if tick <= until and (emit[0] == -1 or now[until] < emit[0]):
             tick = until + 1
         while tick <= until and not send:

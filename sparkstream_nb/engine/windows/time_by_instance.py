@@ -19,7 +19,8 @@ import numpy as np
 from ..arrays import grown
 from ..columns import Array
 from ..jit import AHEAD, inlined, kernel, prefetch
-from ..rows import CURRENT, EVENT_PHASE, EXPIRED, ROOT_BITS, Clock, Rows
+from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
+from ..timers import step_before
 from .base import Emission, WindowSetup
 from .log import EventLog
 
@@ -156,7 +157,8 @@ def _time(
         until = last - 1
         if i < rows:
             step = (row_root[i] >> _BITS) - base
-            until = min(until, step if row_root[i] & EVENT_PHASE >= scheduler else step - 1)
+            before = step_before(row_root[i], scheduler, base)
+            until = min(until, before)
         while tick <= until:
             due = _due(span, pos, ts, link, places, times)
             if due > now[until]:
