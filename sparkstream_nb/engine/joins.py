@@ -449,8 +449,7 @@ class JoinOp:
     @property
     def bytes(self) -> int:
         """Bytes held in windows and contents."""
-        windows = sum(s.window.bytes for s in self.steps if s is not None and s.window is not None)
-        return windows + self._contents.bytes
+        return sum(s.bytes for s in self.steps if s is not None) + self._contents.bytes
 
 
 def _as(column: Column, type: Type) -> Column:

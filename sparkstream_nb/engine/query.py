@@ -227,9 +227,9 @@ class QueryOp:
 
     @property
     def bytes(self) -> int:
-        """Bytes that the query's window or pattern holds."""
-        if self._steps is not None and self._steps.window is not None:
-            return self._steps.window.bytes
+        """Bytes that the query's steps, join or pattern hold."""
+        if self._steps is not None:
+            return self._steps.bytes
         if self._join is not None:
             return self._join.bytes
         return 0 if self._pattern is None else int(self._pattern.bytes)

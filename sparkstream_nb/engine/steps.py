@@ -178,7 +178,7 @@ class Steps:
                 types = tuple(schema[a] for a in self._keep[i])
                 args = [compile_expr(a, context) for a in step.args[: 2 if adaptive else 1]]
                 phase = scheduler + self.schedulers
-                self._steps.append(_Reorder(args, Reorder(types, fixed, phase, adaptive)))
+                self._steps.append(_Reorder(args, Reorder(types, fixed, phase, adaptive, services.partitioned)))
                 self.schedulers += 1
             elif isinstance(step, FunctionStep):
                 self._steps.append(_Function(step.function, [compile_expr(a, context) for a in step.args]))
@@ -227,7 +227,8 @@ class Steps:
                 continue
             if isinstance(step, _Reorder):
                 rows, held = self._thin(rows, held, keep)
-                rows = step.reorder.run(rows, [a(self._env(rows, held, clock)) for a in step.args], clock)
+                args = [a(self._env(rows, held, clock)) for a in step.args]
+                rows = step.reorder.run(rows, args, clock, self.services.parts)
                 continue
             if len(rows) == 0:
                 if isinstance(step, _Function):
@@ -304,6 +305,12 @@ class Steps:
             return rows, held
         place = {a: p for p, a in enumerate(held)}
         return rows.pick([place[a] for a in keep]), keep
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the window holds, and what waits to be reordered."""
+        waiting = sum(s.reorder.bytes for s in self._steps if isinstance(s, _Reorder))
+        return waiting if self.window is None else waiting + self.window.bytes
 
     def state(self) -> dict[str, Any]:
         return {

@@ -69,6 +69,8 @@ QUERIES = (
     # Rate limits.
     "from S select symbol, price output last every 3 events insert into Out;",
     "from S select symbol, price output first every 20 millisec insert into Out;",
+    # Late events.
+    "from S#reorder:kslack(at, 20L) select symbol, price insert into Out;",
     # Joins and tables.
     """from S#window.time(20) as a join T#window.length(5) as b on a.symbol == b.symbol and a.price > b.price
     select a.symbol as symbol, b.price as price insert all events into Out;""",

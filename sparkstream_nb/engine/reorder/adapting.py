@@ -1,0 +1,112 @@
+"""How `akslack` adapts alpha, the share of the disorder that becomes slack, to a wanted quality of results.
+
+Rules of `AlphaKSlackExtension` and `WindowCoverage`: of every instance, after so many events, the share of a window
+that had come in time is compared with what a wanted error asks for. Alpha itself, and the window's length, are those of
+all.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from .loop import rounded
+
+_WINDOW = 10_000_000_000
+
+
+@dataclass(slots=True)
+class _Seen:
+    """Of one instance: the times that coverage looks at, the values since alpha was last adapted, and what the
+    controller keeps; arrays in pieces, as they came."""
+
+    times: list[Array] = field(default_factory=list)
+    values: list[Array] = field(default_factory=list)
+    alpha: float = 0.0
+    error: float = 0.0
+
+
+class Adapting:
+    """Alpha, and what it follows from."""
+
+    def __init__(self, threshold: float, confidence: float) -> None:
+        self.threshold = threshold
+        self.critical = abs(statistics.NormalDist().inv_cdf((1 - confidence) / 2))
+        self.alpha, self.length = 1.0, 0
+        self._seen: dict[int, _Seen] = {}
+
+    def note(self, time: Array, value: Array, part: Array) -> None:
+        """Events that came: int64 times, float64 values of the correlation field, instances (none: there is one)."""
+        if len(time) == 0:
+            return
+        for p, index in _by_instance(part) if len(part) else ((0, slice(None)),):
+            seen = self._seen.setdefault(p, _Seen())
+            seen.times.append(time[index].copy())
+            seen.values.append(value[index].copy())
+
+    def adapt(self, p: int, time: int, k: int) -> None:
+        """An instance with slack `k` has had its number of events, the last one of which had this time."""
+        seen = self._seen[p]
+        wanted = _coverage_wanted(self.critical, self.threshold, np.concatenate(seen.values))
+        covered = 1.0
+        if self.length:
+            times = np.concatenate(seen.times)
+            covered = _coverage(times, time - self.length)
+            seen.times = [times[times > time - self.length - _WINDOW]]
+        error = wanted - covered
+        self.alpha = abs(seen.alpha + 0.5 * error + 0.8 * (error - seen.error))
+        seen.error, seen.alpha = error, self.alpha
+        self.length = min(int(rounded(self.alpha * k)), k)
+        seen.values.clear()
+
+    def state(self) -> dict[str, Any]:
+        seen = {p: [_whole(s.times), _whole(s.values), s.alpha, s.error] for p, s in sorted(self._seen.items())}
+        return {"alpha": self.alpha, "length": self.length, "seen": seen}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.alpha, self.length = state["alpha"], state["length"]
+        self._seen = {p: _Seen([t.copy()], [v.copy()], a, e) for p, (t, v, a, e) in state["seen"].items()}
+
+
+def _whole(pieces: list[Array]) -> Array:
+    return np.concatenate(pieces) if pieces else np.empty(0)
+
+
+def _by_instance(part: Array) -> Iterator[tuple[int, Array]]:
+    """Each instance among rows, and the rows that are its own."""
+    order = np.argsort(part, kind="stable")
+    first = np.flatnonzero(np.diff(part[order], prepend=-1))
+    yield from zip(part[order[first]].tolist(), np.split(order, first[1:]), strict=True)
+
+
+def _coverage(times: Array, high: int) -> float:
+    """The share of the events of the window that ends at `high` that had come when its end was first reached."""
+    within = (times >= high - _WINDOW) & (times <= high)
+    total = int(np.count_nonzero(within))
+    reached = np.flatnonzero(times >= high)
+    covered = int(np.count_nonzero(within[: reached[0]])) if len(reached) else total
+    return covered / total if total else 1.0
+
+
+def _coverage_wanted(critical: float, error: float, values: Array) -> float:
+    """The least window coverage that keeps the error of an average within `error`."""
+    n = len(values)
+    mean = float(np.cumsum(values)[-1]) / n  # added up one after the other, unlike `sum`
+    off = mean - values
+    variance = float(np.cumsum(off * off)[-1]) / n
+    if mean == 0:
+        return math.nan
+    spread = critical**2 * ((mean**2 + variance**2) / (n * mean**2))
+    a = 1 + spread
+    roots = []
+    for b, c in ((2 * error - 2 - spread, (1 - error) ** 2), (-(2 + 2 * error + spread), (1 + error) ** 2)):
+        inner = b**2 - 4 * a * c
+        if inner >= 0:
+            roots.append(min((-b - math.sqrt(inner)) / (2 * a), (-b + math.sqrt(inner)) / (2 * a)))
+    return min(roots, default=0.0)

@@ -1,0 +1,178 @@
+"""The events that a reordering step holds back, by partition instance, in the order of their times.
+
+An event is a node of four words at its place in the log. Of each instance there are
+
+- a queue of the events that were not older than any before them when they came, which are in order as they come;
+- a heap of the late ones: a pairing heap, as two of those become one at no cost, and need no room but the nodes;
+- a heap of the late ones that are not merged yet: those that came since the last event with a new greatest time. The
+  queue's events behind that one (`MERGED`) are not merged either.
+
+Of equal times the first to come is first; in the queue it has come before any in the heap.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..jit import inlined, kernel
+
+TIME, NEXT, CHILD, HELD = range(4)
+"""Of a node: its time; the one behind it in the queue, or among the children of the one above it in a heap, and the
+first of its own children, -1: there is none; whether it is held."""
+
+WIDTH = 4
+
+GREATEST, SLACK, SENT, HEAD, TAIL, LATE, FRESH, MERGED, SCHEDULED, COUNT = range(10)
+"""Of an instance: the greatest time seen, the slack, the time of what it let go last; the ends of the queue, the
+roots of the heap of late events and of that of late events not merged, and the event that was the last to have a new
+greatest time, -1: there is none; when its timer was last set to go off, and its events since alpha was last adapted."""
+
+NEW = np.array([0, 0, -1, -1, -1, -1, -1, -1, -1, 0], np.int64)
+"""An instance that no event has come to."""
+
+
+@inlined
+def meld(a: int, b: int, node: Array) -> int:
+    """The root of one heap of the events of two, either of which may be empty (-1)."""
+    first: int = a
+    if a < 0:
+        first = b
+    elif b >= 0:
+        other = b
+        if node[b, TIME] < node[a, TIME] or (node[b, TIME] == node[a, TIME] and b < a):
+            first = b
+            other = a
+        node[other, NEXT] = node[first, CHILD]
+        node[first, CHILD] = other
+    return first
+
+
+@inlined
+def without_first(root: int, node: Array) -> int:
+    """The root of a heap without its first event: its children, two by two, become one."""
+    rest = node[root, CHILD]
+    pairs = -1
+    while rest >= 0:
+        one = rest
+        two = node[one, NEXT]
+        if two >= 0:
+            rest = node[two, NEXT]
+            one = meld(one, two, node)
+        else:
+            rest = -1
+        node[one, NEXT] = pairs
+        pairs = one
+    first: int = -1
+    while pairs >= 0:
+        one = pairs
+        pairs = node[one, NEXT]
+        first = meld(first, one, node)
+    if first >= 0:
+        node[first, NEXT] = -1
+    return first
+
+
+@inlined
+def enqueue(pos: int, p: int, node: Array, instance: Array) -> None:
+    """An event joins its instance's queue."""
+    if instance[p, HEAD] < 0:
+        instance[p, HEAD] = pos
+    else:
+        node[instance[p, TAIL], NEXT] = pos
+    instance[p, TAIL] = pos
+
+
+@inlined
+def let_go(p: int, bound: int, node: Array, instance: Array, n: int, out: Array) -> int:
+    """Puts the merged events of an instance whose time is not after `bound` into `out`, from its n-th place on."""
+    head = instance[p, HEAD]
+    late = instance[p, LATE]
+    merged = instance[p, MERGED]
+    # No event that was late outlasts the one that it was late for, so that the queue is the last to be empty.
+    while head >= 0 and head <= merged:
+        pos = head
+        if late >= 0 and node[late, TIME] < node[head, TIME]:
+            pos = late
+        if node[pos, TIME] > bound:
+            break
+        if pos == head:
+            head = node[head, NEXT]
+        else:
+            late = without_first(late, node)
+        node[pos, HELD] = 0
+        out[n] = pos
+        n += 1
+    instance[p, HEAD] = head
+    instance[p, LATE] = late
+    if head < 0:
+        instance[p, TAIL] = -1
+    return n
+
+
+@inlined
+def let_go_fresh(p: int, bound: int, node: Array, instance: Array, n: int, out: Array) -> int:
+    """As `let_go`, of the events that are not merged, when all that are have left."""
+    fresh = instance[p, FRESH]
+    while fresh >= 0 and node[fresh, TIME] <= bound:
+        node[fresh, HELD] = 0
+        out[n] = fresh
+        n += 1
+        fresh = without_first(fresh, node)
+    instance[p, FRESH] = fresh
+    head = instance[p, HEAD]
+    while head >= 0 and node[head, TIME] <= bound:
+        node[head, HELD] = 0
+        out[n] = head
+        n += 1
+        head = node[head, NEXT]
+    instance[p, HEAD] = head
+    if head < 0:
+        instance[p, TAIL] = -1
+    return n
+
+
+@kernel
+def close_ranks(end: int, node: Array, instance: Array, keep: Array) -> None:
+    """The events that are held move together; into `keep` the positions that they had, in order."""
+    n = 0
+    for i in range(end):
+        if node[i, HELD] > 0:
+            keep[n] = i
+            n += 1
+            node[i, HELD] = n
+    for p in range(len(instance)):
+        for end_of in (HEAD, TAIL, LATE, FRESH):
+            at: Any = instance[p, end_of]
+            if at >= 0:
+                instance[p, end_of] = node[at, HELD] - 1
+        instance[p, MERGED] = np.searchsorted(keep, instance[p, MERGED], "right") - 1
+    for k in range(n):
+        for link in (NEXT, CHILD):
+            at = node[keep[k], link]
+            if at >= 0:
+                node[keep[k], link] = node[at, HELD] - 1
+    for k in range(n):
+        node[k, TIME], node[k, NEXT], node[k, CHILD] = node[keep[k], TIME], node[keep[k], NEXT], node[keep[k], CHILD]
+        node[k, HELD] = 1
+
+
+@kernel
+def hold(time: Array, part: Array, fresh: Array, node: Array, instance: Array) -> None:
+    """Takes events that were held, in the order in which they came: their times, instances (none: there is one), and
+    which of them are not merged."""
+    for i in range(len(time)):
+        p = part[i] if len(part) else 0
+        node[i, TIME], node[i, NEXT], node[i, CHILD], node[i, HELD] = time[i], -1, -1, 1
+        if not fresh[i]:
+            instance[p, MERGED] = i
+        if fresh[i] and time[i] < instance[p, GREATEST]:
+            root = meld(instance[p, FRESH], i, node)
+            instance[p, FRESH] = root
+        elif instance[p, TAIL] >= 0 and time[i] < node[instance[p, TAIL], TIME]:
+            root = meld(instance[p, LATE], i, node)
+            instance[p, LATE] = root
+        else:
+            enqueue(i, p, node, instance)

@@ -1,0 +1,150 @@
+"""A reordering step: its arguments, its log, and what a snapshot holds of it.
+
+Rules of `KSlackExtension` and `AlphaKSlackExtension` of siddhi-execution-reorder: the slack K is the greatest
+disorder seen so far; an event leaves once the greatest time seen is K ahead of its own; with a timeout, a timer lets
+go what has waited too long. In a partition there is one timer all the same: it belongs to the instance that set it,
+and when that holds nothing more, to the one that the next event comes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...types import Type
+from ..arrays import grown, wider
+from ..columns import Array, Column, writable
+from ..rows import Clock, Rows
+from ..windows.log import EventLog
+from .adapting import Adapting
+from .held import COUNT, GREATEST, HELD, MERGED, NEW, SCHEDULED, SENT, SLACK, TIME, WIDTH, close_ranks, hold
+from .loop import DROPPED, NO_TIMEOUT, OUT, ROW, reorder
+
+_UNBOUNDED = 2**63 - 1
+_KEPT = [GREATEST, SLACK, SENT, SCHEDULED, COUNT]
+"""What a snapshot holds of an instance besides its events."""
+
+_NONE = np.empty(0, np.int32)
+
+
+class Reorder:
+    """A reordering step. `adaptive` makes it `akslack`, whose second argument is the correlation field."""
+
+    def __init__(
+        self, types: Sequence[Type], constants: Sequence[Any], scheduler: int, adaptive: bool, partitioned: bool
+    ) -> None:
+        self.types, self.scheduler, self.adaptive, self.partitioned = tuple(types), scheduler, adaptive, partitioned
+        self.timeout, self.most, self.drop_late = NO_TIMEOUT, _UNBOUNDED, False
+        self.batch, self.threshold, self.confidence = 10000, 0.03, 0.95
+        rest = list(constants)
+        if adaptive:
+            self.batch = rest[0] if rest else self.batch
+            self.threshold = rest[5] if len(rest) > 5 else self.threshold
+            self.confidence = rest[6] if len(rest) > 6 else self.confidence
+            rest = rest[1:4]
+        if len(rest) == 1 and isinstance(rest[0], bool):
+            self.drop_late = rest[0]
+        elif rest:
+            self.timeout = rest[0]
+            if len(rest) > 1 and isinstance(rest[1], bool):
+                self.drop_late = rest[1]
+            elif len(rest) > 1:
+                self.most = _UNBOUNDED if adaptive and rest[1] == -1 else rest[1]
+                self.drop_late = bool(rest[2]) if len(rest) > 2 else False
+        self._clear()
+
+    def _clear(self) -> None:
+        self.log = EventLog(self.types, parted=self.partitioned)
+        self._node = np.zeros(0, np.int64)
+        self._instance = np.zeros((0, len(NEW)), np.int64)
+        self._held = 0
+        # An app in a partition starts with its timer set, and no instance yet that it belongs to.
+        self._timer = np.array([-1 if self.partitioned else 0, self.timeout, 0], np.int64)
+        self._adapting = Adapting(self.threshold, self.confidence)
+        if not self.partitioned:
+            self._instances(1)
+            self._instance[0, SCHEDULED] = self.timeout
+
+    def _instances(self, parts: int) -> Array:
+        """Room for so many instances."""
+        have = len(self._instance)
+        if have < parts:
+            more = np.tile(NEW, (max(parts, wider(have)) - have, 1))
+            self._instance = np.concatenate([self._instance, more])
+        return self._instance
+
+    def run(self, rows: Rows, args: Sequence[Column], clock: Clock, parts: int) -> Rows:
+        """The rows that leave, in their new order: those of a chunk that lets them go, or of a timer, are one chunk."""
+        n, at = len(rows), self.log.append(rows)
+        time = writable(np.ascontiguousarray(args[0].values, np.int64)) if n else np.empty(0, np.int64)
+        value = args[1].values.astype(np.float64, copy=False) if self.adaptive and n else np.empty(0)
+        part = rows.parts() if self.partitioned else _NONE
+        instance = self._instances(parts)
+        self._node = grown(self._node, WIDTH * self.log.capacity)
+        room = self._held + n
+        out = [np.empty(room, np.int64) for _ in range(3)]
+        cursor = np.array([0, clock.first, 0, 0, 0, 0], np.int64)
+        noted = 0
+        while True:
+            waits = reorder(
+                self.adaptive, self.batch, self._adapting.alpha, self.drop_late, self.timeout, self.most,
+                self.scheduler, at, time, part, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.last,
+                cursor, self._timer, self._node.reshape(-1, WIDTH), instance, *out,
+            )  # fmt: skip
+            if self.adaptive:
+                row = int(cursor[ROW])
+                end = row + 1 if waits else n
+                self._adapting.note(time[noted:end], value[noted:end], part[noted:end])
+                noted = end
+            if not waits:
+                break
+            p = int(part[row]) if self.partitioned else 0
+            self._adapting.adapt(p, int(time[row]), int(instance[p, SLACK]))
+        made = int(cursor[OUT])
+        self._held += n - made - int(cursor[DROPPED])
+        pos, root, chunk = (a[:made] for a in out)
+        part_out = None if rows.part is None else self.log.part[pos]
+        result = Rows(self.log.at(pos), self.log.ts[pos], root, chunk, None, part_out)
+        self._compact()
+        return result
+
+    def _compact(self) -> None:
+        """Lets go of the events that have left, where they are most of the log."""
+        if self.log.end < 2048 or 2 * self._held > self.log.end:
+            return
+        keep = np.empty(self._held, np.int64)
+        close_ranks(self.log.end, self._node.reshape(-1, WIDTH), self._instance, keep)
+        self.log.compact(keep)
+
+    def state(self) -> dict[str, Any]:
+        node = self._node.reshape(-1, WIDTH)[: self.log.end]
+        keep = np.flatnonzero(node[:, HELD])
+        part = self.log.part[keep] if self.partitioned else np.zeros(len(keep), np.int32)
+        known = np.flatnonzero(np.any(self._instance != NEW, axis=1))
+        return {
+            "events": self.log.state(keep),
+            "times": node[keep, TIME],
+            "fresh": keep > self._instance[part, MERGED],
+            "instances": self._instance[: known[-1] + 1 if len(known) else 0, _KEPT],
+            "timer": self._timer.copy(),
+            "adapting": self._adapting.state() if self.adaptive else None,
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._clear()
+        self.log.load(state["events"])
+        self._held = self.log.end
+        self._instances(len(state["instances"]))[: len(state["instances"]), _KEPT] = state["instances"]
+        self._timer = state["timer"].copy()
+        self._node = grown(self._node, WIDTH * self.log.capacity)
+        part = self.log.part[: self.log.end] if self.partitioned else _NONE
+        hold(state["times"], part, state["fresh"], self._node.reshape(-1, WIDTH), self._instance)
+        if self.adaptive:
+            self._adapting.load(state["adapting"])
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the waiting events take."""
+        return self.log.bytes_from(self.log.end - self._held)
