@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.engine.columns import Column, Strings
-from sparkstream_nb.engine.reorder import Reorder
+from sparkstream_nb.engine.reorder import Reorder, step
 from sparkstream_nb.engine.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
 from sparkstream_nb.engine.snapshot import pack, unpack
 from sparkstream_nb.types import Type
@@ -169,14 +169,14 @@ class Fed:
         self.root = (BASE + steps_of) << ROOT_BITS | EVENT_PHASE
         self.clock = Clock.over(np.array([t for t, _ in steps], np.int64), -1, BASE)[0]
 
-    def through(self, step: Reorder, a: int, b: int, parts: int) -> Left:
+    def through(self, through: Reorder, a: int, b: int, parts: int) -> Left:
         """What leaves at the steps a ≤ s < b."""
         own = slice(self.sizes[a], self.sizes[b])
         number = Column(Type.INT, np.arange(len(self.time), dtype=np.int32)[own])
         part = None if self.part is None else self.part[own]
         rows = Rows([number], self.time[own] + 5, self.root[own], self.chunk[own], None, part)
         args = [Column(Type.LONG, self.time[own]), Column(Type.DOUBLE, self.value[own])]
-        out = step.run(rows, args, self.clock.part(a, b), parts)
+        out = through.run(rows, args, self.clock.part(a, b), parts)
         left = []
         for chunk in out.by_chunk():
             assert len(set(chunk.root.tolist())) == 1
@@ -189,7 +189,8 @@ class Fed:
 
 @pytest.mark.parametrize("adaptive", [False, True], ids=["kslack", "akslack"])
 @pytest.mark.parametrize("parts", [1, 4])
-def test_as_the_model_in_all_cuts(adaptive: bool, parts: int) -> None:
+def test_as_the_model_in_all_cuts(adaptive: bool, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step, "_SMALL", 8)
     r, strings, partitioned = Random(f"{adaptive}{parts}"), Strings(), parts > 1
     for n in [30] * 150 + [300] * 20 + [6000]:
         timeout, drop = r.choice([-1, -1, 0, 70, 1000, 4000]), r.random() < 0.3
@@ -219,14 +220,14 @@ def test_as_the_model_in_all_cuts(adaptive: bool, parts: int) -> None:
 
 
 def test_what_has_left_takes_no_room() -> None:
-    step = Reorder([Type.LONG], [], SCHEDULER, False, False)
+    kslack = Reorder([Type.LONG], [], SCHEDULER, False, False)
     n, most = 1000, 0
     for batch in range(50):
         time = np.arange(batch * n, (batch + 1) * n) ^ 3
         root = np.arange(batch * n, (batch + 1) * n) << ROOT_BITS | EVENT_PHASE
         column = Column(Type.LONG, time)
-        left = step.run(Rows([column], time, root, root), [column], Clock.over(time, 0, batch * n)[0], 1)
+        left = kslack.run(Rows([column], time, root, root), [column], Clock.over(time, 0, batch * n)[0], 1)
         assert batch == 0 or not np.any(np.diff(left.columns[0].values) < 0)
-        most = max(most, step.log.capacity)
-        assert step.bytes <= 8 * 16
+        most = max(most, kslack.log.capacity)
+        assert kslack.bytes <= 8 * 16
     assert most < 5 * n

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown, wider
+from ..arrays import wider
 from ..columns import Array, Column, writable
 from ..rows import Clock, Rows
 from ..windows.log import EventLog
@@ -27,6 +27,9 @@ _KEPT = [GREATEST, SLACK, SENT, SCHEDULED, COUNT]
 """What a snapshot holds of an instance besides its events."""
 
 _NONE = np.empty(0, np.int32)
+
+_SMALL = 2048
+"""A log with so few events is left as it is."""
 
 
 class Reorder:
@@ -57,7 +60,7 @@ class Reorder:
 
     def _clear(self) -> None:
         self.log = EventLog(self.types, parted=self.partitioned)
-        self._node = np.zeros(0, np.int64)
+        self._node = np.empty((0, WIDTH), np.int64)
         self._instance = np.zeros((0, len(NEW)), np.int64)
         self._held = 0
         # An app in a partition starts with its timer set, and no instance yet that it belongs to.
@@ -75,6 +78,15 @@ class Reorder:
             self._instance = np.concatenate([self._instance, more])
         return self._instance
 
+    def _nodes(self, known: int) -> Array:
+        """Room for the log's events, of which the first are known."""
+        have = len(self._node)
+        if have < self.log.capacity:
+            node = np.empty((max(self.log.capacity * 5 // 4, wider(have)), WIDTH), np.int64)
+            node[:known] = self._node[:known]
+            self._node = node
+        return self._node
+
     def run(self, rows: Rows, args: Sequence[Column], clock: Clock, parts: int) -> Rows:
         """The rows that leave, in their new order: those of a chunk that lets them go, or of a timer, are one chunk."""
         n, at = len(rows), self.log.append(rows)
@@ -82,7 +94,7 @@ class Reorder:
         value = args[1].values.astype(np.float64, copy=False) if self.adaptive and n else np.empty(0)
         part = rows.parts() if self.partitioned else _NONE
         instance = self._instances(parts)
-        self._node = grown(self._node, WIDTH * self.log.capacity)
+        node = self._nodes(at)
         room = self._held + n
         out = [np.empty(room, np.int64) for _ in range(3)]
         cursor = np.array([0, clock.first, 0, 0, 0, 0], np.int64)
@@ -91,7 +103,7 @@ class Reorder:
             waits = reorder(
                 self.adaptive, self.batch, self._adapting.alpha, self.drop_late, self.timeout, self.most,
                 self.scheduler, at, time, part, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.last,
-                cursor, self._timer, self._node.reshape(-1, WIDTH), instance, *out,
+                cursor, self._timer, node, instance, *out,
             )  # fmt: skip
             if self.adaptive:
                 row = int(cursor[ROW])
@@ -107,19 +119,22 @@ class Reorder:
         pos, root, chunk = (a[:made] for a in out)
         part_out = None if rows.part is None else self.log.part[pos]
         result = Rows(self.log.at(pos), self.log.ts[pos], root, chunk, None, part_out)
-        self._compact()
+        self._compact(n)
         return result
 
-    def _compact(self) -> None:
-        """Lets go of the events that have left, where they are most of the log."""
-        if self.log.end < 2048 or 2 * self._held > self.log.end:
+    def _compact(self, more: int) -> None:
+        """Lets go of the events that have left, where they are most of the log; there is room for `more` then."""
+        if self.log.end < _SMALL or 2 * self._held > self.log.end:
             return
         keep = np.empty(self._held, np.int64)
-        close_ranks(self.log.end, self._node.reshape(-1, WIDTH), self._instance, keep)
-        self.log.compact(keep)
+        close_ranks(self.log.end, self._node, self._instance, keep)
+        size = self._held + self._held // 3 + more
+        self.log.compact(keep, size)
+        if len(self._node) > 2 * size:
+            self._node = self._node[:size].copy()
 
     def state(self) -> dict[str, Any]:
-        node = self._node.reshape(-1, WIDTH)[: self.log.end]
+        node = self._node[: self.log.end]
         keep = np.flatnonzero(node[:, HELD])
         part = self.log.part[keep] if self.partitioned else np.zeros(len(keep), np.int32)
         known = np.flatnonzero(np.any(self._instance != NEW, axis=1))
@@ -138,9 +153,9 @@ class Reorder:
         self._held = self.log.end
         self._instances(len(state["instances"]))[: len(state["instances"]), _KEPT] = state["instances"]
         self._timer = state["timer"].copy()
-        self._node = grown(self._node, WIDTH * self.log.capacity)
+        node = self._nodes(0)
         part = self.log.part[: self.log.end] if self.partitioned else _NONE
-        hold(state["times"], part, state["fresh"], self._node.reshape(-1, WIDTH), self._instance)
+        hold(state["times"], part, state["fresh"], node, self._instance)
         if self.adaptive:
             self._adapting.load(state["adapting"])
 
