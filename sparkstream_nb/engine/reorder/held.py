@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..jit import inlined, kernel
+from ..jit import either, inlined, kernel
 
 TIME, NEXT, CHILD, HELD = range(4)
 """Of a node: its time; the one behind it in the queue, or among the children of the one above it in a heap, and the
@@ -35,44 +35,53 @@ NEW = np.array([0, 0, -1, -1, -1, -1, -1, -1, -1, 0], np.int64)
 
 
 @inlined
-def meld(a: int, b: int, node: Array) -> int:
-    """The root of one heap of the events of two, either of which may be empty (-1)."""
-    first: int = a
-    if a < 0:
-        first = b
-    elif b >= 0:
-        other = b
-        if node[b, TIME] < node[a, TIME] or (node[b, TIME] == node[a, TIME] and b < a):
-            first = b
-            other = a
-        node[other, NEXT] = node[first, CHILD]
-        node[first, CHILD] = other
+def _link(a: int, b: int, node: Array) -> int:
+    """The root of one heap of the events of two. Which of two events is the first no processor can guess."""
+    one: Any = node[a, TIME]
+    two: Any = node[b, TIME]
+    turned = (two < one) | ((two == one) & (b < a))
+    first: int = either(turned, b, a)
+    other = either(turned, a, b)
+    node[other, NEXT] = node[first, CHILD]
+    node[first, CHILD] = other
     return first
 
 
 @inlined
-def without_first(root: int, node: Array) -> int:
+def meld(a: int, b: int, node: Array) -> int:
+    """As `_link`, of heaps that may be empty (-1)."""
+    root: int = a
+    if a < 0:
+        root = b
+    elif b >= 0:
+        root = _link(a, b, node)
+    return root
+
+
+@inlined
+def without_first(first: int, node: Array) -> int:
     """The root of a heap without its first event: its children, two by two, become one."""
-    rest = node[root, CHILD]
+    rest = node[first, CHILD]
     pairs = -1
     while rest >= 0:
         one = rest
         two = node[one, NEXT]
         if two >= 0:
             rest = node[two, NEXT]
-            one = meld(one, two, node)
+            one = _link(one, two, node)
         else:
             rest = -1
         node[one, NEXT] = pairs
         pairs = one
-    first: int = -1
-    while pairs >= 0:
-        one = pairs
-        pairs = node[one, NEXT]
-        first = meld(first, one, node)
-    if first >= 0:
-        node[first, NEXT] = -1
-    return first
+    root: int = pairs
+    if root >= 0:
+        pairs = node[root, NEXT]
+        while pairs >= 0:
+            one = pairs
+            pairs = node[one, NEXT]
+            root = _link(root, one, node)
+        node[root, NEXT] = -1
+    return root
 
 
 @inlined
