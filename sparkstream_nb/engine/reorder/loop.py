@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..jit import inlined, kernel
+from ..jit import AHEAD, FAR, inlined, kernel, prefetch
 from ..rows import ROOT_BITS
 from .held import (
     CHILD,
@@ -116,10 +116,10 @@ def _merge(p: int, pos: int, time: int, most: int, alpha: float, node: Array, in
 def reorder(
     adaptive: bool, batch: int, alpha: float, drop_late: bool, timeout: int, most: int, scheduler: int, at: int,
     time: Array, part: Array, root: Array, chunk: Array, base: int, now: Array, moved: Array, last: int, cursor: Array,
-    timer: Array, node: Array, instance: Array, pos_out: Array, root_out: Array, chunk_out: Array,
+    timer: Array, node: Array, instance: Array, words: Array, pos_out: Array, root_out: Array, chunk_out: Array,
 ) -> bool:  # fmt: skip
     """Rows and timers merged by root: the positions of what leaves, with roots and chunks. The rows lie from position
-    `at` on; `part` is empty where there is one instance.
+    `at` on; `part` is empty where there is one instance; `words` are those of `instance`, one after the other.
 
     Stops, with true, at the row `cursor[ROW]` when `adaptive` and its instance has had more than `batch` events, for
     alpha to be adapted; the next call goes on there.
@@ -129,6 +129,7 @@ def reorder(
     step = cursor[STEP]
     seen = cursor[AGAIN] > 0
     rows = len(time)
+    far = len(words) > FAR and len(part) > 0
     for i in range(cursor[ROW], rows + 1):
         if not seen and (i == 0 or i == rows or chunk[i] != chunk[i - 1]):
             limit: Any = root[i] if i < rows else _LAST
@@ -149,6 +150,10 @@ def reorder(
         if i == rows:
             break
         p = part[i] if len(part) else 0
+        if far and i + AHEAD < rows:
+            soon = part[i + AHEAD] * instance.shape[1]
+            prefetch(words, soon)
+            prefetch(words, soon + COUNT)
         pos = at + i
         t = time[i]
         if not seen:

@@ -103,7 +103,7 @@ class Reorder:
             waits = reorder(
                 self.adaptive, self.batch, self._adapting.alpha, self.drop_late, self.timeout, self.most,
                 self.scheduler, at, time, part, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.last,
-                cursor, self._timer, node, instance, *out,
+                cursor, self._timer, node, instance, instance.reshape(-1), *out,
             )  # fmt: skip
             if self.adaptive:
                 row = int(cursor[ROW])
