@@ -44,8 +44,8 @@ class Reorder:
         rest = list(constants)
         if adaptive:
             self.batch = rest[0] if rest else self.batch
-            self.threshold = rest[5] if len(rest) > 5 else self.threshold
-            self.confidence = rest[6] if len(rest) > 6 else self.confidence
+            if len(rest) > 4:
+                self.threshold, self.confidence = rest[4:6]
             rest = rest[1:4]
         if len(rest) == 1 and isinstance(rest[0], bool):
             self.drop_late = rest[0]
