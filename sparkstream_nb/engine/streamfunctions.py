@@ -20,7 +20,7 @@ from .expressions.jsonpath import NotFound
 from .expressions.jsontext import write_gson
 from .expressions.objects import walk
 from .expressions.rowwise import distinct
-from .expressions.values import Failure, box, object_text, text
+from .expressions.values import Failure, boxes, object_text, text
 from .rows import Rows
 
 Fail = Callable[[Mask, str], None]
@@ -51,7 +51,7 @@ def _marked(n: int, rows: list[int]) -> Mask:
 
 def _values(columns: Sequence[Column], strings: Strings) -> list[tuple[Any, ...]]:
     """The arguments row by row, boxed."""
-    lists = [[box(c.type, v) for v in c.to_list(strings)] for c in columns]
+    lists = [boxes(c.type, c.to_list(strings)) for c in columns]
     return list(zip(*lists, strict=True))
 
 

@@ -70,6 +70,18 @@ class Feed:
         return 2 * AHEAD if self.parts > 1 << 8 and len(self.group) > 1 << 16 else 0
 
     @property
+    def shown_ops(self) -> Array:
+        """int64[size]: the ops after which a value comes out."""
+        shown = np.arange(self.n)
+        if self.kind is not None:
+            shown = np.flatnonzero((self.shown >> self.kind.astype(np.int64)) & 1)
+        if self.slot is None:
+            return shown
+        last = np.empty(self.size, np.int64)
+        last[self.slot] = shown
+        return last
+
+    @property
     def arrays(self) -> tuple[Any, ...]:
         """(n, kind, pos, group, part, slot, shown), as the compiled loops take them: empty for None."""
         return (
@@ -143,6 +155,15 @@ def put_nothing(m: Any, slot: Array, out: Array, out_null: Array) -> Any:
     return m + 1
 
 
+def by_op(args: tuple[Column, ...], feed: Feed) -> tuple[tuple[Column, ...], Array, Array | None]:
+    """(arguments, group, partition instance) of each op; None for the latter outside of partitions."""
+    group = feed.group if len(feed.group) else np.zeros(len(args[0]) if args else feed.n, np.int32)
+    if feed.pos is None:
+        return args, group, feed.part
+    part = None if feed.part is None else feed.part[feed.pos]
+    return tuple(a.take(feed.pos) for a in args), group[feed.pos], part
+
+
 class Aggregator(Protocol):
     """One aggregator of one query."""
 
@@ -193,19 +214,8 @@ class Base:
         return self.over(args, Feed.of(kind, group, groups, part))
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
-        group = feed.group if len(feed.group) else np.zeros(len(args[0]) if args else feed.n, np.int32)
-        part = feed.part
-        if feed.pos is not None:
-            args, group = tuple(a.take(feed.pos) for a in args), group[feed.pos]
-            part = None if part is None else part[feed.pos]
-        out = self.run(args, feed.kind, group, feed.groups, part)
-        shown = np.arange(feed.n)
-        if feed.kind is not None:
-            shown = np.flatnonzero((feed.shown >> feed.kind.astype(np.int64)) & 1)
-        if feed.slot is not None:
-            last = np.empty(feed.size, np.int64)
-            last[feed.slot] = shown
-            shown = last
+        args, group, part = by_op(args, feed)
+        out, shown = self.run(args, feed.kind, group, feed.groups, part), feed.shown_ops
         return out if len(shown) == feed.n else out.take(shown)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
@@ -267,28 +277,35 @@ def null_rows(column: Column, why: str) -> tuple[Mask, str] | None:
     return column.null, why
 
 
-def shared(
-    touched: set[int], kind: Array | None, part: Array | None, n: int
-) -> tuple[Array | None, Array, int]:
-    """(kinds, groups, 1) for an aggregator that keeps one store for all groups and partition instances.
+def shared(touched: set[int], kind: Array | None, part: Array | None) -> Array | None:
+    """The kinds of ops for an aggregator that keeps one store for all groups and partition instances.
 
     Siddhi clears such a store at a RESET only where the row's instance has taken an event since its last one; the other
     RESET rows become TIMER rows, which change nothing. `touched` are the instances that have, and is brought up to
     date.
     """
-    group = np.zeros(n, np.int32)
-    if kind is None:
-        touched.update([0] if part is None else np.unique(part).tolist())
-        return None, group, 1
-    if not (kind == RESET).any():
-        touched.update([0] if part is None else np.unique(part[kind <= EXPIRED]).tolist())
-        return kind, group, 1
+    instances = np.zeros(0 if kind is None else len(kind), np.int64) if part is None else part
+    if kind is None or not (kind == RESET).any():
+        events = instances if kind is None else instances[kind <= EXPIRED]
+        touched.update([0] if part is None else np.unique(events).tolist())
+        return kind
+    taken = np.zeros(1 + max(int(instances.max()), max(touched, default=0)), np.bool_)
+    taken[list(touched)] = True
     kinds = kind.copy()
-    for i, (k, p) in enumerate(zip(kind.tolist(), [0] * n if part is None else part.tolist(), strict=True)):
-        if k == RESET:
-            if p not in touched:
+    _drop_resets(kinds, instances, taken)
+    touched.clear()
+    touched.update(np.flatnonzero(taken).tolist())
+    return kinds
+
+
+@kernel
+def _drop_resets(kinds: Array, part: Array, taken: Array) -> None:
+    """Makes RESET rows of instances that have not `taken` an event since the last one TIMER rows."""
+    for i in range(len(kinds)):
+        p = np.uint64(part[i])
+        if kinds[i] == RESET:
+            if not taken[p]:
                 kinds[i] = TIMER
-            touched.discard(p)
-        elif k <= EXPIRED:
-            touched.add(p)
-    return kinds, group, 1
+            taken[p] = False
+        elif kinds[i] <= EXPIRED:
+            taken[p] = True

@@ -16,9 +16,9 @@ from ...types import Type
 from ..columns import Array, Column, Mask, Strings
 from ..expressions.jsontext import JsonError, read_smart, write_gson
 from ..expressions.objects import HashMap, same
-from ..expressions.values import box, object_text, text
+from ..expressions.values import boxes, object_text, text
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import Base, shared
+from .base import Base, Feed, by_op, shared
 
 
 class Collected(Base):
@@ -45,17 +45,20 @@ class Collected(Base):
         """What a row with these arguments shows."""
         raise NotImplementedError
 
-    def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
-    ) -> Column:
-        columns = [[box(c.type, v) for v in c.to_list(self.strings)] for c in args]
-        kinds = [CURRENT] * len(group) if kind is None else kind.tolist()
-        out: list[Any] = []
-        parts = [0] * len(group) if part is None else part.tolist()
-        for g, p, k, row in zip(group.tolist(), parts, kinds, zip(*columns, strict=True), strict=True):
+    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+        args, group, part = by_op(args, feed)
+        kind, groups, parts = self._stores(feed.kind, group, part)
+        kinds = [CURRENT] * feed.n if kind is None else kind.tolist()
+        shown = feed.shown_ops
+        asked = np.zeros(feed.n, np.bool_)
+        asked[shown] = True
+        values: list[Any] = [None] * feed.n
+        rows = zip(*(boxes(c.type, c.to_list(self.strings)) for c in args), strict=True)
+        instances = [0] * feed.n if parts is None else parts.tolist()
+        ops = zip(groups.tolist(), instances, kinds, asked.tolist(), rows, strict=True)
+        for i, (g, p, k, wanted, row) in enumerate(ops):
             if k == RESET:
                 self.held.pop(p, None)
-                out.append(None)
                 continue
             held = self.held.setdefault(p, {})
             state = held.get(g)
@@ -65,8 +68,15 @@ class Collected(Base):
                 self.add(state, row)
             elif k == EXPIRED:
                 self.remove(state, row)
-            out.append(self.value(state, row))
-        return Column.of(self.result, out, self.strings)
+            if wanted:
+                values[i] = self.value(state, row)
+        return Column.of(self.result, [values[i] for i in shown.tolist()], self.strings)
+
+    def _stores(
+        self, kind: Array | None, group: Array, part: Array | None
+    ) -> tuple[Array | None, Array, Array | None]:  # fmt: skip
+        """The ops' kinds, and the groups and instances whose states they are about."""
+        return kind, group, part
 
     def state(self) -> dict[str, Any]:
         return {"held": {p: dict(sorted(held.items())) for p, held in sorted(self.held.items())}}
@@ -196,41 +206,24 @@ class MapMerge(MapCollect):
             state.pop(key, None)
 
 
-class _Counted(Collected):
-    """Texts with their counts, in the order of their first coming."""
-
-    result = Type.STRING
-
-    def empty(self) -> dict[str, int]:
-        return {}
-
-    def put(self, state: dict[str, int], key: str) -> None:
-        state[key] = state.get(key, 0) + 1
-
-    def drop(self, state: dict[str, int], key: str) -> None:
-        if state.get(key, 0) > 1:
-            state[key] -= 1
-        else:
-            state.pop(key, None)
-
-
-class GroupConcat(_Counted):
+class GroupConcat(Collected):
     """`str:groupConcat(key[, separator[, distinct[, order]]])`; equal texts stand together, '' for none.
 
     Alone, a null key is skipped; with a separator it is the text 'null'. As in siddhi-execution-string 5.0.5
     (`GroupConcatFunctionExtension`) one store of texts serves all groups of the query.
     """
 
+    result = Type.STRING
     by_group = False
-
-    def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
-    ) -> Column:
-        return super().run(args, *shared(self.touched, kind, part, len(group)))
 
     def __init__(self, args: tuple[Type, ...], sliding: bool, strings: Strings) -> None:
         super().__init__(args, sliding, strings)
         self.touched: set[int] = set()
+
+    def _stores(
+        self, kind: Array | None, group: Array, part: Array | None
+    ) -> tuple[Array | None, Array, Array | None]:  # fmt: skip
+        return shared(self.touched, kind, part), np.zeros_like(group), None
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "touched": sorted(self.touched)}
@@ -239,13 +232,28 @@ class GroupConcat(_Counted):
         super().load(state)
         self.touched = set(state["touched"])
 
+    def empty(self) -> dict[str, int]:
+        """Texts with their counts, in the order of their first coming."""
+        return {}
+
     def add(self, state: dict[str, int], args: tuple[Any, ...]) -> None:
-        if args[0] is not None or len(args) > 1:
-            self.put(state, text(Type.STRING, args[0]))
+        key = self._key(args)
+        if key is not None:
+            state[key] = state.get(key, 0) + 1
 
     def remove(self, state: dict[str, int], args: tuple[Any, ...]) -> None:
-        if args[0] is not None or len(args) > 1:
-            self.drop(state, text(Type.STRING, args[0]))
+        key = self._key(args)
+        if key is None:
+            return
+        if state.get(key, 0) > 1:
+            state[key] -= 1
+        else:
+            state.pop(key, None)
+
+    @staticmethod
+    def _key(args: tuple[Any, ...]) -> str | None:
+        key: str | None = args[0]
+        return "null" if key is None and len(args) > 1 else key
 
     def value(self, state: dict[str, int], args: tuple[Any, ...]) -> Any:
         keys = list(state)
@@ -253,15 +261,17 @@ class GroupConcat(_Counted):
             keys.sort(key=lambda k: k.encode("utf-16-be", "surrogatepass"), reverse=str(args[3]).upper() == "DESC")
         separator = text(Type.STRING, args[1]) if len(args) > 1 else ","
         distinct = len(args) > 2 and args[2]
-        return separator.join(k for k in keys for _ in range(1 if distinct else state[k]))
+        return separator.join(keys if distinct else [k for k in keys for _ in range(state[k])])
 
 
-class JsonGroup(_Counted):
+class JsonGroup(Collected):
     """`json:group(json[, enclosing.element][, distinct])`: the objects as the text of an array, or of an object
     around it.
 
     States are keyed by the objects' canonical texts, so that members in another order make no other object.
     """
+
+    result = Type.STRING
 
     def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         bad = np.zeros(len(args[0]), np.bool_)

@@ -37,7 +37,7 @@ class Percentile(Base):
         if self.narrow:  # through a float, as there
             values = values.astype(np.float32)
         numbers, share = values.astype(np.float64).tolist(), args[1].values.tolist()
-        taken = shared(self.touched, kind, part, len(group))[0]
+        taken = shared(self.touched, kind, part)
         kinds = [CURRENT] * len(group) if taken is None else taken.tolist()
         out, null = np.zeros(len(group)), np.zeros(len(group), np.bool_)
         for i, (k, v) in enumerate(zip(kinds, numbers, strict=True)):

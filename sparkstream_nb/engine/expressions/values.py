@@ -70,6 +70,11 @@ def box(type: Type, value: Any) -> Any:
     return value
 
 
+def boxes(type: Type, values: list[Any]) -> list[Any]:
+    """`box` of each."""
+    return [box(type, v) for v in values] if type in (Type.LONG, Type.FLOAT) else values
+
+
 def type_of(value: Any) -> Type:
     """The SiddhiQL type of a boxed value; OBJECT where it has no other."""
     if isinstance(value, bool):
