@@ -43,7 +43,10 @@ TABLE: Mapping[str, Signature] = signatures(
     json:groupAsObject(json string|object, enclosing.element string) -> object
     json:groupAsObject(json string|object, enclosing.element string, distinct bool) -> object
     """,
-    checks={"str:groupConcat": rules.one_of(3, "ASC", "DESC", what="an order")},
+    checks={
+        "str:groupConcat": rules.one_of(3, "ASC", "DESC", what="an order"),
+        "math:percentile": rules.percents,
+    },
 )
 
 INCREMENTAL: Mapping[str, Signature] = signatures(

@@ -118,6 +118,13 @@ def not_negative(what: str, *positions: int) -> Check:
     return check
 
 
+def percents(args: Sequence[Expr]) -> None:
+    """`PercentileFunctionExtension`."""
+    share = args[1]
+    if isinstance(share, Const) and not 0 < float(share.value) <= 100:
+        raise RuleError(f"'math:percentile' takes more than 0 and at most 100 percent, found {share.value}")
+
+
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 
 
