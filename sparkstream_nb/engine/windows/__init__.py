@@ -5,14 +5,15 @@ from __future__ import annotations
 from .base import Window, WindowFactory, WindowSetup, entering, for_joins
 from .batch import BatchWindow
 from .cron import CronWindow
-from .delay import DelayWindow
+from .delay import delay_window
 from .expression import ExpressionBatchWindow, ExpressionWindow
 from .external import ExternalTimeWindow, external_time_batch_window
 from .frequent import FrequentWindow, LossyFrequentWindow
 from .length import LengthWindow, length_batch_window
 from .session import SessionWindow
 from .sort import SortWindow
-from .time import time_batch_window, time_window
+from .time import time_window
+from .time_batch import time_batch_window
 from .timelength import TimeLengthWindow
 
 WINDOWS: dict[str, WindowFactory] = {
@@ -25,7 +26,7 @@ WINDOWS: dict[str, WindowFactory] = {
     "externalTimeBatch": external_time_batch_window,
     "session": SessionWindow,
     "batch": BatchWindow,
-    "delay": DelayWindow,
+    "delay": delay_window,
     "cron": CronWindow,
     "sort": SortWindow,
     "expression": ExpressionWindow,

@@ -11,8 +11,9 @@ from ..columns import Array
 from ..jit import inlined, kernel
 from ..rows import CURRENT, ENTER, LEAVE, ROOT_BITS, Clock, Rows
 from ..timers import NEVER, NOW, ROOT, Timers, next_due, nothing_due, notify, timer_cursor
-from .base import Emission, WindowSetup
+from .base import Emission, Window, WindowSetup
 from .chain import ChainedLog, pop, push
+from .time import TimeInLine
 
 _BITS = np.int64(ROOT_BITS)
 
@@ -90,8 +91,13 @@ def _delay(
     return n
 
 
-class DelayWindow:
+def delay_window(setup: WindowSetup) -> Window:
     """Events wait t ms and come out as CURRENT; a join finds those that wait."""
+    return DelayByInstance(setup) if setup.partitioned else TimeInLine(setup, late=True)
+
+
+class DelayByInstance:
+    """`delay(t)` in a partition."""
 
     moves = True
 

@@ -1,4 +1,4 @@
-"""`time(t)` and `timeBatch(t)`."""
+"""`time(t)` and `delay(t)` outside partitions: events that come and go in one order."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import grown
 from ..columns import Array
-from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
-from ..timers import Timers, due_parts, enter, notify_at, pop_time, step_before
+from ..jit import inlined, kernel
+from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, ROOT_BITS, Clock, Rows
+from ..timers import step_before
 from .apart import slide_apart
 from .base import Emission, Window, WindowSetup
-from .batches import BatchesInLine
-from .chain import ChainedLog, pop, push
-from .length import load_reset, reset_state
 from .log import EventLog
 from .time_by_instance import TimeByInstance
 
@@ -23,35 +19,51 @@ _BITS = np.int64(ROOT_BITS)
 _NEVER = np.int64(2**63 - 1)
 
 
-@kernel
-def _time_in_line(
-    span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved:
-    Array, first: int, last: int, ts: Array, places: Array, seen: Array, pos_out: Array, kind_out: Array, ts_out: Array,
+@inlined
+def _write(
+    pos: Any, kind: int, time: Any, root: Any, chunk: int, n: Any, pos_out: Array, kind_out: Array, ts_out: Array,
     root_out: Array, chunk_out: Array,
+) -> None:  # fmt: skip
+    """Puts a row out as the n-th."""
+    pos_out[n] = pos
+    kind_out[n] = kind
+    ts_out[n] = time
+    root_out[n] = root
+    chunk_out[n] = chunk
+
+
+def _time_in_line(
+    late: bool, findable: bool, span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array,
+    base: int, now: Array, moved: Array, first: int, last: int, ts: Array, places: Array, seen: Array, pos_out: Array,
+    kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`TimeWindowProcessor.process` over rows and timers merged by root, for one instance, whose events lie in a row:
-    `places` are the first that is held and the first whose timer has not fired. An event has a timer if it is newer
-    than all before it; `seen` is the newest of those whose timers have fired.
+    """`TimeWindowProcessor.process` or, where events come out `late`, `DelayWindowProcessor.process` over rows and
+    timers merged by root, for one instance, whose events lie in a row: `places` are the first that is held and the
+    first whose timer has not fired. An event has a timer if it is newer than all before it; `seen` is the newest of
+    those whose timers have fired.
     """
-    n = 0
+    n: Any = np.uint64(0)
+    one = np.uint64(1)
+    gone = CURRENT if late else EXPIRED
     chunk = 0
     tick = first
-    head = places[0]
-    ahead = places[1]
+    head: Any = np.uint64(places[0])
+    ahead: Any = np.uint64(places[1])
     newest = seen[0]
     due = _NEVER
     for i in range(rows + 1):
-        pos = at + i
+        k = np.uint64(i)
+        pos = np.uint64(at) + k
         if due == _NEVER:  # the first timer to come
             while ahead < pos and ts[ahead] <= newest:
-                ahead += 1
+                ahead += one
             if ahead < pos:
                 due = ts[ahead] + span
         step = last
         until = last - 1
         if i < rows:
-            step = (row_root[i] >> _BITS) - base
-            before = step_before(row_root[i], scheduler, base)
+            step = (row_root[k] >> _BITS) - base
+            before = step_before(row_root[k], scheduler, base)
             until = min(until, before)
         if tick <= until:
             if due > now[until]:
@@ -63,50 +75,55 @@ def _time_in_line(
                         newest = ts[ahead]
                         due = _NEVER
                         while ahead < pos and ts[ahead] <= newest:
-                            ahead += 1
+                            ahead += one
                         if ahead < pos:
                             due = ts[ahead] + span
                     chunk += 1
+                    root = ((base + tick) << _BITS) | scheduler
                     while head < pos and ts[head] - t + span <= 0:
-                        pos_out[n] = head
-                        kind_out[n] = EXPIRED
-                        ts_out[n] = t
-                        root_out[n] = ((base + tick) << _BITS) | scheduler
-                        chunk_out[n] = chunk
-                        head += 1
-                        n += 1
+                        if late and findable:
+                            _write(head, LEAVE, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                            n += one
+                        _write(head, gone, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                        n += one
+                        head += one
                 tick += 1
         if i == rows:
             break
-        if i == 0 or row_chunk[i] != row_chunk[i - 1]:
+        root = row_root[k]
+        if i == 0 or row_chunk[k] != row_chunk[k - one]:
             chunk += 1
-        t = now[step]
+        t = now[np.uint64(step)]
         while head < pos and ts[head] - t + span <= 0:
-            pos_out[n] = head
-            kind_out[n] = EXPIRED
-            ts_out[n] = t
-            root_out[n] = row_root[i]
-            chunk_out[n] = chunk
-            head += 1
-            n += 1
-        pos_out[n] = pos
-        kind_out[n] = CURRENT
-        ts_out[n] = ts[pos]
-        root_out[n] = row_root[i]
-        chunk_out[n] = chunk
-        n += 1
+            if late and findable:
+                _write(head, LEAVE, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                n += one
+            _write(head, gone, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            n += one
+            head += one
+        if not late or findable:
+            came = ENTER if late else CURRENT
+            _write(pos, came, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            n += one
     places[0] = head
     places[1] = ahead
     seen[0] = newest
     return n
 
 
-class _TimeInLine:
-    """`time(t)` outside partitions."""
+_LOOPS = {
+    (late, findable): kernel(_time_in_line, late=late, findable=findable)
+    for late, findable in ((False, False), (True, False), (True, True))
+}
 
-    def __init__(self, setup: WindowSetup) -> None:
+
+class TimeInLine:
+    """`time(t)` outside partitions, or where events come out `late` `delay(t)`."""
+
+    def __init__(self, setup: WindowSetup, late: bool = False) -> None:
         self.span = int(setup.constant(0))
-        self.scheduler, self.apart = setup.scheduler, setup.apart
+        self.scheduler, self.apart = setup.scheduler, setup.apart and not late
+        self.moves, self.findable = late, setup.findable and late
         self.log = EventLog(setup.types, parted=False)
         self.places, self.seen = np.zeros(2, np.int64), np.full(1, -(2**63), np.int64)
 
@@ -114,7 +131,7 @@ class _TimeInLine:
         n, log = len(rows), self.log
         self.places -= log.room(n, int(self.places.min()))
         at = log.append(rows)
-        out = Emission(at - int(self.places[0]) + 2 * n, self.apart)
+        out = Emission((1 + self.findable) * (at - int(self.places[0]) + n) + n, self.apart)
         if self.apart:
             made = slide_apart(
                 self.span, at, clock.at(rows.root), clock.until, log.ts, self.places, out.pos, out.kind
@@ -122,7 +139,7 @@ class _TimeInLine:
             self.places[1] = self.places[0]
             result = out.beside(made, log, rows)
         else:
-            made = _time_in_line(
+            made = _LOOPS[self.moves, self.findable](
                 self.span, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
                 clock.first, clock.last, log.ts, self.places, self.seen, *out.arrays,
             )  # fmt: skip
@@ -147,286 +164,4 @@ class _TimeInLine:
 
 def time_window(setup: WindowSetup) -> Window:
     """The events of the last t ms; each leaves at exactly its time + t, before what arrives at that instant."""
-    return TimeByInstance(setup) if setup.partitioned else _TimeInLine(setup)
-
-
-@kernel
-def _next_emit(now: int, span: int, start: int, aligned: bool) -> int:
-    if not aligned:
-        return now + span
-    gone = now - start
-    gone = gone - span * int(gone / span) if span else 0  # Java's remainder, toward zero
-    return now + (span - gone)
-
-
-@kernel
-def _time_batch(
-    span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, anew: bool, scheduler: int,
-    at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int,
-    ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array,
-    reset: Array, emit: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
-    qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
-    chunk_out: Array,
-) -> int:  # fmt: skip
-    """`TimeBatchWindowProcessor.process` over chunks of rows and timers merged by root.
-
-    `emit[0]` is when the next batch is due, -1 before the first event; Siddhi keeps it once per window, not per
-    partition instance. A timer runs as a chunk without events.
-    """
-    n = 0
-    chunk = 0
-    tick = first
-    i = 0
-    d = 0
-    ready = 0
-    while True:
-        # What comes next: a timer of an instance that is due, or the next chunk of rows.
-        p = -1
-        a = i
-        root = np.int64(0)
-        t = np.int64(0)
-        while p < 0 and tick < last:
-            root = ((base + tick) << _BITS) | scheduler
-            if i < rows and root > row_root[i]:
-                break
-            t = now[tick]
-            if ready == 0 and moved[tick] and meta[1] > 0 and qfirst[heap[0]] <= t:
-                ready = due_parts(t, heap, qfirst, hashes, meta, due)
-                d = 0
-            while d < ready:
-                q = due[d]
-                if qhead[q] >= 0 and qtime[qhead[q]] <= t:
-                    pop_time(q, qnext, qhead, qtail, meta)
-                    p = q
-                    break
-                enter(q, qtime, qhead, heap, qfirst, meta)
-                d += 1
-            if p < 0:
-                tick += 1
-                ready = 0
-        in_due = p >= 0
-        if p < 0:
-            if i == rows:
-                break
-            p = part[at + i] if len(part) else 0
-            root = row_root[i]
-            t = now[(root >> _BITS) - base]
-            i += 1
-            while i < rows and row_chunk[i] == row_chunk[a]:
-                i += 1
-        begin = n
-        if emit[0] == -1:
-            emit[0] = _next_emit(t, span, start, aligned)
-            notify_at(p, emit[0], qtime, qnext, qhead, qtail, heap, qfirst, meta, not in_due)
-        send = t >= emit[0]
-        if send:
-            emit[0] += span
-            notify_at(p, emit[0], qtime, qnext, qhead, qtail, heap, qfirst, meta, not in_due)
-        for k in range(a, i):
-            pos = at + k
-            if reset[p] < 0:
-                reset[p] = pos
-            alive[pos] = not streaming or wants_expired
-            if streaming:
-                pos_out[n] = pos
-                kind_out[n] = CURRENT
-                ts_out[n] = ts[pos]
-                n += 1
-                if wants_expired:
-                    push(pos, p, nxt, ehead, etail)
-            else:
-                push(pos, p, nxt, chead, ctail)
-        if send:
-            if wants_expired:
-                while ehead[p] >= 0:
-                    old = pop(p, nxt, ehead, etail)
-                    alive[old] = False
-                    pos_out[n] = old
-                    kind_out[n] = EXPIRED
-                    ts_out[n] = t
-                    n += 1
-            if reset[p] >= 0:
-                if not anew:
-                    pos_out[n] = reset[p]
-                    kind_out[n] = RESET
-                    ts_out[n] = ts[reset[p]]
-                    n += 1
-                if streaming and not wants_expired:
-                    alive[reset[p]] = False
-                reset[p] = -1
-            while chead[p] >= 0:
-                cur = pop(p, nxt, chead, ctail)
-                pos_out[n] = cur
-                kind_out[n] = CURRENT
-                ts_out[n] = ts[cur]
-                n += 1
-                if wants_expired:
-                    push(cur, p, nxt, ehead, etail)
-                else:
-                    alive[cur] = False
-        for k in range(begin, n):
-            root_out[k] = root
-            chunk_out[k] = chunk
-        if n > begin:
-            chunk += 1
-    return n
-
-
-@kernel
-def _time_batches(
-    span: int, start: int, aligned: bool, wants_expired: bool, scheduler: int, at: int, rows: int,
-    row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int, places: Array,
-    emit: Array, end_out: Array, time_out: Array, root_out: Array,
-) -> int:  # fmt: skip
-    """As `_time_batch` for one instance whose events wait for the end of their batch: the batches. A timer is due
-    whenever a batch is."""
-    n = 0
-    tick = first
-    old = places[0]
-    new = places[1]
-    i = 0
-    while True:
-        begin = i
-        while emit[0] != -1 and i < rows and now[(row_root[i] >> _BITS) - base] < emit[0]:  # they only wait
-            i += 1
-        if i > begin:
-            tick = max(tick, (row_root[i - 1] >> _BITS) - base)
-        end = at + i  # of the events that have come
-        root = np.int64(0)
-        t = np.int64(0)
-        send = False
-        step = last
-        until = last - 1
-        if i < rows:
-            step = (row_root[i] >> _BITS) - base
-            before = step_before(row_root[i], scheduler, base)
-            until = min(until, before)
-        if tick <= until and (emit[0] == -1 or now[until] < emit[0]):
-            tick = until + 1
-        while tick <= until and not send:
-            t = now[tick]
-            root = ((base + tick) << _BITS) | scheduler
-            send = moved[tick] and t >= emit[0]
-            if not send:
-                tick += 1
-        if not send:
-            if i == rows:
-                break
-            root = row_root[i]
-            t = now[step]
-            a = i
-            i += 1
-            while i < rows and row_chunk[i] == row_chunk[a]:
-                i += 1
-            end = at + i
-            if emit[0] == -1:
-                emit[0] = _next_emit(t, span, start, aligned)
-            send = t >= emit[0]
-        if not send:
-            continue
-        emit[0] += span
-        if new < end or (wants_expired and old < new):
-            end_out[n] = end
-            time_out[n] = t
-            root_out[n] = root
-            n += 1
-            old = new
-            new = end
-    return n
-
-
-class _TimeBatchInLine(BatchesInLine):
-    """`timeBatch` outside partitions, without `stream.current.event`."""
-
-    clocked = False
-
-    def __init__(self, setup: WindowSetup) -> None:
-        super().__init__(setup)
-        self.span = int(setup.constant(0))
-        start = setup.constant(1)
-        self.aligned = start is not None and not isinstance(start, bool)
-        self.start = int(start) if self.aligned else 0
-        self.scheduler = setup.scheduler
-        self.emit = np.array([-1], np.int64)
-
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
-        n = len(rows)
-        at = self.take(rows)
-        # A batch has an event of its own, or the one before it has.
-        end, time, root = (np.empty(2 * n + 4, np.int64) for _ in range(3))
-        made = _time_batches(
-            self.span, self.start, self.aligned, self.wants_expired, self.scheduler, at, n, rows.root, rows.chunk,
-            clock.base, clock.now, clock.moved, clock.first, clock.last, self.places, self.emit, end, time, root,
-        )  # fmt: skip
-        return self.batches(end[:made], time[:made], root[:made])
-
-    def state(self) -> dict[str, Any]:
-        return {**super().state(), "emit": self.emit}
-
-    def load(self, state: dict[str, Any]) -> None:
-        super().load(state)
-        self.emit = state["emit"].copy()
-
-
-def time_batch_window(setup: WindowSetup) -> Window:
-    """Batches of t ms, from the first event or aligned to `start.time`; a batch leaves when the clock reaches its end.
-    """
-    streaming = any(a is True for a in (setup.constant(1), setup.constant(2)))
-    return TimeBatchWindow(setup) if setup.partitioned or streaming else _TimeBatchInLine(setup)
-
-
-class TimeBatchWindow:
-    """`timeBatch` inside a partition, or with `stream.current.event`."""
-
-    stamps = EXPIRED
-
-    def __init__(self, setup: WindowSetup) -> None:
-        self.span = int(setup.constant(0))
-        second = setup.constant(1)
-        self.aligned = second is not None and not isinstance(second, bool)
-        self.start = int(second) if self.aligned else 0
-        self.streaming = bool(second if isinstance(second, bool) else setup.constant(2, False))
-        self.wants_expired, self.anew = setup.wants_expired, setup.anew
-        self.scheduler = setup.scheduler
-        self.log = ChainedLog(setup.types, chains=2, in_line=not setup.partitioned)
-        self.reset = np.full(0, -1, np.int64)
-        self.emit = np.array([-1], np.int64)
-        self.timers = Timers()
-
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
-        n = len(rows)
-        log = self.log
-        at = log.add(rows, parts)
-        self.reset = grown(self.reset, parts, -1)
-        self.timers.room(2 * n + 2, parts)
-        # Every event leaves at most once as each of these.
-        out = Emission((1 + self.wants_expired + (not self.anew)) * (at + n))
-        made = _time_batch(
-            self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.anew,
-            self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first, clock.last,
-            log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset,
-            self.emit, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
-        )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None, self.anew)
-        held = self.reset[self.reset >= 0]
-        log.alive[held] = True
-        log.tidy(self.reset)
-        return result
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "current": self.log.chain_state(0),
-            "expired": self.log.chain_state(1),
-            "reset": reset_state(self.log, self.reset),
-            "emit": self.emit,
-            "timers": self.timers.state(),
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.reset = load_reset(self.log, [state["current"], state["expired"]], state["reset"])
-        self.emit = state["emit"].copy()
-        self.timers.load(state["timers"])
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes
+    return TimeByInstance(setup) if setup.partitioned else TimeInLine(setup)
