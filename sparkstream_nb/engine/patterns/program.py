@@ -260,16 +260,17 @@ class Filters:
 
     def _call(self, e: Call, p: int) -> list[int]:
         """Code for the functions that are often used to compare events."""
-        if e.type is Type.BOOL or any(a.type is Type.OBJECT for a in e.args):
-            raise _NoProgram  # a function that gives a bool makes null false
+        if any(a.type is Type.OBJECT for a in e.args):
+            raise _NoProgram
         args = [word for a in e.args for word in self._push(a, p)]
         if e.function in MATH and e.type is Type.DOUBLE:
             reals = [int(a.type in (Type.FLOAT, Type.DOUBLE)) for a in e.args]
             return [*args, c.MATH, MATH[e.function], reals[0], reals[-1]]
+        sure = [c.NOT, c.NOT] if e.type is Type.BOOL else []  # no function answers with a bool that is null
         if e.function == "ifThenElse":
-            return [*args, c.CHOOSE]
+            return [*args, c.CHOOSE, *sure]
         if e.function in ("coalesce", "default") and len(e.args) == 2:
-            return [*args, c.COALESCE]
+            return [*args, c.COALESCE, *sure]
         raise _NoProgram
 
     def _word(self, e: Const) -> int:

@@ -3,7 +3,7 @@ true.
 
 The condition sees the event that comes or goes, the `first` and the `last` one, and aggregates of what is held; its
 aggregators hold what they have seen in all partition instances together. The loops below are compiled with the
-condition as a program (`program.holds`); a condition that no program can state runs them as plain Python.
+condition as a program (`stack.holds`); a condition that no program can state runs them as plain Python.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from ..columns import Array, Column
 from ..expressions import Env, Evaluator, compile_expr
 from ..jit import kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
+from ..stack import FAILED, FALSE, TRUE, NoProgram, holds
 from .base import Emission, WindowSetup, no_rows, put
 from .chain import ChainedLog, pop, push
-from .program import FAILED, FALSE, TRUE, NoProgram, Program, holds
+from .program import Program
 
 
 def slide(
@@ -236,7 +237,7 @@ class Condition:
         self._keep = nodes  # so that their identities stay theirs
 
     def holds(self, kind: int, now: int, event: int, first: int, last: int, ts: Array, *program: Any) -> int:
-        """As `program.holds`; FAILED where the condition raises an error, with `why`."""
+        """As `stack.holds`; FAILED where the condition raises an error, with `why`."""
         log = self.log
         places = [np.array([p]) for p in (event, first, last)]
         # What has left the window bears the time at which it did.
