@@ -23,17 +23,10 @@ from .columns import Array
 from .faults import may_fail
 from .jit import kernel
 from .table_history import has_history
+from .table_sets import ADD, GONE, KEEP, NOTHING, SET, TAKE, Made, SetPrograms, makeable, reads_table
 from .windows.log import EventLog
 
 INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
-
-KEEP, SET, ADD, TAKE = 0, 1, 2, 3
-"""What an update does to an attribute: nothing; gives it a value; adds a value to what it was, or takes one away."""
-
-NOTHING, GONE = -2, -1
-"""What is held under a key after a write that changes nothing (an update that finds no row, a row that the primary key
-refuses), and after a delete."""
-
 
 @kernel
 def _chain(
@@ -129,7 +122,7 @@ def _as_of(
 class _Writes:
     """What one operator writes: `kind`, int64 roots, key ids, where in the log the rows begin that are added where
     there are none (-1: none are), and those that take an old one's place; `mask` tells of each attribute what is done
-    to it (`SET` ...)."""
+    to it (`SET` ...), `made` what programs make."""
 
     kind: int
     rank: int
@@ -138,6 +131,7 @@ class _Writes:
     added: int
     changed: int
     mask: Array
+    made: Made | None
 
 
 @dataclass
@@ -148,15 +142,18 @@ class TableLog:
 
     attrs: int
     base: int
+    programs: SetPrograms
     _writes: list[_Writes] = field(default_factory=list)
     refused: int = 0
 
     closed = False
 
-    def note(self, kind: int, rank: int, root: Array, key: Array, added: int, changed: int, mask: Array) -> None:
+    def note(
+        self, kind: int, rank: int, root: Array, key: Array, added: int, changed: int, mask: Array, made: Made | None
+    ) -> None:  # fmt: skip
         """Notes rows: see `_Writes`."""
         if len(root):
-            self._writes.append(_Writes(kind, rank, root, key.astype(np.int64), added, changed, mask))
+            self._writes.append(_Writes(kind, rank, root, key.astype(np.int64), added, changed, mask, made))
 
     def mark(self) -> int:
         """What `rewind` goes back to."""
@@ -187,9 +184,9 @@ class TableLog:
         self._ranks, kinds, added, changed = (
             np.array([getattr(w, f) for w in writes], np.int64) for f in ("rank", "kind", "added", "changed")
         )
-        masks = np.array([w.mask for w in writes], np.int8).reshape(len(writes), self.attrs)
-        partly = np.flatnonzero((masks != SET).any(axis=0))
-        masks = np.ascontiguousarray(masks[:, partly])
+        every = np.array([w.mask for w in writes], np.int8).reshape(len(writes), self.attrs)
+        partly = np.flatnonzero((every != SET).any(axis=0))
+        masks = np.ascontiguousarray(every[:, partly])
         prior = np.full((end - self.base, len(partly) if (masks >= ADD).any() else 0), -1, np.int64)
         source = np.empty((end - self.base, len(partly)), np.int64)
         self.line = np.full(end - self.base, -1, np.int64)
@@ -202,6 +199,10 @@ class TableLog:
         )  # fmt: skip
         self.loose = self._after[(self._key < 0) & (self._after >= 0)] if loose else none
         self.closed = True
+        if any(w.made for w in writes):
+            self.programs.run(
+                [w.made for w in writes], every, self._writer, row, self._key, self._after, self.base, held, log
+            )
         for i, a in enumerate(partly.tolist()):
             if prior.shape[1] and (prior[:, i] >= 0).any():
                 what = np.broadcast_to(masks[0, i], len(self._key)) if len(masks) == 1 else masks[self._writer, i]
@@ -251,10 +252,12 @@ def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
 
 @dataclass(frozen=True)
 class Noting:
-    """How a table's writes are noted: by `key`, or as the lives of rows (`table_history`)."""
+    """How a table's writes are noted: by `key`, or as the lives of rows (`table_history`); and whether programs make
+    what is set from the table's own attributes (`table_sets`)."""
 
     key: tuple[int, ...] = ()
     lives: bool = False
+    made: bool = False
 
 
 NOT_NOTED = Noting()
@@ -272,9 +275,11 @@ def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
             key = ()
         asked = [(condition, slot) for table, condition, slot in reads if table == t]
         writers = [q for q in plan.queries if q.output.target.kind == "table" and q.output.target.id == t]
+        made = any(_makes(q, d) for q in writers)
         if key and all(write_kind(q.output, q.select, d, key) is not None for q in writers):
-            if all(c is not None and set(key) <= _equal_attrs(c, slot) for c, slot in asked):
-                out[t] = Noting(key)
+            programs = not made or all(_makeable(q, d, key) for q in writers)
+            if programs and all(c is not None and set(key) <= _equal_attrs(c, slot) for c, slot in asked):
+                out[t] = Noting(key, made=made)
                 continue
         if has_history(d, [q.output for q in writers]) and all(c is not _UNORDERED for c, _ in asked):
             out[t] = Noting(lives=True)
@@ -338,13 +343,8 @@ def write_kind(
     # The key that is looked up must be the key that the new row will have.
     if any(a in changes and changes[a] != equal[a] for a in key):
         return None
-    for a, e in changes.items():
-        added = step(e, a, table.source.schema.types[a])
-        value = e if added is None else added[1]
-        if may_fail(value) or any(isinstance(x, Ref) and x.slot == TABLE for x in nodes.walk(value)):
-            return None
-        if added is not None and a in key:
-            return None
+    if any(may_fail(e) or (reads_table(e) and a in key) for a, e in changes.items()):
+        return None
     if isinstance(output, nodes.Update):
         return UPDATE
     places = inserted_places(table.source.schema.names, select.schema.names)
@@ -365,6 +365,26 @@ def changed(output: nodes.Update | nodes.Upsert, select: nodes.Select, table: no
         for a, (n, t) in enumerate(zip(schema.names, schema.types, strict=True))
         if n in names
     }
+
+
+def _makes(query: nodes.Query, table: nodes.TableDef) -> bool:
+    """Whether what the query sets takes more than to add to an attribute, or to take away from it."""
+    types = table.source.schema.types
+    steps = ((e, step(e, a, types[a])) for a, e in _changes(query, table).items())
+    return any(reads_table(e if by is None else by[1]) for e, by in steps)
+
+
+def _makeable(query: nodes.Query, table: nodes.TableDef, key: tuple[int, ...]) -> bool:
+    """Whether programs can make all that the query sets, if it reads the table for any of it; but the key."""
+    changes, types = _changes(query, table), table.source.schema.types
+    reads = any(map(reads_table, changes.values()))
+    return not reads or all(makeable(e, types[a]) for a, e in changes.items() if a not in key)
+
+
+def _changes(query: nodes.Query, table: nodes.TableDef) -> Mapping[int, Expr]:
+    """As `changed`; none where the query inserts or deletes."""
+    o = query.output
+    return changed(o, query.select, table) if isinstance(o, nodes.Update | nodes.Upsert) else {}
 
 
 def step(e: Expr, attr: int, type: Type) -> tuple[int, Expr] | None:

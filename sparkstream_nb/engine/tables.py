@@ -31,9 +31,7 @@ from .table_indexes import Assumed, HashIndex, Primary, Secondary
 from .table_log import (
     DELETE,
     INSERT,
-    KEEP,
     NOT_NOTED,
-    SET,
     UPDATE,
     UPSERT,
     Noting,
@@ -44,6 +42,7 @@ from .table_log import (
     step,
     write_kind,
 )
+from .table_sets import KEEP, MADE, SET, Made, SetPrograms, reads_table
 from .windows.log import EventLog
 
 _LOOKS = 1000
@@ -58,6 +57,7 @@ class TableStore:
         self.id = definition.source.id
         self.types = definition.source.schema.types
         self.names = definition.source.schema.names
+        self.programs = SetPrograms(self.types, services)
         self._clear()
 
     noted: TableLog | TableHistory | None = None
@@ -118,7 +118,7 @@ class TableStore:
 
     def begin(self) -> None:
         """From now on writes are only noted."""
-        self.noted = TableHistory() if self.noting.lives else TableLog(len(self.types), self.log.end)
+        self.noted = TableHistory() if self.noting.lives else TableLog(len(self.types), self.log.end, self.programs)
 
     def mark(self) -> tuple[int, Any]:
         """What `rewind` goes back to."""
@@ -133,10 +133,10 @@ class TableStore:
 
     def note(
         self, kind: int, rank: int, root: Array, ts: Array, keys: Array, added: Sequence[Column] | None,
-        changes: Mapping[int, tuple[int, Column]] | None,
+        changes: Mapping[int, tuple[int, Column]] | None, made: Made | None,
     ) -> None:  # fmt: skip
         """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`, with what they do
-        (`SET` ...). Their values lie in the log from now on."""
+        (`SET` ...), and what programs make (`made`). Their values lie in the log from now on."""
         assert isinstance(self.noted, TableLog)
         n = len(root)
         mask = np.full(len(self.types), SET, np.int8)
@@ -149,7 +149,7 @@ class TableStore:
             mask = np.array([changes[a][0] if a in changes else KEEP for a in range(len(self.types))], np.int8)
             given = [changes[a][1] if a in changes else _unknown(t, n) for a, t in enumerate(self.types)]
             changed = self._unborn(given, ts)
-        self.noted.note(kind, rank, root, keys, at, changed, mask)
+        self.noted.note(kind, rank, root, keys, at, changed, mask, made)
 
     def _unborn(self, columns: Sequence[Column], ts: Array) -> int:
         """Puts rows into the log that are not in the table; answers the position of the first."""
@@ -373,10 +373,16 @@ class TableWriter:
             equal = {} if self.kind in (None, INSERT) else key_equalities(on, TABLE) or {}
             self._key = [compile_expr(equal[a], services.context) for a in table.noting.key if a in equal]
         self._steps: dict[int, tuple[int, Evaluator]] = {}
+        self._made: tuple[int, list[Evaluator]] | None = None
+        self._makes: list[int] = []
         if self.kind in (UPDATE, UPSERT):
+            if table.noting.made and any(map(reads_table, changes.values())):
+                self._makes = [a for a, _ in self.set if a not in table.noting.key]
+                self._made = table.programs.add([(a, changes[a]) for a in self._makes])
             for a, e in changes.items():
-                how, value = step(e, a, table.types[a]) or (SET, e)
-                self._steps[a] = how, compile_expr(value, services.context)
+                if a not in self._makes:
+                    how, value = step(e, a, table.types[a]) or (SET, e)
+                    self._steps[a] = how, compile_expr(value, services.context)
         self.rank = 0
         # Rows that a chunk has found no place for: an upsert adds them when the chunk is through.
         self._waiting: tuple[TableStore, Condition] | None = None
@@ -468,6 +474,7 @@ class TableWriter:
         changes = None
         if self.kind in (UPDATE, UPSERT):
             changes = {a: (how, _cast(e(env), table.types[a])) for a, (how, e) in self._steps.items()}
+            changes |= {a: (MADE, _unknown(table.types[a], n)) for a in self._makes}
         key = [added[a] for a in table.keyed.attrs] if added is not None else [e(env) for e in self._key]
         if changes is not None:  # the row under a key has that key; it need not be looked up
             for a, column in zip(table.keyed.attrs, key, strict=True):
@@ -476,7 +483,8 @@ class TableWriter:
         ids = table.keyed.keys.ids(key)
         if table.primary is None:  # null equals nothing; a primary key finds it
             ids = np.where(functools.reduce(np.logical_or, [c.nulls() for c in key]), -1, ids)
-        table.note(self.kind, self.rank, rows.root, rows.ts, ids, added, changes)
+        made = None if self._made is None else Made.over(env, *self._made)
+        table.note(self.kind, self.rank, rows.root, rows.ts, ids, added, changes, made)
 
     def _inserted(self, row: Rows) -> list[Column]:
         """The output row as a row of the table."""

@@ -19,14 +19,20 @@ STREAMS = "define stream R (k string, g int, v long); " + "".join(
     f"define stream {s} (k string, g int, v long, p double); " for s in "SNM"
 )
 FILTERS = ("", "[v > 3]", "[g == 1]", "[v % 2 == 0]")
-SETS = ("T.v = v", "T.p = p", "T.v = v + 100L, T.p = p", "T.v = T.v + v, T.p = T.p - 0.1", "T.p = p, T.v = v - T.v")
+SETS = (
+    "T.v = v", "T.p = p", "T.v = v + 100L, T.p = p", "T.v = T.v + v, T.p = T.p - 0.1", "T.v = maximum(T.v, v)",
+    "T.v = T.v * 3L % 7L, T.p = T.p / v", "T.p = ifThenElse(T.p > p and v > 2L, T.p, p), T.v = T.v + 1L",
+    "T.p = (T.p * T.v + p) / (T.v + 1L), T.v = T.v + 1L", "T.v = coalesce(T.v, v), T.p = minimum(T.p, p, 2.5)",
+    "T.v = ifThenElse(not (T.p > 1.0) or T.v is null, v, T.v - v), T.p = T.v + p", "T.v = T.v + T.v, T.p = T.p * 2.0",
+    "T.p = p, T.v = v - T.v",
+)
 
 
 def writer(r: Random, on: str, keyed: bool) -> str:
     f = r.choice(FILTERS)
     kinds = [
         f"from S{f} select k, g, v, p update or insert into T on {on};",
-        f"from S{f} select k, g, v, p update or insert into T set {r.choice(SETS[:4])} on {on};",
+        f"from S{f} select k, g, v, p update or insert into T set {r.choice(SETS[:-1])} on {on};",
         f"from S{f} select k, g, v update T on {on};",
         f"from S{f} select k, g, v, p update T set {r.choice(SETS)} on {on};",
         f"from R{f} select k, g delete T on {on};",
@@ -131,6 +137,11 @@ def test_noted_writes_answer_as_writes_one_by_one(seed: int) -> None:
         (
             "@PrimaryKey('k') define table T (k string, v long);",
             "from S select k, v update T set T.v = T.v * v on T.k == k;",
+            True,
+        ),
+        (
+            "@PrimaryKey('k') define table T (k string, v long);",
+            "from S select k, v update T set T.v = convert(T.v, 'long') + v on T.k == k;",
             False,
         ),
         (
