@@ -143,8 +143,9 @@ class SetPrograms:
     ) -> None:  # fmt: skip
         """Gives the versions in `log` from position `base` on the values that programs make. By writer: what it has
         them make (`made`), and what it does to each attribute (`masks`). `held` are the positions by key before."""
-        keys = np.unique(key[key >= 0])
-        keys = keys[held[keys] >= 0]
+        changes = np.zeros(len(held), np.bool_)
+        changes[key[key >= 0]] = True
+        keys = np.flatnonzero(changes & (held >= 0))
         now = np.full(len(held), -1, np.int64)
         now[keys] = np.arange(len(keys))
         positions = np.concatenate([held[keys], np.arange(base, log.end)])
