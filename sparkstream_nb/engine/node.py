@@ -6,6 +6,7 @@ A node takes a micro-batch in one of two ways, with the same operators and the s
   `rows`) and the ways through the app (see `graph`) put timer output and events in Siddhi's order.
 - *by chunk*: each chunk is pushed through everything it causes before the next one is taken, as Siddhi does. This is
   how apps run whose queries feed back on one another or have no order that the ways tell (`graph.build` says which).
+  Where it is changes of tables that have none, only the events that bring them about go so (`stretches`).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from .scripts import scripts_of
 from .services import Services
 from .sinks import GroupOperator, TopicOperator
 from .snapshot import pack, unpack
+from .stretches import stretches
 from .triggers import TriggerOperator, start_rows
 from .windows.base import no_rows
 
@@ -72,13 +74,15 @@ class NodeEngine:
         self.parts = Assembly(plan, self.services, stored)
         self.operators = self.parts.operators
         self.graph = build([op.node for op in self.operators], settling(plan))
+        self.stretches = stretches(self.operators, settling(plan)) if self.graph.order is None else None
+        self._ordered = self.graph if self.stretches is None else self.stretches.graph
         for i, op in enumerate(self.operators):
-            if isinstance(op, QueryOperator) and self.graph.order is not None:
-                op.place(self.graph.ranks[i], self.graph.ties.get(i))
-            if isinstance(op, AggregationOperator) and self.graph.order is not None:
-                op.rank = self.graph.ranks[i]
+            if isinstance(op, QueryOperator) and self._ordered.order is not None:
+                op.place(self._ordered.ranks[i], self._ordered.ties.get(i))
+            if isinstance(op, AggregationOperator) and self._ordered.order is not None:
+                op.rank = self._ordered.ranks[i]
         self._shown = {s for op in self.operators for s in _shown(op)}
-        self._by_operator = self.graph.order is not None and not by_chunk
+        self._by_operator = self._ordered.order is not None and not by_chunk
         self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
         self._empty = self._empties()
 
@@ -114,11 +118,18 @@ class NodeEngine:
             self._start(collected)
         clock = self._clock(batch.clock)
         inputs = {s: self._rows(s, r.step, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
-        at_once = self.graph.events_only and any(map(_sent_at_once, inputs.values()))
+        at_once = self._ordered.events_only and any(map(_sent_at_once, inputs.values()))
         by_operator = self._by_operator and not at_once and all(t.notable(len(clock.now)) for t in self.parts.logged)
-        run = self._run_by_operator if by_operator else self._run_by_chunk
         for a, b in itertools.pairwise([*range(0, max(len(clock.now), 1), SLICE), len(clock.now)]):
-            run(self._between(inputs, a, b), clock.part(a, b), collected)
+            given, part = self._between(inputs, a, b), clock.part(a, b)
+            if not by_operator:
+                self._run_by_chunk(given, part, collected)
+            elif self.stretches is None:
+                self._run_by_operator(given, part, collected)
+            else:
+                for x, y, calm in self.stretches.cut(given, part):
+                    run = self._run_by_operator if calm else self._run_by_chunk
+                    run(self._between(given, a + x, a + y), part.part(x, y), collected)
         outputs = self._outputs(collected)
         self.steps += len(batch.clock)
         return outputs
@@ -170,13 +181,13 @@ class NodeEngine:
         return Rows(cols, writable(np.ascontiguousarray(ts, np.int64)), *event_order(step, self.steps))
 
     def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
-        assert self.graph.order is not None
+        assert self._ordered.order is not None
         for table in self.parts.logged:
             table.begin()
         written: dict[str, list[tuple[int, Rows]]] = {}
         ready: dict[str, Rows] = {}
-        for stage in self.graph.order:
-            if stage[0] in self.graph.circles:
+        for stage in self._ordered.order:
+            if stage[0] in self._ordered.circles:
                 results = self._in_circle(stage, inputs, written, ready, clock)
             else:
                 results = self._through(stage, inputs, written, ready, clock)
@@ -205,12 +216,12 @@ class NodeEngine:
                 continue
             rows = op.run({s: ready.get(s, self._empty[s]) for s in op.node.inputs}, clock)
             for stream, fault in self._faults():
-                written.setdefault(stream, []).append((self.graph.ranks[i], fault))
+                written.setdefault(stream, []).append((self._ordered.ranks[i], fault))
             if rows is None or len(rows) == 0:
                 continue
             out.append((op, rows))
             if op.node.target is not None:
-                written.setdefault(op.node.target, []).append((self.graph.ranks[i], _as_read(op, rows)))
+                written.setdefault(op.node.target, []).append((self._ordered.ranks[i], _as_read(op, rows)))
         return out
 
     def _in_circle(
@@ -341,10 +352,13 @@ class NodeEngine:
     def stats(self) -> dict[str, Any]:
         """Clock, steps taken, how the app runs, and the bytes that every query, window and table holds."""
         held = {op.name: op.bytes for op in self.operators} | {i: t.bytes for i, t in self.parts.tables.items()}
+        runs = "by operator" if self._by_operator else f"by chunk: {self.graph.reason or 'asked for'}"
+        if self._by_operator and self.stretches is not None:
+            runs += f", by chunk where tables change: {self.graph.reason}"
         return {
             "clock": self.now,
             "steps": self.steps - 1,
-            "runs": "by operator" if self._by_operator else f"by chunk: {self.graph.reason or 'asked for'}",
+            "runs": runs,
             "state_bytes": held,
         }
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..plan import nodes
 from ..plan.nodes import Expr
 from ..plan.signatures.windows import BATCHING
-from .columns import Array
+from .columns import Array, Mask
 from .faults import may_fail
 from .frame import Frame, frame_of
 from .joins import JoinOp, Lookup
@@ -162,6 +162,10 @@ class QueryOp:
             self._join.right_first = len(sources) > 1 and sources[0] == self._join.inputs[1]
         elif self._pattern is not None:
             self._pattern.tie = sources
+
+    def passing(self, rows: Rows, clock: Clock) -> Mask:
+        """Which rows of an input may bring something about (`Steps.passing`)."""
+        return np.ones(len(rows), np.bool_) if self._steps is None else self._steps.passing(rows, clock)
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         """What the query puts out for these rows, and for the timers that `clock` lets fire."""

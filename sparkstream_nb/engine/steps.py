@@ -9,7 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from ..plan.nodes import Agg, Const, Expr, FilterStep, FunctionStep, Ref, Select, Step, StreamInput, WindowStep, walk
+from ..plan.nodes import (
+    Agg,
+    Call,
+    Const,
+    Expr,
+    FilterStep,
+    FunctionStep,
+    InTable,
+    Ref,
+    ScriptCall,
+    Select,
+    Step,
+    StreamInput,
+    WindowStep,
+    walk,
+)
 from ..types import Schema, Type
 from .aggregators import Aggregator, make_aggregator
 from .columns import Array, Column, Mask
@@ -84,12 +99,25 @@ def window_attrs(step: WindowStep, width: int, selected: bool) -> set[int]:
     return set(range(width)) if every else set()
 
 
+_UNSTEADY = ("UUID", "math:rand", "time:")
+
+
+def _steady(condition: Expr) -> bool:
+    """Whether a condition on one event says the same whenever it is asked."""
+    return not any(
+        isinstance(e, Agg | InTable | ScriptCall) or (isinstance(e, Call) and e.function.startswith(_UNSTEADY))
+        for e in walk(condition)
+    )
+
+
 @dataclass(slots=True)
 class _Filter:
-    """`aggregates` are the running aggregates that the condition names: node, aggregator, its arguments."""
+    """`aggregates` are the running aggregates that the condition names: node, aggregator, its arguments. `steady`: see
+    `Steps.passing`."""
 
     condition: Evaluator
     aggregates: list[tuple[Agg, Aggregator, list[Evaluator]]]
+    steady: bool
 
 
 @dataclass(slots=True)
@@ -171,7 +199,8 @@ class Steps:
         for i, step in enumerate(input.steps):
             if isinstance(step, FilterStep):
                 found = dict.fromkeys(e for e in walk(step.condition) if isinstance(e, Agg))
-                self._steps.append(_Filter(compile_expr(step.condition, context), [self._running(a) for a in found]))
+                running = [self._running(a) for a in found]
+                self._steps.append(_Filter(compile_expr(step.condition, context), running, _steady(step.condition)))
             elif isinstance(step, FunctionStep) and step.function in ("reorder:kslack", "reorder:akslack"):
                 adaptive = step.function == "reorder:akslack"
                 fixed = [a.value for a in step.args if isinstance(a, Const)]
@@ -242,6 +271,17 @@ class Steps:
             else:
                 rows, held = self._function(step, rows, held, env, self._widths[i])
         return self._thin(rows, held, self._keep[-1])[0]
+
+    def passing(self, rows: Rows, clock: Clock) -> Mask:
+        """Which rows pass the first filters, as far as these say the same whenever they are asked: the others bring
+        nothing about."""
+        out = np.ones(len(rows), np.bool_)
+        for step in self._steps:
+            if not isinstance(step, _Filter) or not step.steady:
+                break
+            result = step.condition(self._env(rows, list(range(len(rows.columns))), clock))
+            out &= result.values if result.null is None else result.values & ~result.null
+        return out
 
     def _env(self, rows: Rows, held: list[int], clock: Clock) -> Env:
         resolve = frame_of(rows, {a: p for p, a in enumerate(held)}).resolve

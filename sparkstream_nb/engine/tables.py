@@ -75,6 +75,8 @@ class TableStore:
         self.indexes += [Secondary((a,), self.types, self.services, True) for a in d.indexes]
         self.keyed = self.primary
         self._kept = list(self.indexes)
+        self._order: Array | None = None
+        """What `order` says, until rows come, go or change their key."""
         if self.primary is None and self.noting.key:
             self.keyed = Assumed(self.noting.key, self.types, self.services, False)
             self._kept.append(self.keyed)
@@ -87,6 +89,11 @@ class TableStore:
         Without a primary key that is the order of insertion; a numeric key is a sorted map, any other a hash map
         of the key's text (`IndexEventHolder`).
         """
+        if self._order is None:
+            self._order = self._walk()
+        return self._order
+
+    def _walk(self) -> Array:
         live = np.flatnonzero(self.alive[: self.log.end])
         if self.primary is None or len(live) < 2:
             return live
@@ -205,7 +212,7 @@ class TableStore:
         return self.noted
 
     def _take_over(self, history: TableHistory) -> None:
-        self.noted = None
+        self.noted = self._order = None
         left = history.survivors
         before = np.flatnonzero(self.alive[: self.log.end])
         self.alive[history.order] = False
@@ -226,6 +233,7 @@ class TableStore:
         """The rows at positions `before` (-1: none) give way to those at `after`, key by key: one that was updated
         keeps its place, new ones come to the end in the order in which they began.
         """
+        self._order = None
         there = after >= 0
         line = np.full(len(after), -1, np.int64)
         line[there] = noted.line[after[there] - noted.base]
@@ -258,6 +266,7 @@ class TableStore:
                 columns, ts, n = [c.take(index) for c in columns], ts[index], len(index)
         if n == 0:
             return
+        self._order = None
         zeros = np.zeros(n, np.int64)
         at = self.log.append(Rows(columns, ts, zeros, zeros))
         self.alive = grown(self.alive, self.log.capacity, False)
@@ -277,6 +286,7 @@ class TableStore:
         positions = positions[self.alive[positions]]
         if len(positions) == 0:
             return
+        self._order = None
         columns = self.log.columns(positions)
         for index in self._kept:
             index.remove(columns, positions)
@@ -286,6 +296,7 @@ class TableStore:
             self._compact()
 
     def _compact(self) -> None:
+        self._order = None
         keep = np.flatnonzero(self.alive[: self.log.end])
         self.log.compact(keep)
         self.alive = np.ones(len(keep), np.bool_)
@@ -307,6 +318,8 @@ class TableStore:
             if len(np.unique(after)) < len(after) or not np.isin(held[held >= 0], positions).all():
                 self.services.logs.append(f"table {self.id}: an update onto an existing primary key is left out")
                 return
+        if self.primary in moved:
+            self._order = None
         for index in moved:
             index.remove(old, positions)
         for a, c in changes.items():
