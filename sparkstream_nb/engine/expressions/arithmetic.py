@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columns import DTYPES, Array, Mask
+from ..columns import DTYPES, Array, Column, Mask, Texts
 from ..jit import kernel
 
 Kernel = Callable[[Array, Array], Array]
@@ -21,6 +21,11 @@ Kernel = Callable[[Array, Array], Array]
 def is_constant(values: Array) -> bool:
     """Whether an array repeats one value by a stride of 0, as constants do here."""
     return values.strides == (0,)
+
+
+def repeats(column: Column) -> bool:
+    """As `is_constant`, of a column; texts without codes are none."""
+    return not isinstance(column, Texts) and is_constant(column.values)
 
 
 def as_type(values: Array, type: Type) -> Array:
