@@ -8,7 +8,6 @@ for. Arguments besides the text must be constants.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from ..jit import kernel
 from ..texts import text_buffers
 from .plainregex import never_empty, plain_regex
 from .rowwise import Whole
+from .textjoin import join_texts
 
 Answer = tuple[pa.Array, Mask | None]
 """Answers, and the rows that are left all the same."""
@@ -162,12 +162,11 @@ def concatenated(call: Call) -> Whole | None:
     """`str:concat`, of any texts."""
 
     def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None]:
-        texts: list[Any] = [
-            pa.scalar(str(a.value)) if isinstance(a, Const) else c.texts(strings)
-            for a, c in zip(call.args, columns, strict=True)
-        ]
-        if strings.halves:
-            return Column.all_null(call.type, len(columns[0])), np.ones(len(columns[0]), np.bool_)
-        return Texts(pc.binary_join_element_wise(*texts, "", null_handling="skip"), strings, many=True), None
+        n = len(columns[0])
+        parts = [str(a.value) if isinstance(a, Const) else c for a, c in zip(call.args, columns, strict=True)]
+        texts = join_texts(parts, n, strings)
+        if texts is None or strings.halves:
+            return Column.all_null(call.type, n), np.ones(n, np.bool_)
+        return Texts(texts, strings, many=True), None
 
     return whole if any(not isinstance(a, Const) for a in call.args) else None
