@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ...plan.nodes import Call, Const
 from ...types import Type
@@ -19,6 +18,7 @@ from ..jit import inlined, kernel
 from ..texts import string_array
 from .calendar import DAY, MONTHS_OF, STEPS, days_of
 from .dateformat import MONTHS, WEEKDAYS, Part, parts_of
+from .numbertexts import number_texts
 from .rowwise import Whole
 from .values import Failure
 
@@ -117,7 +117,7 @@ def shifted(sign: int, call: Call) -> Whole | None:
             _add_months(values, by * MONTHS_OF[unit], _FIRST, _LAST, left, out)
         else:
             out = instants.values + STEPS.get(unit, 0) * by
-        return Texts(pa.array(out).cast(pa.string()), strings, many=True), left
+        return Texts(number_texts(Column(Type.LONG, out)), strings, many=True), left
 
     return whole
 

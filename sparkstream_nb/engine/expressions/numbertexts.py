@@ -1,20 +1,17 @@
-"""The texts of whole columns of numbers, as Java writes them, and the numbers of whole columns of texts."""
+"""The texts of whole columns of numbers, as Java writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...plan.nodes import Call
 from ...types import Type
-from ..columns import ARROW, DTYPES, Array, Column, Mask, Strings
-from ..jit import inlined, kernel
+from ..columns import ARROW, Array, Column, Mask
+from ..jit import inlined, kernel, store64
 from ..texts import string_array, text_buffers
-from .rowwise import Whole
 
 NUMBERS = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
 
@@ -64,23 +61,85 @@ def _lay(data: Array, begin: Any, digits: Array, size: Any, exponent: Any, negat
     return at
 
 
+@inlined
+def _eight(number: Any) -> Any:
+    """The eight digits of a number below 10**8 as bytes 0 to 9 of a word, the first one lowest."""
+    x = np.uint64(number)
+    high = x // np.uint64(10_000)
+    fours = high | (x - high * np.uint64(10_000)) << np.uint64(32)
+    high = (fours * np.uint64(10_486)) >> np.uint64(20) & np.uint64(0x7F_0000_007F)
+    twos = high | (fours - high * np.uint64(100)) << np.uint64(16)
+    high = (twos * np.uint64(103)) >> np.uint64(10) & np.uint64(0x000F_000F_000F_000F)
+    return high | (twos - high * np.uint64(10)) << np.uint64(8)
+
+
+@inlined
+def _lay_whole(data: Array, begin: Any, number: Any) -> Any:
+    """Writes the digits of a whole number below 10**16 from `begin` on, and up to 15 bytes more. Answers where it ends."""
+    at = np.int64(begin)
+    rest = np.uint64(number)
+    size = 1
+    most = np.uint64(10)
+    if rest >= np.uint64(100_000_000):
+        upper = rest // np.uint64(100_000_000)
+        rest -= upper * np.uint64(100_000_000)
+        while size < 8 and most <= upper:
+            size += 1
+            most *= np.uint64(10)
+        word = _eight(upper)
+        word = (word | _ZEROS) >> np.uint64(64 - 8 * size)
+        store64(data, at, word)
+        at += size
+        size = 8
+    else:
+        while size < 8 and most <= rest:
+            size += 1
+            most *= np.uint64(10)
+    word = _eight(rest)
+    word = (word | _ZEROS) >> np.uint64(64 - 8 * size)
+    store64(data, at, word)
+    return at + size
+
+
+_ZEROS = np.uint64(0x3030_3030_3030_3030)
+
+
+@kernel
+def _write_whole(values: Array, null: Mask, ends: Array, data: Array, left: Mask) -> None:
+    """The texts of whole numbers nearer to 0 than 10**16, one after the other; the others stay `left`."""
+    at = np.int64(0)
+    for i in range(len(values)):
+        v = np.int64(values[i])
+        if not null[i] and v > -10_000_000_000_000_000 and v < 10_000_000_000_000_000:
+            if v < 0:
+                data[at] = 45
+                at += 1
+                v = -v
+            at = _lay_whole(data, at, v)
+            left[i] = False
+        ends[i + 1] = at
+
+
 @kernel
 def _write(values: Array, null: Mask, tens: Array, ends: Array, data: Array, left: Mask) -> None:
     """The texts of doubles that are numbers of at most 15 digits, none behind the 22nd place, one after the other; the
     others stay `left`. `tens` are the powers of ten.
 
-    A number of 15 digits is the only one of so many that reads as its double, so that the first that is found is the
-    shortest. It is whole digits by a power of ten, which both are doubles: their quotient is what reading it gives.
+    A number of 15 digits is the only one of so many that reads as its double: without the zeros at its end it is the
+    shortest. It is whole digits by a power of ten, which both are doubles: their quotient is what reading it gives. How
+    many places the last number had is tried first.
     """
     at = np.int64(0)
     digits = np.empty(20, np.uint8)
+    guess = 0
     for i in range(len(values)):
         v = values[i]
         a = abs(v)
-        places = -1
+        places: Any = -1
         near = 0.0
         if not null[i] and a > 1e-8 and a < 1e15:
-            for k in range(len(tens)):
+            first = guess if a * tens[guess] < 1e15 else 0
+            for k in range(first, len(tens)):
                 p = a * tens[k]
                 if p >= 1e15:
                     break
@@ -91,19 +150,43 @@ def _write(values: Array, null: Mask, tens: Array, ends: Array, data: Array, lef
         if places < 0:
             ends[i + 1] = at
             continue
+        guess = places
         m: Any = np.uint64(near)
-        size = 1
-        while size < 15 and tens[size] <= near:
-            size += 1
-        exponent = size - places
-        for j in range(size):
+        while places > 0:
             tenth = m // np.uint64(10)
-            digits[size - 1 - j] = np.uint8(48 + (m - tenth * np.uint64(10)))
+            if tenth * np.uint64(10) != m:
+                break
             m = tenth
-        while size > 1 and digits[size - 1] == 48:
-            size -= 1
-        at = _lay(data, at, digits, size, exponent, v < 0)
-        ends[i + 1], left[i] = at, False
+            places -= 1
+        left[i] = False
+        if places <= 8 and a >= 1e-3 and a < 1e7:
+            if v < 0:
+                data[at] = 45
+                at += 1
+            whole = np.uint64(a)
+            at = _lay_whole(data, at, whole)
+            data[at] = 46
+            size = max(places, 1)
+            part = m - whole * np.uint64(tens[places])
+            word = _eight(part)
+            word = (word | _ZEROS) >> np.uint64(64 - 8 * size)
+            store64(data, at + 1, word)
+            at += 1 + size
+        else:
+            size = 0
+            rest = m
+            while rest > np.uint64(0):
+                rest //= np.uint64(10)
+                size += 1
+            exponent = size - places
+            for j in range(size):
+                tenth = m // np.uint64(10)
+                digits[size - 1 - j] = np.uint8(48 + (m - tenth * np.uint64(10)))
+                m = tenth
+            while size > 1 and digits[size - 1] == 48:
+                size -= 1
+            at = _lay(data, at, digits, size, exponent, v < 0)
+        ends[i + 1] = at
 
 
 @kernel
@@ -158,133 +241,25 @@ def _rewrite(offsets: Array, texts: Array, ends: Array, data: Array) -> None:
 
 def number_texts(column: Column) -> pa.Array:
     """`String.valueOf` of each number, as an Arrow string array; null where the column is."""
-    if column.type in (Type.INT, Type.LONG):
-        return pa.array(column.values, ARROW[column.type], mask=column.null).cast(pa.string())
-    n, null = len(column), column.null
-    left = ~column.nulls()
+    kind, values, null = ARROW[column.type], np.ascontiguousarray(column.values), column.nulls()
+    (ends, data), left = _room(len(column)), ~null
     if column.type is Type.DOUBLE:
-        ends, data = _room(n)
-        _write(np.ascontiguousarray(column.values), column.nulls(), _TENS, ends, data, left)
-        out = string_array(ends, data, null)
-        if not left.any():
-            return out
+        _write(values, null, _TENS, ends, data, left)
+    elif column.type is not Type.FLOAT:
+        _write_whole(values, null, ends, data, left)
+    out = string_array(ends, data, column.null)
+    if not left.any():
+        return out
     # Arrow writes the shortest digits that read back, as Java does (`double_text`).
-    offsets, written = text_buffers(pa.array(column.values[left], ARROW[column.type]).cast(pa.string()))
-    ends, data = _room(len(offsets) - 1)
-    _rewrite(offsets, written, ends, data)
-    others = string_array(ends, data)
-    if len(others) == n:
-        return others
-    if column.type is not Type.DOUBLE:
-        out = pa.nulls(n, pa.string())
+    others = pa.array(values[left], kind).cast(pa.string())
+    if values.dtype.kind == "f":
+        offsets, written = text_buffers(others)
+        ends, data = _room(len(others))
+        _rewrite(offsets, written, ends, data)
+        others = string_array(ends, data)
     return pc.replace_with_mask(out, pa.array(left), others)
 
 
 def _room(n: int) -> tuple[Array, Array]:
     """For the ends and the bytes of `n` texts."""
-    return np.zeros(n + 1, np.int32), np.empty(_LONGEST * n, np.uint8)
-
-
-@kernel
-def _read(offsets: Array, data: Array, tens: Array, out: Array, left: Array) -> None:
-    """The doubles of texts that are digits, with a sign or without, with a point among them or without, of which those
-    behind leading zeros are at most 15. In `left` of the others: `_PLAIN` for numbers, with an exponent or not, that
-    are no larger or smaller than a double can be and that Arrow reads too, else `_ODD`.
-
-    Both the digits and the power of ten are doubles: their quotient is the nearest to the number.
-    """
-    low = np.int64(offsets[0])
-    for i in range(len(out)):
-        k, end = np.int64(offsets[i]) - low, np.int64(offsets[i + 1]) - low
-        negative, plus = k < end and data[k] == 45, k < end and data[k] == 43
-        if negative or plus:
-            k += 1
-        m: Any = np.int64(0)
-        point: Any = -1
-        zeros: Any = 0
-        digits: Any = 0
-        good: Any = end - k <= 40
-        while good and k < end and data[k] | 32 != 101:
-            c = np.int64(data[k]) - 48
-            if c >= 0 and c <= 9:
-                m = m * 10 + c
-                zeros += digits == 0 and c == 0
-                digits += digits > 0 or c > 0
-            else:
-                good = c == -2 and point < 0
-                point = k
-            k += 1
-        places: Any = k - 1 - point if point >= 0 else 0
-        if not good or zeros + digits == 0:
-            left[i] = _ODD
-        elif k < end:
-            k += 1
-            if k < end and (data[k] == 45 or data[k] == 43):
-                k += 1
-            good = k < end and end - k <= 2
-            while k < end:
-                c = np.int64(data[k]) - 48
-                good &= c >= 0 and c <= 9
-                k += 1
-            left[i] = _PLAIN if good and not plus else _ODD
-        elif digits > 15 or places >= len(tens):
-            left[i] = _ODD if plus else _PLAIN
-        else:
-            value = np.float64(m) / tens[places]
-            out[i] = -value if negative else value
-
-
-_PLAIN, _ODD = 1, 2
-
-
-@kernel
-def _read_integers(offsets: Array, data: Array, out: Array, left: Mask) -> None:
-    """As `_read`, the integers of texts that are up to 18 digits, with a sign or without."""
-    low = np.int64(offsets[0])
-    for i in range(len(out)):
-        k, end = np.int64(offsets[i]) - low, np.int64(offsets[i + 1]) - low
-        negative = False
-        if k < end and (data[k] == 45 or data[k] == 43):
-            negative = data[k] == 45
-            k += 1
-        m: Any = np.int64(0)
-        good = k < end and end - k <= 18
-        if good:
-            while k < end:
-                c = np.int64(data[k]) - 48
-                good &= c >= 0 and c <= 9
-                m = m * 10 + c
-                k += 1
-        left[i] = not good
-        out[i] = -m if negative else m
-
-
-def numbers_read(call: Call) -> Whole | None:
-    """The form of a call that reads its first argument as a number, over whole columns (`rowwise`). What is no plain
-    number of so many digits that each is exact is left."""
-    kind = call.type
-    if kind is Type.BOOL:
-        return None
-
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None]:
-        texts = columns[0].texts(strings)
-        offsets, data = text_buffers(texts)
-        left = np.zeros(len(texts), np.bool_)
-        found: Array
-        if kind in (Type.FLOAT, Type.DOUBLE):
-            found, how = np.zeros(len(texts)), np.zeros(len(texts), np.uint8)
-            _read(offsets, data, _TENS, found, how)
-            left = how == _ODD
-            if how.any():
-                plain = how == _PLAIN
-                found[plain] = texts.filter(pa.array(plain)).cast(pa.float64()).to_numpy(zero_copy_only=False)
-        else:
-            found = np.zeros(len(texts), np.int64)
-            _read_integers(offsets, data, found, left)
-            if kind is Type.INT:
-                left |= found != found.astype(np.int32)
-        if texts.null_count:
-            left |= texts.is_null().to_numpy(zero_copy_only=False)
-        return Column(kind, found.astype(DTYPES[kind], copy=False)), left
-
-    return whole
+    return np.zeros(n + 1, np.int32), np.empty(_LONGEST * n + 16, np.uint8)

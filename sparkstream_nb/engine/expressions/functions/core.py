@@ -15,7 +15,8 @@ from ...jit import kernel
 from ...texts import string_array
 from ..arithmetic import as_type, choose, narrow
 from ..env import Context, Env, Evaluator
-from ..numbertexts import NUMBERS, number_texts, numbers_read
+from ..numberreading import numbers_read
+from ..numbertexts import NUMBERS, number_texts
 from ..rowwise import Builder, apply, eager, rowwise, typed
 from ..values import (
     Failure,

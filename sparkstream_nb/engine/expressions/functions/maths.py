@@ -14,7 +14,7 @@ from ...columns import Array, Column
 from ...jit import kernel
 from ..arithmetic import as_type, either, narrow
 from ..env import Context, Env, Evaluator
-from ..numbertexts import numbers_read
+from ..numberreading import numbers_read
 from ..rowwise import Builder, Plain, eager, rowwise, typed
 from ..values import Failure, parse_double, parse_float, parse_int, parse_long
 
