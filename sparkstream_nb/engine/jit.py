@@ -90,6 +90,19 @@ store64 = cast(Callable[[Any, Any, Any], None], intrinsic(_store64))
 """`store64(array, at, word)` in a compiled loop: the inverse of `load64`."""
 
 
+def _high64(context: Any, one: Any, other: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), code
+
+
+high64 = cast(Callable[[Any, Any], Any], intrinsic(_high64))
+"""`high64(one, other)` in a compiled loop: the upper half of the product of two numbers (uint64)."""
+
+
 def _either(context: Any, condition: Any, one: Any, other: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         chosen = builder.select(*args)

@@ -9,13 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...types import Type
-from ..columns import ARROW, Array, Column, Mask
+from ..columns import Array, Column, Mask
 from ..jit import inlined, kernel, store64
 from ..texts import string_array, text_buffers
+from .shortest import FIRST, POWERS, shortest
+from .values import text
 
 NUMBERS = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
 
-_TENS = 10.0 ** np.arange(23)
+_TENS = 10.0 ** np.arange(9)
 _LONGEST = 26
 """Bytes of a number's text at most, and some more."""
 
@@ -24,9 +26,9 @@ _NAN, _INFINITY = tuple(b"NaN"), tuple(b"Infinity")
 
 
 @inlined
-def _lay(data: Array, begin: Any, digits: Array, size: Any, exponent: Any, negative: Any) -> Any:
+def _lay(data: Array, begin: Any, digits: Array, first: Any, size: Any, exponent: Any, negative: Any) -> Any:
     """Writes Java's form of 0.d1d2d3... * 10**exponent from `begin` on: plain from 10**-3 to 10**7, else with `E`.
-    Answers where it ends. The last of the `size` digits is not 0, unless it is the only one."""
+    Answers where it ends. The `size` digits begin at `first`, and the last is not 0, unless it is the only one."""
     at = np.int64(begin)
     plain = exponent > -3 and exponent <= 7
     before = exponent if plain else 1  # digits before the point
@@ -44,7 +46,7 @@ def _lay(data: Array, begin: Any, digits: Array, size: Any, exponent: Any, negat
         if j == before and before > 0:
             data[at] = 46
             at += 1
-        data[at] = digits[j] if j < size else 48
+        data[at] = digits[first + j] if j < size else 48
         at += 1
     if not plain:
         data[at] = 69
@@ -75,7 +77,7 @@ def _eight(number: Any) -> Any:
 
 @inlined
 def _lay_whole(data: Array, begin: Any, number: Any) -> Any:
-    """Writes the digits of a whole number below 10**16 from `begin` on, and up to 15 bytes more. Answers where it ends."""
+    """Writes the digits of a whole number below 10**16 from `begin` on, and up to 15 bytes more. Answers its end."""
     at = np.int64(begin)
     rest = np.uint64(number)
     size = 1
@@ -102,6 +104,8 @@ def _lay_whole(data: Array, begin: Any, number: Any) -> Any:
 
 
 _ZEROS = np.uint64(0x3030_3030_3030_3030)
+_UNSIGNED = np.uint64(2**63 - 1)
+_LAST = 1.7976931348623157e308
 
 
 @kernel
@@ -121,46 +125,45 @@ def _write_whole(values: Array, null: Mask, ends: Array, data: Array, left: Mask
 
 
 @kernel
-def _write(values: Array, null: Mask, tens: Array, ends: Array, data: Array, left: Mask) -> None:
-    """The texts of doubles that are numbers of at most 15 digits, none behind the 22nd place, one after the other; the
-    others stay `left`. `tens` are the powers of ten.
+def _write(values: Array, null: Mask, tens: Array, powers: Array, ends: Array, data: Array, left: Mask) -> None:
+    """The texts of doubles, one after the other; those that are no numbers or nearly 0 stay `left`. `tens` are powers
+    of ten, `powers` are `POWERS`.
 
-    A number of 15 digits is the only one of so many that reads as its double: without the zeros at its end it is the
-    shortest. It is whole digits by a power of ten, which both are doubles: their quotient is what reading it gives. How
-    many places the last number had is tried first.
+    Most are numbers of at most 15 digits, with few behind the point. Such a number is the only one of so many digits
+    that reads as its double: without the zeros at its end it is the shortest. It is whole digits by a power of ten,
+    which both are doubles: their quotient is what reading it gives. How many places the last number had is tried first.
     """
     at = np.int64(0)
-    digits = np.empty(20, np.uint8)
+    digits = np.empty(24, np.uint8)
+    bits = values.view(np.uint64)
     guess = 0
     for i in range(len(values)):
         v = values[i]
         a = abs(v)
+        if null[i] or not (a >= FIRST or a == 0) or a > _LAST:
+            ends[i + 1] = at
+            continue
+        left[i] = False
+        negative = bits[i] >> np.uint64(63) != np.uint64(0)
         places: Any = -1
-        near = 0.0
-        if not null[i] and a > 1e-8 and a < 1e15:
-            first = guess if a * tens[guess] < 1e15 else 0
-            for k in range(first, len(tens)):
+        m: Any = np.uint64(0)
+        if a >= 1e-3 and a < 1e7:
+            for k in range(guess, len(tens)):
                 p = a * tens[k]
-                if p >= 1e15:
-                    break
                 near = np.floor(p + 0.5)
                 if abs(p - near) <= p * 2.0**-51 and near / tens[k] == a:
                     places = k
+                    m = np.uint64(near)
                     break
-        if places < 0:
-            ends[i + 1] = at
-            continue
-        guess = places
-        m: Any = np.uint64(near)
-        while places > 0:
-            tenth = m // np.uint64(10)
-            if tenth * np.uint64(10) != m:
-                break
-            m = tenth
-            places -= 1
-        left[i] = False
-        if places <= 8 and a >= 1e-3 and a < 1e7:
-            if v < 0:
+        if places >= 0:
+            guess = places
+            while places > 0:
+                tenth = m // np.uint64(10)
+                if tenth * np.uint64(10) != m:
+                    break
+                m = tenth
+                places -= 1
+            if negative:
                 data[at] = 45
                 at += 1
             whole = np.uint64(a)
@@ -173,19 +176,27 @@ def _write(values: Array, null: Mask, tens: Array, ends: Array, data: Array, lef
             store64(data, at + 1, word)
             at += 1 + size
         else:
-            size = 0
-            rest = m
-            while rest > np.uint64(0):
-                rest //= np.uint64(10)
-                size += 1
-            exponent = size - places
-            for j in range(size):
-                tenth = m // np.uint64(10)
-                digits[size - 1 - j] = np.uint8(48 + (m - tenth * np.uint64(10)))
-                m = tenth
-            while size > 1 and digits[size - 1] == 48:
-                size -= 1
-            at = _lay(data, at, digits, size, exponent, v < 0)
+            exponent = 24
+            if a > 0:
+                found = shortest(bits[i] & _UNSIGNED, powers)
+                m = found[0]
+                exponent += found[1]
+            upper = m // np.uint64(100_000_000)
+            word = _eight(m - upper * np.uint64(100_000_000))
+            store64(digits, 16, word | _ZEROS)
+            top = upper // np.uint64(100_000_000)
+            word = _eight(upper - top * np.uint64(100_000_000))
+            store64(digits, 8, word | _ZEROS)
+            word = _eight(top)
+            store64(digits, 0, word | _ZEROS)
+            first, last = 7, 23
+            while first < 23 and digits[first] == 48:
+                first += 1
+            while last > first and digits[last] == 48:
+                last -= 1
+            exponent = 1 if a == 0 else exponent - first
+            size = last - first + 1
+            at = _lay(data, at, digits, first, size, exponent, negative)
         ends[i + 1] = at
 
 
@@ -235,28 +246,29 @@ def _rewrite(offsets: Array, texts: Array, ends: Array, data: Array) -> None:
                 size -= 1
             if size == 0:
                 digits[0], size, exponent = 48, 1, 1
-            at = _lay(data, at, digits, size, exponent, negative)
+            at = _lay(data, at, digits, 0, size, exponent, negative)
         ends[i + 1] = at
 
 
 def number_texts(column: Column) -> pa.Array:
     """`String.valueOf` of each number, as an Arrow string array; null where the column is."""
-    kind, values, null = ARROW[column.type], np.ascontiguousarray(column.values), column.nulls()
+    values, null = np.ascontiguousarray(column.values), column.nulls()
     (ends, data), left = _room(len(column)), ~null
     if column.type is Type.DOUBLE:
-        _write(values, null, _TENS, ends, data, left)
+        _write(values, null, _TENS, POWERS, ends, data, left)
     elif column.type is not Type.FLOAT:
         _write_whole(values, null, ends, data, left)
     out = string_array(ends, data, column.null)
     if not left.any():
         return out
-    # Arrow writes the shortest digits that read back, as Java does (`double_text`).
-    others = pa.array(values[left], kind).cast(pa.string())
-    if values.dtype.kind == "f":
-        offsets, written = text_buffers(others)
-        ends, data = _room(len(others))
+    if column.type is Type.FLOAT:
+        # Arrow writes the shortest digits that read back, as Java does (`float_text`).
+        offsets, written = text_buffers(pa.array(values[left]).cast(pa.string()))
+        ends, data = _room(len(offsets) - 1)
         _rewrite(offsets, written, ends, data)
         others = string_array(ends, data)
+    else:
+        others = pa.array([text(column.type, v) for v in values[left].tolist()], pa.string())
     return pc.replace_with_mask(out, pa.array(left), others)
 
 
