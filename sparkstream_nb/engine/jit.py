@@ -103,6 +103,17 @@ high64 = cast(Callable[[Any, Any], Any], intrinsic(_high64))
 """`high64(one, other)` in a compiled loop: the upper half of the product of two numbers (uint64)."""
 
 
+def _fused(context: Any, one: Any, other: Any, term: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return types.float64(types.float64, types.float64, types.float64), code
+
+
+fused = cast(Callable[[Any, Any, Any], Any], intrinsic(_fused))
+"""`fused(one, other, term)` in a compiled loop: one * other + term (doubles), rounded once."""
+
+
 def _either(context: Any, condition: Any, one: Any, other: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         chosen = builder.select(*args)
