@@ -71,6 +71,10 @@ class Column:
         """The null mask, made if there is none."""
         return np.zeros(len(self), np.bool_) if self.null is None else self.null
 
+    def joined(self, others: Sequence[Column]) -> Column | None:
+        """This column and the others one after the other, if that can be had without the values; else None."""
+        return None
+
     @staticmethod
     def empty(type: Type) -> Column:
         return Column(type, np.empty(0, DTYPES[type]))
@@ -220,6 +224,12 @@ class Texts(Column):
             return super().slice(a, b)
         return Texts(self._array.slice(a, b - a), self._strings, many=self._many)
 
+    def joined(self, others: Sequence[Column]) -> Column | None:
+        texts = [o for o in others if isinstance(o, Texts) and o.many]
+        if not self.many or len(texts) < len(others):
+            return None
+        return Texts(pa.concat_arrays([t._array for t in (self, *texts)]), self._strings, many=True)
+
     def to_arrow(self, strings: Strings) -> pa.Array:
         return self._array if self.many else super().to_arrow(strings)
 
@@ -297,9 +307,9 @@ def concat(parts: Sequence[Column]) -> Column:
         raise ValueError("no columns to concatenate")
     if len(parts) == 1:
         return parts[0]
-    texts = [p for p in parts if isinstance(p, Texts) and p.many]
-    if len(texts) == len(parts):
-        return Texts(pa.concat_arrays([t._array for t in texts]), texts[0]._strings, many=True)
+    joined = parts[0].joined(parts[1:])
+    if joined is not None:
+        return joined
     null = None
     if any(p.null is not None for p in parts):
         null = np.concatenate([p.nulls() for p in parts])

@@ -277,6 +277,39 @@ def test_days_between_instants(seed: int) -> None:
     check(Call(INT, "time:dateDiff", tuple(refs)), [instants(rng), instants(rng)], [LONG, LONG])
 
 
+# ------------------------------------------------------------------------------------------------------- maps and lists
+
+ATTRS = {LONG: Ref(LONG, 0, 0, "a"), DOUBLE: Ref(DOUBLE, 0, 1, "b"), TEXT: Ref(TEXT, 0, 2, "c")}
+LISTS = [
+    Call(Type.OBJECT, "list:create", tuple(ATTRS.values())),
+    Call(Type.OBJECT, "list:create", (ATTRS[DOUBLE],)),
+    Call(Type.OBJECT, "list:create", (const(1), const("x"))),
+]
+MAPS = [
+    Call(
+        Type.OBJECT, "map:create", tuple(x for k, v in zip("abc", ATTRS.values(), strict=True) for x in (const(k), v))
+    ),
+    Call(Type.OBJECT, "map:create", (const("a"), ATTRS[LONG], const("a"), ATTRS[DOUBLE])),
+    Call(Type.OBJECT, "map:create", (ATTRS[TEXT], ATTRS[LONG])),
+    Call(Type.OBJECT, "map:create", ()),
+]
+READS = [
+    *(Call(Type.OBJECT, "list:get", (x, const(i))) for x in (*LISTS, MAPS[0]) for i in (-1, 0, 2, 5)),
+    *(Call(Type.OBJECT, "map:get", (x, const(k), *more))
+      for x in (*MAPS, LISTS[0]) for k in ("a", "c", "z") for more in ((), (const("d"),))),
+    *(Call(kind, f"{of}:{what}", (x,))
+      for of in ("map", "list") for x in (*LISTS, *MAPS) for what, kind in (("size", INT), ("isEmpty", BOOL))),
+    *(Call(Type.OBJECT, "list:add", (LISTS[0], x)) for x in (ATTRS[LONG], LISTS[1])), *LISTS, *MAPS,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", READS, ids=str)
+def test_what_maps_and_lists_hold(call: Call) -> None:
+    rng = Random(str(call))
+    values = [rng.choice([None, rng.randrange(-9, 2**40)]) for _ in range(3 * MANY)]
+    check(call, [values, [v and v / 4 for v in values], texts(rng, "ab", 3, 0.1, len(values))], [LONG, DOUBLE, TEXT])
+
+
 # -------------------------------------------------------------------------------------------------------------- columns
 
 

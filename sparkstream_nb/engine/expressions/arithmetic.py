@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columns import DTYPES, Array, Column, Mask, Texts
+from ..columns import DTYPES, Array, Column, Mask
 from ..jit import fused, kernel
 
 Kernel = Callable[[Array, Array], Array]
@@ -24,8 +24,8 @@ def is_constant(values: Array) -> bool:
 
 
 def repeats(column: Column) -> bool:
-    """As `is_constant`, of a column; texts without codes are none."""
-    return not isinstance(column, Texts) and is_constant(column.values)
+    """As `is_constant`, of a column; what is not there before it is asked for is none."""
+    return type(column) is Column and is_constant(column.values)
 
 
 def as_type(values: Array, type: Type) -> Array:

@@ -58,10 +58,10 @@ def over_text(call: Call, text: int, function: Callable[..., Callable[[pa.Array]
     if apply is None:
         return None
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None]:
+    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
         texts = columns[text].texts(strings)
         if strings.halves and not columns[text].many:
-            return Column.all_null(call.type, len(texts)), np.ones(len(texts), np.bool_)
+            return None
         odd = odd_texts(texts)
         if odd is not None:
             texts = pc.if_else(pa.array(odd), "", texts)
@@ -161,12 +161,12 @@ ANYWHERE, BEGINNING, ENTIRE = "(?:{})", r"\A(?:{})", r"\A(?:{})\z"
 def concatenated(call: Call) -> Whole | None:
     """`str:concat`, of any texts."""
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None]:
+    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
         n = len(columns[0])
         parts = [str(a.value) if isinstance(a, Const) else c for a, c in zip(call.args, columns, strict=True)]
         texts = join_texts(parts, n, strings)
         if texts is None or strings.halves:
-            return Column.all_null(call.type, n), np.ones(n, np.bool_)
+            return None
         return Texts(texts, strings, many=True), None
 
     return whole if any(not isinstance(a, Const) for a in call.args) else None

@@ -41,7 +41,7 @@ def _left(*columns: Column, far: int = _FAR) -> Mask:
 def days_between(call: Call) -> Whole | None:
     """`time:dateDiff`: whole days, counted toward zero."""
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None]:
+    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
         a, b = columns[:2]
         distance = a.values - b.values
         days = distance // DAY
@@ -107,7 +107,7 @@ def shifted(sign: int, call: Call) -> Whole | None:
     unit = str(call.args[2].value)
     unit = unit if sign > 0 else unit.upper()
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None]:
+    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
         instants, amounts = columns[:2]
         left = _left(instants) | _left(amounts)
         by = (sign * amounts.values.astype(np.int64)).astype(np.int32).astype(np.int64)
@@ -248,7 +248,7 @@ def formatted(call: Call) -> Whole | None:
     except (Failure, KeyError):
         return None
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None]:
+    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
         n, left = len(columns[0]), _left(columns[0])
         ends, data = np.zeros(n + 1, np.int32), np.empty(program.size * n + 1, np.uint8)
         instants = np.ascontiguousarray(columns[0].values)

@@ -99,7 +99,7 @@ def numbers_read(call: Call) -> Whole | None:
     if kind is Type.BOOL:
         return None
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None]:
+    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
         texts = columns[0].texts(strings)
         offsets, data = text_buffers(texts)
         left = np.zeros(len(texts), np.bool_)

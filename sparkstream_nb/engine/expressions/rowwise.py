@@ -28,8 +28,9 @@ Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
 Plain = Callable[..., Any]
 """A function on Python values, None for null; answers None for null; raises `Failure` to fail the row."""
 
-Whole = Callable[[Sequence[Column], Strings], tuple[Column, Mask | None]]
-"""The same function over whole columns: its answers, and the rows that it leaves to the other (None: no row)."""
+Whole = Callable[[Sequence[Column], Strings], tuple[Column, Mask | None] | None]
+"""The same function over whole columns: its answers, and the rows that it leaves to the other (None: no row). None: it
+leaves all of these."""
 
 MANY = 100
 """Rows from which on whole columns are sooner done than one row after the other."""
@@ -56,23 +57,24 @@ def typed(make: Callable[[Call], Plain], whole: Callable[[Call], Whole | None] |
     return build
 
 
-def boxed(function: Plain) -> Builder:
+def boxed(function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
     """As `rowwise`, for a function over objects: longs and floats arrive boxed (`Long`, `Float`)."""
+    return typed(lambda call: boxing(function, call), whole)
 
-    def make(call: Call) -> Plain:
-        special = [(i, a.type) for i, a in enumerate(call.args) if a.type in (Type.LONG, Type.FLOAT)]
-        if not special:
-            return function
 
-        def unboxed(*args: Any) -> Any:
-            values = list(args)
-            for i, kind in special:
-                values[i] = box(kind, values[i])
-            return function(*values)
+def boxing(function: Plain, call: Call) -> Plain:
+    """`function`, whose arguments are not boxed yet."""
+    special = [(i, a.type) for i, a in enumerate(call.args) if a.type in (Type.LONG, Type.FLOAT)]
+    if not special:
+        return function
 
-        return unboxed
+    def unboxed(*args: Any) -> Any:
+        values = list(args)
+        for i, kind in special:
+            values[i] = box(kind, values[i])
+        return function(*values)
 
-    return typed(make)
+    return unboxed
 
 
 def eager(kernel: Callable[[list[Column], Env, Call], Column]) -> Builder:
@@ -136,8 +138,9 @@ def asked(
     function: Plain, columns: Sequence[Column], n: int, type: Type, strings: Strings, whole: Whole | None = None
 ) -> Asked:  # fmt: skip
     """`function` called for each of `n` rows, but for those that `whole` does."""
-    if whole is not None and n >= MANY:
-        answers, left = whole(columns, strings)
+    found = whole(columns, strings) if whole is not None and n >= MANY else None
+    if found is not None:
+        answers, left = found
         if left is None or not left.any():
             return answers, {}
         rows = np.flatnonzero(left)

@@ -71,7 +71,7 @@ def _stepped(
         def of_step(first: int | None, *rest: Any) -> Any:
             return function(None if first is None else first * size, *rest)
 
-        def over_steps(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None]:
+        def over_steps(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
             assert over is not None
             first = columns[0]
             return over([Column(Type.LONG, first.values * size, first.null), *columns[1:]], strings)
