@@ -277,6 +277,22 @@ def test_days_between_instants(seed: int) -> None:
     check(Call(INT, "time:dateDiff", tuple(refs)), [instants(rng), instants(rng)], [LONG, LONG])
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("unit", ["YEAR", "month", "QUARTER", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "?"])
+def test_fields_of_instants(unit: str, seed: int) -> None:
+    check(Call(INT, "time:extract", (Ref(LONG, 0, 0, "a"), const(unit))), [instants(Random(seed))], [LONG])
+
+
+@pytest.mark.parametrize("kind", [INT, LONG])
+@pytest.mark.parametrize("base", ["bin", "oct", "hex"])
+def test_bits_of_whole_numbers(base: str, kind: Type) -> None:
+    rng, last = Random(base), 2 ** (31 if kind is INT else 63) - 1
+    values = [
+        rng.choice([None, 0, last, -last - 1, rng.randrange(-last, last), rng.randrange(-99, 99)]) for _ in range(300)
+    ]
+    check(Call(TEXT, f"math:{base}", (Ref(kind, 0, 0, "a"),)), [values], [kind])
+
+
 # ------------------------------------------------------------------------------------------------------- maps and lists
 
 ATTRS = {LONG: Ref(LONG, 0, 0, "a"), DOUBLE: Ref(DOUBLE, 0, 1, "b"), TEXT: Ref(TEXT, 0, 2, "c")}

@@ -122,6 +122,52 @@ def shifted(sign: int, call: Call) -> Whole | None:
     return whole
 
 
+_UNITS = ("YEAR", "MONTH", "QUARTER", "DAY", "HOUR", "MINUTE", "SECOND")
+
+
+@kernel
+def _fields(instants: Array, unit: int, first: int, last: int, left: Mask, out: Array) -> None:
+    """The field of instants that has number `unit` among `_UNITS`."""
+    for i in range(len(instants)):
+        t = instants[i]
+        if left[i] or t < first or t >= last:
+            left[i] = True
+            continue
+        days = t // 86_400_000
+        rest = t - days * 86_400_000
+        date = _date(days)
+        month = date >> 5 & 15
+        if unit == 0:
+            out[i] = date >> 9
+        elif unit == 1:
+            out[i] = month
+        elif unit == 2:
+            out[i] = (month + 2) // 3
+        elif unit == 3:
+            out[i] = date & 31
+        elif unit == 4:
+            out[i] = rest // 3_600_000
+        elif unit == 5:
+            out[i] = rest // 60_000 % 60
+        else:
+            out[i] = rest // 1000 % 60
+
+
+def extracted(call: Call) -> Whole | None:
+    """`time:extract` of milliseconds; not weeks."""
+    unit = call.args[1]
+    if call.args[0].type is not Type.LONG or not isinstance(unit, Const) or str(unit.value).upper() not in _UNITS:
+        return None
+    number = _UNITS.index(str(unit.value).upper())
+
+    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        left, out = _left(columns[0]), np.zeros(len(columns[0]), DTYPES[call.type])
+        _fields(np.ascontiguousarray(columns[0].values), number, _FIRST, _LAST, left, out)
+        return Column(call.type, out), left
+
+    return whole
+
+
 # ---------------------------------------------------------------------------------------------------------- formats
 
 _WORD, _YEAR, _YEAR_2, _MONTH, _DAY, _DAY_OF_YEAR, _HOUR, _MINUTE, _SECOND, _MILLI = range(10)

@@ -272,6 +272,32 @@ def number_texts(column: Column) -> pa.Array:
     return pc.replace_with_mask(out, pa.array(left), others)
 
 
+@kernel
+def _write_bits(values: Array, bits: int, ends: Array, data: Array) -> None:
+    """The texts of numbers (uint64), a digit for so many bits."""
+    at = np.int64(0)
+    for i in range(len(values)):
+        v = np.uint64(values[i])
+        size = 1
+        rest = v >> np.uint64(bits)
+        while rest > np.uint64(0):
+            size += 1
+            rest >>= np.uint64(bits)
+        at += size
+        for j in range(size):
+            digit = v & np.uint64((1 << bits) - 1)
+            data[at - 1 - j] = np.uint8(digit + np.uint64(48 if digit < 10 else 87))
+            v >>= np.uint64(bits)
+        ends[i + 1] = at
+
+
+def bits_texts(values: Array, bits: int) -> pa.Array:
+    """The texts of numbers (uint64) to the base 2**bits."""
+    ends, data = np.zeros(len(values) + 1, np.int32), np.empty((64 // bits + 1) * len(values), np.uint8)
+    _write_bits(values, bits, ends, data)
+    return string_array(ends, data)
+
+
 def _room(n: int) -> tuple[Array, Array]:
     """For the ends and the bytes of `n` texts."""
     return np.zeros(n + 1, np.int32), np.empty(_LONGEST * n + 16, np.uint8)

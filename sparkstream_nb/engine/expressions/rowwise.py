@@ -2,7 +2,8 @@
 
 A batch has few distinct strings and many rows, so a function on Python values is called for each combination of
 argument values once, and its answers are mapped back over the rows. What it says of a text alone is kept for later
-batches.
+batches. Where there are nearly as many combinations as rows, a second form of it over whole columns (`Whole`) is
+faster; it must answer the same, and leaves to the first what it cannot.
 """
 
 from __future__ import annotations

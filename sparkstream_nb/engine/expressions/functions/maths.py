@@ -10,12 +10,13 @@ import numpy as np
 
 from ....plan.nodes import Call
 from ....types import Type
-from ...columns import Array, Column
+from ...columns import Array, Column, Mask, Strings, Texts
 from ...jit import kernel
 from ..arithmetic import as_type, either, narrow
 from ..env import Context, Env, Evaluator
 from ..numberreading import numbers_read
-from ..rowwise import Builder, Plain, eager, rowwise, typed
+from ..numbertexts import bits_texts
+from ..rowwise import Builder, Plain, Whole, eager, rowwise, typed
 from ..values import Failure, parse_double, parse_float, parse_int, parse_long
 
 Numeric = Callable[..., Array]
@@ -97,6 +98,23 @@ def _bits(spec: str) -> Callable[[Call], Plain]:
         return lambda v: None if v is None else format(v & mask, spec)
 
     return make
+
+
+def _bits_whole(bits: int) -> Callable[[Call], Whole | None]:
+    """As `_bits` over whole columns, a digit for so many bits."""
+
+    def form(call: Call) -> Whole | None:
+        unsigned = {Type.INT: np.uint32, Type.LONG: np.uint64}.get(call.args[0].type)
+        if unsigned is None:
+            return None
+
+        def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+            texts = bits_texts(columns[0].values.astype(unsigned).astype(np.uint64), bits)
+            return Texts(texts, strings, many=True), columns[0].null
+
+        return whole
+
+    return form
 
 
 def _float_hex(value: float, single: bool) -> str:
@@ -220,14 +238,14 @@ _DOUBLES: Mapping[str, Numeric] = {
 
 TABLE: Mapping[str, Builder] = {
     **{f"math:{name}": _doubles(function) for name, function in _DOUBLES.items()},
-    "math:bin": typed(_bits("b")),
+    "math:bin": typed(_bits("b"), _bits_whole(1)),
     "math:conv": rowwise(_conv),
     "math:e": _constant(math.e),
-    "math:hex": typed(_hex),
+    "math:hex": typed(_hex, _bits_whole(4)),
     "math:isInfinite": _test(np.isinf),
     "math:isNan": _test(np.isnan),
     "math:log": eager(_log),
-    "math:oct": typed(_bits("o")),
+    "math:oct": typed(_bits("o"), _bits_whole(3)),
     "math:parseDouble": _parse(parse_double, "double"),
     "math:parseFloat": _parse(parse_float, "float"),
     "math:parseInt": _parse(parse_int, "int"),

@@ -16,7 +16,7 @@ from ...columns import Column, Mask, Strings
 from ..calendar import DAY, add, field, instant_at, weeks_of, zone
 from ..dateformat import DEFAULT, format_instant, parse_instant, parse_local, parts_of
 from ..env import Context, Env, Evaluator
-from ..instants import days_between, formatted, shifted
+from ..instants import days_between, extracted, formatted, shifted
 from ..rowwise import Builder, Plain, Whole, apply, rowwise, typed
 from ..values import Failure, wrap_int
 from .regexes import required
@@ -205,7 +205,7 @@ TABLE: Mapping[str, Builder] = {
     "time:dateFormat": _by_first("time:dateFormat", _format_text, format_instant, formatted, _format_step),
     "time:dateSub": _shift(-1),
     "time:dayOfWeek": _strict("time:dayOfWeek", _day_of_week),
-    "time:extract": _stepped(_extract, _field_step),
+    "time:extract": _stepped(_extract, _field_step, extracted),
     "time:timestampInMilliseconds": _in_millis,
     "time:timezoneConvert": rowwise(_convert_zone),
     "time:utcTimestamp": _now(TIMESTAMP),
