@@ -76,27 +76,29 @@ def _eight(number: Any) -> Any:
 
 
 @inlined
+def _size(number: Any) -> Any:
+    """How many digits a number below 10**8 has. Without a branch, which no processor could guess."""
+    x = np.int64(number)
+    few = 1 + (x >= 10) + (x >= 100) + (x >= 1000)
+    return few + (x >= 10_000) + (x >= 100_000) + (x >= 1_000_000) + (x >= 10_000_000)
+
+
+@inlined
 def _lay_whole(data: Array, begin: Any, number: Any) -> Any:
     """Writes the digits of a whole number below 10**16 from `begin` on, and up to 15 bytes more. Answers its end."""
     at = np.int64(begin)
     rest = np.uint64(number)
-    size = 1
-    most = np.uint64(10)
     if rest >= np.uint64(100_000_000):
         upper = rest // np.uint64(100_000_000)
         rest -= upper * np.uint64(100_000_000)
-        while size < 8 and most <= upper:
-            size += 1
-            most *= np.uint64(10)
+        size = _size(upper)
         word = _eight(upper)
         word = (word | _ZEROS) >> np.uint64(64 - 8 * size)
         store64(data, at, word)
         at += size
         size = 8
     else:
-        while size < 8 and most <= rest:
-            size += 1
-            most *= np.uint64(10)
+        size = _size(rest)
     word = _eight(rest)
     word = (word | _ZEROS) >> np.uint64(64 - 8 * size)
     store64(data, at, word)
