@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -33,3 +34,14 @@ def grown(array: Array, n: int, fill: Any = 0) -> Array:
     out = np.empty((*array.shape[:-1], size), array.dtype)
     out[..., :have], out[..., have:] = array, fill
     return out
+
+
+def arrow_of(values: Array, type: pa.DataType, null: Mask | None) -> pa.Array:
+    """An Arrow array over the memory of `values`, but for booleans, which are bits there. (`pa.array` goes through the
+    nulls one by one.)"""
+    data = _bits(values) if pa.types.is_boolean(type) else pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(type, len(values), [None if null is None else _bits(~null), data])
+
+
+def _bits(mask: Mask) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(mask, bitorder="little"))

@@ -99,7 +99,8 @@ class Emitted:
     """Events that a stream or query put out in one `step` call, in order.
 
     `step` int64[n] (numbered as in the input batch), `ts` int64[n] ms, `columns` one Arrow array per attribute
-    (dictionary arrays for strings; a Python list for attributes of type object).
+    (for strings a dictionary array, or a plain one where nearly each is another; a Python list for attributes of type
+    object).
     """
 
     names: tuple[str, ...]

@@ -14,7 +14,7 @@ grouping, joining and comparing strings are integer work; objects (lists, maps, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -23,7 +23,8 @@ import pyarrow as pa
 from ..types import Type
 from .arrays import Array as Array
 from .arrays import Mask as Mask
-from .texts import TextArray, TextTable
+from .arrays import arrow_of
+from .strings import Strings as Strings
 
 DTYPES: dict[Type, np.dtype[Any]] = {
     Type.STRING: np.dtype(np.int32),
@@ -43,111 +44,6 @@ ARROW: dict[Type, pa.DataType] = {
     Type.DOUBLE: pa.float64(),
     Type.BOOL: pa.bool_(),
 }
-
-
-class Strings:
-    """The dictionary of a node: every string it holds, by code. Codes are stable while the node lives.
-
-    It is kept twice, in Python and in Arrow's form, as most texts come and go in the latter and are never looked at.
-    Each gets what the other has more when it is asked for.
-    """
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._codes: dict[str, int] = {}
-        self._arrow = TextArray()
-        self._table = TextTable()
-        self.halves = False
-        """Whether Arrow's form lacks a text: one with half a character."""
-
-    def __len__(self) -> int:
-        return max(len(self._texts), len(self._arrow))
-
-    @property
-    def texts(self) -> list[str]:
-        """By code. Not to be changed."""
-        known = len(self._texts)
-        if known < len(self._arrow):
-            added = self._arrow.array().slice(known).to_pylist()
-            self._texts += added
-            self._codes.update(zip(added, range(known, known + len(added)), strict=True))
-        return self._texts
-
-    def code(self, text: str | None) -> int:
-        """The code of `text`, new if need be; -1 for None."""
-        return self._code(text, self.texts)
-
-    def _code(self, text: str | None, texts: list[str]) -> int:
-        """As `code`; `texts` are all there are."""
-        if text is None:
-            return -1
-        found = self._codes.get(text)
-        if found is None:
-            found = self._codes[text] = len(texts)
-            texts.append(text)
-        return found
-
-    def text(self, code: int) -> str | None:
-        """The string behind `code`; None for -1."""
-        return None if code < 0 else self.texts[code]
-
-    def encode(self, texts: Iterable[str | None]) -> Array:
-        """int32 codes of Python strings."""
-        known = self.texts
-        return np.fromiter((self._code(t, known) for t in texts), dtype=np.int32)
-
-    def encode_arrow(self, array: pa.Array, rows: Array | None = None) -> Array:
-        """int32 codes of an Arrow string or dictionary array, or of its `rows` alone."""
-        if pa.types.is_dictionary(array.type):
-            table = np.append(self.encode_arrow(array.dictionary), np.int32(-1)).astype(np.int32)
-            indices = array.indices
-            if indices.null_count:
-                indices = indices.fill_null(len(table) - 1)
-            at = indices.to_numpy(zero_copy_only=False)
-            out: Array = table[at if rows is None else at[rows]]
-            return out
-        if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-            array = array.cast(pa.string())
-        self._in_arrow()
-        out, *new = self._table.encode(array, rows)
-        self._arrow.extend(*new)
-        return out
-
-    def _in_arrow(self) -> None:
-        """Brings Arrow's form up to what came from Python."""
-        if len(self._arrow) < len(self._texts):
-            added = self._texts[len(self._arrow) :]
-            self._table.encode(pa.array([t.encode("utf-8", "surrogatepass") for t in added], pa.binary()))
-            # Half a character is a text to an app, but none in UTF-8: there it becomes "?", as Java writes it.
-            written = [t.encode("utf-8", "replace") for t in added]
-            self.halves = self.halves or any(b"?" in w and w.decode() != t for w, t in zip(written, added, strict=True))
-            sizes = np.array([len(w) for w in written])
-            texts = np.column_stack([np.cumsum(sizes) - sizes, sizes])
-            self._arrow.extend(texts, np.frombuffer(b"".join(written), np.uint8))
-
-    def decode(self, codes: Array) -> list[str | None]:
-        """Python strings of codes."""
-        texts = self.texts
-        return [texts[c] if c >= 0 else None for c in codes.tolist()]
-
-    def to_arrow(self, codes: Array) -> pa.Array:
-        """An Arrow dictionary array (int32 → string) over codes; the dictionary is shared between calls."""
-        self._in_arrow()
-        mask = codes < 0
-        indices = _in_arrow(codes, pa.int32(), mask if mask.any() else None)
-        # Not `safe`, which looks at every index: codes are never beyond the end.
-        return pa.DictionaryArray.from_arrays(indices, self._arrow.array(), safe=False)
-
-
-def _in_arrow(values: Array, type: pa.DataType, null: Mask | None) -> pa.Array:
-    """An Arrow array over the memory of `values`, but for booleans, which are bits there. (`pa.array` goes through the
-    nulls one by one.)"""
-    data = _bits(values) if pa.types.is_boolean(type) else pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(type, len(values), [None if null is None else _bits(~null), data])
-
-
-def _bits(mask: Mask) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(mask, bitorder="little"))
 
 
 class Column:
@@ -174,6 +70,10 @@ class Column:
     def nulls(self) -> Mask:
         """The null mask, made if there is none."""
         return np.zeros(len(self), np.bool_) if self.null is None else self.null
+
+    def joined(self, others: Sequence[Column]) -> Column | None:
+        """This column and the others one after the other, if that can be had without the values; else None."""
+        return None
 
     @staticmethod
     def empty(type: Type) -> Column:
@@ -231,24 +131,32 @@ class Column:
             array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
             if isinstance(array, pa.ChunkedArray):  # no chunks at all
                 return Column.empty(type)
-        null: Mask | None = None
-        if array.null_count:
-            null = array.is_null().to_numpy(zero_copy_only=False)
         if type is Type.STRING:
-            return _Texts(array, null, strings)
+            return Texts(array, strings)
+        null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         if array.type != ARROW[type]:
             array = array.cast(ARROW[type])
         if null is not None:
             array = array.fill_null(False if type is Type.BOOL else 0)
         return Column(type, writable(array.to_numpy(zero_copy_only=False)), null)
 
+    @property
+    def many(self) -> bool:
+        """Whether these are texts that have no codes yet, nearly each row one of its own: see `Texts`."""
+        return False
+
+    def texts(self, strings: Strings) -> pa.Array:
+        """An Arrow string array of texts. Where `strings.halves` is true afterwards, some may not be what they are."""
+        return strings.to_arrow(self.values).dictionary_decode()
+
     def to_arrow(self, strings: Strings) -> pa.Array:
-        """An Arrow array: dictionary for strings, else `ARROW[type]`. OBJECT raises TypeError: it has no Arrow form."""
+        """An Arrow array: for texts a dictionary, or the texts where they are `many`, else `ARROW[type]`. OBJECT raises
+        TypeError: it has no Arrow form."""
         if self.type is Type.STRING:
             return strings.to_arrow(self.values)
         if self.type is Type.OBJECT:
             raise TypeError("an object column has no Arrow form")
-        return _in_arrow(self.values, ARROW[self.type], self.null)
+        return arrow_of(self.values, ARROW[self.type], self.null)
 
     def to_list(self, strings: Strings) -> list[Any]:
         """Python values, None for null."""
@@ -261,15 +169,26 @@ class Column:
         return out
 
 
-class _Texts(Column):
-    """An Arrow array of strings, whose codes are looked up when somebody asks for them, and only those asked for."""
+_SAMPLE, _DIFFERENT = 1024, 960
+"""Texts are many where so many of a sample are different, as of 10,000 kinds 974 are."""
 
-    __slots__ = ("_array", "_codes", "_strings")
 
-    def __init__(self, array: pa.Array, null: Mask | None, strings: Strings) -> None:
-        self.type, self.null = Type.STRING, null
+class Texts(Column):
+    """An Arrow array of strings, whose codes are looked up when somebody asks for them, and only those asked for.
+
+    Where nearly each row has a text of its own (`many`), they are worked on and put out as they are: the dictionary
+    would only grow.
+    """
+
+    __slots__ = ("_array", "_codes", "_many", "_strings")
+
+    def __init__(self, array: pa.Array, strings: Strings, *, many: bool | None = None) -> None:
+        """`many` None: a sample is to tell."""
+        self.type = Type.STRING
+        self.null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         self._array, self._strings = array, strings
         self._codes: Array | None = None
+        self._many = many
 
     def __len__(self) -> int:
         return len(self._array)
@@ -280,7 +199,21 @@ class _Texts(Column):
             self._codes = self._strings.encode_arrow(self._array)
         return self._codes
 
+    @property
+    def many(self) -> bool:
+        if self._many is None:
+            self._many = False
+            if self._array.type == pa.string() and len(self) >= 4 * _SAMPLE:
+                sample = self._array.take(pa.array(np.arange(_SAMPLE) * (len(self) // _SAMPLE)))
+                self._many = len(sample.unique()) >= _DIFFERENT
+        return self._many and self._codes is None
+
+    def texts(self, strings: Strings) -> pa.Array:
+        return self._array if self.many else super().texts(strings)
+
     def take(self, index: Array) -> Column:
+        if self.many and len(index) <= 2 * len(self):
+            return Texts(self._array.take(pa.array(index)), self._strings, many=True)
         null = None if self.null is None else self.null[index]
         if self._codes is None and 2 * len(index) < len(self):
             return Column(self.type, self._strings.encode_arrow(self._array, index), null)
@@ -289,7 +222,19 @@ class _Texts(Column):
     def slice(self, a: int, b: int) -> Column:
         if self._codes is not None:
             return super().slice(a, b)
-        return _Texts(self._array.slice(a, b - a), None if self.null is None else self.null[a:b], self._strings)
+        return Texts(self._array.slice(a, b - a), self._strings, many=self._many)
+
+    def joined(self, others: Sequence[Column]) -> Column | None:
+        texts = [o for o in others if isinstance(o, Texts) and o.many]
+        if not self.many or len(texts) < len(others):
+            return None
+        return Texts(pa.concat_arrays([t._array for t in (self, *texts)]), self._strings, many=True)
+
+    def to_arrow(self, strings: Strings) -> pa.Array:
+        return self._array if self.many else super().to_arrow(strings)
+
+    def to_list(self, strings: Strings) -> list[Any]:
+        return list(self._array.to_pylist()) if self.many else super().to_list(strings)
 
 
 class Held(Sequence[Column]):
@@ -362,6 +307,9 @@ def concat(parts: Sequence[Column]) -> Column:
         raise ValueError("no columns to concatenate")
     if len(parts) == 1:
         return parts[0]
+    joined = parts[0].joined(parts[1:])
+    if joined is not None:
+        return joined
     null = None
     if any(p.null is not None for p in parts):
         null = np.concatenate([p.nulls() for p in parts])

@@ -163,7 +163,7 @@ def key_numbers(column: Column, strings: Strings) -> Array:
     if t is Type.STRING:
         return _codes(column, strings).astype(np.int64)
     if t is Type.OBJECT:
-        return strings.encode("null" if x is None else repr(x) for x in v.tolist()).astype(np.int64)
+        return strings.encode(["null" if x is None else repr(x) for x in v.tolist()]).astype(np.int64)
     if t in (Type.FLOAT, Type.DOUBLE):
         out: Array = v.astype(np.float64).view(np.int64)
     else:

@@ -75,6 +75,45 @@ load64 = cast(Callable[[Any, Any], Any], intrinsic(_load64))
 a number (uint64)."""
 
 
+def _store64(context: Any, array: Any, index: Any, word: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        make: Any = arrayobj.make_array
+        data = make(signature.args[0])(context, builder, args[0]).data
+        place = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(64).as_pointer())
+        builder.store(args[2], place, align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, index, types.uint64), code
+
+
+store64 = cast(Callable[[Any, Any, Any], None], intrinsic(_store64))
+"""`store64(array, at, word)` in a compiled loop: the inverse of `load64`."""
+
+
+def _high64(context: Any, one: Any, other: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), code
+
+
+high64 = cast(Callable[[Any, Any], Any], intrinsic(_high64))
+"""`high64(one, other)` in a compiled loop: the upper half of the product of two numbers (uint64)."""
+
+
+def _fused(context: Any, one: Any, other: Any, term: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return types.float64(types.float64, types.float64, types.float64), code
+
+
+fused = cast(Callable[[Any, Any, Any], Any], intrinsic(_fused))
+"""`fused(one, other, term)` in a compiled loop: one * other + term (doubles), rounded once."""
+
+
 def _either(context: Any, condition: Any, one: Any, other: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         chosen = builder.select(*args)

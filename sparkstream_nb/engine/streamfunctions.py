@@ -18,8 +18,8 @@ from .expressions.functions.jsons import find
 from .expressions.javaregex import split
 from .expressions.jsonpath import NotFound
 from .expressions.jsontext import write_gson
+from .expressions.kinds import distinct
 from .expressions.objects import walk
-from .expressions.rowwise import distinct
 from .expressions.values import Failure, boxes, object_text, text
 from .rows import Rows
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .arrays import Array, grown, lined
+from .arrays import Array, Mask, grown, lined
 from .jit import inlined, kernel, load64, prefetch
 from .slots import SECOND, found, free_slot, keys_for, line_of, next_slot
 
@@ -221,6 +221,12 @@ def text_buffers(array: pa.Array) -> tuple[Array, Array]:
     _, index, data = array.buffers()
     offsets = np.frombuffer(index, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
     return offsets, np.frombuffer(b"" if data is None else data, np.uint8)[int(offsets[0]) :]
+
+
+def string_array(ends: Array, data: Array, null: Mask | None = None) -> pa.Array:
+    """A string array of n texts: `ends` (int32[n + 1]) is 0 and where each ends in `data`."""
+    validity = None if null is None else pa.py_buffer(np.packbits(~null, bitorder="little"))
+    return pa.Array.from_buffers(pa.string(), len(ends) - 1, [validity, pa.py_buffer(ends), pa.py_buffer(data)])
 
 
 @kernel

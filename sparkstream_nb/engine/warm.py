@@ -88,11 +88,16 @@ QUERIES = (
     from every (e1=S and not T for 5 millisec) -> e2=T select e1.symbol as symbol insert into Alone;""",
     """partition with (symbol of S) begin from every e1=S -> e2=S[price > e1.price] within 20 millisec
     select e1.symbol as symbol, e2.price as price insert into Out; end;""",
+    # Functions of texts, numbers and dates that differ from event to event.
+    """from S select str:concat(symbol, '-', convert(price, 'string')) as text, convert(volume, 'string') as number,
+    time:dateFormat(at, 'yyyy-MM-dd HH:mm:ss.SSS') as day, time:dateAdd(at, qty, 'MONTH') as later, at insert into M;
+    from M select convert(text, 'double') as a, convert(number, 'long') as b, str:upper(day) as c, later, UUID() as id,
+    math:rand(7) as chance, time:dateFormat(at, 'yyyy') as year insert into Out;""",
 )
 
 APPS = tuple(STREAMS + query for query in QUERIES)
 
-EVENTS, START = 24, 1_700_000_000_000
+EVENTS, START = 240, 1_700_000_000_000
 
 VALUES: dict[Type, Callable[[int], object]] = {
     Type.STRING: lambda i: f"s{i % 3}",

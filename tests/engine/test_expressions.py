@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.engine.columns import Column, Strings
 from sparkstream_nb.engine.expressions import Context, Env, Long, compile_condition, compile_expr
-from sparkstream_nb.engine.expressions.arithmetic import choose
+from sparkstream_nb.engine.expressions.arithmetic import choose, compute
 from sparkstream_nb.engine.expressions.calendar import SUNDAY, field
 from sparkstream_nb.engine.expressions.dateformat import format_instant
 from sparkstream_nb.engine.expressions.numbertexts import number_texts
@@ -307,6 +307,26 @@ def test_division_by_a_constant(values: list[int], by: int) -> None:
     for op in "/%":
         column = compile_expr(Arith(Type.LONG, op, ref("long1"), Const(Type.LONG, by)))(env)  # type: ignore[arg-type]
         assert column.to_list(env.strings) == [arithmetic(op, Type.LONG, v, by) for v in values]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_remainders_of_doubles_are_exact(seed: int) -> None:
+    r, n = np.random.default_rng(seed), 10_000
+    edges = r.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, 5e-324, 1.7e308], (2, n))
+    near = np.arange(1, n + 1) * (by := r.uniform(0.1, 10, n))  # on both sides of whole quotients
+    pairs = [
+        (r.integers(-(2**63), 2**63 - 1, (2, n)).view(np.float64)),
+        (10 ** r.uniform(-5, 12, n), 10 ** r.uniform(-5, 5, n) * r.choice([-1, 1], n)),
+        (r.integers(1, 50, n) * 5e-324, r.integers(1, 50, n) * 5e-324),
+        (np.round(r.normal(0, 100, n), 2), np.broadcast_to(np.float64(0.1), n)),
+        *((np.nextafter(near, side), by) for side in (-np.inf, near, np.inf)),
+        edges,
+    ]
+    with np.errstate(all="ignore"):
+        for x, y in pairs:
+            found, _ = compute("%", x, y, None)
+            want = np.where(y == 0, found, np.fmod(x, y))
+            assert ((found.view(np.int64) == want.view(np.int64)) | (np.isnan(found) & np.isnan(want))).all()
 
 
 # Short ones and long ones, on both sides of where Java writes exponents.

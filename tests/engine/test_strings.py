@@ -12,7 +12,7 @@ from sparkstream_nb.engine.columns import Strings
 # Short and long ones, of one beginning, and as many as make the tables grow.
 TEXTS = st.one_of(st.text(max_size=20), st.integers(0, 3000).map(lambda i: f"S{i:06d}" * (1 + i % 3)))
 BATCH = st.lists(st.none() | TEXTS.filter(lambda t: not any("\ud800" <= c <= "\udfff" for c in t)), max_size=40)
-STEP = st.tuples(st.sampled_from(["python", "arrow", "rows", "dictionary", "out"]), BATCH)
+STEP = st.tuples(st.sampled_from(["python", "single", "arrow", "rows", "dictionary", "out"]), BATCH)
 
 
 @settings(deadline=None)
@@ -23,6 +23,9 @@ def test_every_text_has_one_code_whichever_way_it_comes(steps: list[tuple[str, l
         array = pa.array(texts, pa.string())
         if way == "python":
             codes = strings.encode(texts)
+        elif way == "single":
+            codes = np.array([strings.code(t) for t in texts], np.int32)
+            assert [strings.text(c) for c in codes.tolist()] == texts
         elif way == "rows":
             codes = strings.encode_arrow(array, np.arange(len(texts))[::2])
             texts = texts[::2]
@@ -61,3 +64,6 @@ def test_half_a_character_is_a_text_of_its_own_and_leaves_as_java_writes_it() ->
     assert half != mark
     assert strings.to_arrow(np.array([half, mark], np.int32)).to_pylist() == ["?", "?"]
     assert strings.text(half) == "\ud83d"
+    assert strings.encode_arrow(pa.array(["later"])).tolist() == [2]
+    assert [strings.code(t) for t in ("\ud83d", "later", "\ude00", "new")] == [0, 2, 3, 4]
+    assert strings.decode(np.arange(-1, 5)) == [None, "\ud83d", "?", "later", "\ude00", "new"]

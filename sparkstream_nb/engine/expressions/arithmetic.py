@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columns import DTYPES, Array, Mask
-from ..jit import kernel
+from ..columns import DTYPES, Array, Column, Mask
+from ..jit import fused, kernel
 
 Kernel = Callable[[Array, Array], Array]
 
@@ -21,6 +21,11 @@ Kernel = Callable[[Array, Array], Array]
 def is_constant(values: Array) -> bool:
     """Whether an array repeats one value by a stride of 0, as constants do here."""
     return values.strides == (0,)
+
+
+def repeats(column: Column) -> bool:
+    """As `is_constant`, of a column; what is not there before it is asked for is none."""
+    return type(column) is Column and is_constant(column.values)
 
 
 def as_type(values: Array, type: Type) -> Array:
@@ -94,11 +99,31 @@ def _divide(x: Array, y: Array) -> Array:
     return q
 
 
+@kernel
+def _remainders(x: Array, y: Array, out: Array) -> None:
+    """`fmod` of doubles. The quotient, cut to a whole number, is right or one too many, as its rounding may cross a
+    whole number only upwards; what remains is a double either way, so that it is found without rounding."""
+    last = len(y) - 1
+    for i in range(len(x)):
+        a, b = x[i], y[min(i, last)]
+        q = np.trunc(a / b)
+        if abs(q) < 2.0**52 and abs(b) < np.inf:
+            r = fused(-q, b, a)
+            if (r < 0 and a > 0) or (r > 0 and a < 0):
+                r += np.copysign(b, a)
+            out[i] = np.copysign(r, a)
+        else:  # or NaN
+            out[i] = np.fmod(a, b)
+
+
 def _remainder(x: Array, y: Array) -> Array:
     by = _divisor(y)
-    if by is None or x.dtype.kind == "f":
-        out: Array = np.fmod(x, y)
+    if x.dtype == np.float64 and len(x) >= _MANY:
+        out = np.empty(len(x))
+        _remainders(np.ascontiguousarray(x), y[:1].copy() if is_constant(y) else np.ascontiguousarray(y), out)
         return out
+    if by is None or x.dtype.kind == "f":
+        return np.fmod(x, y)
     rest: Array = x - _divide(x, y) * by
     return rest
 

@@ -186,12 +186,17 @@ def instant_at(local: int, tz: datetime.tzinfo) -> int:
 # ------------------------------------------------------------------------------------------------------- arithmetic
 
 
+STEPS = {"SECOND": 1000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": DAY, "WEEK": 7 * DAY}
+"""Milliseconds of a unit."""
+MONTHS_OF = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+
+
 def add(instant: int, unit: str, amount: int) -> int:
     """`Calendar.add` in UTC: months and years keep the day, or take the month's last. Unknown units add nothing."""
-    step = {"SECOND": 1000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": DAY, "WEEK": 7 * DAY}.get(unit)
+    step = STEPS.get(unit)
     if step is not None:
         return instant + step * amount
-    months = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}.get(unit)
+    months = MONTHS_OF.get(unit)
     if months is None:
         return instant
     days, rest = divmod(instant, DAY)

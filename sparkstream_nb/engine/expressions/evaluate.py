@@ -31,7 +31,7 @@ from ...plan.nodes import (
 )
 from ...types import Type
 from ..columns import DTYPES, Column, Mask
-from .arithmetic import COMPARISON, as_type, common_type, compute, either, is_constant
+from .arithmetic import COMPARISON, as_type, common_type, compute, either, repeats
 from .env import Context, Env, Evaluator
 from .functions import FUNCTIONS
 from .rowwise import apply
@@ -49,9 +49,8 @@ def compile_expr(expr: Expr, context: Context | None = None) -> Evaluator:
     def evaluate(env: Env) -> Column:
         with np.errstate(all="ignore"):
             column = inner(env)
-        values = column.values
-        if is_constant(values) and len(values) != 1:  # callers may hand the array on to compiled code
-            return Column(column.type, values.copy(), column.null)
+        if repeats(column) and len(column) != 1:  # callers may hand the array on to compiled code
+            return Column(column.type, column.values.copy(), column.null)
         return column
 
     return evaluate

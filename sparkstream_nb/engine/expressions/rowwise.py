@@ -2,7 +2,8 @@
 
 A batch has few distinct strings and many rows, so a function on Python values is called for each combination of
 argument values once, and its answers are mapped back over the rows. What it says of a text alone is kept for later
-batches.
+batches. Where there are nearly as many combinations as rows, a second form of it over whole columns (`Whole`) is
+faster; it must answer the same, and leaves to the first what it cannot.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...plan.nodes import Call, Const
 from ...types import Type
 from ..arrays import grown
-from ..columns import Array, Column, Strings, concat
-from ..jit import kernel
-from .arithmetic import is_constant
+from ..columns import Array, Column, Mask, Strings, Texts, concat
 from .env import Context, Env, Evaluator
+from .kinds import distinct, numbered
 from .values import Failure, box
 
 Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
@@ -27,16 +29,21 @@ Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
 Plain = Callable[..., Any]
 """A function on Python values, None for null; answers None for null; raises `Failure` to fail the row."""
 
-SMALL = 16
-"""Batches up to this size are not searched for equal rows."""
+Whole = Callable[[Sequence[Column], Strings], tuple[Column, Mask | None] | None]
+"""The same function over whole columns: its answers, and the rows that it leaves to the other (None: no row). None: it
+leaves all of these."""
+
+MANY = 100
+"""Rows from which on whole columns are sooner done than one row after the other."""
 
 
-def rowwise(function: Plain) -> Builder:
-    """A builder for a function whose answer depends on its arguments alone."""
-    return typed(lambda call: function)
+def rowwise(function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
+    """A builder for a function whose answer depends on its arguments alone. `whole` says whether there is another form
+    of it for a call."""
+    return typed(lambda call: function, whole)
 
 
-def typed(make: Callable[[Call], Plain]) -> Builder:
+def typed(make: Callable[[Call], Plain], whole: Callable[[Call], Whole | None] | None = None) -> Builder:
     """As `rowwise`, for a function that depends on the types or constants of the call."""
 
     def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
@@ -45,28 +52,30 @@ def typed(make: Callable[[Call], Plain]) -> Builder:
         known = None
         if len(varying) == 1 and call.args[varying[0]].type is Type.STRING and type is not Type.OBJECT:
             known = _Answers(varying[0])
-        return lambda env: apply(function, [a(env) for a in args], type, env, known)
+        over = None if whole is None else whole(call)
+        return lambda env: apply(function, [a(env) for a in args], type, env, known, over)
 
     return build
 
 
-def boxed(function: Plain) -> Builder:
+def boxed(function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
     """As `rowwise`, for a function over objects: longs and floats arrive boxed (`Long`, `Float`)."""
+    return typed(lambda call: boxing(function, call), whole)
 
-    def make(call: Call) -> Plain:
-        special = [(i, a.type) for i, a in enumerate(call.args) if a.type in (Type.LONG, Type.FLOAT)]
-        if not special:
-            return function
 
-        def unboxed(*args: Any) -> Any:
-            values = list(args)
-            for i, kind in special:
-                values[i] = box(kind, values[i])
-            return function(*values)
+def boxing(function: Plain, call: Call) -> Plain:
+    """`function`, whose arguments are not boxed yet."""
+    special = [(i, a.type) for i, a in enumerate(call.args) if a.type in (Type.LONG, Type.FLOAT)]
+    if not special:
+        return function
 
-        return unboxed
+    def unboxed(*args: Any) -> Any:
+        values = list(args)
+        for i, kind in special:
+            values[i] = box(kind, values[i])
+        return function(*values)
 
-    return typed(make)
+    return unboxed
 
 
 def eager(kernel: Callable[[list[Column], Env, Call], Column]) -> Builder:
@@ -79,20 +88,25 @@ def eager(kernel: Callable[[list[Column], Env, Call], Column]) -> Builder:
 
 
 def apply(
-    function: Plain, columns: Sequence[Column], type: Type, env: Env, known: _Answers | None = None
+    function: Plain, columns: Sequence[Column], type: Type, env: Env, known: _Answers | None = None,
+    whole: Whole | None = None,
 ) -> Column:  # fmt: skip
     """`function` over the rows of `columns` (env.n rows), as a column of `type`; failing rows are marked in `env`.
     `known` are its answers so far, where it is about one text."""
+
+    def ask(columns: Sequence[Column], n: int) -> Asked:
+        return asked(function, columns, n, type, env.strings, whole)
+
     if env.active is not None and not env.active.all():
         rows = np.flatnonzero(env.active)
-        part, failures = _apply([c.take(rows) for c in columns], function, type, env, len(rows), known)
+        part, failures = _apply([c.take(rows) for c in columns], ask, env.strings, len(rows), known, whole is not None)
         out = Column.all_null(type, env.n)
         assert out.null is not None
         out.values[rows] = part.values
         out.null[rows] = part.nulls()
     else:
         rows = None
-        out, failures = _apply(columns, function, type, env, env.n, known)
+        out, failures = _apply(columns, ask, env.strings, env.n, known, whole is not None)
     for message, where in failures.items():
         mask = np.zeros(env.n, np.bool_)
         mask[where if rows is None else rows[where]] = True
@@ -100,27 +114,41 @@ def apply(
     return out
 
 
+Asked = tuple[Column, dict[str, list[int]]]
+"""Answers, and by message the rows that failed."""
+
+
 def _apply(
-    columns: Sequence[Column], function: Plain, type: Type, env: Env, n: int, known: _Answers | None
+    columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: Strings, n: int,
+    known: _Answers | None, swift: bool,
 ) -> tuple[Column, dict[str, Array]]:  # fmt: skip
-    """The answers for `n` rows, and by message the rows that failed."""
+    """The answers for `n` rows, and by message the rows that failed. `swift`: to ask costs no more than to look for
+    rows that are equal."""
     inverse: Array | None
-    if known is not None:
-        answers, failed, inverse = known.over(columns, function, type, env.strings)
+    if known is not None and not (swift and columns[known.which].many):
+        answers, failed, inverse = known.over(columns, ask, strings)
     else:
-        first, inverse = distinct(columns, env.strings, n)
-        answers, failed = asked(function, [c.take(first) for c in columns], len(first), type, env.strings)
+        first, inverse = distinct(columns, strings, n, if_cheap=swift)
+        answers, failed = ask(columns if inverse is None else [c.take(first) for c in columns], len(first))
     out = answers if inverse is None else answers.take(inverse)
     where = {m: np.array(i) if inverse is None else np.flatnonzero(np.isin(inverse, i)) for m, i in failed.items()}
     return out, where
 
 
 def asked(
-    function: Plain, columns: Sequence[Column], n: int, type: Type, strings: Strings
-) -> tuple[Column, dict[str, list[int]]]:  # fmt: skip
-    """`function` called for each of `n` rows; by message the rows that failed."""
+    function: Plain, columns: Sequence[Column], n: int, type: Type, strings: Strings, whole: Whole | None = None
+) -> Asked:  # fmt: skip
+    """`function` called for each of `n` rows, but for those that `whole` does."""
+    found = whole(columns, strings) if whole is not None and n >= MANY else None
+    if found is not None:
+        answers, left = found
+        if left is None or not left.any():
+            return answers, {}
+        rows = np.flatnonzero(left)
+        others, failed = asked(function, [c.take(rows) for c in columns], len(rows), type, strings)
+        return _put(answers, left, others, strings), {m: rows[i].tolist() for m, i in failed.items()}
     values: list[Any] = []
-    failed: dict[str, list[int]] = {}
+    failed = {}
     inputs = [c.to_list(strings) for c in columns]
     for i, args in enumerate(zip(*inputs, strict=True) if inputs else [()] * n):
         try:
@@ -131,116 +159,43 @@ def asked(
     return Column.of(type, values, strings), failed
 
 
+def _put(column: Column, rows: Mask, others: Column, strings: Strings) -> Column:
+    """`column` with `others` in its `rows`."""
+    if column.many:
+        texts = others.texts(strings)
+        if not strings.halves:
+            return Texts(pc.replace_with_mask(column.texts(strings), pa.array(rows), texts), strings, many=True)
+    values, null = column.values.copy(), column.nulls().copy()
+    values[rows], null[rows] = others.values, others.nulls()
+    return Column(column.type, values, null)
+
+
 class _Answers:
     """What a function of one text, and of constants besides, has answered: one answer for each text of the node that it
     was asked about. `which` of its arguments is the text."""
 
     def __init__(self, which: int) -> None:
-        self._which = which
+        self.which = which
         self._strings: Strings | None = None
         self._places = np.zeros(0, np.int32)
         """By code plus one, as null has an answer too: its place in `_answers`, -1 before there is one."""
-        self._answers = Column.empty(Type.BOOL)
+        self._answers: Column | None = None
         self._failed: dict[str, list[int]] = {}
 
     def over(
-        self, columns: Sequence[Column], function: Plain, type: Type, strings: Strings
+        self, columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: Strings
     ) -> tuple[Column, dict[str, list[int]], Array]:  # fmt: skip
         """(answers, by message those that are failures, the place among the answers of each row's)."""
         if self._strings is not strings:
-            self._strings, self._answers, self._failed = strings, Column.empty(type), {}
+            self._strings, self._answers, self._failed = strings, None, {}
             self._places = np.zeros(0, np.int32)
-        codes, had = columns[self._which].values, len(self._answers)
+        codes, had = columns[self.which].values, 0 if self._answers is None else len(self._answers)
         self._places = grown(self._places, len(strings) + 1, -1)
-        first, places = _numbered(codes, 1, self._places, had)
-        if len(first):
-            answers, failed = asked(function, [c.take(first) for c in columns], len(first), type, strings)
-            self._answers = concat([self._answers, answers])
+        first, places = numbered(codes, 1, self._places, had)
+        if len(first) or self._answers is None:
+            answers, failed = ask([c.take(first) for c in columns], len(first))
+            coded = Column(answers.type, answers.values, answers.null)
+            self._answers = coded if self._answers is None else concat([self._answers, coded])
             for message, rows in failed.items():
                 self._failed.setdefault(message, []).extend(had + r for r in rows)
         return self._answers, self._failed, places
-
-
-def distinct(columns: Sequence[Column], strings: Strings, n: int) -> tuple[Array, Array | None]:
-    """One row of each distinct combination, and for each row the number of its combination (None: each is its own)."""
-    varying = [c for c in columns if not is_constant(c.values)]
-    if n <= 1 or (n <= SMALL and varying) or any(c.type is Type.OBJECT for c in varying):
-        return np.arange(n), None
-    if not varying:
-        return np.zeros(1, np.int64), np.zeros(n, np.int64)
-    if len(varying) == 1 and varying[0].type is Type.STRING:
-        return _numbered(varying[0].values, 1, np.full(len(strings) + 1, -1, np.int32))
-    keys, size = _codes(varying[0], strings)
-    for column in varying[1:]:
-        more, width = _codes(column, strings)
-        if size * width > _dense(n):
-            keys, size = _compact(keys, size)
-            more, width = _compact(more, width)
-        keys = keys * width + more
-        size *= width
-    if size > _dense(n):
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        return first, inverse
-    return _numbered(keys, 0, np.full(size, -1, np.int32))
-
-
-@kernel
-def _number(codes: Array, shift: int, number: Array, known: int, first: Array, out: Array) -> int:
-    """The numbers of codes + shift, new ones in the order in which they come, after the `known`; `first` receives the
-    row of each new one, of which there are as many as this returns."""
-    new = 0
-    for i in range(len(codes)):
-        c = np.uint64(codes[i] + shift)
-        k: Any = np.int64(number[c])
-        if k < 0:
-            k = known + new
-            number[c] = k
-            first[new] = i
-            new += 1
-        out[i] = k
-    return new
-
-
-def _numbered(codes: Array, shift: int, number: Array, known: int = 0) -> tuple[Array, Array]:
-    """(the first row of each code that has no number, each row's number). `number` holds the numbers of codes + shift,
-    of which so many are `known`, the others -1, and gets those that it lacks."""
-    first, out = np.empty(min(len(number), len(codes)), np.int64), np.empty(len(codes), np.int64)
-    return first[: _number(codes, shift, number, known, first, out)], out
-
-
-def _dense(n: int) -> int:
-    """Up to which number of codes a table of all of them is the cheapest way to look at `n` rows."""
-    return 4 * n + 1024
-
-
-def _compact(keys: Array, size: int) -> tuple[Array, int]:
-    """Codes renumbered so that each occurs: at most as many as there are rows."""
-    if size > _dense(len(keys)):
-        present, inverse = np.unique(keys, return_inverse=True)
-        return inverse, len(present)
-    at = np.zeros(size, np.int64)
-    at[keys] = 1
-    total = np.cumsum(at)
-    return total[keys] - 1, int(total[-1])
-
-
-def _codes(column: Column, strings: Strings) -> tuple[Array, int]:
-    """int64 codes 0 ≤ c < size that tell the values of a column apart, null among them."""
-    values = column.values
-    if column.type is Type.STRING:
-        return values.astype(np.int64) + 1, len(strings) + 1
-    if column.type is Type.BOOL:
-        codes = values.astype(np.int64)
-        return (codes, 2) if column.null is None else (codes + 2 * column.null, 3)
-    if values.dtype.kind == "f":
-        values = np.ascontiguousarray(values).view(np.int64 if values.dtype.itemsize == 8 else np.int32)
-    low, high = int(values.min()), int(values.max())
-    if high - low < _dense(len(values)):
-        codes, size = values.astype(np.int64) - low, high - low + 1
-    else:
-        _, codes = np.unique(values, return_inverse=True)
-        size = len(values)
-    if column.null is not None:
-        codes = np.where(column.null, size, codes)
-        size += 1
-    return codes, size

@@ -10,9 +10,12 @@ import pyarrow as pa
 
 from ....plan.nodes import Call, EventRef
 from ....types import Type
-from ...columns import DTYPES, Array, Column
+from ...columns import DTYPES, Array, Column, Texts, writable
+from ...jit import kernel
+from ...texts import string_array
 from ..arithmetic import as_type, choose, narrow
 from ..env import Context, Env, Evaluator
+from ..numberreading import numbers_read
 from ..numbertexts import NUMBERS, number_texts
 from ..rowwise import Builder, apply, eager, rowwise, typed
 from ..values import (
@@ -51,7 +54,7 @@ def _convert(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluat
         return _to_text(inner, source)
     if source is Type.STRING:
         parse = _PARSERS[target]
-        return rowwise(lambda v: None if v is None else parse(v))(call, args[:1], context)
+        return rowwise(lambda v: None if v is None else parse(v), numbers_read)(call, args[:1], context)
 
     def numbers(env: Env) -> Column:
         column = inner(env)
@@ -66,8 +69,7 @@ def _to_text(inner: Evaluator, source: Type) -> Evaluator:
         return lambda env: apply(lambda v: None if v is None else text(source, v), [inner(env)], Type.STRING, env)
 
     def texts(env: Env) -> Column:
-        column = inner(env)
-        return Column(Type.STRING, env.strings.encode_arrow(number_texts(column)), column.null)
+        return Texts(number_texts(inner(env)), env.strings, many=True)
 
     return texts
 
@@ -215,27 +217,40 @@ def _now(columns: list[Column], env: Env, call: Call) -> Column:
 
 def _uuid(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
     def run(env: Env) -> Column:
-        return Column(Type.STRING, env.strings.encode_arrow(_uuids(context.random.bytes(16 * env.n))))
+        return Texts(_uuids(context.random.bytes(16 * env.n)), env.strings, many=True)
 
     return run
 
 
-_HEX_DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
+_HEX_DIGITS = tuple(b"0123456789abcdef")
 _UUID_SIZE = 36
-_DASHES = (8, 13, 18, 23)
-_DIGITS_AT = [i for i in range(_UUID_SIZE) if i not in _DASHES]
+
+
+@kernel
+def _spell(octets: Array, out: Array) -> None:
+    """Writes the texts of random UUIDs (version 4 of RFC 9562), 16 bytes of chance for each."""
+    for i in range(len(octets)):
+        at = 0
+        for j in range(16):
+            octet = np.int64(octets[i, j])
+            if j == 6:
+                octet = octet & 0x0F | 0x40
+            if j == 8:
+                octet = octet & 0x3F | 0x80
+            if j == 4 or j == 6 or j == 8 or j == 10:
+                out[i, at] = 45
+                at += 1
+            out[i, at] = _HEX_DIGITS[octet >> 4]
+            out[i, at + 1] = _HEX_DIGITS[octet & 15]
+            at += 2
 
 
 def _uuids(draws: bytes) -> pa.Array:
-    """The texts of random UUIDs (version 4 of RFC 9562), 16 bytes for each."""
-    octets = np.frombuffer(draws, np.uint8).reshape(-1, 16).copy()
-    octets[:, 6] = octets[:, 6] & 0x0F | 0x40
-    octets[:, 8] = octets[:, 8] & 0x3F | 0x80
-    out = np.full((len(octets), _UUID_SIZE), ord("-"), np.uint8)
-    out[:, _DIGITS_AT[::2]] = _HEX_DIGITS[octets >> 4]
-    out[:, _DIGITS_AT[1::2]] = _HEX_DIGITS[octets & 0x0F]
-    ends = _UUID_SIZE * np.arange(len(octets) + 1, dtype=np.int32)
-    return pa.StringArray.from_buffers(len(octets), pa.py_buffer(ends), pa.py_buffer(out))
+    """The texts of random UUIDs, 16 bytes for each."""
+    octets = np.frombuffer(draws, np.uint8).reshape(-1, 16)
+    out = np.empty((len(octets), _UUID_SIZE), np.uint8)
+    _spell(writable(octets), out)
+    return string_array(_UUID_SIZE * np.arange(len(octets) + 1, dtype=np.int32), out)
 
 
 # ------------------------------------------------------------------------------------------------------------- sets

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ....plan.nodes import Call
 from ....types import Type
+from ..holders import counted, got, list_created
 from ..objects import same
-from ..rowwise import Builder, Plain, boxed
+from ..rowwise import Builder, Plain, Whole, boxed
 from ..values import Failure, object_text, type_of
 
 
-def _with_lists(key: str, lists: int, function: Plain) -> Builder:
+def _with_lists(
+    key: str, lists: int, function: Plain, whole: Callable[[Call], Whole | None] | None = None
+) -> Builder:  # fmt: skip
     """A function whose first `lists` arguments must be lists."""
 
     def checked(*args: Any) -> Any:
@@ -20,7 +24,7 @@ def _with_lists(key: str, lists: int, function: Plain) -> Builder:
                 raise Failure(f"argument {i + 1} of {key}() is not a list but {object_text(value)}")
         return function(*args)
 
-    return boxed(checked)
+    return boxed(checked, whole)
 
 
 def _changed(change: Callable[..., Any]) -> Plain:
@@ -116,10 +120,15 @@ _READS: Mapping[str, tuple[int, Plain]] = {
     "lastIndexOf": (1, _last_index),
     "size": (1, len),
 }
+_WHOLE: Mapping[str, Callable[[Call], Whole | None]] = {
+    "get": got(list),
+    "isEmpty": counted(list, lambda n: n == 0),
+    "size": counted(list, lambda n: n),
+}
 
 TABLE: Mapping[str, Builder] = {
     **{f"list:{k}": _with_lists(f"list:{k}", n, _changed(f)) for k, (n, f) in _CHANGES.items()},
-    **{f"list:{k}": _with_lists(f"list:{k}", n, f) for k, (n, f) in _READS.items()},
-    "list:create": boxed(_create),
+    **{f"list:{k}": _with_lists(f"list:{k}", n, f, _WHOLE.get(k)) for k, (n, f) in _READS.items()},
+    "list:create": boxed(_create, list_created(_create)),
     "list:isList": boxed(lambda v: isinstance(v, list)),
 }

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
+from ....plan.nodes import Call
+from ..holders import counted, got, map_created
 from ..jsontext import JsonError, read_org, write_org
 from ..objects import HashMap, same, walk
-from ..rowwise import Builder, Plain, boxed
+from ..rowwise import Builder, Plain, Whole, boxed
 from ..values import Failure, Long, object_text, parse_double, parse_long
 
 
@@ -17,7 +19,9 @@ def copied(value: dict[Any, Any]) -> dict[Any, Any]:
     return type(value)(value)
 
 
-def _with_maps(key: str, maps: int, function: Plain) -> Builder:
+def _with_maps(
+    key: str, maps: int, function: Plain, whole: Callable[[Call], Whole | None] | None = None
+) -> Builder:  # fmt: skip
     """A function whose first `maps` arguments must be maps (0: all)."""
 
     def checked(*args: Any) -> Any:
@@ -26,7 +30,7 @@ def _with_maps(key: str, maps: int, function: Plain) -> Builder:
                 raise Failure(f"argument {i + 1} of {key}() is not a map but {object_text(value)}")
         return function(*args)
 
-    return boxed(checked)
+    return boxed(checked, whole)
 
 
 def _changed(change: Callable[..., Any]) -> Plain:
@@ -148,12 +152,17 @@ _READS: Mapping[str, Plain] = {
     "toXML": _to_xml,
     "values": lambda m: [m[k] for k in walk(m)],
 }
+_WHOLE: Mapping[str, Callable[[Call], Whole | None]] = {
+    "get": got(HashMap),
+    "isEmpty": counted(HashMap, lambda n: n == 0),
+    "size": counted(HashMap, lambda n: n),
+}
 
 TABLE: Mapping[str, Builder] = {
     **{f"map:{k}": _with_maps(f"map:{k}", n, _changed(f)) for k, (n, f) in _CHANGES.items()},
-    **{f"map:{k}": _with_maps(f"map:{k}", 1, f) for k, f in _READS.items()},
+    **{f"map:{k}": _with_maps(f"map:{k}", 1, f, _WHOLE.get(k)) for k, f in _READS.items()},
     "map:combineByKey": _with_maps("map:combineByKey", 0, _combine),
-    "map:create": boxed(_create),
+    "map:create": boxed(_create, map_created(_create)),
     "map:createFromJSON": boxed(_from_json),
     "map:createFromXML": boxed(_from_xml),
     "map:isMap": boxed(lambda v: isinstance(v, dict)),

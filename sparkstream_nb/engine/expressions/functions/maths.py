@@ -10,10 +10,13 @@ import numpy as np
 
 from ....plan.nodes import Call
 from ....types import Type
-from ...columns import Array, Column
+from ...columns import Array, Column, Mask, Strings, Texts
+from ...jit import kernel
 from ..arithmetic import as_type, either, narrow
 from ..env import Context, Env, Evaluator
-from ..rowwise import Builder, Plain, eager, rowwise, typed
+from ..numberreading import numbers_read
+from ..numbertexts import bits_texts
+from ..rowwise import Builder, Plain, Whole, eager, rowwise, typed
 from ..values import Failure, parse_double, parse_float, parse_int, parse_long
 
 Numeric = Callable[..., Array]
@@ -97,6 +100,23 @@ def _bits(spec: str) -> Callable[[Call], Plain]:
     return make
 
 
+def _bits_whole(bits: int) -> Callable[[Call], Whole | None]:
+    """As `_bits` over whole columns, a digit for so many bits."""
+
+    def form(call: Call) -> Whole | None:
+        unsigned = {Type.INT: np.uint32, Type.LONG: np.uint64}.get(call.args[0].type)
+        if unsigned is None:
+            return None
+
+        def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+            texts = bits_texts(columns[0].values.astype(unsigned).astype(np.uint64), bits)
+            return Texts(texts, strings, many=True), columns[0].null
+
+        return whole
+
+    return form
+
+
 def _float_hex(value: float, single: bool) -> str:
     """`Double.toHexString`, `Float.toHexString`."""
     if value != value:
@@ -151,39 +171,38 @@ def _parse(parser: Callable[[str], Any], kind: str) -> Builder:
             raise Failure(f"'{text}' is not a {kind}")
         return value
 
-    return rowwise(parse)
+    return rowwise(parse, numbers_read)
 
 
 # ----------------------------------------------------------------------------------------------------------- chance
 
 
-class JavaRandom:
-    """`java.util.Random` with a seed: the same numbers in the same order."""
-
-    def __init__(self, seed: int) -> None:
-        self.state = (seed ^ 0x5DEECE66D) & (2**48 - 1)
-
-    def bits(self, n: int) -> int:
-        self.state = (self.state * 0x5DEECE66D + 0xB) & (2**48 - 1)
-        return self.state >> (48 - n)
-
-    def double(self) -> float:
-        """`nextDouble`."""
-        return ((self.bits(26) << 27) + self.bits(27)) * 2.0**-53
+@kernel
+def _next_doubles(state: int, out: Array) -> Any:
+    """`nextDouble` of `java.util.Random` into each of `out`; answers the state behind the last."""
+    now: Any = np.uint64(state)
+    factor, term, mask = np.uint64(0x5DEECE66D), np.uint64(0xB), np.uint64(2**48 - 1)
+    for i in range(len(out)):
+        now = (now * factor + term) & mask
+        high = now >> np.uint64(22)
+        now = (now * factor + term) & mask
+        out[i] = np.float64((high << np.uint64(27)) + (now >> np.uint64(21))) * 2.0**-53
+    return np.int64(now)
 
 
 def _rand(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
     """A number in [0, 1); with a constant seed, Java's sequence from the app's start on."""
     if not call.args:
         return lambda env: Column(Type.DOUBLE, context.random.random(env.n))
-    source: list[JavaRandom] = []
+    state: list[int] = []
 
     def seeded(env: Env) -> Column:
-        if not env.n:
-            return Column.empty(Type.DOUBLE)
-        if not source:
-            source.append(JavaRandom(int(args[0](env).values[0])))
-        return Column(Type.DOUBLE, np.array([source[0].double() for _ in range(env.n)]))
+        out = np.empty(env.n)
+        if env.n and not state:
+            state.append((int(args[0](env).values[0]) ^ 0x5DEECE66D) & (2**48 - 1))
+        if env.n:
+            state[0] = _next_doubles(state[0], out)
+        return Column(Type.DOUBLE, out)
 
     return seeded
 
@@ -219,14 +238,14 @@ _DOUBLES: Mapping[str, Numeric] = {
 
 TABLE: Mapping[str, Builder] = {
     **{f"math:{name}": _doubles(function) for name, function in _DOUBLES.items()},
-    "math:bin": typed(_bits("b")),
+    "math:bin": typed(_bits("b"), _bits_whole(1)),
     "math:conv": rowwise(_conv),
     "math:e": _constant(math.e),
-    "math:hex": typed(_hex),
+    "math:hex": typed(_hex, _bits_whole(4)),
     "math:isInfinite": _test(np.isinf),
     "math:isNan": _test(np.isnan),
     "math:log": eager(_log),
-    "math:oct": typed(_bits("o")),
+    "math:oct": typed(_bits("o"), _bits_whole(3)),
     "math:parseDouble": _parse(parse_double, "double"),
     "math:parseFloat": _parse(parse_float, "float"),
     "math:parseInt": _parse(parse_int, "int"),

@@ -7,8 +7,9 @@ from typing import Any
 
 from ....errors import SiddhiBindError
 from ....plan.nodes import Call, Const
+from ..asciitexts import ANYWHERE, BEGINNING, ENTIRE, matching, on_text
 from ..javaregex import compile_java, limited
-from ..rowwise import Builder, Plain, typed
+from ..rowwise import Builder, Plain, Whole, typed
 from ..values import Failure
 
 
@@ -22,14 +23,14 @@ def check_constant(call: Call, position: int) -> None:
             raise SiddhiBindError(str(e), arg.span) from None
 
 
-def patterned(position: int, function: Plain) -> Builder:
+def patterned(position: int, function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
     """A builder for `function`, whose argument number `position` is a pattern."""
 
     def make(call: Call) -> Plain:
         check_constant(call, position)
         return function
 
-    return typed(make)
+    return typed(make, whole)
 
 
 def required(key: str, *values: Any) -> None:
@@ -77,8 +78,8 @@ def _group(pattern: str | None, text: str | None, number: int | None) -> str | N
 
 
 TABLE: Mapping[str, Builder] = {
-    "regex:find": patterned(0, _find),
+    "regex:find": patterned(0, _find, on_text(1, matching(ANYWHERE))),
     "regex:group": patterned(0, _group),
-    "regex:lookingAt": patterned(0, _whole("match", "regex:lookingAt")),
-    "regex:matches": patterned(0, _whole("fullmatch", "regex:matches")),
+    "regex:lookingAt": patterned(0, _whole("match", "regex:lookingAt"), on_text(1, matching(BEGINNING))),
+    "regex:matches": patterned(0, _whole("fullmatch", "regex:matches"), on_text(1, matching(ENTIRE))),
 }

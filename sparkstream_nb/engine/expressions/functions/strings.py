@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....plan.nodes import Call, Const
+from ....plan.nodes import Call
 from ....types import Type
 from ...columns import Column
-from ..env import Context, Env, Evaluator
+from ..asciitexts import ENTIRE, Answer, concatenated, cut, matching, on_text, over_text, replaced, simple, split_at
+from ..env import Env
 from ..javaregex import compile_java, limited, replace, split
-from ..rowwise import Builder, Plain, asked, distinct, eager, rowwise, typed
+from ..rowwise import Builder, Plain, Whole, eager, rowwise, typed
 from ..values import Failure, text
 from .core import coalesce
 from .regexes import check_constant, patterned, required
@@ -36,14 +37,14 @@ def joined(s: str) -> str:
     return re.sub("[\ud800-\udfff]", "?", whole)
 
 
-def _strict(key: str, function: Callable[..., Any]) -> Builder:
+def _strict(key: str, function: Callable[..., Any], whole: Callable[[Call], Whole | None] | None = None) -> Builder:
     """A function that fails the row on any null argument."""
 
     def checked(*args: Any) -> Any:
         required(key, *args)
         return function(*args)
 
-    return rowwise(checked)
+    return rowwise(checked, whole)
 
 
 def _char_at(s: str, index: int) -> str:
@@ -63,32 +64,6 @@ def _concat(*args: str | None) -> str:
     return "".join(a for a in args if a is not None)
 
 
-_MANY = 100
-"""Rows from which on Arrow joins texts sooner than Python."""
-
-
-def _concat_all(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
-    """`str:concat`; of several attributes there may be as many combinations as rows, which Arrow joins."""
-    if sum(not isinstance(a, Const) for a in call.args) < 2:
-        return rowwise(_concat)(call, args, context)
-
-    def run(env: Env) -> Column:
-        columns, strings = [a(env) for a in args], env.strings
-        first, inverse = distinct(columns, strings, env.n)
-        columns = [c.take(first) for c in columns]
-        answers = None
-        if len(first) >= _MANY:
-            texts = [strings.to_arrow(c.values).cast(pa.string()) for c in columns]
-            if not strings.halves:
-                joined = pc.binary_join_element_wise(*texts, "", null_handling="skip")
-                answers = Column(Type.STRING, strings.encode_arrow(joined))
-        if answers is None:
-            answers, _ = asked(_concat, columns, len(first), Type.STRING, strings)
-        return answers if inverse is None else answers.take(inverse)
-
-    return run
-
-
 def _coalesce(columns: list[Column], env: Env, call: Call) -> Column:
     """The first argument that is not null; with a single argument always null, as Siddhi has it."""
     return coalesce(columns, env, call) if len(columns) > 1 else Column.all_null(call.type, env.n)
@@ -100,6 +75,10 @@ def _contains(s: str | None, part: str | None) -> bool:
     if part is None:
         raise Failure("argument 2 of str:contains() is null")
     return part in s
+
+
+def _containing(part: str) -> Callable[[pa.Array], Answer]:
+    return lambda texts: (pc.match_substring(texts, part), None)
 
 
 def _equals_ignore_case(a: str | None, b: str | None) -> bool:
@@ -226,26 +205,26 @@ def _regexp(s: str | None, pattern: str | None) -> bool:
 _WHITE = "".join(map(chr, range(33)))
 
 TABLE: Mapping[str, Builder] = {
-    "str:charAt": _strict("str:charAt", _char_at),
+    "str:charAt": _strict("str:charAt", _char_at, on_text(0, lambda index: cut(index, 1))),
     "str:charFrequency": _strict("str:charFrequency", _char_frequency),
     "str:coalesce": eager(_coalesce),
-    "str:concat": _concat_all,
-    "str:contains": rowwise(_contains),
+    "str:concat": rowwise(_concat, concatenated),
+    "str:contains": rowwise(_contains, on_text(0, _containing)),
     "str:equalsIgnoreCase": rowwise(_equals_ignore_case),
     "str:fillTemplate": typed(_fill_template),
     "str:hex": _strict("str:hex", _hex),
-    "str:length": _strict("str:length", lambda s: len(units(s))),
+    "str:length": _strict("str:length", lambda s: len(units(s)), simple(pc.binary_length)),
     "str:locate": _strict("str:locate", _locate),
-    "str:lower": _strict("str:lower", str.lower),
-    "str:regexp": patterned(1, _regexp),
+    "str:lower": _strict("str:lower", str.lower, simple(pc.ascii_lower)),
+    "str:regexp": patterned(1, _regexp, on_text(0, matching(ENTIRE))),
     "str:repeat": _strict("str:repeat", _repeat),
-    "str:replaceAll": _strict("str:replaceAll", replace),
-    "str:replaceFirst": _strict("str:replaceFirst", lambda s, p, r: replace(s, p, r, 1)),
-    "str:reverse": _strict("str:reverse", _reverse),
-    "str:split": _strict("str:split", _split),
+    "str:replaceAll": _strict("str:replaceAll", replace, on_text(0, replaced(-1))),
+    "str:replaceFirst": _strict("str:replaceFirst", lambda s, p, r: replace(s, p, r, 1), on_text(0, replaced(1))),
+    "str:reverse": _strict("str:reverse", _reverse, simple(pc.ascii_reverse)),
+    "str:split": _strict("str:split", _split, on_text(0, split_at)),
     "str:strcmp": _strict("str:strcmp", _strcmp),
-    "str:substr": typed(_substr),
-    "str:trim": _strict("str:trim", lambda s: s.strip(_WHITE)),
+    "str:substr": typed(_substr, lambda call: None if call.args[1].type is Type.STRING else over_text(call, 0, cut)),
+    "str:trim": _strict("str:trim", lambda s: s.strip(_WHITE), simple(lambda texts: pc.ascii_trim(texts, " "))),
     "str:unhex": _strict("str:unhex", _unhex),
-    "str:upper": _strict("str:upper", str.upper),
+    "str:upper": _strict("str:upper", str.upper, simple(pc.ascii_upper)),
 }

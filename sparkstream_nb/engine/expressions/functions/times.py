@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import numpy as np
 from ....errors import SiddhiBindError
 from ....plan.nodes import Call, Const
 from ....types import Type
-from ...columns import Column
+from ...columns import Column, Mask, Strings
 from ..calendar import DAY, add, field, instant_at, weeks_of, zone
 from ..dateformat import DEFAULT, format_instant, parse_instant, parse_local, parts_of
 from ..env import Context, Env, Evaluator
-from ..rowwise import Builder, Plain, apply, rowwise, typed
+from ..instants import days_between, extracted, formatted, shifted
+from ..rowwise import Builder, Plain, Whole, apply, rowwise, typed
 from ..values import Failure, wrap_int
 from .regexes import required
 
@@ -31,10 +33,11 @@ def _strict(key: str, function: Callable[..., Any]) -> Builder:
 
 
 def _by_first(
-    key: str, texts: Callable[..., Any], instants: Callable[..., Any], step: Callable[[Call], int] = lambda call: 1
+    key: str, texts: Callable[..., Any], instants: Callable[..., Any], whole: Callable[[Call], Whole | None],
+    step: Callable[[Call], int] = lambda call: 1,
 ) -> Builder:  # fmt: skip
-    """One function for a date as text and one for milliseconds, by the type of the first argument; `step`: see
-    `_stepped`."""
+    """One function for a date as text and one for milliseconds, by the type of the first argument; `whole` is the
+    latter over columns, `step`: see `_stepped`."""
 
     def make(call: Call) -> Plain:
         function = instants if call.args[0].type is Type.LONG else texts
@@ -45,18 +48,21 @@ def _by_first(
 
         return checked
 
-    return _stepped(make, step)
+    return _stepped(make, step, lambda call: whole(call) if call.args[0].type is Type.LONG else None)
 
 
-def _stepped(make: Callable[[Call], Plain], step: Callable[[Call], int]) -> Builder:
+def _stepped(
+    make: Callable[[Call], Plain], step: Callable[[Call], int],
+    whole: Callable[[Call], Whole | None] = lambda call: None,
+) -> Builder:  # fmt: skip
     """As `typed`, for a function that, where its first argument is milliseconds, answers the same for all within each
     `step` of them, so that it is asked once for a step."""
 
     def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
         size = step(call) if call.args[0].type is Type.LONG else 1
         if size == 1:
-            return typed(make)(call, args, context)
-        function = make(call)
+            return typed(make, whole)(call, args, context)
+        function, over = make(call), whole(call)
 
         def steps(env: Env) -> Column:
             instants = args[0](env)
@@ -65,7 +71,13 @@ def _stepped(make: Callable[[Call], Plain], step: Callable[[Call], int]) -> Buil
         def of_step(first: int | None, *rest: Any) -> Any:
             return function(None if first is None else first * size, *rest)
 
-        return typed(lambda call: of_step)(call, [steps, *args[1:]], context)
+        def over_steps(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+            assert over is not None
+            first = columns[0]
+            return over([Column(Type.LONG, first.values * size, first.null), *columns[1:]], strings)
+
+        again = None if over is None else over_steps
+        return typed(lambda call: of_step, lambda call: again)(call, [steps, *args[1:]], context)
 
     return build
 
@@ -134,7 +146,8 @@ def _shift(sign: int) -> Builder:
     def shift_instant(instant: int, amount: int, unit: str) -> str:
         return str(add(instant, unit if sign > 0 else unit.upper(), wrap_int(sign * amount)))
 
-    return _by_first("time:dateAdd" if sign > 0 else "time:dateSub", shift_text, shift_instant)
+    key = "time:dateAdd" if sign > 0 else "time:dateSub"
+    return _by_first(key, shift_text, shift_instant, partial(shifted, sign))
 
 
 def _whole_days(a: int, b: int) -> int:
@@ -188,11 +201,11 @@ TABLE: Mapping[str, Builder] = {
     "time:currentTimestamp": _now(TIMESTAMP),
     "time:date": _strict("time:date", lambda d, f=DEFAULT: format_instant(parse_instant(d, f), DATE)),
     "time:dateAdd": _shift(1),
-    "time:dateDiff": _by_first("time:dateDiff", _diff_text, _whole_days),
-    "time:dateFormat": _by_first("time:dateFormat", _format_text, format_instant, _format_step),
+    "time:dateDiff": _by_first("time:dateDiff", _diff_text, _whole_days, days_between),
+    "time:dateFormat": _by_first("time:dateFormat", _format_text, format_instant, formatted, _format_step),
     "time:dateSub": _shift(-1),
     "time:dayOfWeek": _strict("time:dayOfWeek", _day_of_week),
-    "time:extract": _stepped(_extract, _field_step),
+    "time:extract": _stepped(_extract, _field_step, extracted),
     "time:timestampInMilliseconds": _in_millis,
     "time:timezoneConvert": rowwise(_convert_zone),
     "time:utcTimestamp": _now(TIMESTAMP),

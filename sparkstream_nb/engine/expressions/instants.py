@@ -1,0 +1,304 @@
+"""Dates of whole columns of milliseconds in UTC, as `rowwise` takes them (`Whole`).
+
+The loops do the years from 1583, which are of the Gregorian calendar alone, to 9999, and leave other instants and nulls
+to the functions on single values (`calendar`, `dateformat`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...plan.nodes import Call, Const
+from ...types import Type
+from ..columns import DTYPES, Array, Column, Mask, Strings, Texts
+from ..jit import inlined, kernel
+from ..texts import string_array
+from .calendar import DAY, MONTHS_OF, STEPS, days_of
+from .dateformat import MONTHS, WEEKDAYS, Part, parts_of
+from .numbertexts import number_texts
+from .rowwise import Whole
+from .values import Failure
+
+_FAR = 4 * 10**18
+"""Sums of instants and steps that are nearer to 0 do not leave a long."""
+
+_FIRST, _LAST = days_of(1583, 1, 1) * DAY, days_of(10_000, 1, 1) * DAY
+
+
+def _left(*columns: Column, far: int = _FAR) -> Mask:
+    """Rows with a null or with an instant (first column) beyond `far`."""
+    instants = columns[0].values
+    out: Mask = (instants < -far) | (instants > far)
+    for c in columns:
+        if c.null is not None:
+            out = out | c.null
+    return out
+
+
+def days_between(call: Call) -> Whole | None:
+    """`time:dateDiff`: whole days, counted toward zero."""
+
+    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        a, b = columns[:2]
+        distance = a.values - b.values
+        days = distance // DAY
+        days += (distance < 0) & (days * DAY != distance)
+        return Column(call.type, days.astype(DTYPES[call.type])), _left(a, b) | _left(b)
+
+    return whole if [a.type for a in call.args] == [Type.LONG, Type.LONG] else None
+
+
+# --------------------------------------------------------------------------------------------------------- calendar
+
+
+@inlined
+def _date(days: Any) -> Any:
+    """Year, month and day of days since 1970, as year << 9 | month << 5 | day (`calendar.date_of`)."""
+    z = days + 719_468
+    era = z // 146_097
+    doe = z - era * 146_097
+    yoe = (doe - doe // 1460 + doe // 36_524 - doe // 146_096) // 365
+    doy = doe - (365 * yoe + yoe // 4 - yoe // 100)
+    mp = (5 * doy + 2) // 153
+    month = mp + (3 if mp < 10 else -9)
+    return (yoe + era * 400 + (month <= 2)) << 9 | month << 5 | (doy - (153 * mp + 2) // 5 + 1)
+
+
+@inlined
+def _first_of(year: Any, month: Any) -> Any:
+    """Days since 1970 of a month's first (`calendar.days_of`)."""
+    y = year - (month <= 2)
+    era = y // 400
+    yoe = y - era * 400
+    doy = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5
+    return era * 146_097 + yoe * 365 + yoe // 4 - yoe // 100 + doy - 719_468
+
+
+@kernel
+def _add_months(instants: Array, months: Array, first: int, last: int, left: Mask, out: Array) -> None:
+    """Instants so many months later; the day stays, or is the month's last."""
+    for i in range(len(instants)):
+        t = instants[i]
+        if left[i] or t < first or t >= last:
+            left[i] = True
+            continue
+        days = t // 86_400_000
+        rest = t - days * 86_400_000
+        date = _date(days)
+        total = (date >> 9) * 12 + (date >> 5 & 15) - 1 + months[i]
+        year = total // 12
+        month = total - year * 12 + 1
+        begin = _first_of(year, month)
+        following = year + (month == 12)
+        next_month = 1 if month == 12 else month + 1
+        end = _first_of(following, next_month)
+        then = (begin + min(date & 31, end - begin) - 1) * 86_400_000 + rest
+        left[i] = then < first or then >= last
+        out[i] = then
+
+
+def shifted(sign: int, call: Call) -> Whole | None:
+    """`time:dateAdd` (sign 1) and `time:dateSub` (-1) of milliseconds, which answer texts."""
+    if len(call.args) != 3 or not isinstance(call.args[2], Const):
+        return None
+    unit = str(call.args[2].value)
+    unit = unit if sign > 0 else unit.upper()
+
+    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        instants, amounts = columns[:2]
+        left = _left(instants) | _left(amounts)
+        by = (sign * amounts.values.astype(np.int64)).astype(np.int32).astype(np.int64)
+        if unit in MONTHS_OF:
+            out = np.zeros(len(instants), np.int64)
+            values = np.ascontiguousarray(instants.values)
+            _add_months(values, by * MONTHS_OF[unit], _FIRST, _LAST, left, out)
+        else:
+            out = instants.values + STEPS.get(unit, 0) * by
+        return Texts(number_texts(Column(Type.LONG, out)), strings, many=True), left
+
+    return whole
+
+
+_UNITS = ("YEAR", "MONTH", "QUARTER", "DAY", "HOUR", "MINUTE", "SECOND")
+
+
+@kernel
+def _fields(instants: Array, unit: int, first: int, last: int, left: Mask, out: Array) -> None:
+    """The field of instants that has number `unit` among `_UNITS`."""
+    for i in range(len(instants)):
+        t = instants[i]
+        if left[i] or t < first or t >= last:
+            left[i] = True
+            continue
+        days = t // 86_400_000
+        rest = t - days * 86_400_000
+        date = _date(days)
+        month = date >> 5 & 15
+        if unit == 0:
+            out[i] = date >> 9
+        elif unit == 1:
+            out[i] = month
+        elif unit == 2:
+            out[i] = (month + 2) // 3
+        elif unit == 3:
+            out[i] = date & 31
+        elif unit == 4:
+            out[i] = rest // 3_600_000
+        elif unit == 5:
+            out[i] = rest // 60_000 % 60
+        else:
+            out[i] = rest // 1000 % 60
+
+
+def extracted(call: Call) -> Whole | None:
+    """`time:extract` of milliseconds; not weeks."""
+    unit = call.args[1]
+    if call.args[0].type is not Type.LONG or not isinstance(unit, Const) or str(unit.value).upper() not in _UNITS:
+        return None
+    number = _UNITS.index(str(unit.value).upper())
+
+    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        left, out = _left(columns[0]), np.zeros(len(columns[0]), DTYPES[call.type])
+        _fields(np.ascontiguousarray(columns[0].values), number, _FIRST, _LAST, left, out)
+        return Column(call.type, out), left
+
+    return whole
+
+
+# ---------------------------------------------------------------------------------------------------------- formats
+
+_WORD, _YEAR, _YEAR_2, _MONTH, _DAY, _DAY_OF_YEAR, _HOUR, _MINUTE, _SECOND, _MILLI = range(10)
+_HOUR_1, _HOUR_12, _HOUR_12_1, _WEEK, _MONTH_NAME, _WEEKDAY_NAME, _HALF = range(10, 17)
+_NUMBERS = {
+    "d": _DAY, "D": _DAY_OF_YEAR, "H": _HOUR, "m": _MINUTE, "s": _SECOND, "S": _MILLI, "k": _HOUR_1, "K": _HOUR_12,
+    "h": _HOUR_12_1, "F": _WEEK,
+}  # fmt: skip
+
+
+class _Program:
+    """What `_format` writes, one after the other: `ops`, each with how many digits at least, or with the first of its
+    words."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        """Raises KeyError for a letter that it does not know."""
+        self._words: list[bytes] = []
+        ops = [self._op(p) for p in parts]
+        self.ops = np.array(ops, np.int64).reshape(-1, 2)
+        self.ends = np.cumsum([0, *map(len, self._words)])
+        self.text = np.frombuffer(b"".join(self._words) + b" ", np.uint8).copy()
+        longest = max(map(len, self._words), default=0)
+        self.size = sum(max(longest, width, 4) for _, width in ops)
+
+    def _op(self, part: Part) -> tuple[int, int]:
+        letter, width = part.text, part.width
+        if part.kind == "text":
+            return self._say(_WORD, [letter])
+        if letter == "y":
+            return (_YEAR_2, 2) if width == 2 else (_YEAR, max(width, 4))
+        if letter == "M":
+            names = [m if width >= 4 else m[:3] for m in MONTHS]
+            return self._say(_MONTH_NAME, names) if width >= 3 else (_MONTH, width)
+        if letter == "E":
+            return self._say(_WEEKDAY_NAME, [w if width >= 4 else w[:3] for w in WEEKDAYS])
+        if letter == "a":
+            return self._say(_HALF, ["AM", "PM"])
+        return _NUMBERS[letter], width
+
+    def _say(self, op: int, words: Sequence[str]) -> tuple[int, int]:
+        self._words += [w.encode() for w in words]
+        return op, len(self._words) - len(words)
+
+
+@kernel
+def _format(
+    instants: Array, ops: Array, words: Array, text: Array, first: int, last: int, left: Mask, ends: Array, data: Array,
+) -> None:  # fmt: skip
+    """The texts of instants, one after the other."""
+    at = np.int64(0)
+    for i in range(len(instants)):
+        t = instants[i]
+        if left[i] or t < first or t >= last:
+            left[i] = True
+            ends[i + 1] = at
+            continue
+        days = t // 86_400_000
+        rest = t - days * 86_400_000
+        date = _date(days)
+        hour = rest // 3_600_000
+        for k in range(len(ops)):
+            op, width = ops[k, 0], ops[k, 1]
+            value: Any = np.int64(0)
+            if op == _YEAR:
+                value = date >> 9
+            elif op == _YEAR_2:
+                value = (date >> 9) % 100
+            elif op == _MONTH:
+                value = date >> 5 & 15
+            elif op == _DAY:
+                value = date & 31
+            elif op == _HOUR:
+                value = hour
+            elif op == _MINUTE:
+                value = rest // 60_000 % 60
+            elif op == _SECOND:
+                value = rest // 1000 % 60
+            elif op == _MILLI:
+                value = rest % 1000
+            elif op == _HOUR_1:
+                value = hour if hour > 0 else 24
+            elif op == _HOUR_12:
+                value = hour % 12
+            elif op == _HOUR_12_1:
+                value = hour % 12 if hour % 12 > 0 else 12
+            elif op == _WEEK:
+                value = ((date & 31) - 1) // 7 + 1
+            elif op == _DAY_OF_YEAR:
+                year = date >> 9
+                begin = _first_of(year, 1)
+                value = days - begin + 1
+            else:
+                word = width
+                if op == _MONTH_NAME:
+                    word += (date >> 5 & 15) - 1
+                elif op == _WEEKDAY_NAME:
+                    word += (days + 4) % 7
+                elif op == _HALF:
+                    word += hour >= 12
+                for j in range(words[word], words[word + 1]):
+                    data[at] = text[j]
+                    at += 1
+                continue
+            size: Any = 1
+            more = value // 10
+            while more > 0:
+                size += 1
+                more //= 10
+            size = max(size, width)
+            for j in range(size):
+                tenth = value // 10
+                data[at + size - 1 - j] = np.uint8(48 + (value - tenth * 10))
+                value = tenth
+            at += size
+        ends[i + 1] = at
+
+
+def formatted(call: Call) -> Whole | None:
+    """`time:dateFormat` of milliseconds by a constant pattern."""
+    if len(call.args) != 2 or not isinstance(call.args[1], Const):
+        return None
+    try:
+        program = _Program(parts_of(str(call.args[1].value)))
+    except (Failure, KeyError):
+        return None
+
+    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        n, left = len(columns[0]), _left(columns[0])
+        ends, data = np.zeros(n + 1, np.int32), np.empty(program.size * n + 1, np.uint8)
+        instants = np.ascontiguousarray(columns[0].values)
+        _format(instants, program.ops, program.ends, program.text, _FIRST, _LAST, left, ends, data)
+        return Texts(string_array(ends, data), strings, many=True), left
+
+    return whole
