@@ -171,6 +171,8 @@ class Column:
 
 _SAMPLE, _DIFFERENT = 1024, 960
 """Texts are many where so many of a sample are different, as of 10,000 kinds 974 are."""
+_FIRST, _FEW = 64, 56
+"""Where fewer of the first are different no sample is taken, which costs ten times as much; of 1,000 kinds 62 are."""
 
 
 class Texts(Column):
@@ -203,7 +205,9 @@ class Texts(Column):
     def many(self) -> bool:
         if self._many is None:
             self._many = False
-            if self._array.type == pa.string() and len(self) >= 4 * _SAMPLE:
+            if self._array.type != pa.string() or len(self) < 4 * _SAMPLE:
+                return False
+            if len(self._array.slice(0, _FIRST).unique()) >= _FEW:
                 sample = self._array.take(pa.array(np.arange(_SAMPLE) * (len(self) // _SAMPLE)))
                 self._many = len(sample.unique()) >= _DIFFERENT
         return self._many and self._codes is None
