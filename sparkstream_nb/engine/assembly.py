@@ -124,6 +124,7 @@ class Assembly:
             op.timed,
             _single(query),
             not partitioned and repeatable(query),
+            writer is None or writer.whole,
         )
         self.operators.append(QueryOperator(op, sources, node, writer, self.windows, found))
 
@@ -182,6 +183,8 @@ _ONE_CHUNK = frozenset({"length", "externalTime", "sort"})
 
 def _single(query: nodes.Query) -> bool:
     """Whether the query surely makes at most one chunk of one event."""
+    if repeatable(query):
+        return True
     if not isinstance(query.input, nodes.StreamInput) or query.rate is not None:
         return False
     return all(

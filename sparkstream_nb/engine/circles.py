@@ -5,6 +5,10 @@ What such a query sees depends on what it wrote for earlier events. But where a 
 query asks for the very values of some attributes, the key, that it goes on to insert, the rows of one key depend on
 that key alone, which comes once and stays. So two passes are enough: what the queries would insert if they saw none of
 it has every key's first insert right, and with that they are run once more.
+
+Where queries change what they look up by a key, as counters that a join reads and an update writes, a pass has right
+what depends on nothing that the passes before had wrong, which is one event more of each key. They are run until a pass
+says what the one before it said.
 """
 
 from __future__ import annotations
@@ -29,11 +33,16 @@ def settling(plan: nodes.Plan) -> frozenset[str]:
 
 
 def repeatable(query: nodes.Query) -> bool:
-    """Whether a query keeps nothing, and may as well see the same events twice: filters and a plain select."""
+    """Whether a query keeps nothing, and may as well see the same events twice: filters, a look into a table and a
+    plain select."""
     source, select = query.input, query.select
-    if not isinstance(source, nodes.StreamInput) or source.source.kind != "stream" or query.rate is not None:
+    if isinstance(source, nodes.JoinInput):
+        sides = [x for x in (source.left, source.right) if x.source.kind != "table"]
+    else:
+        sides = [source] if isinstance(source, nodes.StreamInput) else []
+    if len(sides) != 1 or sides[0].source.kind != "stream" or query.rate is not None:
         return False
-    if not all(isinstance(s, nodes.FilterStep) for s in source.steps) or query.output.event_type != "current":
+    if not all(isinstance(s, nodes.FilterStep) for s in sides[0].steps) or query.output.event_type != "current":
         return False
     if select.aggregates or select.group_by or select.having or select.order_by or select.limit or select.offset:
         return False

@@ -30,7 +30,8 @@ class OpNode:
     `also` are fault streams that it may put something into. `timed`: it may put something out when only the clock
     moves; `single`: it makes at most one chunk of one event.
     `logged_reads` and `logged_writes` are accesses to tables that can be put in order afterwards (`table_log`).
-    `repeatable`: it may see the same rows twice, as it keeps nothing (`circles`).
+    `repeatable`: it may see the same rows twice, as it keeps nothing (`circles`). `whole`: what it writes into tables
+    are whole rows.
     """
 
     inputs: tuple[str, ...]
@@ -44,6 +45,7 @@ class OpNode:
     timed: bool = False
     single: bool = False
     repeatable: bool = False
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,10 @@ class Graph:
 
     `order` is an order of the operators in which every stream is complete before it is read, or None where events
     must be pushed one chunk at a time, for `reason`. It comes in stages: one operator, or those that are in a circle
-    through tables, which must run twice (`circles` are the operators of such stages). `derived` are the streams that
-    operators write. `ranks` is each operator's place in the order in which one event reaches them, `ties` the inputs of
-    an operator in the order in which rows of one root come to it. `events_only`: the order holds for batches whose
-    steps bring one event each.
+    through tables, which must run twice (`circles` are the operators of such stages), or until they say the same twice
+    (`repeats` are those). `derived` are the streams that operators write. `ranks` is each operator's place in the order
+    in which one event reaches them, `ties` the inputs of an operator in the order in which rows of one root come to it.
+    `events_only`: the order holds for batches whose steps bring one event each.
     """
 
     receivers: dict[str, list[int]]
@@ -66,11 +68,14 @@ class Graph:
     ties: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     events_only: bool = False
     circles: frozenset[int] = frozenset()
+    repeats: frozenset[int] = frozenset()
 
 
-def build(ops: Sequence[OpNode], settling: frozenset[str] = frozenset()) -> Graph:
+def build(
+    ops: Sequence[OpNode], settling: frozenset[str] = frozenset(), keyed: frozenset[str] = frozenset()
+) -> Graph:  # fmt: skip
     """The graph of operators given in the order of the app's text. `settling` are the tables whose circles come out
-    right in two passes."""
+    right in two passes, `keyed` those that all use by one key."""
     receivers: dict[str, list[int]] = {}
     writers: dict[str, list[int]] = {}
     for i, op in enumerate(ops):
@@ -81,7 +86,8 @@ def build(ops: Sequence[OpNode], settling: frozenset[str] = frozenset()) -> Grap
     derived = frozenset(writers)
     reason = _unshared(ops)
     circles = _circles(ops, receivers)
-    order = None if reason else _stages(ops, receivers, circles, settling)
+    repeats: set[int] = set()
+    order = None if reason else _stages(ops, receivers, circles, settling, keyed, repeats)
     if order is None:
         return Graph(receivers, None, derived, reason or "a stream reaches itself")
     ways = _Ways(ops, writers)
@@ -96,7 +102,7 @@ def build(ops: Sequence[OpNode], settling: frozenset[str] = frozenset()) -> Grap
         ways.calm(circles)
     except _Unordered as e:
         return Graph(receivers, None, derived, str(e))
-    return Graph(receivers, order, derived, "", ranks, ties, ways.events_only, frozenset(circles))
+    return Graph(receivers, order, derived, "", ranks, ties, ways.events_only, frozenset(circles), frozenset(repeats))
 
 
 def _unshared(ops: Sequence[OpNode]) -> str:
@@ -250,10 +256,11 @@ def _circles(ops: Sequence[OpNode], receivers: Mapping[str, list[int]]) -> dict[
 
 def _stages(
     ops: Sequence[OpNode], receivers: Mapping[str, list[int]], circles: Mapping[int, tuple[int, ...]],
-    settling: frozenset[str],
+    settling: frozenset[str], keyed: frozenset[str], repeats: set[int],
 ) -> tuple[tuple[int, ...], ...] | None:  # fmt: skip
     """A stream's readers after its writer, in the order of the text; None for a circle of streams, or one through
-    several tables or one that does not settle."""
+    several tables or one that does not settle. `repeats` gets the operators of circles that take more than two passes.
+    """
     stages: dict[int, tuple[int, ...]] = {}
     for i in range(len(ops)):
         members = circles.get(i, (i,))
@@ -262,8 +269,14 @@ def _stages(
         if i in circles:
             read = {t for k in members for t in ops[k].logged_reads}
             shared = {t for k in members for t in ops[k].logged_writes if t in read}
-            if len(shared) > 1 or not shared <= settling or not all(ops[k].repeatable for k in members):
+            if len(shared) > 1 or not all(ops[k].repeatable for k in members):
                 return None
+            if not shared <= settling:
+                # Others' writes stay as they are noted, whatever passes there are.
+                others = [k for k in range(len(ops)) if k not in members and shared & set(ops[k].logged_writes)]
+                if not shared <= keyed or not all(ops[k].whole for k in others):
+                    return None
+                repeats.update(members)
         inside = {k: [r for r in _after(ops, receivers, k)[0] if r in members] for k in members}
         stage = _sorted(members, inside)
         if stage is None:

@@ -191,7 +191,8 @@ class JoinOp:
             return steps.named(rows)
         n = len(rows)
         serial = np.arange(self._serial[s], self._serial[s] + n, dtype=np.int64)
-        self._serial[s] += n
+        if not self.lookups:  # nobody looks an event up by it
+            self._serial[s] += n
         out = steps.run(rows, clock, Column(Type.LONG, serial))
         if steps.window is not None or self._last == CURRENT:
             return out

@@ -11,7 +11,6 @@ A node takes a micro-batch in one of two ways, with the same operators and the s
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -42,6 +41,8 @@ from .windows.base import no_rows
 
 SLICE = 1 << 17
 """Steps that go through the operators at a time: the columns of more do not stay in a core's cache."""
+_LEAST, _MANY = 512, 32
+"""As many where circles take more than so many passes over them."""
 
 
 class NodeEngine:
@@ -73,7 +74,8 @@ class NodeEngine:
         self._schemas = {s: d.source.schema for s, d in plan.streams.items()}
         self.parts = Assembly(plan, self.services, stored)
         self.operators = self.parts.operators
-        self.graph = build([op.node for op in self.operators], settling(plan))
+        keyed = frozenset(t for t, noting in self.parts.noted.items() if noting.key)
+        self.graph = build([op.node for op in self.operators], settling(plan), keyed)
         self.stretches = stretches(self.operators, settling(plan)) if self.graph.order is None else None
         self._ordered = self.graph if self.stretches is None else self.stretches.graph
         for i, op in enumerate(self.operators):
@@ -83,6 +85,7 @@ class NodeEngine:
                 op.rank = self._ordered.ranks[i]
         self._shown = {s for op in self.operators for s in _shown(op)}
         self._by_operator = self._ordered.order is not None and not by_chunk
+        self._slice, self._passes, self._rests = _LEAST if self._ordered.repeats else SLICE, 0, 0
         self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
         self._empty = self._empties()
 
@@ -120,9 +123,9 @@ class NodeEngine:
         inputs = {s: self._rows(s, r.step, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
         at_once = self._ordered.events_only and any(map(_sent_at_once, inputs.values()))
         by_operator = self._by_operator and not at_once and all(t.notable(len(clock.now)) for t in self.parts.logged)
-        for a, b in itertools.pairwise([*range(0, max(len(clock.now), 1), SLICE), len(clock.now)]):
+        for a, b in self._slices(len(clock.now)):
             given, part = self._between(inputs, a, b), clock.part(a, b)
-            if not by_operator:
+            if not by_operator or self._rests:
                 self._run_by_chunk(given, part, collected)
             elif self.stretches is None:
                 self._run_by_operator(given, part, collected)
@@ -133,6 +136,25 @@ class NodeEngine:
         outputs = self._outputs(collected)
         self.steps += len(batch.clock)
         return outputs
+
+    def _slices(self, n: int) -> Iterator[tuple[int, int]]:
+        """(first step, step behind the last) of what goes through the operators at a time. Where circles take a pass
+        for each event of a key: as few as keep the passes few; and where even so most events are of one key, `_rests`
+        says for how many slices events had better go one by one."""
+        a = 0
+        while a < max(n, 1):
+            b = min(a + self._slice, n)
+            self._passes = 0
+            yield a, b
+            if self._rests:
+                self._rests -= 1
+            elif 4 * self._passes > max(b - a, _MANY):
+                self._rests = _MANY
+            elif self._passes > _MANY:
+                self._slice = max(self._slice // 2, _LEAST)
+            elif self._ordered.repeats and self._passes < _MANY // 2 and b - a == self._slice:
+                self._slice = min(2 * self._slice, SLICE)
+            a = max(b, a + 1)
 
     def skip(self, steps: int, clock: int) -> None:
         """Takes so many steps, up to `clock` (ms), whose events nothing in the plan looks at."""
@@ -229,20 +251,26 @@ class NodeEngine:
         ready: dict[str, Rows], clock: Clock,
     ) -> list[tuple[Operator, Rows]]:  # fmt: skip
         """As `_through`, for operators that look into tables that they change: once to learn what they would write, and
-        once with that (`circles`)."""
+        once with that, or until they would write the same again (`circles`)."""
         tables = [self.parts.tables[t] for t in {t for i in stage for t in self.operators[i].node.logged_writes}]
         marks = [t.mark() for t in tables]
         told = [(x, len(x)) for x in (self.services.errors, self.services.logs, self.services.faults)]
-        trial = self._through(stage, inputs, {s: [*w] for s, w in written.items()}, dict(ready), clock)
-        for table, mark in zip(tables, marks, strict=True):
-            table.rewind(mark)
-        for op, rows in trial:
-            op.apply(rows, clock)
-        for x, n in told:
-            del x[n:]
-        results = self._through(stage, inputs, written, ready, clock)
-        for table, mark in zip(tables, marks, strict=True):
-            table.rewind(mark)
+        passes, before, until_same = 0, None, stage[0] in self._ordered.repeats
+        while True:
+            out, done = {s: [*w] for s, w in written.items()}, dict(ready)
+            results = self._through(stage, inputs, out, done, clock)
+            for table, mark in zip(tables, marks, strict=True):
+                table.rewind(mark)
+            if before is not None and (not until_same or passes > len(clock.now) or _same(results, before)):
+                break
+            for op, rows in results:
+                op.apply(rows, clock)
+            for x, n in told:
+                del x[n:]
+            passes, before = passes + 1, results
+        self._passes = max(self._passes, passes)
+        written.update(out)
+        ready.update(done)
         return results
 
     def _run_by_chunk(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
@@ -378,6 +406,11 @@ class _Collected:
     def query(self, op: Operator, rows: Rows) -> None:
         if self.trace and isinstance(op, QueryOperator):
             self.queries.setdefault(op.name, []).append(rows)
+
+
+def _same(a: Sequence[tuple[Operator, Rows]], b: Sequence[tuple[Operator, Rows]]) -> bool:
+    """Whether the same operators put out the same."""
+    return [op for op, _ in a] == [op for op, _ in b] and all(x.alike(y) for (_, x), (_, y) in zip(a, b, strict=True))
 
 
 def _as_read(op: Operator, rows: Rows) -> Rows:

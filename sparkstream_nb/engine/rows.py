@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..types import Type
 from .columns import Array, Column, Held, Mask, concat, take_columns, writable
 from .jit import kernel
 from .merging import merged
@@ -95,6 +96,18 @@ class Rows:
             assert isinstance(whole, Held)
             passing = Passing(whole, passing.kind, passing.part, passing.apart)
         return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part, passing, self.anew)
+
+    def alike(self, other: Rows) -> bool:
+        """Whether these are the same rows, bit by bit: no number is another one's like."""
+        if len(self) != len(other) or not np.array_equal(self.root, other.root):
+            return False
+        for a, b in zip(self.columns, other.columns, strict=True):
+            if a.type is Type.OBJECT:
+                if not np.array_equal(a.values, b.values):
+                    return False
+            elif a.values.tobytes() != b.values.tobytes() or not np.array_equal(a.nulls(), b.nulls()):
+                return False
+        return True
 
     def kinds(self) -> Array:
         return np.zeros(len(self.ts), np.int8) if self.kind is None else self.kind

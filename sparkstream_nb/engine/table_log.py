@@ -160,8 +160,8 @@ class TableLog:
         return len(self._writes)
 
     def rewind(self, mark: int) -> None:
-        """As if nothing had been noted since, and nobody had asked. Only where all writes are inserts, as others change
-        values in the log when they are put in order."""
+        """As if nothing had been noted since, and nobody had asked. Only where all writes before are of whole rows, as
+        others change values in the log when they are put in order."""
         del self._writes[mark:]
         self.closed = False
 

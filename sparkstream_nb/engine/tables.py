@@ -396,6 +396,10 @@ class TableWriter:
                 if a not in self._makes:
                     how, value = step(e, a, table.types[a]) or (SET, e)
                     self._steps[a] = how, compile_expr(value, services.context)
+        self.whole = self.kind in (INSERT, DELETE) or (
+            len(self._steps) == len(table.types) and all(how == SET for how, _ in self._steps.values())
+        )
+        """Whether what it writes are whole rows."""
         self.rank = 0
         # Rows that a chunk has found no place for: an upsert adds them when the chunk is through.
         self._waiting: tuple[TableStore, Condition] | None = None
