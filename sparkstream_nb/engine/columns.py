@@ -203,14 +203,17 @@ class Texts(Column):
 
     @property
     def many(self) -> bool:
+        if self._codes is not None:
+            return False
         if self._many is None:
             self._many = False
-            if self._array.type != pa.string() or len(self) < 4 * _SAMPLE:
-                return False
-            if len(self._array.slice(0, _FIRST).unique()) >= _FEW:
-                sample = self._array.take(pa.array(np.arange(_SAMPLE) * (len(self) // _SAMPLE)))
-                self._many = len(sample.unique()) >= _DIFFERENT
-        return self._many and self._codes is None
+            if self._array.type == pa.string() and len(self) >= 4 * _SAMPLE:
+                self._many = len(self._array.slice(0, _FIRST).unique()) >= _FEW and self._of_sample()
+        return self._many
+
+    def _of_sample(self) -> bool:
+        sample = self._array.take(pa.array(np.arange(_SAMPLE) * (len(self) // _SAMPLE)))
+        return len(sample.unique()) >= _DIFFERENT
 
     def texts(self, strings: Strings) -> pa.Array:
         return self._array if self.many else super().texts(strings)
