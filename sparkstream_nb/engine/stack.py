@@ -65,7 +65,8 @@ def holds(
     total_real: Array, count: Array, queue: Array, queue_real: Array, ends: Array,
 ) -> int:  # fmt: skip
     """Whether the condition is true for `event` (a position), which comes (CURRENT), goes (EXPIRED) or begins anew
-    (RESET). `real`, `reals` and so on are the bits of `stack`, `words` and so on as doubles.
+    (RESET). `real`, `reals` and so on are the bits of `stack`, `words` and so on as doubles. The value itself, of
+    whatever type, is left at the bottom: `stack[0]`, and in `null[0]` whether it is null.
 
     `count[0]` is how many values each aggregator holds, `count[1]` whether it was asked since it began anew: one that
     was not answers null to a RESET (`SingleStateHolder.cleanGroupByStates`).

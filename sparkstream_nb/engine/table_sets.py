@@ -30,6 +30,11 @@ NOTHING, GONE = -2, -1
 """What is held under a key after a write that changes nothing (an update that finds no row, a row that the primary key
 refuses), and after a delete."""
 
+_NARROWER = {
+    Type.LONG: (Type.INT,), Type.FLOAT: (Type.INT, Type.LONG), Type.DOUBLE: (Type.INT, Type.LONG, Type.FLOAT),
+}  # fmt: skip
+"""Of which types a value is taken as one of a type without a look at it."""
+
 
 def reads_table(e: Expr) -> bool:
     """Whether the expression reads the row that it changes."""
@@ -56,8 +61,7 @@ class _SetCodes(Codes):
 
     def assigned(self, e: Expr, type: Type) -> list[int]:
         """Codes that push `e` as a value of `type`."""
-        wider = {Type.LONG: (Type.INT,), Type.FLOAT: (Type.INT, Type.LONG), Type.DOUBLE: (*_WHOLE, Type.FLOAT)}
-        if e.type is not type and e.type not in wider.get(type, ()):
+        if e.type is not type and e.type not in _NARROWER.get(type, ()):
             raise NoProgram
         return self.push_as(e, type) if type.numeric else self.push(e)
 
@@ -68,9 +72,6 @@ class _SetCodes(Codes):
             self.derived.append(e)
             return [LOAD, EVENT, self.attrs + len(self.derived) - 1]
         return [LOAD, FIRST, e.attr] if isinstance(e, Ref) else None
-
-
-_WHOLE = (Type.INT, Type.LONG)
 
 
 @kernel
