@@ -32,6 +32,25 @@ def _write(
     chunk_out[n] = chunk
 
 
+@inlined
+def _leave(
+    late: bool, findable: bool, head: Any, end: Any, time: Any, span: int, ts: Array, root: Any, chunk: int, n: Any,
+    pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> Any:  # fmt: skip
+    """The events from `head` to `end` that have been there for `span` leave, from the n-th row on; how many."""
+    event: Any = head
+    o: Any = n
+    gone = CURRENT if late else EXPIRED
+    while event < end and ts[event] - time + span <= 0:
+        if late and findable:
+            _write(event, LEAVE, time, root, chunk, o, pos_out, kind_out, ts_out, root_out, chunk_out)
+            o += np.uint64(1)
+        _write(event, gone, time, root, chunk, o, pos_out, kind_out, ts_out, root_out, chunk_out)
+        o += np.uint64(1)
+        event += np.uint64(1)
+    return event - head
+
+
 def _time_in_line(
     late: bool, findable: bool, span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array,
     base: int, now: Array, moved: Array, first: int, last: int, ts: Array, places: Array, seen: Array, pos_out: Array,
@@ -44,7 +63,6 @@ def _time_in_line(
     """
     n: Any = np.uint64(0)
     one = np.uint64(1)
-    gone = CURRENT if late else EXPIRED
     chunk = 0
     tick = first
     head: Any = np.uint64(places[0])
@@ -80,13 +98,12 @@ def _time_in_line(
                             due = ts[ahead] + span
                     chunk += 1
                     root = ((base + tick) << _BITS) | scheduler
-                    while head < pos and ts[head] - t + span <= 0:
-                        if late and findable:
-                            _write(head, LEAVE, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
-                            n += one
-                        _write(head, gone, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
-                        n += one
-                        head += one
+                    left = _leave(
+                        late, findable, head, pos, t, span, ts, root, chunk, n, pos_out, kind_out, ts_out, root_out,
+                        chunk_out,
+                    )  # fmt: skip
+                    head += left
+                    n += left + left if late and findable else left
                 tick += 1
         if i == rows:
             break
@@ -94,13 +111,11 @@ def _time_in_line(
         if i == 0 or row_chunk[k] != row_chunk[k - one]:
             chunk += 1
         t = now[np.uint64(step)]
-        while head < pos and ts[head] - t + span <= 0:
-            if late and findable:
-                _write(head, LEAVE, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
-                n += one
-            _write(head, gone, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
-            n += one
-            head += one
+        left = _leave(
+            late, findable, head, pos, t, span, ts, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out
+        )
+        head += left
+        n += left + left if late and findable else left
         if not late or findable:
             came = ENTER if late else CURRENT
             _write(pos, came, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
