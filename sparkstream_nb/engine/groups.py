@@ -15,8 +15,8 @@ import numpy as np
 from ..types import Type
 from .arrays import grown, lined
 from .columns import Array, Column, Strings
-from .jit import AHEAD, inlined, kernel, prefetch
-from .slots import SECOND, found, free_slot, keys_for, line_of
+from .jit import inlined, kernel, prefetch
+from .slots import BLOCK, SECOND, found, free_slot, keys_for, line_of
 
 _NULL_KEY = np.int64(-(2**63))
 
@@ -38,7 +38,7 @@ def _dense_ids(codes: Array, lut: Array, next_id: int, out: Array, first: Array)
     return fresh
 
 
-_BLOCK = 64
+_LATE = 64
 
 
 @kernel
@@ -46,8 +46,8 @@ def _in_turn(codes: Array, known: int, first: Array) -> int:
     """How many codes are not below `known`, if they come in their order: `known`, and so on; else -1. The rows of their
     first ones go into `first`. A block of rows is looked through only where one of it is new."""
     fresh = 0
-    for begin in range(0, len(codes), _BLOCK):
-        end = min(begin + _BLOCK, len(codes))
+    for begin in range(0, len(codes), _LATE):
+        end = min(begin + _LATE, len(codes))
         late = 0
         for i in range(np.uint64(begin), np.uint64(end)):
             late += codes[i] >= known + fresh
@@ -86,36 +86,38 @@ def _hash_ids(
     begin: int, values: Array, slots: Array, next_id: int, lines: Array, out: Array, first: Array, fresh: int
 ) -> tuple[int, int]:
     """Ids of values from `begin` on through a table (`slots`) of a key, and its id plus one; stops where that is to
-    grow. A value's line is asked for some rows before it is looked at, and known from then on: `lines` go round.
-    Returns (values done, new ids so far)."""
+    grow. Goes by blocks, as `texts._encode`; half of `lines` has room for one. Returns (values done, new ids so far).
+    """
     last, none = np.uint64(len(slots) - 1), np.uint64(0)
     most = keys_for(len(slots))
-    ahead, start, end = np.uint64(len(lines)), np.uint64(begin), np.uint64(len(values))
-    for later in range(start, end + ahead):
-        spot = later & (ahead - np.uint64(1))
-        j = lines[spot]  # of row i
-        if later < end:
+    end = len(values)
+    side: Any = np.uint64(0)
+    other: Any = np.uint64(BLOCK)
+    for begun in range(begin, end + BLOCK, BLOCK):
+        for later in range(np.uint64(begun), np.uint64(min(begun + BLOCK, end))):
             soon = _line(values[later], last)
             prefetch(slots, soon)
-            lines[spot] = soon
-        if later < start + ahead:
+            lines[later - np.uint64(begun) + side] = soon
+        side, other = other, side
+        if begun == begin:
             continue
-        i = later - ahead
-        v = values[i]
-        known = found(slots, j, last, v, none)
-        if known == none:
-            if next_id >= most:
-                done: Any = np.int64(i)
-                return done, fresh
-            next_id += 1
-            known = np.uint64(next_id)
-            j = free_slot(slots, j, last)
-            slots[j] = v
-            slots[j + SECOND] = known
-            first[fresh] = np.int64(i)
-            fresh += 1
-        out[i] = np.int64(known) - 1
-    return len(values), fresh
+        for i in range(np.uint64(begun - BLOCK), np.uint64(min(begun, end))):
+            v = values[i]
+            j = lines[i - np.uint64(begun - BLOCK) + side]
+            known = found(slots, j, last, v, none)
+            if known == none:
+                if next_id >= most:
+                    done: Any = np.int64(i)
+                    return done, fresh
+                next_id += 1
+                known = np.uint64(next_id)
+                j = free_slot(slots, j, last)
+                slots[j] = v
+                slots[j + SECOND] = known
+                first[fresh] = np.int64(i)
+                fresh += 1
+            out[i] = np.int64(known) - 1
+    return end, fresh
 
 
 class IdTable:
@@ -124,7 +126,7 @@ class IdTable:
     def __init__(self) -> None:
         self.size = 0
         self._slots = lined(128, np.uint64)
-        self._lines = np.empty(AHEAD, np.uint64)
+        self._lines = np.empty(2 * BLOCK, np.uint64)
 
     def assign(self, values: Array) -> tuple[Array, Array]:
         """Ids (int32[n]) of `values` (int64[n]), and the rows that introduced new ones, in id order."""

@@ -36,17 +36,50 @@ ENTER, LEAVE = 4, 5
 others. Only windows that are looked into put them out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """Ops of a window that holds `lag` events: each of `n` events from position `first` on comes (CURRENT), and pushes
+    out the one `lag` before it (EXPIRED), just before itself; but the first `free` of them push out none."""
+
+    first: int
+    n: int
+    free: int
+    lag: int
+
+    @property
+    def ops(self) -> int:
+        return 2 * self.n - self.free
+
+    def laid_out(self) -> tuple[Array, Array]:
+        """(kind, position) of each op."""
+        kind, pos = np.empty(self.ops, np.int8), np.empty(self.ops, np.int64)
+        _lay_out(self.first, self.n, self.free, self.lag, kind, pos)
+        return kind, pos
+
+
+@kernel
+def _lay_out(first: int, n: int, free: int, lag: int, kind: Array, pos: Array) -> None:
+    for i in range(free):
+        kind[i], pos[i] = CURRENT, first + i
+    for i in range(free, n):
+        k = np.uint64(2 * i - free)
+        kind[k], pos[k] = EXPIRED, first + i - lag
+        kind[k + np.uint64(1)], pos[k + np.uint64(1)] = CURRENT, first + i
+
+
 @dataclass(slots=True)
 class Passing:
     """What passes a window, op after op, for the aggregates: all kinds of `kind` (int8), over `columns`; `part` is the
     partition instance of each event that those hold (None outside). With `apart`, the rows that come with it are the
-    CURRENT ops alone, in their order; else they are the ops.
+    CURRENT ops alone, in their order; else they are the ops. With `pushed`, the ops are those, and `kind` and the
+    positions of `columns` are empty.
     """
 
     columns: Held
     kind: Array
     part: Array | None
     apart: bool
+    pushed: Pushed | None = None
 
 
 @dataclass(slots=True)
@@ -94,7 +127,7 @@ class Rows:
         if passing is not None:
             whole = columns if not passing.apart else passing.columns.pick(places)
             assert isinstance(whole, Held)
-            passing = Passing(whole, passing.kind, passing.part, passing.apart)
+            passing = Passing(whole, passing.kind, passing.part, passing.apart, passing.pushed)
         return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part, passing, self.anew)
 
     def alike(self, other: Rows) -> bool:

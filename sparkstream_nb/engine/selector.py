@@ -270,6 +270,8 @@ class Selector:
         else:
             group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
         own = part if self.partitioned else None
+        if passing.pushed is not None:
+            return args, Feed(passing.pushed.ops, None, group, groups, own, parts, pushed=passing.pushed)
         return args, Feed(len(passing.kind), passing.kind, group, groups, own, parts, passing.columns.pos)
 
     def _of_rows(self, frame: Frame, keys: list[Column]) -> Feed:

@@ -13,11 +13,10 @@ import pyarrow as pa
 
 from .arrays import Array, Mask, grown, lined
 from .jit import inlined, kernel, load64, prefetch
-from .slots import SECOND, found, free_slot, keys_for, line_of, next_slot
+from .slots import BLOCK, SECOND, found, free_slot, keys_for, line_of, next_slot
 
 _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
 _NOT_AT_ONCE = 1 << 31
-_AHEAD = 128
 _SLOTS = 2 * 1024
 _MOST_BYTES = 2**31 - 1
 _NO_ROWS = np.zeros(0, np.int64)
@@ -60,6 +59,51 @@ def _hash(data: Array, at: Any, n: Any, w: Any) -> Any:
     return h
 
 
+@inlined
+def _ask(
+    begin: int, end: int, rows: Array, null: Array, offsets: Array, data: Array, low: int, slots: Array, last: Any,
+    side: Any, hashes: Array, words: Array,
+) -> None:  # fmt: skip
+    """Asks for the lines of a block of rows; what is known of these goes into `hashes` and `words` from `side` on."""
+    for later in range(np.uint64(begin), np.uint64(end)):
+        row = np.uint64(rows[later]) if len(rows) else later
+        place = np.int64(offsets[row]) - low
+        long = np.int64(offsets[row + np.uint64(1)]) - low - place
+        first = np.uint64(0)
+        if long > 0:
+            first = _word(data, place, long)
+        key = _hash(data, place, long, first)
+        key = _spread(key)
+        key = line_of(key, last)
+        prefetch(slots, key)
+        if long > 8 or (len(null) and null[row]):
+            long |= _NOT_AT_ONCE
+        spot = later - np.uint64(begin) + side
+        hashes[spot] = np.uint64(long) << np.uint64(32) | key
+        words[spot] = first
+
+
+@inlined
+def _ask_short(
+    begin: int, end: int, offsets: Array, data: Array, low: int, slots: Array, last: Any, side: Any, hashes: Array,
+    words: Array,
+) -> None:  # fmt: skip
+    """As `_ask`, where no text has more than a word: a tenth of all that there is to do less."""
+    for later in range(np.uint64(begin), np.uint64(end)):
+        place = np.int64(offsets[later]) - low
+        long = np.int64(offsets[later + np.uint64(1)]) - low - place
+        first = np.uint64(0)
+        if long > 0:
+            first = _word(data, place, long)
+        key = _begun(first, long)
+        key = _spread(key)
+        key = line_of(key, last)
+        prefetch(slots, key)
+        spot = later - np.uint64(begin) + side
+        hashes[spot] = np.uint64(long) << np.uint64(32) | key
+        words[spot] = first
+
+
 @kernel
 def _encode(
     begin: int, rows: Array, null: Array, offsets: Array, data: Array, size: int, slots: Array, arena: Array,
@@ -69,86 +113,89 @@ def _encode(
     long they are go into `fresh`.
 
     The words of a slot (`slots`): a text's first one; its length, shifted by 32, and its code plus one, or for a longer
-    text one plus the place in the arena where its code and its other words stand. A row's line is asked for some rows
-    before it is looked at; what is known of these lies in `hashes` and `words`, which go round (a power of two of
-    places).
+    text one plus the place in the arena where its code and its other words stand. Rows go by blocks: first all lines of
+    one are asked for, and what is known of its rows goes into half of `hashes` and `words`, and then the rows of the
+    block before it are looked for. Loops of so little each are taken on by a processor before the last row is done.
 
     Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
     """
-    one = np.uint64(1)
     last = np.uint64(len(slots) - 1)
     most = keys_for(len(slots))
-    low = np.int64(offsets[0])
+    low: Any = np.int64(offsets[0])
     new = 0
-    ahead = np.uint64(len(hashes))
-    first_row, end = np.uint64(begin), np.uint64(len(out))
-    for later in range(first_row, end + ahead):
-        spot = later & (ahead - one)
-        w, j = words[spot], hashes[spot]  # of row i
-        if later < end:
-            row = np.uint64(rows[later]) if len(rows) else later
-            place = np.int64(offsets[row]) - low
-            long = np.int64(offsets[row + one]) - low - place
-            first = np.uint64(0)
-            if long > 0:
-                first = _word(data, place, long)
-            key = _hash(data, place, long, first)
-            key = _spread(key)
-            key = line_of(key, last)
-            prefetch(slots, key)
-            if long > 8 or (len(null) and null[row]):
-                long |= _NOT_AT_ONCE
-            hashes[spot] = np.uint64(long) << np.uint64(32) | key
-            words[spot] = first
-        if later < first_row + ahead:
+    picked = len(rows) > 0 or len(null) > 0
+    end = len(out)
+    side: Any = np.uint64(0)
+    other: Any = np.uint64(BLOCK)
+    for begun in range(begin, end + BLOCK, BLOCK):
+        behind = min(begun + BLOCK, end)
+        lengths: Any = 0
+        for row in range(np.uint64(begun), np.uint64(min(behind, len(offsets) - 1))):
+            lengths |= 7 + np.int64(offsets[row + np.uint64(1)]) - np.int64(offsets[row])
+        if picked or lengths > 15:
+            _ask(begun, behind, rows, null, offsets, data, low, slots, last, side, hashes, words)
+        else:
+            _ask_short(begun, behind, offsets, data, low, slots, last, side, hashes, words)
+        side, other = other, side
+        if begun == begin:
             continue
-        i = later - ahead
-        hit = found(slots, j & _LOW, last, w, j)
-        if hit != np.uint64(0):
-            out[i] = np.int64(hit & _LOW) - 1
-            continue
-        r = np.uint64(rows[i]) if len(rows) else i
-        if len(null) and null[r]:
-            out[i] = -1
-            continue
-        at = np.int64(offsets[r]) - low
-        n: Any = np.int64(offsets[r + one]) - low - at
-        j = j & _LOW
-        s = slots[j + SECOND]
-        while s != np.uint64(0):
-            if slots[j] == w and s >> np.uint64(32) == np.uint64(n):
-                same = True
-                k = 8
-                while k < n:
-                    x = _word(data, at + k, n - k)
-                    same &= arena[np.int64(s & _LOW) - 1 + (k >> 3)] == x
-                    k += 8
-                if same:
+        i: Any = np.uint64(begun - BLOCK)
+        stop = np.uint64(min(begun, end))
+        shift = side - i
+        while True:
+            while i < stop:  # what is known
+                w, j = words[i + shift], hashes[i + shift]
+                hit = found(slots, j & _LOW, last, w, j)
+                if hit == np.uint64(0):
                     break
-            j = next_slot(j, last)
+                out[i] = np.int64(hit & _LOW) - 1
+                i += np.uint64(1)
+            if i == stop:
+                break
+            r = np.uint64(rows[i]) if len(rows) else i
+            if len(null) and null[r]:
+                out[i] = -1
+                i += np.uint64(1)
+                continue
+            at = np.int64(offsets[r]) - low
+            n: Any = np.int64(offsets[r + np.uint64(1)]) - low - at
+            j = j & _LOW
             s = slots[j + SECOND]
-        if s == np.uint64(0):
-            more = (n + 7) >> 3 if n > 8 else 0
-            if size >= most or used + more > len(arena):
-                done: Any = np.int64(i)
-                return done, size, used, new
-            ref = np.uint64(used if n > 8 else size) + one
-            s = np.uint64(n) << np.uint64(32) | ref
-            slots[j] = w
-            slots[j + SECOND] = s
-            if n > 8:
-                arena[used] = np.uint64(size)
-                k = 8
-                while k < n:
-                    x = _word(data, at + k, n - k)
-                    arena[used + (k >> 3)] = x
-                    k += 8
-                used += more
-            size += 1
-            fresh[new, 0], fresh[new, 1] = at, n
-            new += 1
-        place_of = np.int64(s & _LOW) - 1
-        out[i] = place_of if n <= 8 else np.int64(arena[place_of])
+            while s != np.uint64(0):
+                if slots[j] == w and s >> np.uint64(32) == np.uint64(n):
+                    same = True
+                    k = 8
+                    while k < n:
+                        x = _word(data, at + k, n - k)
+                        same &= arena[np.int64(s & _LOW) - 1 + (k >> 3)] == x
+                        k += 8
+                    if same:
+                        break
+                j = next_slot(j, last)
+                s = slots[j + SECOND]
+            if s == np.uint64(0):
+                more = (n + 7) >> 3 if n > 8 else 0
+                if size >= most or used + more > len(arena):
+                    done: Any = np.int64(i)
+                    return done, size, used, new
+                ref = np.uint64(used if n > 8 else size) + np.uint64(1)
+                s = np.uint64(n) << np.uint64(32) | ref
+                slots[j] = w
+                slots[j + SECOND] = s
+                if n > 8:
+                    arena[used] = np.uint64(size)
+                    k = 8
+                    while k < n:
+                        x = _word(data, at + k, n - k)
+                        arena[used + (k >> 3)] = x
+                        k += 8
+                    used += more
+                size += 1
+                fresh[new, 0], fresh[new, 1] = at, n
+                new += 1
+            place_of = np.int64(s & _LOW) - 1
+            out[i] = place_of if n <= 8 else np.int64(arena[place_of])
+            i += np.uint64(1)
     return len(out), size, used, new
 
 
@@ -182,7 +229,7 @@ class TextTable:
         self._slots = lined(_SLOTS, np.uint64)
         self._arena = np.zeros(512, np.uint64)
         self._used = 0
-        self._hashes, self._words = np.empty(_AHEAD, np.uint64), np.empty(_AHEAD, np.uint64)
+        self._hashes, self._words = np.empty(2 * BLOCK, np.uint64), np.empty(2 * BLOCK, np.uint64)
 
     def encode(self, array: pa.Array, rows: Array | None = None) -> tuple[Array, Array, Array]:
         """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null); of the new texts, in

@@ -13,7 +13,7 @@ from sparkstream_nb.engine.aggregators.base import EVERY, Feed
 from sparkstream_nb.engine.aggregators.running import Running
 from sparkstream_nb.engine.aggregators.sums import Avg, Count, Sum
 from sparkstream_nb.engine.columns import DTYPES, Column
-from sparkstream_nb.engine.rows import CURRENT, EXPIRED, RESET
+from sparkstream_nb.engine.rows import CURRENT, EXPIRED, RESET, Pushed
 from sparkstream_nb.types import Type
 
 GROUPS = 3
@@ -91,6 +91,43 @@ def test_together_as_alone(which: list[int], batches: list[Any], expired: bool) 
                 expected = [last[place] for place in range(len(places))]
             assert len(out) == len(expected)
             assert all(same(out.slice(i, i + 1), c) for i, c in enumerate(expected)), (a, out.values, expected)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.sampled_from([[3], [5, 1, 2], [1, 3, 4, 0, 5]]), st.integers(1, 4), st.booleans(),
+    st.lists(st.lists(st.tuples(st.integers(0, GROUPS - 1), LONGS), max_size=6), max_size=5),
+)  # fmt: skip
+def test_pushed_as_laid_out(which: list[int], lag: int, grouped: bool, batches: list[list[tuple[int, int]]]) -> None:
+    pushed, laid_out = made(which), made(which)
+    share(pushed)
+    share(laid_out)
+    groups, values = list[int](), list[int]()
+    for batch in batches:
+        first, n = len(values), len(batch)
+        groups += [g for g, _ in batch]
+        values += [v for _, v in batch]
+        ops = Pushed(first, n, min(n, max(lag - first, 0)), lag)
+        args = [() if KINDS[k][0] is Count else (column(KINDS[k][1], values, None),) for k in which]
+        feeds = []
+        for _ in range(2):
+            group, many = (np.array(groups, np.int32), GROUPS) if grouped else (np.zeros(0, np.int32), 1)
+            feeds.append(Feed(ops.ops, None, group, many, None, 1, None, 1 << CURRENT, None, n, ops))
+        feeds[1].lay_out()
+        assert feeds[1].pos is not None
+        assert len(feeds[1].pos) == feeds[1].n
+        for a, b in zip(over_all(pushed, args, feeds[0]), over_all(laid_out, args, feeds[1]), strict=True):
+            assert len(a) == n
+            assert same(a, b), (a.values, b.values)
+        for x, y in zip(pushed, laid_out, strict=True):
+            assert all(np.array_equal(x.state()[k], y.state()[k], equal_nan=True) for k in x.state())
+
+
+def test_what_a_full_window_does() -> None:
+    kind, pos = Pushed(5, 3, 1, 4).laid_out()
+    assert list(zip(kind.tolist(), pos.tolist(), strict=True)) == [
+        (CURRENT, 5), (EXPIRED, 2), (CURRENT, 6), (EXPIRED, 3), (CURRENT, 7),
+    ]  # fmt: skip
 
 
 def test_longs_that_are_no_doubles_are_taken_away_as_doubles() -> None:

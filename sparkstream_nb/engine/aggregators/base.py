@@ -12,7 +12,7 @@ from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask
 from ..jit import AHEAD, FAR, inlined, kernel, prefetch
-from ..rows import EXPIRED, RESET, TIMER
+from ..rows import EXPIRED, RESET, TIMER, Pushed
 
 NO_MASK = np.zeros(0, np.bool_)
 NO_KIND = np.zeros(0, np.int8)
@@ -35,6 +35,8 @@ class Feed:
     Of the ops whose kind is in the bit mask `shown`, the value after it comes out: those of the first such op in the
     place that `slot` (int64) says, and so on; None: one after the other. The last of a place stays. `size` is how many
     places there are.
+
+    `pushed`: the ops are those, and `kind` and `pos` are to come (`lay_out`); CURRENT ones are shown.
     """
 
     n: int
@@ -47,6 +49,13 @@ class Feed:
     shown: int = EVERY
     slot: Array | None = None
     size: int = -1
+    pushed: Pushed | None = None
+
+    def lay_out(self) -> None:
+        """Says of each op what it is, for loops that know of no `pushed`."""
+        if self.pushed is not None:
+            self.kind, self.pos = self.pushed.laid_out()
+            self.pushed = None
 
     @staticmethod
     def of(kind: Array | None, group: Array, groups: int, part: Array | None = None) -> Feed:

@@ -16,7 +16,8 @@ from ..jit import kernel
 from ..rows import CURRENT, EXPIRED
 from .base import NO_MASK, Feed, begins, look_ahead, put_nothing, reset, shown_column
 from .folds import sizes, totals
-from .running import BOTH_EXACT, COUNT, EXACT, MEAN, REAL, WHOLE, Running
+from .moving import BOTH_EXACT, COUNT, EXACT, MEAN, REAL, WHOLE
+from .running import Running
 
 
 @kernel
@@ -37,8 +38,8 @@ def _sums(
     out_null: Array,
 ) -> int:  # fmt: skip
     """Running sums of non-null values, or their means, over ops of all kinds; without slots, `out` has room for one
-    more, as in `running._together`. A group's total stands in `cells` at its id, shifted by `shift`, its count in
-    `count` at the same place. Returns as `running._together`.
+    more, as in `moving._together`. A group's total stands in `cells` at its id, shifted by `shift`, its count in
+    `count` at the same place. Returns as `moving._together`.
     """
     m: Any = 0
     far: Any = np.uint64(0)
@@ -145,7 +146,7 @@ class Sum(Running):
         null = np.empty(feed.size + 1, np.bool_)
         far = _sum_loop(self.what, self.cells.shift)(
             column.values, NO_MASK if column.null is None else column.null, *self._ops(feed),
-            self.cells.words(2 * self.at, self.dtype), self.cells.words(2 * self.at + 1, np.int64), out, null,
+            self.cells.totals(self.at, self.dtype), self.cells.counts(self.at), out, null,
         )  # fmt: skip
         self.exact &= bool(far <= BOTH_EXACT)
         return shown_column(self.type, out, null)
@@ -176,7 +177,7 @@ class Count(Running):
 
     def alone(self, args: tuple[Column, ...], feed: Feed) -> Column:
         out: Array = np.empty(feed.size + 1, np.int64)
-        _count_loop(self.cells.shift)(*self._ops(feed), self.cells.words(2 * self.at + 1, np.int64), out)
+        _count_loop(self.cells.shift)(*self._ops(feed), self.cells.counts(self.at), out)
         return shown_column(Type.LONG, out)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED, Rows
+from ..rows import CURRENT, EXPIRED, Passing, Pushed, Rows
 from .base import Emission
 from .chain import ChainedLog
 
@@ -110,8 +110,9 @@ def slide_in_line(
     return made
 
 
+@kernel
 def _pushed_out(
-    apart: bool, length: int, at: int, now: Array, root: Array, chunk: Array, ts: Array, places: Array, pos_out: Array,
+    length: int, at: int, now: Array, root: Array, chunk: Array, ts: Array, places: Array, pos_out: Array,
     kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     m = 0
@@ -123,26 +124,32 @@ def _pushed_out(
             m = _put(head, EXPIRED, m, pos_out, kind_out)
             head += 1
         m = _put(pos, CURRENT, m, pos_out, kind_out)
-        if not apart:
-            for k in range(first, m):
-                ts_out[k] = now[i]
-                root_out[k] = root[i]
-                chunk_out[k] = chunk[i]
-            ts_out[m - 1] = ts[pos]
+        for k in range(first, m):
+            ts_out[k] = now[i]
+            root_out[k] = root[i]
+            chunk_out[k] = chunk[i]
+        ts_out[m - 1] = ts[pos]
     places[0] = head
     return m
 
 
-_PUSHED_OUT = {apart: kernel(_pushed_out, apart=apart) for apart in (False, True)}
-
-
-def pushed_out(apart: bool, log: ChainedLog, length: int, at: int, now: Array, rows: Rows, out: Emission) -> int:
+def pushed_out(log: ChainedLog, length: int, at: int, now: Array, rows: Rows, out: Emission) -> int:
     """What comes out for `rows`, which lie from position `at` on in a log that is in line: each pushes out the event
-    that came `length` before. `apart`: positions and kinds alone, and nobody looks at the clock (`now`)."""
+    that came `length` before."""
     places = _first(log, at)
-    made: int = _PUSHED_OUT[apart](length, at, now, rows.root, rows.chunk, log.ts, places, *out.arrays)
+    made: int = _pushed_out(length, at, now, rows.root, rows.chunk, log.ts, places, *out.arrays)
     _hold(log, places)
     return made
+
+
+def pushed_beside(log: ChainedLog, length: int, at: int, rows: Rows) -> Rows:
+    """As `pushed_out`: the rows that come, and beside them what happens for each."""
+    places, n = _first(log, at), len(rows)
+    ops = Pushed(at, n, min(n, length - (at - int(places[0]))), length)
+    places[0] = max(places[0], log.end - length)
+    _hold(log, places)
+    passing = Passing(log.at(np.empty(0, np.int64)), np.empty(0, np.int8), None, True, ops)
+    return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, None, passing)
 
 
 def _first(log: ChainedLog, at: int) -> Array:

@@ -11,7 +11,7 @@ from ..arrays import grown
 from ..columns import Array
 from ..jit import AHEAD, kernel, prefetch
 from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
-from .apart import pushed_out
+from .apart import pushed_beside, pushed_out
 from .base import Emission, Window, WindowSetup
 from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
@@ -80,11 +80,16 @@ class LengthWindow:
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n = len(rows)
-        out = Emission(n * (2 if self.length else 3), self.apart)
         at = self.log.add(rows, parts)
+        in_line = self.log.in_line and self.length > 0
+        if in_line and self.apart:
+            result = pushed_beside(self.log, self.length, at, rows)
+            self.log.tidy()
+            return result
+        out = Emission(n * (2 if self.length else 3), self.apart)
         now = rows.root if self.apart else clock.at(rows.root)
-        if self.log.in_line and self.length:
-            made = pushed_out(self.apart, self.log, self.length, at, now, rows, out)
+        if in_line:
+            made = pushed_out(self.log, self.length, at, now, rows, out)
         else:
             self.count = grown(self.count, parts)
             made = _LENGTHS[self.apart](

@@ -1,0 +1,178 @@
+"""The loops of `running.py`: totals and counts of up to four aggregates over one op after the other.
+
+A group's row of words begins at its id, shifted by `shift`. In it stand the totals, each a double in `real` or a long
+in `whole`, which begin with that of the first aggregate. `count` has the group's count at the row's first word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..jit import inlined, kernel, prefetch
+from .base import ask
+
+NOTHING, COUNT, WHOLE, REAL, MEAN = range(5)
+"""What an aggregate shows: the number of rows, a sum of longs, a sum of doubles, their mean."""
+
+EXACT = 1 << 52
+"""Longs up to here, and their differences, are doubles."""
+BOTH_EXACT = np.uint64(2 * EXACT - 1)
+
+LEFT = 2
+"""Says that the last row of a group left."""
+
+
+@inlined
+def _moved(what: int, values: Array, i: Any, sign: Any, real: Array, whole: Array, at: Any) -> Any:
+    """Adds a value to a total or takes it away. Returns what tells whether the total is beyond what is exact."""
+    bits = np.uint64(0)
+    if what == WHOLE:
+        number = whole[at] + sign * np.int64(values[i])
+        whole[at] = number
+        bits = np.uint64(number + EXACT)
+    elif what in (REAL, MEAN):
+        real[at] += sign * np.float64(values[i])
+    return bits
+
+
+@inlined
+def _show(what: int, count: Any, real: Array, whole: Array, at: Any, o: Any, out: Array) -> None:
+    """Shows what an aggregate comes to."""
+    if what == COUNT:
+        out[o] = count
+    elif what == WHOLE:
+        out[o] = whole[at]
+    elif what == REAL:
+        out[o] = real[at]
+    elif what == MEAN:
+        out[o] = real[at] / count
+
+
+def _together(
+    shift: int, placed: bool, kinds: bool, by_pos: bool, grouped: bool, what0: int, what1: int, what2: int,
+    what3: int, n: int, kind: Array, pos: Array, group: Array, slot: Array, shown: int, ahead: int, reach: int,
+    count: Array, real: Array, whole: Array, none: Array, values0: Array, values1: Array, values2: Array,
+    values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
+) -> int:  # fmt: skip
+    """Runs aggregates whose counts are the same over ops that are CURRENT or EXPIRED, without branches on which, as no
+    processor can guess that: a value that is not shown lies where the next one comes, so `none` and the `out` have room
+    for one more, and if values are `placed`, by `slot`, that has one more too. `none` is 0 but where the count is
+    nothing: there 1 after a CURRENT row, and `LEFT` after an EXPIRED one. `kinds`, `by_pos` and `grouped` say whether
+    there is a `kind`, a `pos` and a `group`. Returns what is more than `BOTH_EXACT` if some long was not exact.
+
+    The last ops, from which what is ahead is beyond the end, go through the loop apart: it has so little to do that
+    looking for the end at each op took a tenth of its time.
+    """
+    m: Any = np.uint64(0)
+    far: Any = np.uint64(0)
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    turn: Any = max(n - max(ahead, reach), 0)
+    for rest in range(2):
+        soon, later = (np.uint64(0), np.uint64(0)) if rest else (np.uint64(ahead), np.uint64(reach))
+        for j in range(turn if rest else 0, n if rest else turn):
+            if ahead > 0:
+                ask(np.uint64(j) + soon, np.uint64(j) + later, reach, by_pos, pos, group, values0, count, shift)
+            i = np.uint64(pos[j]) if by_pos else np.uint64(j)
+            k: Any = np.int64(kind[j]) if kinds else 0
+            at = np.uint64(group[i]) << np.uint64(shift) if grouped else np.uint64(0)
+            sign = 1 - 2 * k
+            c = count[at] + sign
+            count[at] = c
+            o: Any = np.uint64(slot[m]) if placed else m
+            none[o] = np.uint8(c == 0) << k
+            bits = _moved(what0, values0, i, sign, real, whole, at)
+            far |= bits
+            bits = _moved(what1, values1, i, sign, real, whole, at + one)
+            far |= bits
+            bits = _moved(what2, values2, i, sign, real, whole, at + two)
+            far |= bits
+            bits = _moved(what3, values3, i, sign, real, whole, at + three)
+            far |= bits
+            _show(what0, c, real, whole, at, o, out0)
+            _show(what1, c, real, whole, at + one, o, out1)
+            _show(what2, c, real, whole, at + two, o, out2)
+            _show(what3, c, real, whole, at + three, o, out3)
+            m += np.uint64((shown >> k) & 1)
+    return far
+
+
+@cache
+def together(
+    shift: int, placed: bool, kinds: bool, by_pos: bool, grouped: bool, asks: tuple[str, ...], *what: int
+) -> Callable[..., int]:
+    """`_together` for these aggregates; of `ahead` and `reach` only what it `asks` for is given, the other is 0."""
+    fixed = {f"what{k}": w for k, w in enumerate(what)} | {name: 0 for name in ("ahead", "reach") if name not in asks}
+    return kernel(_together, shift=shift, placed=placed, kinds=kinds, by_pos=by_pos, grouped=grouped, **fixed)
+
+
+def _pushing(
+    shift: int, grouped: bool, what0: int, what1: int, what2: int, what3: int, first: int, n: int, free: int, lag: int,
+    group: Array, ahead: int, count: Array, real: Array, whole: Array, values0: Array, values1: Array, values2: Array,
+    values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
+) -> int:  # fmt: skip
+    """As `_together` over the ops of `rows.Pushed`, where what is shown are the values after CURRENT rows. All that
+    goes had come, so a group has a row then. Without ops that may be either, and values that nobody sees, a row takes
+    half as long."""
+    far: Any = np.uint64(0)
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    turn = max(n - ahead, free)
+    for pushes, begin, end, soon in ((0, 0, free, 0), (1, free, turn, ahead), (1, turn, n, 0)):
+        for j in range(begin, end):
+            o = np.uint64(j)
+            i = np.uint64(first) + o
+            if pushes:
+                old = i - np.uint64(lag)
+                if ahead > 0:
+                    prefetch(count, np.uint64(group[old + np.uint64(soon)]) << np.uint64(shift))
+                    prefetch(count, np.uint64(group[i + np.uint64(soon)]) << np.uint64(shift))
+                at = np.uint64(group[old]) << np.uint64(shift) if grouped else np.uint64(0)
+                count[at] -= 1
+                bits = _moved(what0, values0, old, -1, real, whole, at)
+                far |= bits
+                bits = _moved(what1, values1, old, -1, real, whole, at + one)
+                far |= bits
+                bits = _moved(what2, values2, old, -1, real, whole, at + two)
+                far |= bits
+                bits = _moved(what3, values3, old, -1, real, whole, at + three)
+                far |= bits
+            at = np.uint64(group[i]) << np.uint64(shift) if grouped else np.uint64(0)
+            c = count[at] + 1
+            count[at] = c
+            bits = _moved(what0, values0, i, 1, real, whole, at)
+            far |= bits
+            bits = _moved(what1, values1, i, 1, real, whole, at + one)
+            far |= bits
+            bits = _moved(what2, values2, i, 1, real, whole, at + two)
+            far |= bits
+            bits = _moved(what3, values3, i, 1, real, whole, at + three)
+            far |= bits
+            _show(what0, c, real, whole, at, o, out0)
+            _show(what1, c, real, whole, at + one, o, out1)
+            _show(what2, c, real, whole, at + two, o, out2)
+            _show(what3, c, real, whole, at + three, o, out3)
+    return far
+
+
+@cache
+def pushing(shift: int, grouped: bool, asks: bool, *what: int) -> Callable[..., int]:
+    """`_pushing` for these aggregates; if it does not ask for anything ahead, `ahead` is not given."""
+    fixed = {f"what{k}": w for k, w in enumerate(what)} | ({} if asks else {"ahead": 0})
+    return kernel(_pushing, shift=shift, grouped=grouped, **fixed)
+
+
+@kernel
+def undone(
+    n: int, kind: Array, pos: Array, group: Array, shift: int, count: Array, whole: Array, values: Array
+) -> None:  # fmt: skip
+    """Takes back what a loop did to the total and the count of a sum of longs."""
+    for j in range(n):
+        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
+        sign = 1 - 2 * np.int64(kind[j]) if len(kind) else np.int64(1)
+        at = np.uint64(group[i]) << np.uint64(shift) if len(group) else np.uint64(0)
+        whole[at] -= sign * np.int64(values[i])
+        count[at] -= sign
