@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.engine.aggregators import over_all, settle, share
 from sparkstream_nb.engine.aggregators.base import EVERY, Feed
+from sparkstream_nb.engine.aggregators.extremes import Max, Min
 from sparkstream_nb.engine.aggregators.running import Running
 from sparkstream_nb.engine.aggregators.sums import Avg, Count, Sum
 from sparkstream_nb.engine.columns import DTYPES, Column
@@ -121,6 +122,36 @@ def test_pushed_as_laid_out(which: list[int], lag: int, grouped: bool, batches: 
             assert same(a, b), (a.values, b.values)
         for x, y in zip(pushed, laid_out, strict=True):
             assert all(np.array_equal(x.state()[k], y.state()[k], equal_nan=True) for k in x.state())
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.sampled_from([Min, Max]), st.sampled_from([Type.LONG, Type.DOUBLE]), st.integers(1, 40),
+    st.sampled_from([0, 3, 1000]), st.integers(0, 9),
+    st.lists(st.lists(st.tuples(st.integers(0, GROUPS - 1), st.integers(0, 9)), max_size=60), max_size=5),
+)  # fmt: skip
+def test_pushed_extremes_as_laid_out(
+    kind: Any, type: Type, lag: int, groups: int, rise: int, batches: list[list[tuple[int, int]]]
+) -> None:
+    """`rise`: how much later values are above earlier ones, which makes queues of a minimum long. From 1,000 groups on
+    what is ahead is asked for."""
+    pushed, laid_out = kind((type,), True), kind((type,), True)
+    group, values = list[int](), list[int]()
+    for batch in batches:
+        first, n = len(values), len(batch)
+        group += [g for g, _ in batch]
+        values += [v + rise * (first + i) // 4 for i, (_, v) in enumerate(batch)]
+        ops = Pushed(first, n, min(n, max(lag - first, 0)), lag)
+        ids = np.array(group if groups else [], np.int32)
+        results = []
+        for a, told in ((pushed, True), (laid_out, False)):
+            feed = Feed(ops.ops, None, ids, max(groups, 1), None, 1, None, 1 << CURRENT, None, n, ops)
+            if not told:
+                feed.lay_out()
+            results.append(over_all([a], [(column(type, values, None),)], feed)[0])
+        assert same(*results), results
+        for k, v in pushed.state().items():
+            assert np.array_equal(v, laid_out.state()[k])
 
 
 def test_what_a_full_window_does() -> None:

@@ -191,6 +191,8 @@ class Aggregator(Protocol):
 
     by_group: bool
     """Whether it has a state per group, and nothing that several share."""
+    pushes: bool
+    """Whether `over` takes a feed that has `pushed`."""
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         """As `over` for a new aggregator and CURRENT events of the groups `group`, which are numbered as they first
@@ -213,6 +215,7 @@ class Base:
     one by one (or expired ones are wanted). One of `run` and `over` is to be defined, and is made from the other."""
 
     by_group = True
+    pushes = False
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         raise NotImplementedError

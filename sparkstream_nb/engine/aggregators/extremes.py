@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from ...types import Type
 from ..arrays import grown
 from ..columns import DTYPES, Array, Column
 from ..jit import eight_equal, eight_greater, eight_less, either, kernel, ones_above, prefetch
-from ..rows import CURRENT, EXPIRED, RESET
+from ..rows import CURRENT, EXPIRED, RESET, Pushed
 from .base import (
     NO_MASK,
     Feed,
@@ -125,7 +127,7 @@ def _extremes(
             end += comes
             first += front
         none = first == end
-        best = values.dtype.type(0) if none else pool[first]
+        best = either(none, values.dtype.type(0), pool[first])
         if ahead > 0:  # many queues, mostly of few: one that is empty begins again, so that it never needs more room
             begun = np.uint64(queue[q + two] - queue[q + np.uint64(3)])
             first = either(none, begun, first)
@@ -146,6 +148,90 @@ def _extremes(
 
 
 _LOOPS = {sign: Loops(_extremes, sign=sign) for sign in (1, -1)}
+
+
+def _pushed_extremes(
+    sign: int, grouped: bool, begin: int, used: int, values: Array, at: int, n: int, free: int, lag: int, group: Array,
+    ahead: int, queue: Array, pool: Array, out: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """As `_extremes` over the ops of `rows.Pushed`, from its event `begin` on: values after CURRENT rows, of which none
+    is null. What comes and what goes stand apart here, as it is known which is next. Returns (events done, what of the
+    pool is taken)."""
+    one, two, near, zero = np.uint64(1), np.uint64(2), np.uint64(_NEAR), np.uint64(0)
+    for j in range(begin, n):
+        i = np.uint64(at + j)
+        q = np.uint64(group[i]) << two if grouped else zero
+        if ahead > 0:
+            soon = at + min(j + ahead, n - 1)
+            for later in (soon, max(soon - lag, 0)):
+                prefetch(queue, np.uint64(group[np.uint64(later)]) << two)
+            soon = at + min(j + (ahead >> 1), n - 1)
+            for later in (soon, max(soon - lag, 0)):
+                ends = queue[(np.uint64(group[np.uint64(later)]) << two) + one]
+                prefetch(pool, ends)
+                prefetch(pool, ends - _NEAR)
+        if queue[q + one] == queue[q + two]:
+            begun = queue[q]
+            size = queue[q + np.uint64(3)]
+            held = queue[q + one] - begun
+            to = queue[q + two] - size
+            if 2 * held > size or size < _ROOM:
+                size = max(2 * size, 4)
+                if used + size + _NEAR > len(pool):
+                    return j, used
+                to = used
+                used += size
+                queue[q + two] = used
+                queue[q + np.uint64(3)] = size
+            for x in range(held):
+                pool[to + x] = pool[begun + x]
+            queue[q] = to
+            queue[q + one] = to + held
+        if j >= free:
+            old = i - np.uint64(lag)
+            v = values[old]
+            left = np.uint64(group[old]) << two if grouped else zero
+            first = np.uint64(queue[left])
+            have = np.uint64(queue[left + one]) - first
+            same = eight_equal(pool, first, v) & ((one << min(have, near)) - one)
+            front = same & one
+            queue[left] = np.int64(first + front)
+            if ahead > 0:  # as there
+                begun = queue[left + two] - queue[left + np.uint64(3)]
+                queue[left] = either(have == front, begun, np.int64(first + front))
+                queue[left + one] = either(have == front, begun, np.int64(first + have))
+            if (max(have, near) - near | same) * (one - front) != zero:
+                end = first + have
+                while first < end and (pool[first] < v if sign > 0 else pool[first] > v):
+                    first += one
+                if first < end and pool[first] == v:
+                    end -= one
+                    for x in range(first, end):
+                        pool[x] = pool[x + one]
+                    queue[left + one] = np.int64(end)
+        v = values[i]
+        first = np.uint64(queue[q])
+        end = np.uint64(queue[q + one])
+        have = end - first
+        if sign > 0:
+            worse = eight_greater(pool, end - near, v)
+        else:
+            worse = eight_less(pool, end - near, v)
+        goes = min(ones_above(worse), have)
+        if goes == near:
+            while goes < have and (pool[end - goes - one] > v if sign > 0 else pool[end - goes - one] < v):
+                goes += one
+        end -= goes
+        pool[end] = v
+        queue[q + one] = np.int64(end + one)
+        out[np.uint64(j)] = pool[first]
+    return n, used
+
+
+@cache
+def _pushed_loop(sign: int, grouped: bool, asks: bool) -> Callable[..., tuple[int, int]]:
+    """`_pushed_extremes`; if it does not ask for anything ahead, `ahead` is not given."""
+    return kernel(_pushed_extremes, sign=sign, grouped=grouped, **({} if asks else {"ahead": 0}))
 
 
 @kernel
@@ -201,6 +287,7 @@ class Min(Grouped):
 
     sign = 1
     words = 4 + _ROOM
+    pushes = True
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         (arg,) = args
@@ -234,6 +321,10 @@ class Min(Grouped):
         out, null = np.empty(feed.size + 1, self.dtype), np.empty(feed.size + 1, np.bool_)
         if self.sliding:
             self.queue = grown(self.queue, 4 * feed.groups)
+            if feed.pushed is not None:
+                if feed.slot is None and column.null is None and not len(self.epoch):
+                    return self._pushed(values, feed.pushed, feed)
+                feed.lay_out()
             done, made, holes = 0, 0, False
             while done < feed.n:
                 done, made, self.used, more = self._through(
@@ -250,6 +341,18 @@ class Min(Grouped):
             )
         shown = shown_column(self.type, out, null if holes else None)
         return Column(self.type, shown.values.astype(DTYPES[self.type], copy=False), shown.null)
+
+    def _pushed(self, values: Array, ops: Pushed, feed: Feed) -> Column:
+        out, ahead, done = np.empty(ops.n, self.dtype), feed.ahead(self.words), 0
+        loop = _pushed_loop(self.sign, len(feed.group) > 0, ahead > 0)
+        while done < ops.n:
+            done, self.used = loop(
+                done, self.used, values, ops.first, ops.n, ops.free, ops.lag, feed.group, *((ahead,) if ahead else ()),
+                self.queue, self.pool, out,
+            )  # fmt: skip
+            if done < ops.n:
+                self._room()
+        return Column(self.type, out.astype(DTYPES[self.type], copy=False))
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         (column,) = args

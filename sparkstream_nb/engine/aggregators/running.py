@@ -171,9 +171,13 @@ def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed
             if out[i] is None:
                 feed.lay_out()
                 out[i] = a.alone(args[i], feed)
-    if any(column is None for column in out):
-        feed.lay_out()
-    return [a.over(args[i], feed) if out[i] is None else out[i] for i, a in enumerate(aggregates)]
+    for pushes in (True, False):
+        if not pushes:
+            feed.lay_out()
+        for i, a in enumerate(aggregates):
+            if out[i] is None and (a.pushes or not pushes):
+                out[i] = a.over(args[i], feed)
+    return out
 
 
 def _run(cells: Cells, members: list[Running], args: list[tuple[Column, ...]], feed: Feed) -> list[Column | None]:
