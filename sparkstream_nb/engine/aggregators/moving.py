@@ -111,8 +111,8 @@ def together(
 
 
 def _pushing(
-    shift: int, grouped: bool, what0: int, what1: int, what2: int, what3: int, first: int, n: int, free: int, lag: int,
-    group: Array, ahead: int, count: Array, real: Array, whole: Array, values0: Array, values1: Array, values2: Array,
+    shift: int, what0: int, what1: int, what2: int, what3: int, first: int, n: int, free: int, lag: int, group: Array,
+    ahead: int, count: Array, real: Array, whole: Array, values0: Array, values1: Array, values2: Array,
     values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
 ) -> int:  # fmt: skip
     """As `_together` over the ops of `rows.Pushed`, where what is shown are the values after CURRENT rows. All that
@@ -130,7 +130,7 @@ def _pushing(
                 if ahead > 0:
                     prefetch(count, np.uint64(group[old + np.uint64(soon)]) << np.uint64(shift))
                     prefetch(count, np.uint64(group[i + np.uint64(soon)]) << np.uint64(shift))
-                at = np.uint64(group[old]) << np.uint64(shift) if grouped else np.uint64(0)
+                at = np.uint64(group[old]) << np.uint64(shift)
                 count[at] -= 1
                 bits = _moved(what0, values0, old, -1, real, whole, at)
                 far |= bits
@@ -140,7 +140,7 @@ def _pushing(
                 far |= bits
                 bits = _moved(what3, values3, old, -1, real, whole, at + three)
                 far |= bits
-            at = np.uint64(group[i]) << np.uint64(shift) if grouped else np.uint64(0)
+            at = np.uint64(group[i]) << np.uint64(shift)
             c = count[at] + 1
             count[at] = c
             bits = _moved(what0, values0, i, 1, real, whole, at)
@@ -159,10 +159,69 @@ def _pushing(
 
 
 @cache
-def pushing(shift: int, grouped: bool, asks: bool, *what: int) -> Callable[..., int]:
+def pushing(shift: int, asks: bool, *what: int) -> Callable[..., int]:
     """`_pushing` for these aggregates; if it does not ask for anything ahead, `ahead` is not given."""
     fixed = {f"what{k}": w for k, w in enumerate(what)} | ({} if asks else {"ahead": 0})
-    return kernel(_pushing, shift=shift, grouped=grouped, **fixed)
+    return kernel(_pushing, shift=shift, **fixed)
+
+
+def _of_one_group(
+    what: int, kinds: bool, by_pos: bool, n: int, kind: Array, pos: Array, shown: int, count: int, total: Array,
+    values: Array, none: Array, out: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """As `_together` for one aggregate without groups, whose count was `count`. `total` is its own, which stays in the
+    processor's registers: from memory it would come too late for the next op. Returns what that does, and the count."""
+    m: Any = np.uint64(0)
+    far: Any = np.uint64(0)
+    t = total[0]
+    for j in range(n):
+        i = np.uint64(pos[j]) if by_pos else np.uint64(j)
+        k: Any = np.int64(kind[j]) if kinds else 0
+        count += 1 - 2 * k
+        none[m] = np.uint8(count == 0) << k
+        if what != COUNT:
+            t += (1 - 2 * k) * total.dtype.type(values[i])
+        if what == WHOLE:
+            far |= np.uint64(t + EXACT)
+        out[m] = count if what == COUNT else t / count if what == MEAN else t
+        m += np.uint64((shown >> k) & 1)
+    total[0] = t
+    return far, count
+
+
+@cache
+def of_one_group(what: int, kinds: bool, by_pos: bool) -> Callable[..., tuple[int, int]]:
+    """`_of_one_group` for this aggregate."""
+    return kernel(_of_one_group, what=what, kinds=kinds, by_pos=by_pos)
+
+
+def _pushing_of_one_group(
+    what: int, first: int, n: int, free: int, lag: int, count: int, total: Array, values: Array, out: Array
+) -> tuple[int, int]:
+    """As `_of_one_group` over the ops of `rows.Pushed`."""
+    far: Any = np.uint64(0)
+    t = total[0]
+    for j in range(n):
+        i = np.uint64(first + j)
+        if j < free:
+            count += 1
+        elif what != COUNT:
+            t -= total.dtype.type(values[i - np.uint64(lag)])
+            if what == WHOLE:
+                far |= np.uint64(t + EXACT)
+        if what != COUNT:
+            t += total.dtype.type(values[i])
+        if what == WHOLE:
+            far |= np.uint64(t + EXACT)
+        out[np.uint64(j)] = count if what == COUNT else t / count if what == MEAN else t
+    total[0] = t
+    return far, count
+
+
+@cache
+def pushing_of_one_group(what: int) -> Callable[..., tuple[int, int]]:
+    """`_pushing_of_one_group` for this aggregate."""
+    return kernel(_pushing_of_one_group, what=what)
 
 
 @kernel

@@ -16,7 +16,21 @@ from ...types import Type
 from ..arrays import Array, lined, wider
 from ..columns import Column
 from .base import Feed, Grouped
-from .moving import BOTH_EXACT, COUNT, EXACT, LEFT, MEAN, NOTHING, REAL, WHOLE, pushing, together, undone
+from .moving import (
+    BOTH_EXACT,
+    COUNT,
+    EXACT,
+    LEFT,
+    MEAN,
+    NOTHING,
+    REAL,
+    WHOLE,
+    of_one_group,
+    pushing,
+    pushing_of_one_group,
+    together,
+    undone,
+)
 
 _MOST = 4
 _NO_VALUES = np.zeros(0, np.int64)
@@ -183,42 +197,25 @@ def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed
 def _run(cells: Cells, members: list[Running], args: list[tuple[Column, ...]], feed: Feed) -> list[Column | None]:
     """What aggregates come to that have counted the same, over ops that are CURRENT or EXPIRED; None for those that
     would not be exact, which are as if nothing had been."""
-    first, size = members[0].at, feed.size + 1
-    what, values, outs = [NOTHING] * _MOST, [_NO_VALUES] * _MOST, [_NO_VALUES] * _MOST
-    for a, columns in zip(members, args, strict=True):
-        k = a.at - first
-        what[k], outs[k] = a.what, np.empty(size, a.dtype)
-        if columns:
-            values[k] = columns[0].values
-    words = cells.counts(first), cells.totals(first, np.float64), cells.totals(first, np.int64)
-    ahead = feed.ahead(1 << cells.shift)
-    none: Array | None = None
-    if feed.pushed is not None and feed.slot is None:
-        p, asks = feed.pushed, () if ahead == 0 else (ahead,)
-        far = pushing(cells.shift, len(feed.group) > 0, ahead > 0, *what)(
-            p.first, p.n, p.free, p.lag, feed.group, *asks, *words, *values, *outs
-        )
-    else:
+    if feed.slot is not None:
         feed.lay_out()
-        asked = {name: n for name, n in (("ahead", ahead), ("reach", feed.reach)) if n}
-        none = np.empty(size, np.uint8)
-        n, kind, pos, group, _, slot, shown = feed.arrays
-        if feed.slot is not None:
-            slot = np.append(slot, feed.size)
-        given = (len(a) > 0 for a in (kind, pos, group))
-        far = together(cells.shift, feed.slot is not None, *given, (*asked,), *what)(
-            n, kind, pos, group, slot, shown, *asked.values(), *words, none, *values, *outs
-        )
+    size = feed.size + 1
+    values = [columns[0].values if columns else _NO_VALUES for columns in args]
+    outs: list[Array] = [np.empty(size, a.dtype) for a in members]
+    none = None if feed.pushed is not None else np.empty(size, np.uint8)
+    if len(feed.group) or feed.slot is not None:
+        far = _by_group(cells, members, values, feed, none, outs)
+    else:
+        far = _of_one_group(cells, members, values, feed, none, outs)
     if none is not None and not none[:-1].any():
         none = None
     result: list[Column | None] = []
-    for a in members:
-        k = a.at - first
+    for a, column, out in zip(members, values, outs, strict=True):
         if a.what == WHOLE and far > BOTH_EXACT:
             cells.split()
             feed.lay_out()
             n, kind, pos, group, *_ = feed.arrays
-            undone(n, kind, pos, group, cells.shift, cells.counts(a.at), cells.totals(a.at, np.int64), values[k])
+            undone(n, kind, pos, group, cells.shift, cells.counts(a.at), cells.totals(a.at, np.int64), column)
             a.exact = False
             result.append(None)
             continue
@@ -226,5 +223,49 @@ def _run(cells: Cells, members: list[Running], args: list[tuple[Column, ...]], f
         null = None
         if none is not None and a.what != COUNT:
             null = none[:-1] != 0 if a.what == MEAN else none[:-1] == LEFT
-        result.append(Column(a.type, outs[k][:-1], null if null is not None and null.any() else None))
+        result.append(Column(a.type, out[:-1], null if null is not None and null.any() else None))
     return result
+
+
+def _by_group(
+    cells: Cells, members: list[Running], values: list[Array], feed: Feed, none: Array | None, outs: list[Array]
+) -> int:
+    """Fills `outs`, and `none` where ops are laid out; returns as the loops do."""
+    first = members[0].at
+    what, given, out = [NOTHING] * _MOST, [_NO_VALUES] * _MOST, [_NO_VALUES] * _MOST
+    for a, v, o in zip(members, values, outs, strict=True):
+        what[a.at - first], given[a.at - first], out[a.at - first] = a.what, v, o
+    words = cells.counts(first), cells.totals(first, np.float64), cells.totals(first, np.int64)
+    asked = {name: n for name, n in (("ahead", feed.ahead(1 << cells.shift)), ("reach", feed.reach)) if n}
+    if feed.pushed is not None:
+        p = feed.pushed
+        ahead = [asked["ahead"]] if "ahead" in asked else []
+        return pushing(cells.shift, bool(ahead), *what)(
+            p.first, p.n, p.free, p.lag, feed.group, *ahead, *words, *given, *out
+        )
+    n, kind, pos, group, _, slot, shown = feed.arrays
+    if feed.slot is not None:
+        slot = np.append(slot, feed.size)
+    has = (len(a) > 0 for a in (kind, pos, group))
+    loop = together(cells.shift, feed.slot is not None, *has, (*asked,), *what)
+    return loop(n, kind, pos, group, slot, shown, *asked.values(), *words, none, *given, *out)
+
+
+def _of_one_group(
+    cells: Cells, members: list[Running], values: list[Array], feed: Feed, none: Array | None, outs: list[Array]
+) -> int:
+    """As `_by_group`, where there are no groups: one aggregate after the other."""
+    count = cells.counts(members[0].at)
+    far, after = 0, 0
+    for a, v, out in zip(members, values, outs, strict=True):
+        total, before = cells.totals(a.at, a.dtype), int(count[0])
+        if feed.pushed is not None:
+            p = feed.pushed
+            more, after = pushing_of_one_group(a.what)(p.first, p.n, p.free, p.lag, before, total, v, out)
+        else:
+            n, kind, pos, *_, shown = feed.arrays
+            loop = of_one_group(a.what, len(kind) > 0, len(pos) > 0)
+            more, after = loop(n, kind, pos, shown, before, total, v, none, out)
+        far |= int(more)
+    count[0] = after
+    return far
