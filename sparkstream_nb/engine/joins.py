@@ -17,7 +17,7 @@ import numpy as np
 from ..plan import nodes
 from ..plan.nodes import EventRef, Expr, Ref
 from ..types import Type, promote
-from .columns import DTYPES, Array, Column, concat
+from .columns import DTYPES, Array, Column, Mask, concat
 from .expressions import Env, Evaluator, compile_expr
 from .frame import Frame, Resolver, cached
 from .groups import Keys
@@ -141,6 +141,14 @@ class JoinOp:
         """The named windows that the last run looked into."""
 
     # ------------------------------------------------------------------------------------------------------ running
+
+    def passing(self, stream: str, rows: Rows, clock: Clock) -> Mask:
+        """Which rows of an input pass the first filters of a side (`Steps.passing`)."""
+        out = np.zeros(len(rows), np.bool_)
+        for side, steps in zip(self.sides, self.steps, strict=True):
+            if steps is not None and side.source.id == stream:
+                out |= steps.passing(rows, clock)
+        return out
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Frame:
         """The joined rows, in order; each row that triggered makes one chunk, until `regroup`."""

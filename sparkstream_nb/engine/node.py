@@ -274,22 +274,40 @@ class NodeEngine:
         return results
 
     def _run_by_chunk(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
-        chunks: dict[int, list[tuple[str, Rows]]] = {}
-        for stream, rows in inputs.items():
-            for chunk in rows.by_chunk():
-                chunks.setdefault(int(chunk.root[0]) >> ROOT_BITS, []).append((stream, chunk))
-        timed = [op for op in self.operators if op.node.timed]
+        chunks: dict[int, list[tuple[str, Rows, list[int]]]] = {}
         quiet = Clock(clock.base, clock.now, clock.moved, 0, 0)
+        for stream, rows in inputs.items():
+            for chunk, takers in self._taken(stream, rows, quiet):
+                chunks.setdefault(int(chunk.root[0]) >> ROOT_BITS, []).append((stream, chunk, takers))
+        timed = [op for op in self.operators if op.node.timed]
         for i in range(len(clock.now)):
             if clock.moved[i]:
                 at = Clock(clock.base, clock.now, clock.moved, i, i + 1)
                 for op in timed:
                     self._emit(op, op.run({s: self._empty[s] for s in op.node.inputs}, at), quiet, out)
-            for stream, chunk in chunks.get(clock.base + i, []):
-                self._push(stream, chunk, quiet, out)
+            for stream, chunk, takers in chunks.get(clock.base + i, []):
+                self._push(stream, chunk, quiet, out, takers)
 
-    def _push(self, stream: str, rows: Rows, clock: Clock, out: _Collected) -> None:
-        for i in self.graph.receivers.get(stream, []):
+    def _taken(self, stream: str, rows: Rows, clock: Clock) -> Iterator[tuple[Rows, list[int]]]:
+        """The chunks of a stream that bring something about, each with the operators that have to see it: filters are
+        asked about all of them at once, as one event takes a query as long as thousands."""
+        starts = np.flatnonzero(np.append(True, rows.chunk[1:] != rows.chunk[:-1]))
+        receivers = self.graph.receivers.get(stream, [])
+        sees = np.ones((len(receivers), len(starts)), np.bool_)
+        for k, i in enumerate(receivers):
+            op = self.operators[i]
+            if isinstance(op, QueryOperator):
+                sees[k] = np.logical_or.reduceat(op.query.passing(stream, rows, clock), starts)
+        ends = np.append(starts[1:], len(rows))
+        for c in np.flatnonzero(sees.any(axis=0)).tolist():
+            takers = [i for k, i in enumerate(receivers) if sees[k, c]]
+            yield rows.slice(int(starts[c]), int(ends[c])), takers
+
+    def _push(
+        self, stream: str, rows: Rows, clock: Clock, out: _Collected, takers: Sequence[int] | None = None
+    ) -> None:
+        """`takers`: the operators that have to see the rows; None: all that read the stream."""
+        for i in self.graph.receivers.get(stream, []) if takers is None else takers:
             op = self.operators[i]
             inputs = {s: rows if s == stream else self._empty[s] for s in op.node.inputs}
             self._emit(op, op.run(inputs, clock), clock, out)

@@ -163,9 +163,11 @@ class QueryOp:
         elif self._pattern is not None:
             self._pattern.tie = sources
 
-    def passing(self, rows: Rows, clock: Clock) -> Mask:
+    def passing(self, stream: str, rows: Rows, clock: Clock) -> Mask:
         """Which rows of an input may bring something about (`Steps.passing`)."""
-        return np.ones(len(rows), np.bool_) if self._steps is None else self._steps.passing(rows, clock)
+        if self._steps is not None:
+            return self._steps.passing(rows, clock)
+        return np.ones(len(rows), np.bool_) if self._join is None else self._join.passing(stream, rows, clock)
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         """What the query puts out for these rows, and for the timers that `clock` lets fire."""

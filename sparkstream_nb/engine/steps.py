@@ -273,15 +273,18 @@ class Steps:
         return self._thin(rows, held, self._keep[-1])[0]
 
     def passing(self, rows: Rows, clock: Clock) -> Mask:
-        """Which rows pass the first filters, as far as these say the same whenever they are asked: the others bring
-        nothing about."""
-        out = np.ones(len(rows), np.bool_)
+        """Which rows pass the first filters, as far as these say the same whenever they are asked, or fail there: the
+        others bring nothing about."""
+        out, failed = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
         for step in self._steps:
             if not isinstance(step, _Filter) or not step.steady:
                 break
-            result = step.condition(self._env(rows, list(range(len(rows.columns))), clock))
+            env = self._env(rows, list(range(len(rows.columns))), clock)
+            result = step.condition(env)
             out &= result.values if result.null is None else result.values & ~result.null
-        return out
+            if env.failed is not None:
+                failed |= env.failed
+        return out | failed
 
     def _env(self, rows: Rows, held: list[int], clock: Clock) -> Env:
         resolve = frame_of(rows, {a: p for p, a in enumerate(held)}).resolve
