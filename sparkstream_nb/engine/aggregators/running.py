@@ -185,12 +185,11 @@ def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed
             if out[i] is None:
                 feed.lay_out()
                 out[i] = a.alone(args[i], feed)
-    for pushes in (True, False):
-        if not pushes:
+    others = [i for i, column in enumerate(out) if column is None]
+    for i in sorted(others, key=lambda i: not aggregates[i].pushes):
+        if not aggregates[i].pushes:
             feed.lay_out()
-        for i, a in enumerate(aggregates):
-            if out[i] is None and (a.pushes or not pushes):
-                out[i] = a.over(args[i], feed)
+        out[i] = aggregates[i].over(args[i], feed)
     return out
 
 
