@@ -11,7 +11,7 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import DTYPES, Array, Column
-from ..jit import eight_equal, eight_greater, eight_less, either, kernel, ones_above, prefetch
+from ..jit import eight_equal, eight_greater, eight_less, either, inlined, kernel, ones_above, prefetch
 from ..rows import CURRENT, EXPIRED, RESET, Pushed
 from .base import (
     NO_MASK,
@@ -29,6 +29,30 @@ from .folds import bests
 
 _NEAR, _ROOM = 8, 16
 """So many candidates are looked at at once; so much room has a queue that is in use."""
+
+
+@inlined
+def _moved_up(q: Any, used: Any, queue: Array, pool: Array) -> Any:
+    """Makes room in a queue that has none, at the front of its piece of the pool or in a new one of twice the size;
+    returns what of the pool is taken then, or -1 where it has no such piece."""
+    begun = queue[q]
+    size = queue[q + np.uint64(3)]
+    held = queue[q + np.uint64(1)] - begun
+    to = queue[q + np.uint64(2)] - size
+    if 2 * held > size or size < _ROOM:
+        size = max(2 * size, 4)
+        to = used
+        used += size
+    if used + _NEAR > len(pool):
+        used = -1
+    else:
+        queue[q + np.uint64(2)] = to + size
+        queue[q + np.uint64(3)] = size
+        for x in range(held):
+            pool[to + x] = pool[begun + x]
+        queue[q] = to
+        queue[q + np.uint64(1)] = to + held
+    return used
 
 
 def _extremes(
@@ -74,22 +98,10 @@ def _extremes(
         g = np.uint64(group[i]) if len(group) else zero
         q = g << two
         if queue[q + np.uint64(1)] == queue[q + two]:
-            begun = queue[q]
-            size = queue[q + np.uint64(3)]
-            held = queue[q + np.uint64(1)] - begun
-            to = queue[q + two] - size
-            if 2 * held > size or size < _ROOM:
-                size = max(2 * size, 4)
-                if used + size + _NEAR > len(pool):
-                    return j, m, used, holes
-                to = used
-                used += size
-                queue[q + two] = used
-                queue[q + np.uint64(3)] = size
-            for x in range(held):
-                pool[to + x] = pool[begun + x]
-            queue[q] = to
-            queue[q + np.uint64(1)] = to + held
+            taken = _moved_up(q, used, queue, pool)
+            if taken < 0:
+                return j, m, used, holes
+            used = taken
         first = np.uint64(queue[q])
         end = np.uint64(queue[q + np.uint64(1)])
         if not plain:
@@ -171,22 +183,10 @@ def _pushed_extremes(
                 prefetch(pool, ends)
                 prefetch(pool, ends - _NEAR)
         if queue[q + one] == queue[q + two]:
-            begun = queue[q]
-            size = queue[q + np.uint64(3)]
-            held = queue[q + one] - begun
-            to = queue[q + two] - size
-            if 2 * held > size or size < _ROOM:
-                size = max(2 * size, 4)
-                if used + size + _NEAR > len(pool):
-                    return j, used
-                to = used
-                used += size
-                queue[q + two] = used
-                queue[q + np.uint64(3)] = size
-            for x in range(held):
-                pool[to + x] = pool[begun + x]
-            queue[q] = to
-            queue[q + one] = to + held
+            taken = _moved_up(q, used, queue, pool)
+            if taken < 0:
+                return j, used
+            used = taken
         if j >= free:
             old = i - np.uint64(lag)
             v = values[old]
