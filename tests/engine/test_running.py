@@ -59,7 +59,7 @@ def same(a: Column, b: Column) -> bool:
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.sampled_from(SELECTS), st.lists(BATCH, max_size=6), st.booleans())
+@given(st.lists(st.integers(0, len(KINDS) - 1), min_size=1, max_size=6), st.lists(BATCH, max_size=6), st.booleans())
 def test_together_as_alone(which: list[int], batches: list[Any], expired: bool) -> None:
     together, apart = made(which), made(which)
     share(together)
