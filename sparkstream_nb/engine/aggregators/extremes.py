@@ -55,6 +55,20 @@ def _moved_up(q: Any, used: Any, queue: Array, pool: Array) -> Any:
     return used
 
 
+@inlined
+def _without(sign: int, v: Any, pool: Array, first: Any, end: Any) -> Any:
+    """Takes the first candidate that equals `v` out of those from `first` to `end`, if there is one; where they end
+    then."""
+    at = first
+    while at < end and (pool[at] < v if sign > 0 else pool[at] > v):
+        at += np.uint64(1)
+    if at < end and pool[at] == v:
+        end -= np.uint64(1)
+        for x in range(at, end):
+            pool[x] = pool[x + np.uint64(1)]
+    return end
+
+
 def _extremes(
     plain: bool, sign: int, begin: int, m: int, used: int, values: Array, null: Array, n: int, kind: Array, pos: Array,
     group: Array, part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, queue: Array,
@@ -127,13 +141,7 @@ def _extremes(
                                            pool[end - goes - np.uint64(1)] < v):  # fmt: skip
                         goes += np.uint64(1)
                 else:
-                    at = first
-                    while at < end and (pool[at] < v if sign > 0 else pool[at] > v):
-                        at += np.uint64(1)
-                    if at < end and pool[at] == v:
-                        end -= np.uint64(1)
-                        for x in range(at, end):
-                            pool[x] = pool[x + 1]
+                    end = _without(sign, v, pool, first, end)
             end -= goes
             pool[end] = v  # where no value comes it lies behind the last
             end += comes
@@ -196,19 +204,13 @@ def _pushed_extremes(
             same = eight_equal(pool, first, v) & ((one << min(have, near)) - one)
             front = same & one
             queue[left] = np.int64(first + front)
-            if ahead > 0:  # as there
+            if ahead > 0:  # one that is empty begins again, as in `_extremes`
                 begun = queue[left + two] - queue[left + np.uint64(3)]
                 queue[left] = either(have == front, begun, np.int64(first + front))
                 queue[left + one] = either(have == front, begun, np.int64(first + have))
             if (max(have, near) - near | same) * (one - front) != zero:
-                end = first + have
-                while first < end and (pool[first] < v if sign > 0 else pool[first] > v):
-                    first += one
-                if first < end and pool[first] == v:
-                    end -= one
-                    for x in range(first, end):
-                        pool[x] = pool[x + one]
-                    queue[left + one] = np.int64(end)
+                end = _without(sign, v, pool, first, first + have)
+                queue[left + one] = np.int64(end)
         v = values[i]
         first = np.uint64(queue[q])
         end = np.uint64(queue[q + one])

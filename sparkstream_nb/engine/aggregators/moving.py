@@ -53,6 +53,33 @@ def _show(what: int, count: Any, real: Array, whole: Array, at: Any, o: Any, out
         out[o] = real[at] / count
 
 
+@inlined
+def _all_moved(
+    what0: int, what1: int, what2: int, what3: int, values0: Array, values1: Array, values2: Array, values3: Array,
+    i: Any, sign: Any, real: Array, whole: Array, at: Any,
+) -> Any:  # fmt: skip
+    """`_moved` for all of a row."""
+    far = _moved(what0, values0, i, sign, real, whole, at)
+    bits = _moved(what1, values1, i, sign, real, whole, at + np.uint64(1))
+    far |= bits
+    bits = _moved(what2, values2, i, sign, real, whole, at + np.uint64(2))
+    far |= bits
+    bits = _moved(what3, values3, i, sign, real, whole, at + np.uint64(3))
+    return far | bits
+
+
+@inlined
+def _show_all(
+    what0: int, what1: int, what2: int, what3: int, count: Any, real: Array, whole: Array, at: Any, o: Any, out0: Array,
+    out1: Array, out2: Array, out3: Array,
+) -> None:  # fmt: skip
+    """`_show` for all of a row."""
+    _show(what0, count, real, whole, at, o, out0)
+    _show(what1, count, real, whole, at + np.uint64(1), o, out1)
+    _show(what2, count, real, whole, at + np.uint64(2), o, out2)
+    _show(what3, count, real, whole, at + np.uint64(3), o, out3)
+
+
 def _together(
     shift: int, placed: bool, kinds: bool, by_pos: bool, grouped: bool, what0: int, what1: int, what2: int,
     what3: int, n: int, kind: Array, pos: Array, group: Array, slot: Array, shown: int, ahead: int, reach: int,
@@ -70,7 +97,6 @@ def _together(
     """
     m: Any = np.uint64(0)
     far: Any = np.uint64(0)
-    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     turn: Any = max(n - max(ahead, reach), 0)
     for rest in range(2):
         soon, later = (np.uint64(0), np.uint64(0)) if rest else (np.uint64(ahead), np.uint64(reach))
@@ -85,18 +111,9 @@ def _together(
             count[at] = c
             o: Any = np.uint64(slot[m]) if placed else m
             none[o] = np.uint8(c == 0) << k
-            bits = _moved(what0, values0, i, sign, real, whole, at)
+            bits = _all_moved(what0, what1, what2, what3, values0, values1, values2, values3, i, sign, real, whole, at)
             far |= bits
-            bits = _moved(what1, values1, i, sign, real, whole, at + one)
-            far |= bits
-            bits = _moved(what2, values2, i, sign, real, whole, at + two)
-            far |= bits
-            bits = _moved(what3, values3, i, sign, real, whole, at + three)
-            far |= bits
-            _show(what0, c, real, whole, at, o, out0)
-            _show(what1, c, real, whole, at + one, o, out1)
-            _show(what2, c, real, whole, at + two, o, out2)
-            _show(what3, c, real, whole, at + three, o, out3)
+            _show_all(what0, what1, what2, what3, c, real, whole, at, o, out0, out1, out2, out3)
             m += np.uint64((shown >> k) & 1)
     return far
 
@@ -119,7 +136,6 @@ def _pushing(
     goes had come, so a group has a row then. Without ops that may be either, and values that nobody sees, a row takes
     half as long."""
     far: Any = np.uint64(0)
-    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     turn = max(n - ahead, free)
     for pushes, begin, end, soon in ((0, 0, free, 0), (1, free, turn, ahead), (1, turn, n, 0)):
         for j in range(begin, end):
@@ -132,29 +148,16 @@ def _pushing(
                     prefetch(count, np.uint64(group[i + np.uint64(soon)]) << np.uint64(shift))
                 at = np.uint64(group[old]) << np.uint64(shift)
                 count[at] -= 1
-                bits = _moved(what0, values0, old, -1, real, whole, at)
-                far |= bits
-                bits = _moved(what1, values1, old, -1, real, whole, at + one)
-                far |= bits
-                bits = _moved(what2, values2, old, -1, real, whole, at + two)
-                far |= bits
-                bits = _moved(what3, values3, old, -1, real, whole, at + three)
+                bits = _all_moved(
+                    what0, what1, what2, what3, values0, values1, values2, values3, old, -1, real, whole, at
+                )  # fmt: skip
                 far |= bits
             at = np.uint64(group[i]) << np.uint64(shift)
             c = count[at] + 1
             count[at] = c
-            bits = _moved(what0, values0, i, 1, real, whole, at)
+            bits = _all_moved(what0, what1, what2, what3, values0, values1, values2, values3, i, 1, real, whole, at)
             far |= bits
-            bits = _moved(what1, values1, i, 1, real, whole, at + one)
-            far |= bits
-            bits = _moved(what2, values2, i, 1, real, whole, at + two)
-            far |= bits
-            bits = _moved(what3, values3, i, 1, real, whole, at + three)
-            far |= bits
-            _show(what0, c, real, whole, at, o, out0)
-            _show(what1, c, real, whole, at + one, o, out1)
-            _show(what2, c, real, whole, at + two, o, out2)
-            _show(what3, c, real, whole, at + three, o, out3)
+            _show_all(what0, what1, what2, what3, c, real, whole, at, o, out0, out1, out2, out3)
     return far
 
 
