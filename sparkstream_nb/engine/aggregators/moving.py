@@ -23,6 +23,10 @@ EXACT = 1 << 52
 """Longs up to here, and their differences, are doubles."""
 BOTH_EXACT = np.uint64(2 * EXACT - 1)
 
+NEAR = 1 << 12
+"""So many events after an event came, its group is in a cache near the processor still. To ask for it all the same took
+a tenth of the loop's time at 10,000 and 100,000 groups; not to ask took a tenth more with four times as many events."""
+
 LEFT = 2
 """Says that the last row of a group left."""
 
@@ -128,13 +132,13 @@ def together(
 
 
 def _pushing(
-    shift: int, what0: int, what1: int, what2: int, what3: int, first: int, n: int, free: int, lag: int, group: Array,
-    ahead: int, count: Array, real: Array, whole: Array, values0: Array, values1: Array, values2: Array,
+    shift: int, near: bool, what0: int, what1: int, what2: int, what3: int, first: int, n: int, free: int, lag: int,
+    group: Array, ahead: int, count: Array, real: Array, whole: Array, values0: Array, values1: Array, values2: Array,
     values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
 ) -> int:  # fmt: skip
     """As `_together` over the ops of `rows.Pushed`, where what is shown are the values after CURRENT rows. All that
     goes had come, so a group has a row then. Without ops that may be either, and values that nobody sees, a row takes
-    half as long."""
+    half as long. Groups of what goes are not asked for where they are still `near` since it came."""
     far: Any = np.uint64(0)
     turn = max(n - ahead, free)
     for pushes, begin, end, soon in ((0, 0, free, 0), (1, free, turn, ahead), (1, turn, n, 0)):
@@ -144,8 +148,9 @@ def _pushing(
             if pushes:
                 old = i - np.uint64(lag)
                 if ahead > 0:
-                    prefetch(count, np.uint64(group[old + np.uint64(soon)]) << np.uint64(shift))
                     prefetch(count, np.uint64(group[i + np.uint64(soon)]) << np.uint64(shift))
+                if ahead > 0 and not near:
+                    prefetch(count, np.uint64(group[old + np.uint64(soon)]) << np.uint64(shift))
                 at = np.uint64(group[old]) << np.uint64(shift)
                 count[at] -= 1
                 bits = _all_moved(
@@ -162,10 +167,10 @@ def _pushing(
 
 
 @cache
-def pushing(shift: int, asks: bool, *what: int) -> Callable[..., int]:
+def pushing(shift: int, asks: bool, near: bool, *what: int) -> Callable[..., int]:
     """`_pushing` for these aggregates; if it does not ask for anything ahead, `ahead` is not given."""
     fixed = {f"what{k}": w for k, w in enumerate(what)} | ({} if asks else {"ahead": 0})
-    return kernel(_pushing, shift=shift, **fixed)
+    return kernel(_pushing, shift=shift, near=near, **fixed)
 
 
 def _of_one_group(

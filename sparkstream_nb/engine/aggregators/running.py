@@ -22,6 +22,7 @@ from .moving import (
     EXACT,
     LEFT,
     MEAN,
+    NEAR,
     NOTHING,
     REAL,
     WHOLE,
@@ -239,7 +240,7 @@ def _by_group(
     if feed.pushed is not None:
         p = feed.pushed
         ahead = [asked["ahead"]] if "ahead" in asked else []
-        return pushing(cells.shift, bool(ahead), *what)(
+        return pushing(cells.shift, bool(ahead), bool(ahead) and p.lag <= NEAR, *what)(
             p.first, p.n, p.free, p.lag, feed.group, *ahead, *words, *given, *out
         )
     n, kind, pos, group, _, slot, shown = feed.arrays
