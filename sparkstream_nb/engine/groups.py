@@ -15,8 +15,8 @@ import numpy as np
 from ..types import Type
 from .arrays import grown, lined
 from .columns import Array, Column, Strings
-from .jit import inlined, kernel, prefetch
-from .slots import BLOCK, SECOND, found, free_slot, keys_for, line_of
+from .jit import kernel, prefetch
+from .slots import BLOCK, enter, found, keys_for, keys_of, larger, line_of
 
 _NULL_KEY = np.int64(-(2**63))
 
@@ -60,63 +60,52 @@ def _in_turn(codes: Array, known: int, first: Array) -> int:
     return fresh
 
 
-@inlined
-def _line(key: Any, last: Any) -> Any:
-    """Where a key belongs into a table. Mixed twice, as the lower half of a pair or of a double may be all zeros."""
-    h = key * np.uint64(0x9E3779B97F4A7C15)
-    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xC2B2AE3D27D4EB4F)
-    return line_of(h >> np.uint64(34), last)
-
-
-@kernel
-def _rehash(old: Array, slots: Array) -> None:
-    """Enters the keys of `old` into empty `slots`."""
-    last = np.uint64(len(slots) - 1)
-    for line in range(0, len(old), 8):
-        for i in range(line, line + 4):
-            if old[i + 4] != 0:
-                j = _line(old[i], last)
-                j = free_slot(slots, j, last)
-                slots[j] = old[i]
-                slots[j + SECOND] = old[i + 4]
+_ID = np.uint64(1 << 31)
 
 
 @kernel
 def _hash_ids(
-    begin: int, values: Array, slots: Array, next_id: int, lines: Array, out: Array, first: Array, fresh: int
-) -> tuple[int, int]:
-    """Ids of values from `begin` on through a table (`slots`) of a key, and its id plus one; stops where that is to
-    grow. Goes by blocks, as `texts._encode`; half of `lines` has room for one. Returns (values done, new ids so far).
+    begin: int, values: Array, slots: Array, numbers: Array, next_id: int, lines: Array, out: Array, first: Array,
+    fresh: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Ids of values from `begin` on through a table whose numbers are ids, with `_ID`; stops where that is to grow.
+    Goes by blocks, as `texts._encode`; half of `lines` has room for one. Returns (values done, new ids so far).
     """
-    last, none = np.uint64(len(slots) - 1), np.uint64(0)
+    last = np.uint64(len(slots) - 1)
     most = keys_for(len(slots))
     end = len(values)
     side: Any = np.uint64(0)
     other: Any = np.uint64(BLOCK)
     for begun in range(begin, end + BLOCK, BLOCK):
         for later in range(np.uint64(begun), np.uint64(min(begun + BLOCK, end))):
-            soon = _line(values[later], last)
+            soon = line_of(values[later], last)
             prefetch(slots, soon)
             lines[later - np.uint64(begun) + side] = soon
         side, other = other, side
         if begun == begin:
             continue
-        for i in range(np.uint64(begun - BLOCK), np.uint64(min(begun, end))):
-            v = values[i]
-            j = lines[i - np.uint64(begun - BLOCK) + side]
-            known = found(slots, j, last, v, none)
-            if known == none:
-                if next_id >= most:
-                    done: Any = np.int64(i)
-                    return done, fresh
-                next_id += 1
-                known = np.uint64(next_id)
-                j = free_slot(slots, j, last)
-                slots[j] = v
-                slots[j + SECOND] = known
-                first[fresh] = np.int64(i)
-                fresh += 1
-            out[i] = np.int64(known) - 1
+        i: Any = np.uint64(begun - BLOCK)
+        stop = np.uint64(min(begun, end))
+        shift = side - i
+        while True:
+            while i < stop:  # what is known
+                known = found(slots, lines[i + shift], last, values[i], _ID, _ID)
+                if known >= _ID:
+                    break
+                out[i] = np.int64(known)
+                i += np.uint64(1)
+            if i == stop:
+                break
+            if next_id >= most:
+                done: Any = np.int64(i)
+                return done, fresh
+            key, j = values[i], lines[i + shift]
+            enter(slots, numbers, j, last, key, np.uint64(next_id) | _ID)
+            out[i] = next_id
+            next_id += 1
+            first[fresh] = np.int64(i)
+            fresh += 1
+            i += np.uint64(1)
     return end, fresh
 
 
@@ -134,17 +123,15 @@ class IdTable:
         out, first, words = np.empty(n, np.int32), np.empty(n, np.int64), values.view(np.uint64)
         known, done, fresh = self.size, 0, 0
         while True:
-            done, fresh = _hash_ids(done, words, self._slots, self.size, self._lines, out, first, fresh)
+            numbers = self._slots.view(np.uint32)
+            done, fresh = _hash_ids(done, words, self._slots, numbers, self.size, self._lines, out, first, fresh)
             self.size = known + fresh
             if done == n:
                 return out, first[:fresh]
-            old, self._slots = self._slots, lined(4 * len(self._slots), np.uint64)
-            _rehash(old, self._slots)
+            self._slots = larger(self._slots, 4)
 
     def state(self) -> dict[str, Any]:
-        keys, ids = (words.reshape(-1) for words in self._slots.reshape(-1, 2, 4).swapaxes(0, 1))
-        used = np.flatnonzero(ids)
-        return {"keys": keys[used[np.argsort(ids[used])]].view(np.int64)}
+        return {"keys": keys_of(self._slots).view(np.int64)}
 
     def load(self, state: dict[str, Any]) -> None:
         self.__init__()  # type: ignore[misc]

@@ -143,25 +143,23 @@ def _all(builder: Any, value: Any, lanes: int) -> Any:
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(number, lanes), [0] * lanes))
 
 
-def _equal_of_four(context: Any, array: Any, index: Any, word: Any, high: Any) -> Any:
+def _number_of_five(context: Any, array: Any, index: Any, key: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number = ir.IntType(64)
-        four, none = ir.VectorType(number, 4), _all(builder, number(0), 4)
-        first = _vector(context, builder, signature.args[0], args[0], args[1], 4)
-        second = _vector(context, builder, signature.args[0], args[0], builder.add(args[1], number(4)), 4)
-        differ = builder.lshr(builder.xor(second, _all(builder, args[3], 4)), _all(builder, number(32), 4))
-        same = builder.icmp_unsigned("==", builder.or_(builder.xor(first, _all(builder, args[2], 4)), differ), none)
-        kind = ir.FunctionType(number, [four])
-        either = get_or_insert_function(builder.module, kind, "llvm.vector.reduce.or.v4i64")
-        return builder.call(either, [builder.select(same, second, none)])
+        word, half, byte = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+        line = _vector(context, builder, signature.args[0], args[0], args[1], 8)
+        same = builder.bitcast(builder.icmp_unsigned("==", line, _all(builder, args[2], 8)), byte)
+        at = builder.zext(builder.cttz(builder.or_(same, byte(1 << 5)), ir.IntType(1)(1)), word)
+        make: Any = arrayobj.make_array
+        data = make(signature.args[0])(context, builder, args[0]).data
+        halves = builder.bitcast(builder.gep(data, [args[1]]), half.as_pointer())
+        return builder.zext(builder.load(builder.gep(halves, [builder.add(at, word(10))])), word)
 
-    return types.uint64(array, types.uint64, types.uint64, types.uint64), code
+    return types.uint64(array, types.uint64, types.uint64), code
 
 
-equal_of_four = cast(Callable[[Any, Any, Any, Any], Any], intrinsic(_equal_of_four))
-"""`equal_of_four(array, at, word, high)` in a compiled loop: of four pairs of numbers (uint64), whose first stand at
-`at` and whose second stand behind those, the second of the pair whose first is `word` and whose second has the upper
-half of `high`; 0 if there is none. There must not be two."""
+number_of_five = cast(Callable[[Any, Any, Any], Any], intrinsic(_number_of_five))
+"""`number_of_five(array, at, key)` in a compiled loop: at `at` stand five keys (uint64) and then the numbers of each
+(uint32) and a 0; the number of the first that is `key`, or 0 if none is."""
 
 
 def _eight(relation: str) -> Callable[..., Any]:

@@ -1,9 +1,13 @@
-"""Hash tables of which the cache brings four slots at once, for compiled loops.
+"""Hash tables of which the cache brings five slots at once, for compiled loops.
 
-A slot is two words, and four slots are a line of the processor's cache: first the one word of each, the key, and then
-the other, which is 0 where the slot is free. A key belongs into the first free slot from the beginning of a line on.
-A line is compared at once, as no processor can guess which of four it is, and lines are gone on to only where one is
-full.
+A slot is a key, which is a word, and a number below 2^32, which is 0 where the slot is free. So a number has a tag in
+its upper bits, which is not 0. Five slots are a line of
+the processor's cache, eight words: first the five keys, then the five numbers, of half a word each, and half a word
+that stays 0. A key belongs into the first free slot from the beginning of a line on. A line is compared at once, as no
+processor can guess which of five it is, and lines are gone on to only where one is full.
+
+A table is an array of words that begins with a line. Loops that enter keys take it twice: as `slots`, its words, and as
+`numbers`, its half words.
 """
 
 from __future__ import annotations
@@ -12,53 +16,89 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array
-from .jit import equal_of_four, inlined
+from .arrays import Array, lined
+from .jit import inlined, kernel, number_of_five
 
-SECOND = np.uint64(4)
-"""From a slot's first word to its second."""
 BLOCK = 64
 """So many keys have their lines asked for before the first of them is looked for. Asked for one by one, as far ahead,
 takes a tenth longer; twice as far ahead, lines are gone again before they are looked at."""
 _SMALL = 1 << 13
-_NONE, _LINE, _LAST = np.uint64(0), np.uint64(8), np.uint64(7)
+_NONE, _ONE, _THREE, _LINE, _LAST = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(8), np.uint64(7)
+_NUMBERS, _LAST_KEY = np.uint64(10), np.uint64(4)
 
 
 @inlined
 def keys_for(words: Any) -> Any:
-    """How many keys a table of so many words may hold: half of its slots, a quarter where it is small. A key beside its
-    line costs as much as ten others."""
+    """How many keys a table of so many words may hold: two for each line, one where it is small. A key beside its line
+    costs as much as ten others."""
     return words >> (2 if words > _SMALL else 3)
 
 
 @inlined
-def line_of(h: Any, last: Any) -> Any:
-    """The first slot of the line that a hash says; `last` is the last word of the table, of which there is a power of
-    two."""
-    return (h << np.uint64(3)) & last
+def line_of(key: Any, last: Any) -> Any:
+    """The first slot of a key's line; `last` is the last word of the table, of which there is a power of two. Mixed
+    twice, as half of a key may be all zeros."""
+    h = key * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xC2B2AE3D27D4EB4F)
+    return (h >> np.uint64(31)) & last & ~_LAST
 
 
 @inlined
 def next_slot(j: Any, last: Any) -> Any:
     """The slot after slot `j`."""
-    after = j + np.uint64(1)
-    return (after + (after & SECOND)) & last
+    return (j + (_LAST_KEY if j & _LAST == _LAST_KEY else _ONE)) & last
 
 
 @inlined
-def free_slot(slots: Array, j: Any, last: Any) -> Any:
-    """The first free slot from slot `j` on."""
-    while slots[j + SECOND] != _NONE:
-        j = next_slot(j, last)
-    return j
+def number_at(j: Any) -> Any:
+    """Where the number of slot `j` stands."""
+    return (j << _ONE) - (j & _LAST) + _NUMBERS
 
 
 @inlined
-def found(slots: Array, line: Any, last: Any, word: Any, high: Any) -> Any:
-    """From a line on, the second word of the slot whose first is `word` and whose second has the upper half of `high`;
-    0 if there is none."""
-    second = equal_of_four(slots, line, word, high)
-    while second == _NONE and slots[line + _LAST] != _NONE:
+def found(slots: Array, line: Any, last: Any, key: Any, tag: Any, limit: Any) -> Any:
+    """From a line on, the number that the key has, without the tag. `limit` or more if no line has the key, or the
+    first one that has it has it with another tag."""
+    number = number_of_five(slots, line, key) ^ tag
+    while number >= limit and slots[line + _LAST] != _NONE:
         line = (line + _LINE) & last
-        second = equal_of_four(slots, line, word, high)
-    return second
+        number = number_of_five(slots, line, key) ^ tag
+    return number
+
+
+@inlined
+def enter(slots: Array, numbers: Array, j: Any, last: Any, key: Any, number: Any) -> None:
+    """Puts a key that is new into the first free slot from slot `j` on."""
+    at = number_at(j)
+    while numbers[at] != 0:
+        j = next_slot(j, last)
+        at = number_at(j)
+    slots[j] = key
+    numbers[at] = number
+
+
+@kernel
+def _enter_all(old: Array, old_numbers: Array, slots: Array, numbers: Array) -> None:
+    last = np.uint64(len(slots) - 1)
+    for line in range(0, len(old), 8):
+        for k in range(5):
+            number = old_numbers[2 * line + 10 + k]
+            if number != 0:
+                key = old[line + k]
+                j = line_of(key, last)
+                enter(slots, numbers, j, last, key, number)
+
+
+def larger(slots: Array, times: int) -> Array:
+    """A table of so many times the room, with the same keys."""
+    out = lined(times * len(slots), np.uint64)
+    _enter_all(slots, slots.view(np.uint32), out, out.view(np.uint32))
+    return out
+
+
+def keys_of(slots: Array) -> Array:
+    """The keys of a table (uint64[n]), by their numbers."""
+    keys, numbers = slots.reshape(-1, 8)[:, :5], slots.view(np.uint32).reshape(-1, 16)[:, 10:15]
+    used = numbers > 0
+    by_number: Array = keys[used][np.argsort(numbers[used])]
+    return by_number

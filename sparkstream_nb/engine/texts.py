@@ -1,7 +1,7 @@
 """Codes of strings straight from Arrow's memory: a hash table over the bytes, without a Python string per row.
 
 A text is compared as words of eight bytes, the last one filled up with zeros, and by its length. Texts longer than a
-word have their other words in an arena.
+word have theirs in an arena.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ import pyarrow as pa
 
 from .arrays import Array, Mask, grown, lined
 from .jit import inlined, kernel, load64, prefetch
-from .slots import BLOCK, SECOND, found, free_slot, keys_for, line_of, next_slot
+from .slots import BLOCK, found, keys_for, larger, line_of, next_slot, number_at
 
 _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
-_NOT_AT_ONCE = 1 << 31
+_CODES, _WORDS = np.uint64(1 << 28), np.uint64(1 << 30)
+"""So many texts, and words of an arena."""
+_KEYS = np.uint64(2 * BLOCK)
+_LONG, _NOT_AT_ONCE = np.uint64(3 << 30), np.uint64(10 << 60)
+"""The tags of longer texts, and, in a block of rows, of what is not found by its key alone: no number has that."""
 _SLOTS = 2 * 1024
 _MOST_BYTES = 2**31 - 1
 _NO_ROWS = np.zeros(0, np.int64)
@@ -31,91 +35,57 @@ def _word(data: Array, at: Any, n: Any) -> Any:
 
 
 @inlined
-def _begun(w: Any, n: Any) -> Any:
-    return (w ^ np.uint64(n)) * np.uint64(0x9E3779B97F4A7C15)
-
-
-@inlined
-def _further(h: Any, x: Any) -> Any:
-    return ((h ^ (h >> np.uint64(32))) + x) * np.uint64(0xC2B2AE3D27D4EB4F)
-
-
-@inlined
-def _spread(h: Any) -> Any:
-    h ^= h >> np.uint64(29)
-    h = h * np.uint64(0x9E3779B97F4A7C15)
-    return h >> np.uint64(34)
-
-
-@inlined
-def _hash(data: Array, at: Any, n: Any, w: Any) -> Any:
-    """What `_spread` makes the hash of: the `n` bytes from byte `at`, of which `w` is the first word."""
-    h = _begun(w, n)
-    k = 8
+def _hash(data: Array, at: Any, n: Any) -> Any:
+    """Of the `n` bytes from byte `at`, more than a word."""
+    h = np.uint64(n)
+    k = 0
     while k < n:
         x = _word(data, at + k, n - k)
-        h = _further(h, x)
+        h = ((h ^ (h >> np.uint64(32))) + x) * np.uint64(0xC2B2AE3D27D4EB4F)
         k += 8
     return h
 
 
 @inlined
 def _ask(
-    begin: int, end: int, rows: Array, null: Array, offsets: Array, data: Array, low: int, slots: Array, last: Any,
-    side: Any, hashes: Array, words: Array,
+    short: bool, begin: int, end: int, rows: Array, null: Array, offsets: Array, data: Array, low: int, slots: Array,
+    last: Any, side: Any, asked: Array,
 ) -> None:  # fmt: skip
-    """Asks for the lines of a block of rows; what is known of these goes into `hashes` and `words` from `side` on."""
+    """Asks for the lines of a block of rows; where these are, and the texts' tags, goes into `asked` from `side` on,
+    and the texts' keys `_KEYS` behind. `short`: there are no nulls, and no text has more than a word."""
     for later in range(np.uint64(begin), np.uint64(end)):
-        row = np.uint64(rows[later]) if len(rows) else later
+        row = later if short or len(rows) == 0 else np.uint64(rows[later])
         place = np.int64(offsets[row]) - low
         long = np.int64(offsets[row + np.uint64(1)]) - low - place
-        first = np.uint64(0)
+        key = np.uint64(0)
         if long > 0:
-            first = _word(data, place, long)
-        key = _hash(data, place, long, first)
-        key = _spread(key)
-        key = line_of(key, last)
-        prefetch(slots, key)
-        if long > 8 or (len(null) and null[row]):
-            long |= _NOT_AT_ONCE
+            key = _word(data, place, long)
+        tag = np.uint64(long + 1) << np.uint64(60)
+        if not short:
+            if long > 8:
+                key = _hash(data, place, long)
+            if long > 8 or (len(null) and null[row]):
+                tag = _NOT_AT_ONCE
+        line = line_of(key, last)
+        prefetch(slots, line)
         spot = later - np.uint64(begin) + side
-        hashes[spot] = np.uint64(long) << np.uint64(32) | key
-        words[spot] = first
-
-
-@inlined
-def _ask_short(
-    begin: int, end: int, offsets: Array, data: Array, low: int, slots: Array, last: Any, side: Any, hashes: Array,
-    words: Array,
-) -> None:  # fmt: skip
-    """As `_ask`, where no text has more than a word: a tenth of all that there is to do less."""
-    for later in range(np.uint64(begin), np.uint64(end)):
-        place = np.int64(offsets[later]) - low
-        long = np.int64(offsets[later + np.uint64(1)]) - low - place
-        first = np.uint64(0)
-        if long > 0:
-            first = _word(data, place, long)
-        key = _begun(first, long)
-        key = _spread(key)
-        key = line_of(key, last)
-        prefetch(slots, key)
-        spot = later - np.uint64(begin) + side
-        hashes[spot] = np.uint64(long) << np.uint64(32) | key
-        words[spot] = first
+        asked[spot] = tag | line
+        asked[spot + _KEYS] = key
 
 
 @kernel
 def _encode(
-    begin: int, rows: Array, null: Array, offsets: Array, data: Array, size: int, slots: Array, arena: Array,
-    used: int, hashes: Array, words: Array, fresh: Array, out: Array,
+    begin: int, rows: Array, null: Array, offsets: Array, data: Array, size: int, slots: Array, numbers: Array,
+    arena: Array, used: int, asked: Array, fresh: Array, out: Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Codes of rows from `begin` on, into `out`; new texts get the next codes, and where they begin in `data` and how
     long they are go into `fresh`.
 
-    The words of a slot (`slots`): a text's first one; its length, shifted by 32, and its code plus one, or for a longer
-    text one plus the place in the arena where its code and its other words stand. Rows go by blocks: first all lines of
-    one are asked for, and what is known of its rows goes into half of `hashes` and `words`, and then the rows of the
-    block before it are looked for. Loops of so little each are taken on by a processor before the last row is done.
+    A text of up to a word has itself as key, and as number its code, with its length plus one as tag. A longer one has
+    a hash as key, and as number the place in the arena where its code, its length and its words stand. Rows go by
+    blocks: first all lines of one are asked for, and what is known of its rows goes into half of `asked`, and then the
+    rows of the block before it are looked for. Loops of so little each are taken on by a processor before the last row
+    is done.
 
     Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
     """
@@ -133,9 +103,9 @@ def _encode(
         for row in range(np.uint64(begun), np.uint64(min(behind, len(offsets) - 1))):
             lengths |= 7 + np.int64(offsets[row + np.uint64(1)]) - np.int64(offsets[row])
         if picked or lengths > 15:
-            _ask(begun, behind, rows, null, offsets, data, low, slots, last, side, hashes, words)
+            _ask(False, begun, behind, rows, null, offsets, data, low, slots, last, side, asked)
         else:
-            _ask_short(begun, behind, offsets, data, low, slots, last, side, hashes, words)
+            _ask(True, begun, behind, rows, null, offsets, data, low, slots, last, side, asked)
         side, other = other, side
         if begun == begin:
             continue
@@ -144,11 +114,11 @@ def _encode(
         shift = side - i
         while True:
             while i < stop:  # what is known
-                w, j = words[i + shift], hashes[i + shift]
-                hit = found(slots, j & _LOW, last, w, j)
-                if hit == np.uint64(0):
+                line = asked[i + shift]
+                known = found(slots, line & _LOW, last, asked[i + shift + _KEYS], line >> np.uint64(32), _CODES)
+                if known >= _CODES:
                     break
-                out[i] = np.int64(hit & _LOW) - 1
+                out[i] = np.int64(known)
                 i += np.uint64(1)
             if i == stop:
                 break
@@ -159,66 +129,52 @@ def _encode(
                 continue
             at = np.int64(offsets[r]) - low
             n: Any = np.int64(offsets[r + np.uint64(1)]) - low - at
-            j = j & _LOW
-            s = slots[j + SECOND]
-            while s != np.uint64(0):
-                if slots[j] == w and s >> np.uint64(32) == np.uint64(n):
-                    same = True
-                    k = 8
-                    while k < n:
+            j, key = asked[i + shift] & _LOW, asked[i + shift + _KEYS]
+            tag = _LONG if n > 8 else np.uint64(n + 1) << np.uint64(28)
+            place = number_at(j)
+            code: Any = -1
+            while numbers[place] != 0:
+                number = np.uint64(numbers[place])
+                number ^= tag
+                if slots[j] == key and number < (_WORDS if n > 8 else _CODES):
+                    if n <= 8:
+                        code = np.int64(number)
+                        break
+                    text = np.int64(number)
+                    same = np.int64(arena[text + 1]) == n
+                    k = 0
+                    while same and k < n:
                         x = _word(data, at + k, n - k)
-                        same &= arena[np.int64(s & _LOW) - 1 + (k >> 3)] == x
+                        same = arena[text + 2 + (k >> 3)] == x
                         k += 8
                     if same:
+                        code = np.int64(arena[text])
                         break
                 j = next_slot(j, last)
-                s = slots[j + SECOND]
-            if s == np.uint64(0):
-                more = (n + 7) >> 3 if n > 8 else 0
+                place = number_at(j)
+            if code < 0:
+                more = 2 + ((n + 7) >> 3) if n > 8 else 0
                 if size >= most or used + more > len(arena):
                     done: Any = np.int64(i)
                     return done, size, used, new
-                ref = np.uint64(used if n > 8 else size) + np.uint64(1)
-                s = np.uint64(n) << np.uint64(32) | ref
-                slots[j] = w
-                slots[j + SECOND] = s
+                slots[j] = key
+                numbers[place] = tag | np.uint64(used if n > 8 else size)
                 if n > 8:
                     arena[used] = np.uint64(size)
-                    k = 8
+                    arena[used + 1] = np.uint64(n)
+                    k = 0
                     while k < n:
                         x = _word(data, at + k, n - k)
-                        arena[used + (k >> 3)] = x
+                        arena[used + 2 + (k >> 3)] = x
                         k += 8
                     used += more
+                code = size
                 size += 1
                 fresh[new, 0], fresh[new, 1] = at, n
                 new += 1
-            place_of = np.int64(s & _LOW) - 1
-            out[i] = place_of if n <= 8 else np.int64(arena[place_of])
+            out[i] = code
             i += np.uint64(1)
     return len(out), size, used, new
-
-
-@kernel
-def _move(old: Array, slots: Array, arena: Array) -> None:
-    """Enters the texts of `old` into empty `slots`."""
-    last = np.uint64(len(slots) - 1)
-    for line in range(0, len(old), 8):
-        for i in range(line, line + 4):
-            s = old[i + 4]
-            if s == 0:
-                continue
-            w = old[i]
-            n = np.int64(s >> np.uint64(32))
-            h = _begun(w, n)
-            for k in range(8, n, 8):
-                x = arena[np.int64(s & _LOW) - 1 + (k >> 3)]
-                h = _further(h, x)
-            h = _spread(h)
-            j = line_of(h, last)
-            j = free_slot(slots, j, last)
-            slots[j] = w
-            slots[j + SECOND] = s
 
 
 class TextTable:
@@ -229,7 +185,7 @@ class TextTable:
         self._slots = lined(_SLOTS, np.uint64)
         self._arena = np.zeros(512, np.uint64)
         self._used = 0
-        self._hashes, self._words = np.empty(2 * BLOCK, np.uint64), np.empty(2 * BLOCK, np.uint64)
+        self._asked = np.empty(4 * BLOCK, np.uint64)
 
     def encode(self, array: pa.Array, rows: Array | None = None) -> tuple[Array, Array, Array]:
         """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null); of the new texts, in
@@ -247,19 +203,20 @@ class TextTable:
         while True:
             done, self.size, self._used, new = _encode(
                 done, _NO_ROWS if rows is None else rows, null, offsets, raw, self.size, self._slots,
-                self._arena, self._used, self._hashes, self._words, fresh, out,
+                self._slots.view(np.uint32), self._arena, self._used, self._asked, fresh, out,
             )  # fmt: skip
             brought.append(fresh[:new].copy())
             if done == len(out):
                 return out, brought[0] if len(brought) == 1 else np.concatenate(brought), raw
-            self._grow(int((np.diff(offsets).max() + 7) >> 3))
+            self._grow(2 + int((np.diff(offsets).max() + 7) >> 3))
 
-    def _grow(self, longest: int) -> None:
-        """More room for texts, and for one of `longest` words."""
+    def _grow(self, most: int) -> None:
+        """More room for texts, and for one that takes `most` words of the arena. Raises OverflowError beyond 2^28."""
         if self.size >= keys_for(len(self._slots)):
-            old, self._slots = self._slots, lined(2 * len(self._slots), np.uint64)
-            _move(old, self._slots, self._arena)
-        self._arena = grown(self._arena, self._used + max(longest, 1))
+            if keys_for(2 * len(self._slots)) > _CODES:
+                raise OverflowError("a node cannot hold more than 268,435,456 different texts")
+            self._slots = larger(self._slots, 2)
+        self._arena = grown(self._arena, self._used + most)
 
 
 def text_buffers(array: pa.Array) -> tuple[Array, Array]:
