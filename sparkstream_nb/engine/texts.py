@@ -1,7 +1,7 @@
 """Codes of strings straight from Arrow's memory: a hash table over the bytes, without a Python string per row.
 
-A text is compared as words of eight bytes, the last one filled up with zeros, and by its length. Texts longer than a
-word have theirs in an arena.
+A text is compared by its length and as words of eight bytes. Up to a word it is filled up with zeros; a longer one has
+its words in an arena, the last of which begins eight bytes before the end.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .slots import BLOCK, found, keys_for, larger, line_of, next_slot, number_at
 _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
 _CODES, _WORDS = np.uint64(1 << 28), np.uint64(1 << 30)
 """So many texts, and words of an arena."""
-_KEYS = np.uint64(2 * BLOCK)
-_LONG, _NOT_AT_ONCE = np.uint64(3 << 30), np.uint64(10 << 60)
-"""The tags of longer texts, and, in a block of rows, of what is not found by its key alone: no number has that."""
+_LONG, _NULL = np.uint64(3 << 30), np.uint64(10 << 60)
+"""The tags of longer texts, and, in a block of rows, of null, which no number has."""
+_KEYS, _FOUND = np.uint64(2 * BLOCK), np.uint64(4 * BLOCK)
 _SLOTS = 2 * 1024
 _MOST_BYTES = 2**31 - 1
 _NO_ROWS = np.zeros(0, np.int64)
@@ -29,20 +29,13 @@ _NO_MASK = np.zeros(0, np.bool_)
 
 
 @inlined
-def _word(data: Array, at: Any, n: Any) -> Any:
-    """The first 8 of `n` bytes (at least one) from byte `at`, as a number; 8 bytes must be there."""
-    return load64(data, at) & (_ONES >> np.uint64(64 - 8 * min(n, 8)))
-
-
-@inlined
 def _hash(data: Array, at: Any, n: Any) -> Any:
     """Of the `n` bytes from byte `at`, more than a word."""
-    h = np.uint64(n)
-    k = 0
-    while k < n:
-        x = _word(data, at + k, n - k)
+    h: Any = np.uint64(n)
+    last: Any = n - 8
+    for k in range(0, n, 8):
+        x = load64(data, at + min(k, last))
         h = ((h ^ (h >> np.uint64(32))) + x) * np.uint64(0xC2B2AE3D27D4EB4F)
-        k += 8
     return h
 
 
@@ -50,27 +43,74 @@ def _hash(data: Array, at: Any, n: Any) -> Any:
 def _ask(
     short: bool, begin: int, end: int, rows: Array, null: Array, offsets: Array, data: Array, low: int, slots: Array,
     last: Any, side: Any, asked: Array,
-) -> None:  # fmt: skip
+) -> Any:  # fmt: skip
     """Asks for the lines of a block of rows; where these are, and the texts' tags, goes into `asked` from `side` on,
-    and the texts' keys `_KEYS` behind. `short`: there are no nulls, and no text has more than a word."""
+    and the texts' keys `_KEYS` behind. `short`: there are no nulls, and no text has more than a word. Returns whether
+    one has."""
+    longer = False
     for later in range(np.uint64(begin), np.uint64(end)):
         row = later if short or len(rows) == 0 else np.uint64(rows[later])
         place = np.int64(offsets[row]) - low
-        long = np.int64(offsets[row + np.uint64(1)]) - low - place
+        long: Any = np.int64(offsets[row + np.uint64(1)]) - low - place
         key = np.uint64(0)
-        if long > 0:
-            key = _word(data, place, long)
-        tag = np.uint64(long + 1) << np.uint64(60)
-        if not short:
-            if long > 8:
-                key = _hash(data, place, long)
-            if long > 8 or (len(null) and null[row]):
-                tag = _NOT_AT_ONCE
+        if short or long <= 8:
+            if long > 0:
+                key = load64(data, place) & (_ONES >> np.uint64(64 - 8 * min(long, 8)))
+            tag = np.uint64(long + 1) << np.uint64(60)
+        else:
+            key = _hash(data, place, long)
+            tag = _LONG << np.uint64(32)
+            longer = True
+        if not short and len(null) and null[row]:
+            tag = _NULL
         line = line_of(key, last)
         prefetch(slots, line)
         spot = later - np.uint64(begin) + side
         asked[spot] = tag | line
         asked[spot + _KEYS] = key
+    return longer
+
+
+@inlined
+def _same(data: Array, at: Any, n: Any, arena: Array, text: Any) -> Any:
+    """Whether the text from byte `at` on is one of the arena's."""
+    same = np.int64(arena[text + 1]) == n
+    k = 0
+    while same and k < n:
+        same = arena[text + 2 + (k >> 3)] == load64(data, at + min(k, n - 8))
+        k += 8
+    return same
+
+
+@inlined
+def _settle(
+    begin: Any, end: Any, rows: Array, offsets: Array, data: Array, low: int, slots: Array, last: Any, arena: Array,
+    shift: Any, asked: Array,
+) -> None:  # fmt: skip
+    """Puts the codes of a block of rows into `asked`, `_FOUND` behind; `_CODES` or more where the text is not found at
+    once. What the arena has of the longer ones is asked for before the first of them is compared."""
+    for i in range(begin, end):
+        line = asked[i + shift]
+        tag = line >> np.uint64(32)
+        limit = _WORDS if tag == _LONG else _CODES
+        known = found(slots, line & _LOW, last, asked[i + shift + _KEYS], tag, limit)
+        asked[i + shift + _FOUND] = known
+        if tag == _LONG:
+            prefetch(arena, known)
+            prefetch(arena, known + np.uint64(7))
+    for i in range(begin, end):
+        known = asked[i + shift + _FOUND]
+        if asked[i + shift] >> np.uint64(32) == _LONG:
+            code = _CODES
+            if known < _WORDS:
+                r = np.uint64(rows[i]) if len(rows) else i
+                at = np.int64(offsets[r]) - low
+                n = np.int64(offsets[r + np.uint64(1)]) - low - at
+                text = np.int64(known)
+                same = _same(data, at, n, arena, text)
+                if same:
+                    code = arena[text]
+            asked[i + shift + _FOUND] = code
 
 
 @kernel
@@ -85,7 +125,7 @@ def _encode(
     a hash as key, and as number the place in the arena where its code, its length and its words stand. Rows go by
     blocks: first all lines of one are asked for, and what is known of its rows goes into half of `asked`, and then the
     rows of the block before it are looked for. Loops of so little each are taken on by a processor before the last row
-    is done.
+    is done. Where longer texts are among them, codes are looked for in a loop before (`_settle`).
 
     Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
     """
@@ -97,29 +137,38 @@ def _encode(
     end = len(out)
     side: Any = np.uint64(0)
     other: Any = np.uint64(BLOCK)
+    longer = False
     for begun in range(begin, end + BLOCK, BLOCK):
         behind = min(begun + BLOCK, end)
         lengths: Any = 0
         for row in range(np.uint64(begun), np.uint64(min(behind, len(offsets) - 1))):
             lengths |= 7 + np.int64(offsets[row + np.uint64(1)]) - np.int64(offsets[row])
+        settles = longer
         if picked or lengths > 15:
-            _ask(False, begun, behind, rows, null, offsets, data, low, slots, last, side, asked)
+            longer = _ask(False, begun, behind, rows, null, offsets, data, low, slots, last, side, asked)
         else:
-            _ask(True, begun, behind, rows, null, offsets, data, low, slots, last, side, asked)
+            longer = _ask(True, begun, behind, rows, null, offsets, data, low, slots, last, side, asked)
         side, other = other, side
         if begun == begin:
             continue
         i: Any = np.uint64(begun - BLOCK)
         stop = np.uint64(min(begun, end))
         shift = side - i
+        if settles:
+            _settle(i, stop, rows, offsets, data, low, slots, last, arena, shift, asked)
         while True:
-            while i < stop:  # what is known
-                line = asked[i + shift]
-                known = found(slots, line & _LOW, last, asked[i + shift + _KEYS], line >> np.uint64(32), _CODES)
-                if known >= _CODES:
-                    break
-                out[i] = np.int64(known)
-                i += np.uint64(1)
+            if settles:
+                while i < stop and asked[i + shift + _FOUND] < _CODES:
+                    out[i] = np.int64(asked[i + shift + _FOUND])
+                    i += np.uint64(1)
+            else:
+                while i < stop:
+                    line = asked[i + shift]
+                    known = found(slots, line & _LOW, last, asked[i + shift + _KEYS], line >> np.uint64(32), _CODES)
+                    if known >= _CODES:
+                        break
+                    out[i] = np.int64(known)
+                    i += np.uint64(1)
             if i == stop:
                 break
             r = np.uint64(rows[i]) if len(rows) else i
@@ -134,19 +183,13 @@ def _encode(
             place = number_at(j)
             code: Any = -1
             while numbers[place] != 0:
-                number = np.uint64(numbers[place])
-                number ^= tag
+                number = np.uint64(numbers[place]) ^ tag
                 if slots[j] == key and number < (_WORDS if n > 8 else _CODES):
                     if n <= 8:
                         code = np.int64(number)
                         break
                     text = np.int64(number)
-                    same = np.int64(arena[text + 1]) == n
-                    k = 0
-                    while same and k < n:
-                        x = _word(data, at + k, n - k)
-                        same = arena[text + 2 + (k >> 3)] == x
-                        k += 8
+                    same = _same(data, at, n, arena, text)
                     if same:
                         code = np.int64(arena[text])
                         break
@@ -162,11 +205,8 @@ def _encode(
                 if n > 8:
                     arena[used] = np.uint64(size)
                     arena[used + 1] = np.uint64(n)
-                    k = 0
-                    while k < n:
-                        x = _word(data, at + k, n - k)
-                        arena[used + 2 + (k >> 3)] = x
-                        k += 8
+                    for k in range(0, n, 8):
+                        arena[used + 2 + (k >> 3)] = load64(data, at + min(k, n - 8))
                     used += more
                 code = size
                 size += 1
@@ -185,7 +225,7 @@ class TextTable:
         self._slots = lined(_SLOTS, np.uint64)
         self._arena = np.zeros(512, np.uint64)
         self._used = 0
-        self._asked = np.empty(4 * BLOCK, np.uint64)
+        self._asked = np.empty(6 * BLOCK, np.uint64)
 
     def encode(self, array: pa.Array, rows: Array | None = None) -> tuple[Array, Array, Array]:
         """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null); of the new texts, in

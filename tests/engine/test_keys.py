@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.engine.columns import Column, Strings
-from sparkstream_nb.engine.groups import IdTable, Keys, _line
+from sparkstream_nb.engine.groups import IdTable, Keys
+from sparkstream_nb.engine.slots import line_of
 from sparkstream_nb.types import Type
 
 VALUES: dict[Type, Any] = {
@@ -70,8 +71,9 @@ def test_nearly_all_keys_lie_in_the_line_where_they_belong(keys: np.ndarray[Any,
     assert np.array_equal(table.assign(keys)[0], np.arange(len(keys)))
     assert np.array_equal(table.assign(keys[::-1])[0], np.arange(len(keys))[::-1])
     lines = table._slots.reshape(-1, 8)
-    line, slot = np.nonzero(lines[:, 4:])
-    belongs = _line(lines[line, slot], np.uint64(len(table._slots) - 1)) // 8
+    line, slot = np.nonzero(table._slots.view(np.uint32).reshape(-1, 16)[:, 10:])
+    belongs = line_of(lines[line, slot], np.uint64(len(table._slots) - 1)) // 8
+    assert len(line) == len(keys)
     assert np.mean(line != belongs) < 0.05
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.engine.columns import Strings
+from sparkstream_nb.engine.texts import TextTable
 
 # Short and long ones, of one beginning, and as many as make the tables grow.
 TEXTS = st.one_of(st.text(max_size=20), st.integers(0, 3000).map(lambda i: f"S{i:06d}" * (1 + i % 3)))
@@ -67,3 +68,33 @@ def test_half_a_character_is_a_text_of_its_own_and_leaves_as_java_writes_it() ->
     assert strings.encode_arrow(pa.array(["later"])).tolist() == [2]
     assert [strings.code(t) for t in ("\ud83d", "later", "\ude00", "new")] == [0, 2, 3, 4]
     assert strings.decode(np.arange(-1, 5)) == [None, "\ud83d", "?", "later", "\ude00", "new"]
+
+
+def _same_key(text: bytes, begin: bytes) -> bytes:
+    """A text of two words that begins with the word `begin` and has the key of `text`, as `texts._hash` makes it."""
+    high = 0xC2B2AE3D27D4EB4F
+    first, second = np.frombuffer(text, np.uint64).tolist()
+    mixed = []
+    for word in (first, int.from_bytes(begin, "little")):
+        h = (16 + word) * high % 2**64
+        mixed.append(h ^ h >> 32)
+    return begin + ((second + mixed[0] - mixed[1]) % 2**64).to_bytes(8, "little")
+
+
+def test_texts_that_are_alike_are_not_the_same() -> None:
+    """Batches of many blocks, with texts of one beginning and every length, zeros at the end, and the same key; new
+    ones come in the midst of known ones."""
+    rng = np.random.default_rng(3)
+    alike = [b"abcdefgh"[:n] + b"\0" * zeros for n in range(9) for zeros in range(9)]
+    alike += [bytes([n]) * n for n in range(40)] + [b"abcdefghijklmno%c" % c for c in b"\0pqr"]
+    alike += [_same_key(b"abcdefghijklmnop", b"%08d" % i) for i in range(50)]
+    table, known = TextTable(), dict[bytes, int]()
+    for size in (5, 20, 80, len(alike)):
+        for nulls in (0, 0.2):
+            picked = [alike[i] if rng.random() >= nulls else None for i in rng.integers(0, size, 1_000)]
+            codes, fresh, data = table.encode(pa.array(picked, pa.binary()))
+            had = len(known)
+            assert codes.tolist() == [-1 if t is None else known.setdefault(t, len(known)) for t in picked]
+            assert [data[at : at + n].tobytes() for at, n in fresh.tolist()] == list(known)[had:]
+    hashes = table._slots.reshape(-1, 8)[:, :5][table._slots.view(np.uint32).reshape(-1, 16)[:, 10:15] >= 3 << 30]
+    assert len(hashes) - len(np.unique(hashes)) == 50  # else `_same_key` no longer says what it is to
