@@ -61,7 +61,7 @@ class Column:
 
     def take(self, index: Array) -> Column:
         """The rows at `index`, in its order. Every index must be in range."""
-        return Column(self.type, self.values[index], None if self.null is None else self.null[index])
+        return Column(self.type, self.values.take(index), None if self.null is None else self.null[index])
 
     def slice(self, a: int, b: int) -> Column:
         """Rows a ≤ i < b, as a view."""
@@ -224,7 +224,7 @@ class Texts(Column):
         null = None if self.null is None else self.null[index]
         if self._codes is None and 2 * len(index) < len(self):
             return Column(self.type, self._strings.encode_arrow(self._array, index), null)
-        return Column(self.type, self.values[index], null)
+        return Column(self.type, self.values.take(index), null)
 
     def slice(self, a: int, b: int) -> Column:
         if self._codes is not None:

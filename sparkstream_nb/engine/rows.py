@@ -107,7 +107,7 @@ class Rows:
         """The rows at `index` (increasing, so that order holds)."""
         return Rows(
             take_columns(self.columns, index),
-            self.ts[index],
+            self.ts.take(index),
             *order_at(self.root, self.chunk, index),
             None if self.kind is None else self.kind[index],
             None if self.part is None else self.part[index],
@@ -171,7 +171,7 @@ class Rows:
 
 def order_at(root: Array, chunk: Array, index: Array | slice) -> tuple[Array, Array]:
     """(roots, chunks) of the rows at `index`; one array where those of all rows are."""
-    roots = root[index]
+    roots = root[index] if isinstance(index, slice) else root.take(index)
     return roots, roots if chunk is root else chunk[index]
 
 
