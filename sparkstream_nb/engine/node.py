@@ -39,8 +39,8 @@ from .stretches import stretches
 from .triggers import TriggerOperator, start_rows
 from .windows.base import no_rows
 
-SLICE = 1 << 18
-"""Steps that go through the operators at a time: a slice costs some 100 µs of Python, and what it puts out a copy."""
+SLICE = 1 << 17
+"""Steps that go through the operators at a time: the columns of more do not stay in a core's cache."""
 _LEAST, _MANY = 512, 32
 """As many where circles take more than so many passes over them."""
 
