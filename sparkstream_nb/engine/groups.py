@@ -61,6 +61,7 @@ def _in_turn(codes: Array, known: int, first: Array) -> int:
 
 
 _ID = np.uint64(1 << 31)
+"""The tag of the numbers of `IdTable`, and more than any id."""
 
 
 @kernel

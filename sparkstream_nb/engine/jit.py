@@ -21,13 +21,11 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
 F = TypeVar("F", bound=Callable[..., object])
 
-get_or_insert_function: Any = cgutils.get_or_insert_function
 # A division by zero is infinite or NaN, and costs no check; no loop is called from C.
 _njit: Any = cast(Any, njit)(cache=True, error_model="numpy", no_cfunc_wrapper=True)
 

@@ -1,10 +1,10 @@
 """Hash tables of which the cache brings five slots at once, for compiled loops.
 
-A slot is a key, which is a word, and a number below 2^32, which is 0 where the slot is free. So a number has a tag in
-its upper bits, which is not 0. Five slots are a line of
-the processor's cache, eight words: first the five keys, then the five numbers, of half a word each, and half a word
-that stays 0. A key belongs into the first free slot from the beginning of a line on. A line is compared at once, as no
-processor can guess which of five it is, and lines are gone on to only where one is full.
+A slot is a key, which is a word, and a number below 2^32, which is 0 where the slot is free; so the numbers of keys
+have a tag in their upper bits, which is not 0. Five slots are a line of the processor's cache, eight words: first the
+five keys, then the five numbers, of half a word each, and half a word that stays 0. A key belongs into the first free
+slot from the beginning of a line on. A line is compared at once, as no processor can guess which of five it is, and
+lines are gone on to only where one is full.
 
 A table is an array of words that begins with a line. Loops that enter keys take it twice: as `slots`, its words, and as
 `numbers`, its half words.
@@ -23,7 +23,7 @@ BLOCK = 64
 """So many keys have their lines asked for before the first of them is looked for. Asked for one by one, as far ahead,
 takes a tenth longer; twice as far ahead, lines are gone again before they are looked at."""
 _SMALL = 1 << 13
-_NONE, _ONE, _THREE, _LINE, _LAST = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(8), np.uint64(7)
+_NONE, _ONE, _LINE, _LAST = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(7)
 _NUMBERS, _LAST_KEY = np.uint64(10), np.uint64(4)
 
 
