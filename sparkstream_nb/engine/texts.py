@@ -178,8 +178,8 @@ def _encode(
                 continue
             at = np.int64(offsets[r]) - low
             n: Any = np.int64(offsets[r + np.uint64(1)]) - low - at
-            j, key = asked[i + shift] & _LOW, asked[i + shift + _KEYS]
-            tag = _LONG if n > 8 else np.uint64(n + 1) << np.uint64(28)
+            line, key = asked[i + shift], asked[i + shift + _KEYS]
+            j, tag = line & _LOW, line >> np.uint64(32)
             place = number_at(j)
             code: Any = -1
             while numbers[place] != 0:
