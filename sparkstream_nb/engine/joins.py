@@ -9,7 +9,7 @@ the equalities of the `on` condition are a hash index, the rest of it is evaluat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,6 +42,10 @@ class Lookup(Protocol):
 
     def column(self, attr: int, positions: Array) -> Column:
         """Values of an attribute at positions."""
+        ...
+
+    def times(self, positions: Array) -> Array:
+        """Timestamps (int64, ms) of the rows at positions, for `eventTimestamp(e)`."""
         ...
 
 
@@ -90,7 +94,7 @@ class JoinOp:
         self.wants_expired = wants_expired
         equal, rest = ([], join.on) if lookups else equalities(join.on)
         needed = select_exprs(select) + [x for a, b, _ in equal for x in (a, b)]
-        needed += [join.on] if join.on is not None else []
+        needed += [e for e in (join.on, *join.within, join.per) if e is not None]
         until = [len(x.schema) for x in self.sides]
         for s, lookup in self.lookups.items():
             if isinstance(lookup, AggregationLookup):
@@ -223,7 +227,7 @@ class JoinOp:
         n = len(rows)
         if self._keys is None:
             return np.zeros(n, np.int64)
-        env = self._env(n, rows.ts, rows.root, clock, self._of_rows(s, rows))
+        env = self._env(s, rows, clock)
         columns = [
             _as(e(env), t)
             for e, t in zip(self._left_keys if s == 0 else self._right_keys, self._key_types, strict=True)
@@ -249,8 +253,12 @@ class JoinOp:
 
         return resolve
 
-    def _env(self, n: int, ts: Array, root: Array, clock: Clock, resolve: Any) -> Env:
-        return Env(n, self.services.strings, ts, lambda: clock.at(root), resolve, tables=self.services.in_table)
+    def _env(self, s: int, rows: Rows, clock: Clock) -> Env:
+        """For expressions over the rows of one side."""
+        return Env(
+            len(rows), self.services.strings, rows.ts, lambda: clock.at(rows.root), self._of_rows(s, rows),
+            tables=self.services.in_table, event_time=lambda ref: Column(Type.LONG, rows.ts),
+        )  # fmt: skip
 
     def _with_windows(self, left: Rows, right: Rows, clock: Clock) -> Frame:
         # In a window's self-join both sides look into the same window, which holds the event before anybody is told.
@@ -342,7 +350,10 @@ class JoinOp:
         """Indices of the pairs for which the rest of the condition is true."""
         ops, op = pairs.ops, pairs.op
         now = lambda: clock.at(ops.root[op])  # noqa: E731
-        env = Env(len(op), self.services.strings, ops.ts[op], now, cached(pairs.resolve), tables=self.services.in_table)
+        env = Env(
+            len(op), self.services.strings, ops.ts[op], now, cached(pairs.resolve), tables=self.services.in_table,
+            event_time=pairs.times,
+        )  # fmt: skip
         assert self._rest is not None
         result = self._rest(env)
         mask = result.values if result.null is None else result.values & ~result.null
@@ -385,7 +396,7 @@ class JoinOp:
         if kinds is not None or not self.triggers[s]:
             probing = np.flatnonzero(rows.kinds() <= self._last) if self.triggers[s] else np.empty(0, np.int64)
             probes = rows.take(probing)
-        env = self._env(len(probes), probes.ts, probes.root, clock, self._of_rows(s, probes))
+        env = self._env(s, probes, clock)
         at, place = lookup.find(env, probes.root)
         if env.failed is not None:
             self.services.failed(self.query, self.sides[s].source.id, env, list(probes.columns[:-1]))
@@ -420,17 +431,26 @@ class JoinOp:
                 return own(ref) if each else own(ref).take(op)
             if isinstance(ref, EventRef):
                 return Column(Type.BOOL, np.ones(len(op), np.bool_), none if len(extra) else None)
+            return found(lambda at: lookup.column(ref.attr, at), ref.type)
+
+        def found(of: Callable[[Array], Column], type: Type) -> Column:
+            """What `of` says of the positions that were found, null where there are none."""
             if not none.any():
-                return lookup.column(ref.attr, place)
-            column = concat([lookup.column(ref.attr, place[~none]), Column.all_null(ref.type, 1)])
+                return of(place)
+            column = concat([of(place[~none]), Column.all_null(type, 1)])
             index = np.full(len(op), len(column) - 1, np.int64)
             index[~none] = np.arange(len(column) - 1)
             return column.take(index)
 
+        def times(ref: EventRef) -> Column:
+            if ref.slot == s:
+                return Column(Type.LONG, ts)
+            return found(lambda at: Column(Type.LONG, lookup.times(at)), Type.LONG)
+
         part = None if rows.part is None else rows.part if each else rows.part[op]
         ts, root = (rows.ts, rows.root) if each else (rows.ts[op], rows.root[op])
         kind = None if kinds is None else kinds[op]
-        return Frame(ts, root, op, kind, part, cached(resolve))
+        return Frame(ts, root, op, kind, part, cached(resolve), times)
 
     # -------------------------------------------------------------------------------------------------------- state
 

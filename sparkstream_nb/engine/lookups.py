@@ -106,7 +106,12 @@ class AggregationLookup:
                 return self.ranges[ref.attr - self.range_from].take(at)
             return env.resolve(ref).take(at)
 
-        sub = Env(len(at), env.strings, env.ts[at], env.clock()[at], resolve, tables=env.tables)
+        def times(ref: EventRef) -> Column:
+            return Column(Type.LONG, self.times(place) if ref.slot == slot else env.ts[at])
+
+        sub = Env(
+            len(at), env.strings, env.ts[at], env.clock()[at], resolve, tables=env.tables, event_time=times
+        )
         result = self._on(sub)
         mask = result.values if result.null is None else result.values & ~result.null
         keep = np.flatnonzero(mask if sub.failed is None else mask & ~sub.failed)
@@ -114,3 +119,7 @@ class AggregationLookup:
 
     def column(self, attr: int, positions: Array) -> Column:
         return self._columns[attr].take(positions)
+
+    def times(self, positions: Array) -> Array:
+        """Zeros: Siddhi makes the events of an aggregation without a timestamp."""
+        return np.zeros(len(positions), np.int64)

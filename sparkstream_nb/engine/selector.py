@@ -337,7 +337,9 @@ class Selector:
                 return columns[ref.attr]
             return env.resolve(ref)
 
-        having = Env(len(frame), env.strings, env.ts, env.now, output, env.aggs, env.tables)
+        having = Env(
+            len(frame), env.strings, env.ts, env.now, output, env.aggs, env.tables, event_time=env.event_time
+        )
         assert self._having is not None
         result = self._having(having)
         mask = result.values if result.null is None else result.values & ~result.null

@@ -229,7 +229,15 @@ class Condition:
                 return table.log.column(ref.attr, place)
             return env.resolve(ref).take(at)
 
-        sub = Env(len(at), env.strings, env.ts[at], env.clock()[at], resolve, tables=env.tables)
+        def times(ref: EventRef) -> Column:
+            if ref.slot == slot:
+                return Column(Type.LONG, table.log.ts[place])
+            assert env.event_time is not None, "the other side of a join has timestamps"
+            return env.event_time(ref).take(at)
+
+        sub = Env(
+            len(at), env.strings, env.ts[at], env.clock()[at], resolve, tables=env.tables, event_time=times
+        )
         assert self.on is not None
         result = self.on(sub)
         mask = result.values if result.null is None else result.values & ~result.null

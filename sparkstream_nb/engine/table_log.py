@@ -268,6 +268,7 @@ def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
     the order of their last changes.
     """
     reads = [r for q in plan.queries for r in _reads(q)]
+    timed = {t for q in plan.queries for t in _timed(q)}
     out = {}
     for t, d in plan.tables.items():
         key = d.primary_key or _common_key(t, plan)
@@ -276,6 +277,8 @@ def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
         asked = [(condition, slot) for table, condition, slot in reads if table == t]
         writers = [q for q in plan.queries if q.output.target.kind == "table" and q.output.target.id == t]
         made = any(_makes(q, d) for q in writers)
+        if t in timed:  # a version of a row knows no time but its own
+            key = ()
         if key and all(write_kind(q.output, q.select, d, key) is not None for q in writers):
             programs = not made or all(_makeable(q, d, key) for q in writers)
             if programs and all(c is not None and set(key) <= _equal_attrs(c, slot) for c, slot in asked):
@@ -319,6 +322,22 @@ def _reads(query: nodes.Query) -> Iterator[tuple[str, Expr | None, int]]:
     everywhere = [e for x in query_exprs(query) for e in nodes.walk(x) if isinstance(e, InTable)]
     if len(everywhere) > len(in_filters):
         yield from ((e.table, _UNORDERED, TABLE) for e in everywhere)
+
+
+def _timed(query: nodes.Query) -> Iterator[str]:
+    """The tables of whose rows a join asks the timestamp, by `eventTimestamp(e)`."""
+    from .query import query_exprs  # the queries' own module builds on this one
+
+    if isinstance(query.input, nodes.JoinInput):
+        sides = (query.input.left, query.input.right)
+        asked = {
+            e.args[0].slot
+            for x in query_exprs(query)
+            for e in nodes.walk(x)
+            if isinstance(e, nodes.Call) and e.function == "eventTimestamp" and e.args
+            if isinstance(e.args[0], nodes.EventRef)
+        }
+        yield from (side.source.id for s, side in enumerate(sides) if s in asked and side.source.kind == "table")
 
 
 def _equal_attrs(on: Expr | None, slot: int) -> set[int]:

@@ -305,8 +305,9 @@ class TableStore:
             index.clear()
             index.add(columns, positions)
 
-    def replace(self, positions: Array, changes: Mapping[int, Column]) -> None:
-        """New values (one per position) for some attributes; left out as a whole where two rows would have one key."""
+    def replace(self, positions: Array, changes: Mapping[int, Column], ts: Array | None = None) -> None:
+        """New values (one per position) for some attributes; left out as a whole where two rows would have one key.
+        `ts` are the rows' new timestamps, if they get any."""
         if len(positions) == 0:
             return
         moved = [i for i in self._kept if any(a in changes for a in i.attrs)]
@@ -324,6 +325,8 @@ class TableStore:
             index.remove(old, positions)
         for a, c in changes.items():
             self.log.assign(a, positions, c)
+        if ts is not None:
+            self.log.ts[positions] = ts
         for index in moved:
             index.add(new, positions)
 
@@ -361,6 +364,12 @@ class TableLookup:
 
     def column(self, attr: int, positions: Array) -> Column:
         return self.table.log.column(attr, positions)
+
+    def times(self, positions: Array) -> Array:
+        """The times of the events that inserted the rows. Updates do not change them; an upsert by the primary key
+        inserts the row anew."""
+        times: Array = self.table.log.ts[positions]
+        return times
 
 
 class TableWriter:
@@ -537,7 +546,9 @@ class TableWriter:
             self.services.failed(self.query, self.table.id, env, [c.take(np.zeros(n, np.int64)) for c in row.columns])
             keep = np.flatnonzero(~env.failed)
             positions, changes = positions[keep], {a: c.take(keep) for a, c in changes.items()}
-        table.replace(positions, changes)
+        # Where the primary key alone decides, the new event takes the row's place (`IndexEventHolder.overwrite`).
+        anew = isinstance(self.output, nodes.Upsert) and self.condition.by_key
+        table.replace(positions, changes, row.ts if anew else None)
 
 
 def _unknown(type: Type, n: int) -> Column:
