@@ -16,10 +16,11 @@ from .lookups import AggregationLookup
 from .named_windows import NamedWindow
 from .partitions import PartitionEntry
 from .query import QueryOp, query_exprs
-from .rows import Clock, Rows
+from .rows import ROOT_BITS, Clock, Rows
 from .services import Services
 from .steps import Steps
 from .tables import TableLookup, TableWriter
+from .timers import NEVER
 
 
 class Operator(Protocol):
@@ -179,31 +180,49 @@ class AggregationOperator(Passing):
 
     While a whole batch goes through operator by operator, the rows wait (`begin`) until a join asks for the buckets as
     of a moment (`up_to`), or the batch ends (`settle`). `rank` is the operator's place among those.
+
+    A purge runs at the first clock step at or after each whole interval since the first clock step, before the event of
+    that step.
     """
 
     rank = 0
+    _first_clock: int | None = None
+    _purged = 0
+    """How many intervals have passed."""
 
     def __init__(self, definition: nodes.AggregationDef, services: Services, zone: str, keep: bool) -> None:
         self.aggregation = AggregationOp(definition, services, zone=zone, keep=keep)
         everything = set(range(len(definition.input.schema)))
         self.steps = Steps(definition.input, everything, services, query=definition.id)
         self.id = self.name = definition.id
-        timed = definition.retention is not None
+        self._retention = definition.retention if keep else None
+        timed = self._retention is not None
         self.node = OpNode((definition.input.source.id,), None, writes=(definition.id,), timed=timed)
         self._noting = False
         self._waiting: tuple[Rows, Clock] | None = None
+        self._purges: list[tuple[int, int]] = []
+        """Root and clock of the purges that are due and have not run."""
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         rows = inputs[self.node.inputs[0]]
-        if clock.last > clock.first:
-            self.aggregation.now = int(clock.now[clock.last - 1])
+        self._note_purges(clock)
         if len(rows):
-            rows = self.steps.run(rows, clock)
-            if self._noting:
-                self._waiting = rows, clock
-            else:
-                self.aggregation.run(rows, clock)
+            self._waiting = self.steps.run(rows, clock), clock
+        if not self._noting:
+            self._take(int(NEVER))
         return None
+
+    def _note_purges(self, clock: Clock) -> None:
+        if self._retention is None or clock.last <= clock.first:
+            return
+        now = clock.now[clock.first : clock.last]
+        if self._first_clock is None:
+            self._first_clock = int(now[0])
+        passed = (now - self._first_clock) // self._retention.interval
+        due = np.flatnonzero(np.diff(passed, prepend=self._purged) > 0)
+        self._purged = int(passed[-1])
+        roots = (clock.base + clock.first + due) << ROOT_BITS
+        self._purges += zip(roots.tolist(), now[due].tolist(), strict=True)
 
     def notable(self, steps: int) -> bool:
         """As of a table: rows may always wait."""
@@ -214,27 +233,42 @@ class AggregationOperator(Passing):
         self._noting = True
 
     def up_to(self, root: int, rank: int) -> bool:
-        """Adds the waiting rows that come before operator `rank` has the event of `root`; whether there were any."""
+        """Does what comes before operator `rank` has the event of `root`: adds the waiting rows, and purges. Returns
+        whether there was anything to do."""
+        return self._take(root + (self.rank < rank))
+
+    def _take(self, until: int) -> bool:
+        """Adds the waiting rows with roots below `until`, and runs the purges among them in their order."""
+        done = False
+        while self._purges and self._purges[0][0] < until:
+            root, now = self._purges.pop(0)
+            self._add(root)
+            self.aggregation.purge(now)
+            done = True
+        return self._add(until) or done
+
+    def _add(self, until: int) -> bool:
         if self._waiting is None:
             return False
         rows, clock = self._waiting
-        cut = int(np.searchsorted(rows.root, root, "right" if self.rank < rank else "left"))
+        cut = int(np.searchsorted(rows.root, until))
         self._waiting = (rows.slice(cut, len(rows)), clock) if cut < len(rows) else None
         self.aggregation.run(rows.slice(0, cut), clock)
         return cut > 0
 
     def settle(self) -> None:
-        """Adds all that waits."""
-        if self._waiting is not None:
-            self.aggregation.run(*self._waiting)
-        self._noting, self._waiting = False, None
+        """Does all that waits."""
+        self._take(int(NEVER))
+        self._noting = False
 
     def state(self) -> Any:
-        return {"steps": self.steps.state(), "aggregation": self.aggregation.state()}
+        purge = {"first_clock": self._first_clock, "purged": self._purged}
+        return {"steps": self.steps.state(), "aggregation": self.aggregation.state(), "purge": purge}
 
     def load(self, state: Any) -> None:
         self.steps.load(state["steps"])
         self.aggregation.load(state["aggregation"])
+        self._first_clock, self._purged = state["purge"]["first_clock"], state["purge"]["purged"]
 
     @property
     def bytes(self) -> int:

@@ -522,15 +522,20 @@ class BaseColumn:
 
 @dataclass(frozen=True)
 class Retention:
-    """`@purge` of an aggregation: how long buckets of which duration stay, looked after every `interval`; in ms."""
+    """`@purge` of an aggregation: a purge runs every `interval`, and keeps the buckets of a duration for the time in
+    `kept`; in ms (`IncrementalDataPurger`)."""
 
     interval: int
     kept: Mapping[AggDuration, int]
 
+    def runs(self, first: int, now: int) -> int:
+        """How many purges were due by the clock `now` (ms), where its first time was `first`."""
+        return (now - first) // self.interval
+
     def begins(self, duration: AggDuration, now: int) -> int | None:
-        """The time (ms) before which there are no buckets of `duration` when the clock is `now`; None for no such."""
+        """The time (ms) before which a purge at `now` deletes the buckets of `duration`; None: it deletes none."""
         kept = self.kept.get(duration)
-        return None if kept is None else now // self.interval * self.interval - kept
+        return None if kept is None else now - kept
 
 
 @dataclass(frozen=True)

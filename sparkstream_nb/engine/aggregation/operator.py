@@ -71,7 +71,6 @@ class AggregationOp:
             for a in dict.fromkeys(a for e in exprs for a in walk(e) if isinstance(a, Agg))
         ]
         self._keys = Keys([g.type for g in definition.select.group_by], services.strings) if self._groups else None
-        self.now = 0
         self._times = np.empty(0, np.int64)  # of texts, by code; where `aggregate by` is a text
         self._fresh: dict[AggDuration, list[Part]] = {d: [] for d in definition.durations}
         self._kept: dict[AggDuration, _Kept] = {d: _Kept(definition, self._lasts) for d in definition.durations}
@@ -202,20 +201,24 @@ class AggregationOp:
         return pa.concat_tables(tables) if tables else None
 
     def read(self, per: AggDuration, start: int, end: int) -> Stored:
-        """The rows of `per` whose buckets begin in start ≤ t < end (ms), by time. Needs `keep`.
-
-        What `@purge` has let go by the clock `now` is not there.
-        """
+        """The rows of `per` whose buckets begin in start ≤ t < end (ms), by time. Needs `keep`."""
         if not self.keep:
             raise ValueError(f"aggregation '{self.definition.id}' keeps nothing in the node: read its store")
         part = self._kept[per].merged()
-        retention = self.definition.retention
-        begins = None if retention is None else retention.begins(per, self.now)
-        if begins is not None and (part.bucket < begins).any():
-            part = self._kept[per].leave(np.flatnonzero(part.bucket >= begins))
         inside = np.flatnonzero((part.bucket >= start) & (part.bucket < end))
         order = inside[np.argsort(part.bucket[inside], kind="stable")]
         return self._stored(part.take(order))
+
+    def purge(self, now: int) -> None:
+        """Lets go of the buckets that `@purge` deletes at `now` (ms)."""
+        assert self.definition.retention is not None
+        for d, kept in self._kept.items():
+            begins = self.definition.retention.begins(d, now)
+            if begins is not None:
+                part = kept.merged()
+                keep = np.flatnonzero(part.bucket >= begins)
+                if len(keep) < len(part):
+                    kept.leave(keep)
 
     def rows(self, per: AggDuration, start: int, end: int) -> list[Column]:
         """As `read`, in the columns of the aggregation's schema: AGG_TIMESTAMP, then the selected names."""
@@ -236,7 +239,6 @@ class AggregationOp:
     def state(self) -> dict[str, Any]:
         """Plain data that `load` takes back."""
         return {
-            "now": self.now,
             "keys": None if self._keys is None else self._keys.state(),
             "running": [a.state() for _, a, _ in self._running],
             "kept": {d: _plain(k.merged()) for d, k in self._kept.items()} if self.keep else {},
@@ -244,7 +246,6 @@ class AggregationOp:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        self.now = state["now"]
         if self._keys is not None:
             self._keys.load(state["keys"])
         for (_, aggregator, _), s in zip(self._running, state["running"], strict=True):
@@ -282,10 +283,9 @@ class _Kept:
             self.waiting = 0
         return self.parts[0]
 
-    def leave(self, index: Array) -> Part:
+    def leave(self, index: Array) -> None:
         """Lets go of all rows but those at `index`."""
         self.parts = [self.merged().take(index)]
-        return self.parts[0]
 
 
 def _plain(part: Part) -> dict[str, Any]:
