@@ -9,6 +9,7 @@ from ..plan import nodes
 from .aggregation import AggregationOp
 from .circles import repeatable
 from .columns import Array, Mask
+from .cron import CronTimes
 from .expressions import Env
 from .faults import fault_stream
 from .graph import OpNode
@@ -47,7 +48,8 @@ class Assembly:
         services.on_error = {s: d.on_error for s, d in plan.streams.items() if d.on_error is not None}
         for t in plan.triggers.values():
             if not t.start:
-                self.operators.append(TriggerOperator(t, self._phase, OpNode((), t.id, timed=True)))
+                times = None if t.cron is None else CronTimes(t.cron, services.context.timezone)
+                self.operators.append(TriggerOperator(t, self._phase, OpNode((), t.id, timed=True), times))
                 self._phase += 1
         for d in plan.windows.values():
             window = NamedWindow(d, services, self._phase)

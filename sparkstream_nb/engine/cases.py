@@ -24,7 +24,8 @@ Step = Any
 
 
 def input_batch(plan: Plan, steps: Sequence[Step]) -> InputBatch:
-    """The steps of a feed (events, batches, ticks) as one micro-batch. Raises KeyError for an unknown stream."""
+    """The steps of a feed (events, batches, ticks) as one micro-batch. An event with too few values has nulls for the
+    rest; of one that does not fit its stream only the time counts. Raises KeyError for an unknown stream."""
     clock = []
     rows: dict[str, tuple[list[int], list[int], list[list[Any]]]] = {}
     for i, step in enumerate(steps):
@@ -36,11 +37,13 @@ def input_batch(plan: Plan, steps: Sequence[Step]) -> InputBatch:
             continue
         else:
             stream, events = step["stream"], step["batch"]
+        types = plan.schema(stream).types
         at, times, data = rows.setdefault(stream, ([], [], []))
         for ts, values in events:
-            at.append(i)
-            times.append(ts)
-            data.append(values)
+            if fits(types, values):
+                at.append(i)
+                times.append(ts)
+                data.append([*values, *[None] * (len(types) - len(values))])
         clock.append(events[-1][0])
     batch = InputBatch(np.array(clock, np.int64))
     for stream, (at, times, data) in rows.items():
@@ -48,6 +51,18 @@ def input_batch(plan: Plan, steps: Sequence[Step]) -> InputBatch:
         columns = [arrow_column(t, [row[k] for row in data]) for k, t in enumerate(types)]
         batch.rows[stream] = StreamRows(np.array(at, np.int64), np.array(times, np.int64), columns)
     return batch
+
+
+def fits(types: Sequence[Type], values: Sequence[Any]) -> bool:
+    """Whether the JSON values of an event fit its stream: no more of them than attributes, and none of another kind."""
+
+    def one(type: Type, value: Any) -> bool:
+        if type is Type.BOOL:
+            return isinstance(value, bool)
+        whole = type in (Type.INT, Type.LONG)  # a text may be "NaN"
+        return not type.numeric or (isinstance(value, int | float) and not isinstance(value, bool)) or not whole
+
+    return len(values) <= len(types) and all(v is None or one(t, v) for t, v in zip(types, values, strict=False))
 
 
 def arrow_column(type: Type, values: list[Any]) -> Any:
@@ -91,6 +106,7 @@ def events(emitted: Emitted) -> list[list[Any]]:
 def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[int] = ()) -> dict[str, Any]:
     """What the case's app puts out for its feed, in the shape of the case's `expect`.
 
+    The clock starts at 0, as in Siddhi's playback, or at the case's `start`; where that is null, with the first event.
     A case with `scripts` true may run script functions. `cuts` are positions in the feed at which a new micro-batch
     begins. Raises `NotInThisBuild` for an app that needs what the engine cannot do yet, so that it is not taken for
     a rejection.
@@ -99,7 +115,9 @@ def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[
 
     def new_node() -> NodeEngine:
         scripts = bool(case.get("scripts"))
-        return NodeEngine(plan, shard=shard, trace=True, allow_scripts=scripts, by_chunk=by_chunk)
+        return NodeEngine(
+            plan, shard=shard, trace=True, allow_scripts=scripts, by_chunk=by_chunk, start=case.get("start", 0)
+        )
 
     try:
         plan = compile_app(case["app"], properties=case.get("properties", {}))

@@ -1,10 +1,11 @@
-"""Times that a cron text names, in Quartz's form: second minute hour day-of-month month day-of-week [year], in UTC."""
+"""Times of a cron text in Quartz's form: second minute hour day-of-month month day-of-week [year], in a time zone."""
 
 from __future__ import annotations
 
 import calendar
 import datetime as dt
 import re
+from zoneinfo import ZoneInfo
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -34,9 +35,14 @@ def _values(text: str, low: int, high: int, words: tuple[str, ...] = ()) -> tupl
 
 
 class CronTimes:
-    """The times of one cron text. The text is one that the binder let through."""
+    """The times of one cron text in the time zone `zone`. Text and zone are those that the binder let through.
 
-    def __init__(self, text: str) -> None:
+    As in Quartz, a time that the change to daylight saving time leaves out comes as much later, and one that the change
+    back repeats comes once.
+    """
+
+    def __init__(self, text: str, zone: str = "UTC") -> None:
+        self._zone = ZoneInfo(zone)
         fields = text.split()
         self._seconds, self._minutes = _values(fields[0], 0, 59), _values(fields[1], 0, 59)
         self._hours = _values(fields[2], 0, 23)
@@ -47,7 +53,7 @@ class CronTimes:
     def after(self, ms: int) -> int | None:
         """The first time (ms since the epoch) later than `ms`; None where there is none any more."""
         start = max(ms // 1000 + 1, 0)
-        moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=start)
+        moment = dt.datetime.fromtimestamp(start, self._zone)
         day = moment.date()
         first = (moment.hour, moment.minute, moment.second)
         while day.year <= _LAST_YEAR:
@@ -64,8 +70,10 @@ class CronTimes:
             if self._on(day):
                 time = self._time(first)
                 if time is not None:
-                    moment = dt.datetime(day.year, day.month, day.day, *time)
-                    return int((moment - dt.datetime(1970, 1, 1)).total_seconds()) * 1000
+                    moment = dt.datetime(day.year, day.month, day.day, *time, tzinfo=self._zone)
+                    if moment.timestamp() < start:  # in the hour that comes a second time
+                        moment = moment.replace(fold=1)
+                    return int(moment.timestamp()) * 1000
             day, first = day + dt.timedelta(days=1), (0, 0, 0)
         return None
 

@@ -50,8 +50,9 @@ class NodeEngine:
 
     `shard` is the id under which it writes aggregations. With `trace`, `Outputs.queries` holds what every named query
     put out. `stored` tells that a store takes `Outputs.partials` and answers retrievals, so that buckets need not be
-    kept here. `by_chunk` forces the second way of running, for tests. Raises `NotInThisBuild` for an app that needs
-    what the engine cannot do yet, SiddhiBindError for one with script functions unless `allow_scripts`.
+    kept here. `start` is the time (ms) at which the clock starts, 0 in Siddhi's playback; None: that of the first event
+    or tick. `by_chunk` forces the second way of running, for tests. Raises `NotInThisBuild` for an app that needs what
+    the engine cannot do yet, SiddhiBindError for one with script functions unless `allow_scripts`.
     """
 
     def __init__(
@@ -63,12 +64,15 @@ class NodeEngine:
         allow_scripts: bool = False,
         by_chunk: bool = False,
         stored: bool = False,
+        start: int | None = None,
     ) -> None:
         refuse(plan)
         keep_freed_memory()
         self.plan, self.shard, self.trace = plan, shard, trace
-        self.services = Services(Strings(), Context(scripts=scripts_of(plan, allow_scripts)))
-        self.now = 0
+        context = Context(scripts=scripts_of(plan, allow_scripts), timezone=plan.properties.get("timezone", "UTC"))
+        self.services = Services(Strings(), context)
+        self.now = 0 if start is None else start
+        self._start_known = start is not None
         self.steps = 1  # step 0 is the start, before any event
         self.started = False
         self._schemas = {s: d.source.schema for s, d in plan.streams.items()}
@@ -117,8 +121,8 @@ class NodeEngine:
         Raises KeyError for a stream that the app does not define, ValueError for columns that do not fit its schema.
         """
         collected = _Collected(self.trace)
-        if not self.started:
-            self._start(collected)
+        if not self.started and (self._start_known or len(batch.clock)):
+            self._start(collected, self.now if self._start_known else int(batch.clock[0]))
         clock = self._clock(batch.clock)
         inputs = {s: self._rows(s, r.step, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
         at_once = self._ordered.events_only and any(map(_sent_at_once, inputs.values()))
@@ -162,9 +166,11 @@ class NodeEngine:
         self.steps += steps
         self.now = max(self.now, clock)
 
-    def _start(self, out: _Collected) -> None:
-        """Fires the triggers at 'start': once in the life of the state, before the first step, the clock as it is."""
+    def _start(self, out: _Collected, time: int) -> None:
+        """Starts the clock at `time` (ms) and fires the triggers at 'start': once in the life of the state, before the
+        first step."""
         self.started = True
+        self.now = self.services.clock.start = time
         clock = Clock(self.steps - 1, np.array([self.now], np.int64), np.zeros(1, np.bool_), 0, 0)
         triggers = list(self.plan.triggers.values())
         for i in walk_order([string_hash(t.id) for t in triggers], len(triggers)):  # Siddhi keeps them in a map
@@ -378,6 +384,7 @@ class NodeEngine:
             "now": self.now,
             "steps": self.steps,
             "started": self.started,
+            "start": self.services.clock.start,
             "operators": [op.state() for op in self.operators],
             "tables": {i: t.state() for i, t in self.parts.tables.items()},
             "instances": {i: p.state() for i, p in self.parts.instances.items()},
@@ -388,6 +395,7 @@ class NodeEngine:
         """Takes over a snapshot of the same plan. Raises ValueError for bytes that are no snapshot."""
         state = unpack(blob, self.services.strings)
         self.now, self.steps, self.started = state["now"], state["steps"], state["started"]
+        self.services.clock.start = state["start"]
         for i, s in state["instances"].items():
             self.parts.instances[i].load(s)
         for i, s in state["tables"].items():

@@ -12,7 +12,14 @@ from .batch import EventError
 from .columns import Array, Column, Mask, Strings
 from .expressions import Context, Env
 from .faults import ErrorObject, fault_stream
-from .rows import Clock, Rows
+from .rows import Rows
+
+
+@dataclass(slots=True)
+class ClockStart:
+    """Where the clock of a node began: absent states at the beginning of a pattern wait from `start` (ms) on."""
+
+    start: int = 0
 
 
 @dataclass(slots=True)
@@ -22,7 +29,8 @@ class Services:
     `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
     order in the map of a Siddhi scheduler, `hashes` those of their keys, `born` the clock (ms) at which each was made,
     `gone` the root from which on it is forgotten (None: none is), `partitioned` whether it is in one. `on_error` is
-    what `@OnError` says of a stream, `faults` what an operator's last run put into fault streams.
+    what `@OnError` says of a stream, `faults` what an operator's last run put into fault streams. `clock`
+    tells where the node's clock began.
     """
 
     strings: Strings
@@ -37,6 +45,7 @@ class Services:
     partitioned: bool = False
     in_table: Callable[..., Mask] | None = None
     on_error: Mapping[str, str] = field(default_factory=dict)
+    clock: ClockStart = field(default_factory=ClockStart)
     faults: list[tuple[str, Rows]] = field(default_factory=list)
 
     def inside(self) -> Services:
@@ -71,9 +80,3 @@ class Services:
             else:
                 self.errors.append(EventError(query, stream, ts, list(row), reason))
 
-
-def rows_env(rows: Rows, clock: Clock, services: Services) -> Env:
-    """An environment over stream rows."""
-    from .frame import frame_of
-
-    return Env(len(rows), services.strings, rows.ts, clock.at(rows.root), frame_of(rows).resolve)

@@ -29,13 +29,9 @@ class TriggerOperator(Passing):
     definition: nodes.TriggerDef
     scheduler: int
     node: OpNode
+    times: CronTimes | None = None
     next: int | None = None
     started: bool = False
-    times: CronTimes | None = None
-
-    def __post_init__(self) -> None:
-        if self.definition.cron is not None:
-            self.times = CronTimes(self.definition.cron)
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from .binding.inputs import Place
 from .binding.ondemand import bind_retrieval
 from .binding.queries import Names, bind_partition, bind_query
 from .binding.symbols import Symbols
+from .binding.times import check_zone
 from .nodes import Partition, Plan, Query
 from .safety import with_safety
 
@@ -23,11 +24,13 @@ __all__ = ["bind", "bind_retrieval"]
 
 
 def bind(app: tree.App, text: str = "", properties: Mapping[str, str] | None = None) -> Plan:
-    """The plan of `app`. `text` is the app's source, kept in the plan; `properties` are the node's (`shardId`, ...).
+    """The plan of `app`. `text` is the app's source, kept in the plan; `properties` are the node's: `shardId`,
+    `partitionById`, `aggTimeZone` of aggregations and `timezone` of cron texts.
 
     Raises SiddhiBindError at the first thing that is wrong; its `kind` is Siddhi's exception class for it.
     """
     symbols = Symbols(text, dict(properties or {}))
+    check_zone(symbols.properties, "timezone")
     name = bind_app_annotations(app.annotations) or f"app-{uuid.uuid5(uuid.NAMESPACE_OID, text)}"
     for d in app.definitions:
         if not isinstance(d, tree.AggregationDefinition):

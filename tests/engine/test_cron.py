@@ -8,11 +8,16 @@ import pytest
 
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.cron import CronTimes
+from sparkstream_nb.errors import SiddhiError
+from sparkstream_nb.plan import compile_app
 
 
-def after(text: str, moment: str) -> str | None:
-    start = dt.datetime.fromisoformat(moment).replace(tzinfo=dt.UTC)
-    found = CronTimes(text).after(int(start.timestamp() * 1000))
+def ms(moment: str) -> int:
+    return int(dt.datetime.fromisoformat(moment).replace(tzinfo=dt.UTC).timestamp() * 1000)
+
+
+def after(text: str, moment: str, zone: str = "UTC") -> str | None:
+    found = CronTimes(text, zone).after(ms(moment))
     return None if found is None else dt.datetime.fromtimestamp(found / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -62,3 +67,37 @@ def test_cuts_change_nothing(by_chunk: bool) -> None:
         assert run_case({"app": APP, "feed": feed}, by_chunk=by_chunk, cuts=list(cuts)) == whole
     restarts = [s for i, step in enumerate(feed) for s in ([step, {"restart": True}] if i % 5 == 2 else [step])]
     assert run_case({"app": APP, "feed": restarts}, by_chunk=by_chunk) == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "moment", "expected"),
+    [
+        ("0 0 9 * * ?", "2024-01-01 00:00:00", "2024-01-01 08:00:00"),  # winter: one hour ahead of UTC
+        ("0 0 9 * * ?", "2024-07-01 00:00:00", "2024-07-01 07:00:00"),  # summer: two
+        ("0 30 2 * * ?", "2024-03-30 12:00:00", "2024-03-31 01:30:00"),  # 02:30 is left out: 03:30 instead
+        ("0 30 2 * * ?", "2024-10-26 12:00:00", "2024-10-27 00:30:00"),  # 02:30 comes twice: the first
+        ("0 30 2 * * ?", "2024-10-27 00:30:00", "2024-10-28 01:30:00"),
+        ("0 0/30 * * * ?", "2024-10-27 01:10:00", "2024-10-27 01:30:00"),  # within the second one
+    ],
+)
+def test_next_time_in_berlin(text: str, moment: str, expected: str) -> None:
+    assert after(text, moment, "Europe/Berlin") == expected
+
+
+def test_an_app_reads_cron_in_the_time_zone_of_its_node() -> None:
+    case = {
+        "app": "define stream S (v int); define trigger Nine at '0 0 9 * * ?';"
+        "@info(name='q') from S#window.cron('0 0 9 * * ?') select v insert into O;",
+        "properties": {"timezone": "Europe/Berlin"},
+        "start": None,
+        "feed": [["S", ms("2024-01-01 07:00:00"), [1]], {"tick": ms("2024-01-01 08:00:00")}],
+    }
+    streams = run_case(case)["streams"]
+    nine = ms("2024-01-01 08:00:00")
+    assert streams["Nine"] == [[nine, [nine]]]
+    assert streams["O"] == [[ms("2024-01-01 07:00:00"), [1]]]
+
+
+def test_an_unknown_time_zone_is_refused() -> None:
+    with pytest.raises(SiddhiError, match="there is no time zone 'Mars/Olympus'"):
+        compile_app("define stream S (v int); from S select v insert into O;", {"timezone": "Mars/Olympus"})

@@ -72,8 +72,10 @@ Evaluator = Callable[[Env], Column]
 
 @dataclass(frozen=True)
 class Context:
-    """What compiling needs: the app's own functions by name, a source of random numbers, the wall clock (ms)."""
+    """What compiling needs: the app's own functions by name, a source of random numbers, the wall clock (ms), the time
+    zone of cron texts."""
 
     scripts: Mapping[str, Script] = field(default_factory=dict)
     random: np.random.Generator = field(default_factory=np.random.default_rng)
     wall: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    timezone: str = "UTC"

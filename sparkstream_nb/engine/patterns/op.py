@@ -24,7 +24,7 @@ from ...plan.nodes import (
 from ...types import Type
 from ..columns import Array, Column, Mask
 from ..expressions import Env, Evaluator, compile_condition, compile_expr
-from ..rows import ROOT_BITS, Clock, Rows
+from ..rows import Clock, Rows
 from ..services import Services
 from ..streamfunctions import STREAM_FUNCTIONS
 from . import memory as m
@@ -37,10 +37,6 @@ from .program import Filters
 from .states import FREE_TRIES
 from .timed import run_timed
 from .upkeep import candidates
-
-EPOCH_DAY = 86_400_000
-"""A first clock time within a day of 1970 belongs to a clock that starts at 0, as in examples and tests; absent states
-at the start of a pattern then wait since 0, as Siddhi's always do. Any other clock starts at its first time."""
 
 TRIM_FROM = 4096
 """The log is trimmed when it holds this many events, and twice as many as after the last trim."""
@@ -81,7 +77,6 @@ class StateOp:
         self._clocked = self._functions != [[]] * len(ps) or any(
             isinstance(x, Call | ScriptCall | InTable) for d in filters.everything for x in walk(d)
         )
-        self._origin: int | None = None
         self._whole: bool | None = None
         self._trim_at = TRIM_FROM
         self._begun = 0  # partition instances that were seen here
@@ -151,8 +146,6 @@ class StateOp:
             fresh = np.setdiff1d(np.arange(self._begun, self.services.parts), merged.part)
             pools.begin(fresh, self.services.born())
             self._begun = self.services.parts
-        if self._origin is None and len(clock.now):
-            self._origin = self._beginning(merged, clock)
         if merged.n == 0 and (self.schedulers == 0 or clock.last == clock.first):
             return self._matches(np.empty((int(x[m.O_SIZE]), 0), np.int64), np.empty(0, np.int64))
         masks = self._append(rows, merged, clock)
@@ -182,22 +175,13 @@ class StateOp:
         pools.fit_index()
         return matches
 
-    @staticmethod
-    def _beginning(merged: _Merged, clock: Clock) -> int:
-        """When the app's clock began, if it first shows itself now (ms)."""
-        at = clock.first
-        if clock.last == clock.first and merged.n:
-            at = int(merged.root[0] >> ROOT_BITS) - clock.base
-        first = int(clock.now[min(at, len(clock.now) - 1)])
-        return 0 if first < EPOCH_DAY else first
-
     def _loop(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> None:
         """Runs the compiled loop to its end, giving it what it comes back for."""
         pools, x = self.pools, self.pools.header
         address, n = x.ctypes.data, len(self.layout.processors)
         loop = run_timed if self.schedulers else run
         while True:
-            status = loop(address, int(bool(self._whole)), self._origin or 0)
+            status = loop(address, int(bool(self._whole)), self.services.clock.start)
             if status == DONE:
                 return
             if status == NEED_ROOM:
@@ -370,7 +354,6 @@ class StateOp:
         """Plain data from which `load` makes an operator that goes on exactly as this one."""
         return {
             "machine": self.pools.state(),
-            "origin": self._origin,
             "whole": self._whole,
             "chunks": self._chunks,
             "begun": self._begun,
@@ -379,7 +362,7 @@ class StateOp:
     def load(self, state: dict[str, Any]) -> None:
         """Takes over what `state` gave, from an operator of the same pattern."""
         self.pools.load(state["machine"])
-        self._origin, self._whole = state["origin"], state["whole"]
+        self._whole = state["whole"]
         self._chunks, self._begun = state["chunks"], state["begun"]
         self._trim_at = max(TRIM_FROM, 2 * self.log.n)
 

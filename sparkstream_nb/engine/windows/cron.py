@@ -64,7 +64,7 @@ class CronWindow:
     """What came since the last time that the text names comes out at the next one, by the app's clock."""
 
     def __init__(self, setup: WindowSetup) -> None:
-        self.times = CronTimes(str(setup.constant(0)))
+        self.times = CronTimes(str(setup.constant(0)), setup.context.timezone)
         self.scheduler = setup.scheduler
         self.log = ChainedLog(setup.types, chains=2)
         self.due = self.times.after(0)

@@ -8,7 +8,6 @@ attribute by its own name in the output).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ...errors import SiddhiBindError
 from ...lang import tree
@@ -35,7 +34,7 @@ from .expressions import bind_arguments, bind_expression
 from .inputs import Place, bind_stream
 from .scope import Entry, Scope
 from .symbols import Symbols
-from .times import parse_time
+from .times import check_zone, parse_time
 
 TIMESTAMP = "AGG_TIMESTAMP"
 
@@ -74,7 +73,7 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
             kind="DuplicateDefinitionException",
         )
     _check_annotations(d)
-    _check_zone(d, symbols)
+    check_zone(symbols.properties, "aggTimeZone", d.span)
     place = Place(symbols)
     source = symbols.source(d.input.source, None, d.input.source.span)
     if source.kind != "stream":
@@ -227,21 +226,6 @@ def _durations(d: tree.AggregationDefinition) -> tuple[AggDuration, ...]:
             )
         return DURATIONS[low : high + 1]
     return tuple(DURATIONS[i] for i in sorted(set(places)))
-
-
-def _check_zone(d: tree.AggregationDefinition, symbols: Symbols) -> None:
-    """The node's property `aggTimeZone` names a time zone."""
-    zone = symbols.properties.get("aggTimeZone", "GMT")
-    if zone in ("GMT", "UTC"):
-        return
-    try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise SiddhiBindError(
-            f"there is no time zone '{zone}' for aggregation '{d.id}'",
-            d.span,
-            hint="Give the node a property aggTimeZone such as 'GMT' or 'Asia/Kolkata'.",
-        ) from None
 
 
 def _partitioned(d: tree.AggregationDefinition, symbols: Symbols) -> bool:

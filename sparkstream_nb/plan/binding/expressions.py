@@ -98,7 +98,7 @@ def _of_object(e: Expr, other: Expr) -> Expr:
     """Siddhi computes with an object that turns out to be a number of the other side's type; others fail as a cast."""
     if e.type is not Type.OBJECT or not other.type.numeric:
         return e
-    return Call(other.type, "cast", (e, Const(Type.STRING, str(other.type), span=e.span)), span=e.span)
+    return Call(other.type, "sameType", (e,), span=e.span)
 
 
 def _comparison(e: tree.Comparison, scope: Scope) -> Expr:

@@ -1,10 +1,12 @@
-"""Times inside of annotation values, such as `idle.time='100 millisecond'`."""
+"""Times inside of annotation values, such as `idle.time='100 millisecond'`, and the time zones of a node."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ...errors import SiddhiBindError, Span
+from ...errors import NOWHERE, SiddhiBindError, Span
 
 _UNITS: tuple[tuple[str, int], ...] = (
     (r"years?", 31_536_000_000),
@@ -27,3 +29,14 @@ def parse_time(text: str, span: Span, what: str) -> int:
             f"'{text}' is no time for '{what}'", span, hint="Write it as '1 min 30 sec'.", kind="SiddhiParserException"
         )
     return sum(int(n) * ms for n, (_, ms) in zip(match.groups(), _UNITS, strict=True) if n)
+
+
+def check_zone(properties: Mapping[str, str], name: str, span: Span = NOWHERE) -> None:
+    """Raises SiddhiBindError where the node's property `name` is not the name of a time zone."""
+    zone = properties.get(name, "GMT")
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise SiddhiBindError(
+            f"there is no time zone '{zone}'", span, hint=f"'{name}' is a name such as 'GMT' or 'Asia/Kolkata'."
+        ) from None
