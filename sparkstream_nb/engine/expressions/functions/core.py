@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ....plan.nodes import Call, EventRef
 from ....types import Type
-from ...columns import DTYPES, Array, Column, Texts, writable
+from ...columns import DTYPES, Array, Column, Mask, Strings, Texts, writable
 from ...jit import kernel
 from ...texts import string_array
 from ..arithmetic import as_type, choose, narrow
@@ -82,40 +82,78 @@ def _to_number(column: Column, target: Type) -> Array:
     return narrow(values, target) if target in (Type.INT, Type.LONG) else as_type(values, target)
 
 
-def _cast_object(target: Type) -> Callable[[Any], Any]:
+def _cast_value(target: Type) -> Callable[[Any], Any]:
+    """`cast` of single boxed values. Raises Failure for a value that `target` does not have."""
 
     def cast(value: Any) -> Any:
-        kind = type_of(value)
-        # An int to a long is the one widening that CastFunctionExecutor knows.
-        if value is None or kind is target or (kind, target) == (Type.INT, Type.LONG):
+        source = type_of(value)
+        found = None
+        if value is None or source is target:
             return value
-        raise Failure(f"cannot cast {object_text(value)} to {target}")
+        if target is Type.STRING and source is not Type.OBJECT:
+            return text(source, value)
+        if source is Type.STRING:
+            found = None if target is Type.BOOL and value.lower() not in ("true", "false") else _PARSERS[target](value)
+        elif source.numeric and target.numeric:
+            column = Column.of(source, [value], Strings())
+            values, has_value = _cast_numbers(column, target)
+            found = values[0].item() if has_value[0] else None
+        if found is None:
+            raise Failure(f"cannot cast {object_text(value)} to {target}")
+        return found
 
     return cast
 
 
+def _cast_numbers(column: Column, target: Type) -> tuple[Array, Mask]:
+    """(numbers in the dtype of `target`, as Java casts them; where they are within its range)."""
+    with np.errstate(over="ignore"):
+        values = _to_number(column, target)
+    if target in (Type.FLOAT, Type.DOUBLE):
+        return values, np.isfinite(values) | ~np.isfinite(column.values)
+    if column.type in (Type.FLOAT, Type.DOUBLE):
+        limit = 2.0 ** (31 if target is Type.INT else 63)
+        whole = np.trunc(column.values.astype(np.float64))
+        return values, (whole >= -limit) & (whole < limit)
+    return values, values == column.values
+
+
 def _cast(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
-    """`cast(value, type)`: the value must be of the type already, or an int cast to long (`CastFunctionExecutor`)."""
+    """`cast(value, type)`: numbers as Java casts them, texts by what they say; an error where there is no such value.
+
+    Siddhi hands the value on in its own type (`CastFunctionExecutor`), which a typed column cannot hold.
+    """
     inner, source, target = args[0], call.args[0].type, call.type
     if source is target:
         return inner
-    if source is Type.OBJECT:
-        cast = _cast_object(target)
+    if target is Type.STRING and source is not Type.OBJECT:
+        return _to_text(inner, source)
+    if not (source.numeric and target.numeric):
+        cast = _cast_value(target)
         return lambda env: apply(cast, [inner(env)], target, env)
-    if (source, target) == (Type.INT, Type.LONG):
 
-        def widen(env: Env) -> Column:
-            column = inner(env)
-            return Column(target, as_type(column.values, target), column.null)
-
-        return widen
-
-    def wrong(env: Env) -> Column:
+    def numbers(env: Env) -> Column:
         column = inner(env)
-        env.fail(~column.nulls(), f"cannot cast {source} to {target}; convert() changes a value's type")
-        return Column.all_null(target, env.n)
+        values, has_value = _cast_numbers(column, target)
+        missing = ~has_value & ~column.nulls()
+        if missing.any():
+            env.fail(missing, f"cannot cast {source} to {target}: the value is out of range")
+        return Column(target, values, column.null)
 
-    return wrong
+    return numbers
+
+
+def _same_type(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+    """The number that an object must hold to be computed with: of the type of the other side, or an int for a long."""
+    inner, target = args[0], call.type
+
+    def same(value: Any) -> Any:
+        kind = type_of(value)
+        if value is None or kind is target or (kind, target) == (Type.INT, Type.LONG):
+            return value
+        raise Failure(f"cannot compute with {object_text(value)} as {target}")
+
+    return lambda env: apply(same, [inner(env)], target, env)
 
 
 # ------------------------------------------------------------------------------------------------------- instanceOf
@@ -271,6 +309,7 @@ def _size_of_set(value: Any) -> int:
 
 TABLE: Mapping[str, Builder] = {
     "cast": _cast,
+    "sameType": _same_type,
     "convert": _convert,
     "coalesce": eager(coalesce),
     "createSet": typed(_create_set),
