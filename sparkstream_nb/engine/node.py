@@ -124,6 +124,8 @@ class NodeEngine:
         if not self.started and (self._start_known or len(batch.clock)):
             self._start(collected, self.now if self._start_known else int(batch.clock[0]))
         clock = self._clock(batch.clock)
+        if self.services.clock.first is None and len(clock.now):
+            self.services.clock.first = int(clock.now[0])
         inputs = {s: self._rows(s, r.step, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
         at_once = self._ordered.events_only and any(map(_sent_at_once, inputs.values()))
         by_operator = self._by_operator and not at_once and all(t.notable(len(clock.now)) for t in self.parts.logged)
@@ -160,17 +162,23 @@ class NodeEngine:
                 self._slice = min(2 * self._slice, SLICE)
             a = max(b, a + 1)
 
-    def skip(self, steps: int, clock: int) -> None:
-        """Takes so many steps, up to `clock` (ms), whose events nothing in the plan looks at."""
-        self.started = True
+    def skip(self, steps: int, first: int, last: int) -> None:
+        """Takes so many steps, from clock `first` to `last` (ms), whose events nothing in the plan looks at."""
+        if not self.started:
+            self._start_clock(self.now if self._start_known else first)
+        if self.services.clock.first is None:
+            self.services.clock.first = max(self.now, first)
         self.steps += steps
-        self.now = max(self.now, clock)
+        self.now = max(self.now, last)
+
+    def _start_clock(self, time: int) -> None:
+        self.started = True
+        self.now = self.services.clock.start = time
 
     def _start(self, out: _Collected, time: int) -> None:
         """Starts the clock at `time` (ms) and fires the triggers at 'start': once in the life of the state, before the
         first step."""
-        self.started = True
-        self.now = self.services.clock.start = time
+        self._start_clock(time)
         clock = Clock(self.steps - 1, np.array([self.now], np.int64), np.zeros(1, np.bool_), 0, 0)
         triggers = list(self.plan.triggers.values())
         for i in walk_order([string_hash(t.id) for t in triggers], len(triggers)):  # Siddhi keeps them in a map
@@ -384,7 +392,7 @@ class NodeEngine:
             "now": self.now,
             "steps": self.steps,
             "started": self.started,
-            "start": self.services.clock.start,
+            "clock": [self.services.clock.start, self.services.clock.first],
             "operators": [op.state() for op in self.operators],
             "tables": {i: t.state() for i, t in self.parts.tables.items()},
             "instances": {i: p.state() for i, p in self.parts.instances.items()},
@@ -395,7 +403,7 @@ class NodeEngine:
         """Takes over a snapshot of the same plan. Raises ValueError for bytes that are no snapshot."""
         state = unpack(blob, self.services.strings)
         self.now, self.steps, self.started = state["now"], state["steps"], state["started"]
-        self.services.clock.start = state["start"]
+        self.services.clock.start, self.services.clock.first = state["clock"]
         for i, s in state["instances"].items():
             self.parts.instances[i].load(s)
         for i, s in state["tables"].items():

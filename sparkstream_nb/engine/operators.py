@@ -186,9 +186,8 @@ class AggregationOperator(Passing):
     """
 
     rank = 0
-    _first_clock: int | None = None
-    _purged = 0
-    """How many intervals have passed."""
+    _intervals = 0
+    """How many have passed."""
 
     def __init__(self, definition: nodes.AggregationDef, services: Services, zone: str, keep: bool) -> None:
         self.aggregation = AggregationOp(definition, services, zone=zone, keep=keep)
@@ -196,6 +195,7 @@ class AggregationOperator(Passing):
         self.steps = Steps(definition.input, everything, services, query=definition.id)
         self.id = self.name = definition.id
         self._retention = definition.retention if keep else None
+        self._clock = services.clock
         timed = self._retention is not None
         self.node = OpNode((definition.input.source.id,), None, writes=(definition.id,), timed=timed)
         self._noting = False
@@ -215,12 +215,11 @@ class AggregationOperator(Passing):
     def _note_purges(self, clock: Clock) -> None:
         if self._retention is None or clock.last <= clock.first:
             return
-        now = clock.now[clock.first : clock.last]
-        if self._first_clock is None:
-            self._first_clock = int(now[0])
-        passed = (now - self._first_clock) // self._retention.interval
-        due = np.flatnonzero(np.diff(passed, prepend=self._purged) > 0)
-        self._purged = int(passed[-1])
+        now, first = clock.now[clock.first : clock.last], self._clock.first
+        assert first is not None, "the clock has made a step"
+        passed = (now - first) // self._retention.interval
+        due = np.flatnonzero(np.diff(passed, prepend=self._intervals) > 0)
+        self._intervals = int(passed[-1])
         roots = (clock.base + clock.first + due) << ROOT_BITS
         self._purges += zip(roots.tolist(), now[due].tolist(), strict=True)
 
@@ -262,13 +261,16 @@ class AggregationOperator(Passing):
         self._noting = False
 
     def state(self) -> Any:
-        purge = {"first_clock": self._first_clock, "purged": self._purged}
-        return {"steps": self.steps.state(), "aggregation": self.aggregation.state(), "purge": purge}
+        return {
+            "steps": self.steps.state(),
+            "aggregation": self.aggregation.state(),
+            "intervals": self._intervals,
+        }
 
     def load(self, state: Any) -> None:
         self.steps.load(state["steps"])
         self.aggregation.load(state["aggregation"])
-        self._first_clock, self._purged = state["purge"]["first_clock"], state["purge"]["purged"]
+        self._intervals = state["intervals"]
 
     @property
     def bytes(self) -> int:

@@ -17,9 +17,11 @@ from .rows import Rows
 
 @dataclass(slots=True)
 class ClockStart:
-    """Where the clock of a node began: absent states at the beginning of a pattern wait from `start` (ms) on."""
+    """Where the clock of a node began (ms): `start`, from which on absent states at the beginning of a pattern wait,
+    and `first`, its time after the first step, from which on the intervals of purges count (None: no step yet)."""
 
     start: int = 0
+    first: int | None = None
 
 
 @dataclass(slots=True)

@@ -528,9 +528,13 @@ class Retention:
     interval: int
     kept: Mapping[AggDuration, int]
 
-    def runs(self, first: int, now: int) -> int:
-        """How many purges were due by the clock `now` (ms), where its first time was `first`."""
+    def intervals(self, first: int, now: int) -> int:
+        """How many whole intervals lie between the first clock step and `now` (ms)."""
         return (now - first) // self.interval
+
+    def due(self, first: int, before: int, now: int) -> bool:
+        """Whether a purge is due when the clock goes from `before` to `now` (ms)."""
+        return self.intervals(first, now) > self.intervals(first, before)
 
     def begins(self, duration: AggDuration, now: int) -> int | None:
         """The time (ms) before which a purge at `now` deletes the buckets of `duration`; None: it deletes none."""

@@ -118,7 +118,7 @@ def _take(p: NodeProcessor, key: Any, rows: Iterator[pd.DataFrame]) -> list[resu
 def _steps(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entries: list[Entry], out: list[results.Row]) -> int:
     """Lets the engine take events; how many steps those were."""
     if idle(engine.plan):
-        engine.skip(sum(e["steps"] for e in entries), max(e["clock"] for e in entries))
+        engine.skip(sum(e["steps"] for e in entries), entries[0]["clock"], max(e["clock"] for e in entries))
         return 0
     schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
     folder, steps = Path(p.folder), 0

@@ -27,7 +27,7 @@ from .layout import (
     rows_from_store,
     rows_to_store,
 )
-from .protocol import ErrorRow, ShardRows
+from .protocol import BatchClock, ErrorRow, ShardRows
 
 _open: weakref.WeakSet[DuckDBStore] = weakref.WeakSet()
 
@@ -196,7 +196,7 @@ class DuckDBStore:
         batch: int,
         partials: Mapping[tuple[str, str], pa.Table],
         errors: Sequence[ErrorRow] = (),
-        now: int | None = None,
+        clock: BatchClock | None = None,
     ) -> bool:
         with self._transaction():
             fresh = self._db.execute(
@@ -204,6 +204,8 @@ class DuckDBStore:
             ).fetchall()
             if not fresh:
                 return False
+            if clock is not None:
+                self._purge(clock)
             for aggregation in dict.fromkeys(a for a, _ in partials):
                 layout = self._layout(aggregation)
                 tables = [(shard, t) for (a, shard), t in partials.items() if a == aggregation]
@@ -213,17 +215,15 @@ class DuckDBStore:
                     together = zip_longest(*rows) if layout.partitioned else ((b,) for bs in rows for b in bs)
                     for batches in together:
                         self._merge(layout, duration, pa.Table.from_batches([b for b in batches if b is not None]))
-            if now is not None:
-                self._purge(now)
             self._keep_errors(app, errors)
         return True
 
-    def _purge(self, now: int) -> None:
+    def _purge(self, clock: BatchClock) -> None:
         for layout in self._layouts.values():
-            if layout.retention is None:
+            if layout.retention is None or not layout.retention.due(clock.first, clock.before, clock.after):
                 continue
             for duration in layout.durations:
-                begins = layout.retention.begins(duration, now)
+                begins = layout.retention.begins(duration, clock.after)
                 if begins is not None:
                     sql = f"DELETE FROM {quoted(layout.table(duration))} WHERE {quoted(layout.time)} < ?"
                     self._db.execute(sql, [begins])

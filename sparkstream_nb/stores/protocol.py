@@ -29,6 +29,15 @@ class ShardRows:
     rows: int
 
 
+@dataclass(frozen=True)
+class BatchClock:
+    """The app's clock over a micro-batch (ms): after the very first step of the app, before the batch, and after it."""
+
+    first: int
+    before: int
+    after: int
+
+
 class Store(Protocol):
     """A database that the nodes of a deployment share: tables of aggregations, ledger, errors.
 
@@ -48,11 +57,11 @@ class Store(Protocol):
         batch: int,
         partials: Mapping[tuple[str, str], pa.Table],
         errors: Sequence[ErrorRow] = (),
-        now: int | None = None,
+        clock: BatchClock | None = None,
     ) -> bool:
         """Merges the partials of (aggregation id, shard id) into the tables and keeps `errors`, all or nothing.
 
-        `now` is the app's clock at the end of the batch (ms): what `@purge` lets go by then is deleted.
+        `clock` tells which purges of aggregations (`@purge`) are due: they run before the merge.
 
         A batch that the ledger has under (app, run, batch) changes nothing, and False is returned.
         """

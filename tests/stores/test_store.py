@@ -12,7 +12,7 @@ import pytest
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan.nodes import DURATIONS
-from sparkstream_nb.stores import ErrorRow, ShardRows, Store, shard_warnings
+from sparkstream_nb.stores import BatchClock, ErrorRow, ShardRows, Store, shard_warnings
 
 from .trades import AGGREGATION, NOON, TRADES, partials_of, plan_of, rows_of, step
 
@@ -287,8 +287,14 @@ def test_what_purge_lets_go_is_deleted(open_store: Open) -> None:
     store = open_store()
     store.prepare(plan.aggregations.values())
     old = partials_of(plan, [["WSO2", 10.0, 10, NOON]])
-    assert store.commit("app", "run", 0, {(A, "node-1"): old}, now=NOON + 129_999)
+    assert store.commit("app", "run", 0, {(A, "node-1"): old}, clock=BatchClock(NOON, NOON, NOON))
+    assert store.commit("app", "run", 1, {}, clock=BatchClock(NOON, NOON, NOON + 120_000))
     assert totals(store, "sec") == [10]
-    assert store.commit("app", "run", 1, {}, now=NOON + 130_000)
+    assert store.commit("app", "run", 2, {}, clock=BatchClock(NOON, NOON + 120_000, NOON + 129_999))
+    assert totals(store, "sec") == [10], "old enough, but the next purge is due at 130 s"
+    assert store.commit("app", "run", 3, {}, clock=BatchClock(NOON, NOON + 129_999, NOON + 130_000))
     assert totals(store, "sec") == []
     assert totals(store, "min") == totals(store, "day") == [10]
+    older = partials_of(plan, [["WSO2", 10.0, 20, NOON - 1_000_000]])
+    assert store.commit("app", "run", 4, {(A, "node-1"): older}, clock=BatchClock(NOON, NOON + 130_000, NOON + 140_001))
+    assert totals(store, "sec") == [20], "the purge came before it"
