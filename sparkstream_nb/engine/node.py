@@ -185,8 +185,8 @@ class NodeEngine:
             trigger = triggers[i]
             if trigger.start:
                 rows = start_rows(self.steps - 1, self.now)
-                out.note(trigger.id, rows)
                 self._push(trigger.id, rows, clock, out)
+                out.note(trigger.id, rows)
 
     def _clock(self, times: Array) -> Clock:
         clock, self.now = Clock.over(times, self.now, self.steps)
@@ -334,9 +334,9 @@ class NodeEngine:
 
     def _emit(self, op: Operator, rows: Rows | None, clock: Clock, out: _Collected) -> None:
         for stream, fault in self._faults():
-            out.note(stream, fault)
             for chunk in fault.by_chunk():
                 self._push(stream, chunk, clock, out)
+            out.note(stream, fault)
         if rows is None or len(rows) == 0:
             return
         target = op.node.target
@@ -345,9 +345,9 @@ class NodeEngine:
             out.query(op, chunk)
             if target is not None:
                 chunk = _as_read(op, chunk)
-                if target in self._shown:
-                    out.note(target, chunk)
                 self._push(target, chunk, clock, out)
+                if target in self._shown:  # whoever looks at a stream is its last reader
+                    out.note(target, chunk)
 
     # ------------------------------------------------------------------------------------------------------ results
 

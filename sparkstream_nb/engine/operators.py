@@ -201,7 +201,7 @@ class AggregationOperator(Passing):
         self._noting = False
         self._waiting: tuple[Rows, Clock] | None = None
         self._purges: list[tuple[int, int]] = []
-        """Root and clock of the purges that are due and have not run."""
+        """Root and time of the purges that are due and have not run."""
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         rows = inputs[self.node.inputs[0]]
@@ -221,7 +221,8 @@ class AggregationOperator(Passing):
         due = np.flatnonzero(np.diff(passed, prepend=self._intervals) > 0)
         self._intervals = int(passed[-1])
         roots = (clock.base + clock.first + due) << ROOT_BITS
-        self._purges += zip(roots.tolist(), now[due].tolist(), strict=True)
+        times = first + passed[due] * self._retention.interval
+        self._purges += zip(roots.tolist(), times.tolist(), strict=True)
 
     def notable(self, steps: int) -> bool:
         """As of a table: rows may always wait."""
@@ -240,9 +241,9 @@ class AggregationOperator(Passing):
         """Adds the waiting rows with roots below `until`, and runs the purges among them in their order."""
         done = False
         while self._purges and self._purges[0][0] < until:
-            root, now = self._purges.pop(0)
+            root, time = self._purges.pop(0)
             self._add(root)
-            self.aggregation.purge(now)
+            self.aggregation.purge(time)
             done = True
         return self._add(until) or done
 

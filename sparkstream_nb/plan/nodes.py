@@ -522,24 +522,22 @@ class BaseColumn:
 
 @dataclass(frozen=True)
 class Retention:
-    """`@purge` of an aggregation: a purge runs every `interval`, and keeps the buckets of a duration for the time in
-    `kept`; in ms (`IncrementalDataPurger`)."""
+    """`@purge` of an aggregation (`IncrementalDataPurger`): a purge is due every `interval` since the first clock step,
+    and keeps the buckets of a duration for the time in `kept`; in ms."""
 
     interval: int
     kept: Mapping[AggDuration, int]
 
-    def intervals(self, first: int, now: int) -> int:
-        """How many whole intervals lie between the first clock step and `now` (ms)."""
-        return (now - first) // self.interval
+    def due(self, first: int, before: int, after: int) -> int | None:
+        """The time (ms) of the last purge that falls due when the clock goes from `before` to `after`; None for none.
+        `first` is the clock after its first step."""
+        intervals = (after - first) // self.interval
+        return first + intervals * self.interval if intervals > (before - first) // self.interval else None
 
-    def due(self, first: int, before: int, now: int) -> bool:
-        """Whether a purge is due when the clock goes from `before` to `now` (ms)."""
-        return self.intervals(first, now) > self.intervals(first, before)
-
-    def begins(self, duration: AggDuration, now: int) -> int | None:
-        """The time (ms) before which a purge at `now` deletes the buckets of `duration`; None: it deletes none."""
+    def begins(self, duration: AggDuration, due: int) -> int | None:
+        """The time (ms) before which the purge of time `due` deletes buckets of `duration`; None: it deletes none."""
         kept = self.kept.get(duration)
-        return None if kept is None else now - kept
+        return None if kept is None else due - kept
 
 
 @dataclass(frozen=True)

@@ -220,10 +220,12 @@ class DuckDBStore:
 
     def _purge(self, clock: BatchClock) -> None:
         for layout in self._layouts.values():
-            if layout.retention is None or not layout.retention.due(clock.first, clock.before, clock.after):
+            retention = layout.retention
+            due = None if retention is None else retention.due(clock.first, clock.before, clock.after)
+            if retention is None or due is None:
                 continue
             for duration in layout.durations:
-                begins = layout.retention.begins(duration, clock.after)
+                begins = retention.begins(duration, due)
                 if begins is not None:
                     sql = f"DELETE FROM {quoted(layout.table(duration))} WHERE {quoted(layout.time)} < ?"
                     self._db.execute(sql, [begins])

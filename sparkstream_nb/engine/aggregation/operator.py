@@ -209,11 +209,11 @@ class AggregationOp:
         order = inside[np.argsort(part.bucket[inside], kind="stable")]
         return self._stored(part.take(order))
 
-    def purge(self, now: int) -> None:
-        """Lets go of the buckets that `@purge` deletes at `now` (ms)."""
+    def purge(self, due: int) -> None:
+        """Deletes the buckets that the purge of time `due` (ms) does not keep."""
         assert self.definition.retention is not None
         for d, kept in self._kept.items():
-            begins = self.definition.retention.begins(d, now)
+            begins = self.definition.retention.begins(d, due)
             if begins is not None:
                 part = kept.merged()
                 keep = np.flatnonzero(part.bucket >= begins)
