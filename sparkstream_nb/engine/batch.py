@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,7 +151,3 @@ class Answer:
 
     columns: list[tuple[str, str]]
     rows: list[list[Any]]
-
-    def to_dict(self) -> Mapping[str, Any]:
-        """As WSO2's REST API answers (`records`), with names and types added."""
-        return {"columns": [f"{n} {t}" for n, t in self.columns], "records": self.rows}

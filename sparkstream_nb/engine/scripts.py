@@ -26,7 +26,6 @@ from .expressions.env import Script
 SECONDS = 1.0
 MEMORY = 64 * 1024 * 1024
 STACK = 512 * 1024
-LANGUAGES = ("javascript", "js")
 
 _WIDTH = {Type.INT: 32, Type.LONG: 64}
 

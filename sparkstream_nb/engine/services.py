@@ -12,7 +12,7 @@ from .batch import EventError
 from .columns import Array, Column, Mask, Strings
 from .expressions import Context, Env
 from .faults import ErrorObject, fault_stream
-from .rows import Clock, Rows
+from .rows import Rows
 
 
 @dataclass(slots=True)
@@ -70,10 +70,3 @@ class Services:
                 self.logs.append(f"{query}: {stream} at {ts}, {list(row)}: {reason}")
             else:
                 self.errors.append(EventError(query, stream, ts, list(row), reason))
-
-
-def rows_env(rows: Rows, clock: Clock, services: Services) -> Env:
-    """An environment over stream rows."""
-    from .frame import frame_of
-
-    return Env(len(rows), services.strings, rows.ts, clock.at(rows.root), frame_of(rows).resolve)

@@ -97,9 +97,6 @@ class QueryBuilder(Builder):
             parts(b).pop(0)
         return out
 
-    def only_query(self, b: Branch) -> Query:
-        return cast(Query, self.build(sub(b, 0)))
-
     def only_expression(self, b: Branch) -> Expression:
         return cast(Expression, self.build(sub(b, 0)))
 

@@ -72,7 +72,7 @@ C_EVENT, C_NEXT, C_PREV, C_REFS, C_TAIL, C_COUNT = range(6)
 C_SIZE = 6
 
 # Fields of `B`.
-B_HEAD, B_TAIL, B_BOUND, B_SPARE = range(4)
+B_HEAD, B_TAIL, B_BOUND = range(3)
 B_SIZE = 4
 
 # Columns of `O`, each `O_CAP` long. `O_TIME` and `O_KIND` are those of the partial when it was selected, `O_SENT_TIME`

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from ...errors import SiddhiBindError, Span
@@ -172,13 +171,3 @@ def bind_arguments(e: tree.FunctionCall, scope: Scope) -> tuple[Expr, ...]:
     if e.star:
         return tuple(scope.all_attributes(e.span))
     return tuple(bind_expression(a, scope) for a in e.args)
-
-
-def constant_text(e: Expr) -> str | None:
-    """The text of a STRING constant, or None."""
-    return e.value if isinstance(e, Const) and isinstance(e.value, str) else None
-
-
-def types_of(args: Sequence[Expr]) -> str:
-    """The types of `args`, for messages."""
-    return ", ".join(str(a.type) for a in args)

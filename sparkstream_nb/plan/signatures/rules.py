@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...types import Type
-from ..nodes import Agg, Call, Const, Expr, Ref
+from ..nodes import Const, Expr, Ref
 from .core import Check, Rule, RuleError
 
 _CONVERTIBLE = {t.value: t for t in (Type.STRING, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE, Type.BOOL)}
@@ -275,15 +275,3 @@ def lossy_frequent(args: Sequence[Expr]) -> None:
         if isinstance(arg, Const) and isinstance(arg.value, float) and not 0 <= arg.value <= 1:
             raise RuleError("support and error of window 'lossyFrequent' lie between 0 and 1", i)
     attributes_from("lossyFrequent", 2)(args)
-
-
-def is_plain(e: Expr) -> bool:
-    """Whether `e` holds no call that differs from one evaluation to the next, nor an aggregator."""
-    return not isinstance(e, Agg) and not (isinstance(e, Call) and e.function in VOLATILE)
-
-
-# Functions whose value is not a function of their arguments.
-VOLATILE = frozenset(
-    {"UUID", "currentTimeMillis", "eventTimestamp", "math:rand", "time:currentDate", "time:currentTime",
-     "time:currentTimestamp", "time:timestampInMilliseconds", "time:utcTimestamp"}
-)  # fmt: skip
