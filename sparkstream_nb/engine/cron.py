@@ -1,4 +1,4 @@
-"""Times that a cron text names, in Quartz's form: second minute hour day-of-month month day-of-week [year], in UTC."""
+"""Times of a cron expression in Quartz's form: second minute hour day-of-month month day-of-week [year], in UTC."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _values(text: str, low: int, high: int, words: tuple[str, ...] = ()) -> tupl
 
 
 class CronTimes:
-    """The times of one cron text. The text is one that the binder let through."""
+    """The times of one cron expression, which the binder has validated."""
 
     def __init__(self, text: str) -> None:
         fields = text.split()

@@ -24,7 +24,7 @@ from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
 
 @dataclass(slots=True)
 class TriggerOperator(Passing):
-    """A trigger that recurs: every t ms, or at the times of a cron text."""
+    """A trigger that recurs: every t ms, or at the times of a cron expression."""
 
     definition: nodes.TriggerDef
     scheduler: int

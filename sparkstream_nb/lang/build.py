@@ -222,7 +222,7 @@ class Builder:
         out = tuple(self.build(sub(b, i)) for i in range(len(parts(b))))
         for child, annotation in zip(parts(b), out, strict=True):
             if annotation.app and not app:
-                self.fail(child, f"'@app:{annotation.name}' belongs to the very start of the app")
+                self.fail(child, f"'@app:{annotation.name}' must come at the start of the app")
         return out
 
     def app_annotation(self, b: Branch) -> Annotation:

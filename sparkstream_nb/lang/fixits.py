@@ -78,7 +78,7 @@ def _stray_comma(f: Failure) -> Advice | None:
     if f.word(-1) != "," or f.word() not in (";", ")", ","):
         return None
     if f.word() == ";" and f.start == "app" and f.expected <= {"ID", "KWNAME"}:
-        return Advice("a ';' stands in the list of attributes", "Leave it out: attributes are parted by ',' alone.")
+        return Advice("a ';' in the list of attributes", "Leave it out: attributes are separated by ',' only.")
     return None
 
 
@@ -129,7 +129,7 @@ def _semicolon_in_on_demand(f: Failure) -> Advice | None:
 def _slashes(f: Failure) -> Advice | None:
     if f.word() == "/" and "/" in (f.word(-1), f.word(1)):
         offset = -1 if f.word(-1) == "/" else 0
-        return Advice("'//' begins no comment in SiddhiQL", "Write -- for the rest of a line, or /* ... */.", offset)
+        return Advice("'//' does not start a comment in SiddhiQL", "Write -- for the rest of a line, or /* ... */.", offset)
     return None
 
 
@@ -140,7 +140,7 @@ def _time_without_space(f: Failure) -> Advice | None:
     unit = (before[-1] + found).lower()
     if unit not in UNIT_SPELLINGS:
         return None
-    return Advice(f"'{before}' is read as a number of its own here", f"Write '{before[:-1]} {unit}'.", -1)
+    return Advice(f"'{before}' is read as a separate number here", f"Write '{before[:-1]} {unit}'.", -1)
 
 
 def _foreign_operator(f: Failure) -> Advice | None:
@@ -166,7 +166,7 @@ def _unary_minus(f: Failure) -> Advice | None:
         return None
     if "INT" not in f.expected or "ID" in f.expected:
         return None
-    return Advice(f"a sign can stand before a number only, not before '{found}'", f"Write '0 {before} {found}'.", -1)
+    return Advice(f"a sign is allowed only before a number, not before '{found}'", f"Write '0 {before} {found}'.", -1)
 
 
 def _unclosed_string(f: Failure) -> Advice | None:
@@ -175,8 +175,8 @@ def _unclosed_string(f: Failure) -> Advice | None:
         return None
     other = '"' if found == "'" else "'"
     return Advice(
-        "this text in quotes does not end on its line",
-        f"Close it with {found}. Nothing is escaped: put {other}...{other} around {found}, "
+        "this string is not closed on its line",
+        f"Close it with {found}. There are no escapes: put {other}...{other} around {found}, "
         'and """...""" around both or around several lines.',
     )
 
@@ -191,7 +191,7 @@ def _blank(f: Failure) -> Advice | None:
     found = f.token()
     if found is None or found.type != STRAY or found[0] not in "\u00a0\u2007\u202f\u200b\ufeff\f":
         return None
-    return Advice(f"an invisible character (U+{ord(found[0]):04X}) stands here", "Type a plain space.")
+    return Advice(f"there is an invisible character (U+{ord(found[0]):04X}) here", "Type a plain space.")
 
 
 def _keyword_after_comma(f: Failure) -> Advice | None:

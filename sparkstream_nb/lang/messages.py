@@ -38,7 +38,7 @@ _PHRASES: tuple[tuple[frozenset[str], frozenset[str], tuple[str, ...]], ...] = (
     (_kinds("BANG ID"), _STREAM, ("a stream or table",)),
     (_kinds("INT DOUBLE"), _kinds("INT LONG FLOAT DOUBLE"), ("a number",)),
     (_kinds("ID"), _kinds("ID KWNAME"), ("a name",)),
-    (_kinds("STRING"), _kinds("STRING"), ("a text in quotes",)),
+    (_kinds("STRING"), _kinds("STRING"), ("a quoted string",)),
     (_kinds("SCRIPT"), _kinds("SCRIPT"), ("a body in braces",)),
     (_kinds("INT"), _kinds("INT"), ("a whole number",)),
 )  # fmt: skip

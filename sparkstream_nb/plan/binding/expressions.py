@@ -110,13 +110,13 @@ def _comparison(e: tree.Comparison, scope: Scope) -> Expr:
             if Type.OBJECT in (left.type, right.type):
                 hint = "An object can be cast first: cast(x, 'string')."
             elif Type.STRING in (left.type, right.type):
-                hint = "Write a text in quotes, a number without; convert(x, 'type') changes the type."
+                hint = "Put a string in quotes, and a number not; convert(x, 'type') changes the type."
             raise SiddhiBindError(f"cannot compare {left.type} with {right.type}", e.span, hint=hint)
     elif not both_numbers:
         raise SiddhiBindError(
             f"'{e.op}' compares numbers only, found {left.type} and {right.type}",
             e.span,
-            hint="Texts can be compared with str:strcmp(a, b)." if left.type is right.type is Type.STRING else None,
+            hint="Compare strings with str:strcmp(a, b)." if left.type is right.type is Type.STRING else None,
         )
     return Compare(Type.BOOL, e.op, left, right, span=e.span)
 

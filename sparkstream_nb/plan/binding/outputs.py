@@ -28,7 +28,7 @@ def output_id(output: tree.QueryOutput, place: Place) -> str:
     """The id of what the query writes, before it is looked up."""
     if isinstance(output, tree.Return):
         raise SiddhiBindError(
-            "a query of an app cannot return",
+            "a query of an app cannot use 'return'",
             output.span,
             hint="Write 'insert into ...'; 'return' is for on-demand queries.",
         )
@@ -125,7 +125,7 @@ def _check_columns(row: Schema, target: Source, span: Span) -> None:
                 f"has '{a.name}' as {target.schema[at].type}, not {a.type}" if at is not None else f"has no '{a.name}'"
             )
             raise SiddhiBindError(
-                f"table '{target.id}' {what}", span, hint="Select what the table has, or write 'set'."
+                f"table '{target.id}' {what}", span, hint="Select the table's attributes, or use 'set'."
             )
 
 

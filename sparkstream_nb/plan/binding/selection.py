@@ -62,7 +62,7 @@ def _items(selection: tree.Selection, scope: Scope, span: Span) -> tuple[OutputI
             raise SiddhiBindError(
                 f"the select has two attributes '{name}'",
                 a.span,
-                hint="Name one of them otherwise with 'as'.",
+                hint="Rename one of them with 'as'.",
                 kind="DuplicateAttributeException",
             )
         expr = bind_expression(a.expression, seeing)
@@ -78,7 +78,7 @@ def _no_nested_aggregates(e: Expr) -> None:
                 for deep in walk(inner):
                     if isinstance(deep, Agg):
                         raise SiddhiBindError(
-                            f"aggregator '{deep.function}' inside of aggregator '{agg.function}'", deep.span
+                            f"aggregator '{deep.function}' cannot be nested in aggregator '{agg.function}'", deep.span
                         )
 
 
@@ -104,7 +104,7 @@ def _order(o: tree.OrderBy, schema: Schema, selecting: Selecting, unselected: li
         raise SiddhiBindError(
             f"the query's output has no attribute '{v.name if own else f'{v.source}.{v.name}'}'",
             v.span,
-            hint=f"Order by sees what was selected. {hint}",
+            hint=f"'order by' can use selected attributes only. {hint}",
             kind="AttributeNotExistException" if own or v.name not in schema.names else "SiddhiAppCreationException",
         )
     if at is None:

@@ -178,9 +178,9 @@ def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str 
     if bare in _NAMED.get(namespace, frozenset()):
         kin = f"This build has '{by_name[0]}', which does not go by the key." if by_name else None
         return SiddhiBindError(
-            f"{what} '{key}' is of WSO2's extension '{namespace}', which is not in this build",
+            f"{what} '{key}' belongs to WSO2's extension '{namespace}', which this build does not include",
             span,
-            hint=hint or kin or "Leave it out, or write what it does with the windows and functions of this build.",
+            hint=hint or kin or "Leave it out, or use the windows and functions of this build instead.",
             kind="ExtensionNotFoundException",
         )
     if namespace in ELSEWHERE:
