@@ -142,7 +142,7 @@ def refuse_scripts(plan: nodes.Plan, allowed: bool) -> None:
     if plan.functions and not allowed:
         first = next(iter(plan.functions))
         raise SiddhiBindError(
-            f"function '{first}' is a script, and scripts are switched off",
+            f"function '{first}' is a script, and scripts are disabled",
             hint="If you trust the app, allow them: allow_scripts=True in Python, --allow-scripts in a cell and on the "
             "command line. They run with limits on time and memory, and reach no files and no network.",
             kind="ExtensionNotFoundException",

@@ -107,7 +107,7 @@ def _tokenizer(types: tuple[Type, ...], tokens: Callable[..., list[tuple[Any, ..
 
 def _words(value: str | None, pattern: str, distinct: bool = False) -> list[tuple[Any, ...]]:
     if value is None:
-        raise Failure("the text of str:tokenize() is null")
+        raise Failure("the string of str:tokenize() is null")
     words = split(value, pattern)
     return [(w,) for w in (dict.fromkeys(words) if distinct else words)]
 
@@ -185,7 +185,7 @@ def _log(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _rai
     if not failed:
         return None, [], lines
     bad = _marked(len(rows), failed)
-    fail(bad, f"a priority of log() is one of {', '.join(PRIORITIES)}")
+    fail(bad, f"the priority of log() must be one of {', '.join(PRIORITIES)}")
     return np.flatnonzero(~bad), [], lines
 
 

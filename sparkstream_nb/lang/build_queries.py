@@ -178,7 +178,9 @@ class QueryBuilder(Builder):
             if kind in ("sec", "min", "hour", "day", "month", "year"):
                 out.append(cast(Duration, kind))
             elif unit.type == "UNIT":
-                self.fail(unit, f"an aggregation cannot aggregate per '{unit}'", "Use sec, min, hour, day, month, year.")
+                self.fail(
+                    unit, f"an aggregation cannot aggregate per '{unit}'", "Use sec, min, hour, day, month, year."
+                )
         return tuple(out)
 
     def _defined(self, b: Branch, what: str) -> SourceName:
@@ -397,9 +399,7 @@ class QueryBuilder(Builder):
 
     def logical(self, b: Branch) -> LogicalState:
         if len(parts(b)) > 3:
-            self.fail(
-                tok(b, 3), f"'{tok(b, 1)}' joins exactly two events", "Use a second query, or a chain of '->'."
-            )
+            self.fail(tok(b, 3), f"'{tok(b, 1)}' joins exactly two events", "Use a second query, or a chain of '->'.")
         left, right = self.build(sub(b, 0)), self.build(sub(b, 2))
         op: Literal["and", "or"] = "and" if tok(b, 1).type == "AND" else "or"
         open_ended = [s for s in (left, right) if isinstance(s, AbsentState) and s.wait is None]

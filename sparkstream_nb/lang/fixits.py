@@ -129,7 +129,9 @@ def _semicolon_in_on_demand(f: Failure) -> Advice | None:
 def _slashes(f: Failure) -> Advice | None:
     if f.word() == "/" and "/" in (f.word(-1), f.word(1)):
         offset = -1 if f.word(-1) == "/" else 0
-        return Advice("'//' does not start a comment in SiddhiQL", "Write -- for the rest of a line, or /* ... */.", offset)
+        return Advice(
+            "'//' does not start a comment in SiddhiQL", "Write -- for the rest of a line, or /* ... */.", offset
+        )
     return None
 
 

@@ -273,5 +273,7 @@ def _extent_of_every(links: tuple[Link, ...], kinds: list[list[Kinds]]) -> int:
 
 def _refuse_every(link: Link) -> NoReturn:
     raise SiddhiSyntaxError(
-        "in a sequence, 'every' is allowed only before the first event", link.span, hint="Or write a pattern, with '->'."
+        "in a sequence, 'every' is allowed only before the first event",
+        link.span,
+        hint="Or write a pattern, with '->'.",
     )

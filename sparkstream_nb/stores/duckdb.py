@@ -115,8 +115,8 @@ class DuckDBStore:
             other = names.setdefault(layout.aggregation.upper(), layout.aggregation)
             if other != layout.aggregation:
                 raise StoreError(
-                    f"Aggregations '{other}' and '{layout.aggregation}' would share tables, because the database does "
-                    "not tell upper from lower case; rename one of them."
+                    f"Aggregations '{other}' and '{layout.aggregation}' would share tables, because table names "
+                    "ignore case; rename one of them."
                 )
         self._layouts.update((x.aggregation, x) for x in layouts)
         with self._transaction():

@@ -116,11 +116,11 @@ def layout_of(definition: AggregationDef) -> Layout:
     seen: dict[str, str] = {}
     for c in columns:
         if c.type is Type.OBJECT:
-            raise StoreError(f"Aggregation '{definition.id}' keeps '{c.name}', an object; no table can hold it.")
+            raise StoreError(f"Aggregation '{definition.id}' stores '{c.name}', an object, which a table cannot hold.")
         if c.name.upper() in seen:
             raise StoreError(
                 f"Aggregation '{definition.id}' has columns '{seen[c.name.upper()]}' and '{c.name}', "
-                "which a database takes for one; rename one of them."
+                "which differ only in case; rename one of them."
             )
         seen[c.name.upper()] = c.name
     return Layout(

@@ -106,7 +106,7 @@ PASTED = {
         1,
         33,
         "a ';' in the list",
-        "',' alone",
+        "',' only",
     ),
     "driver without its key": (
         '@store(type=\'rdbms\', password="root" ,"com.mysql.jdbc.Driver")\ndefine table T (a int);',

@@ -203,7 +203,7 @@ def parse_instant(text: str, pattern: str) -> int:
     reader, fields = _reader(pattern)
     match = reader.match(text)
     if match is None:
-        raise Failure(f"'{text}' does not read as a date '{pattern}'")
+        raise Failure(f"'{text}' does not match the date pattern '{pattern}'")
     values: dict[str, int] = {}
     order: list[str] = []
     tz: datetime.tzinfo | int = 0
@@ -330,7 +330,7 @@ def parse_local(text: str, pattern: str) -> int:
     fields = [p for p in parts if p.kind == "field" and p.text != "E"]
     match = re.fullmatch("".join(out), text)
     if match is None:
-        raise Failure(f"'{text}' does not read as a date and time '{pattern}'")
+        raise Failure(f"'{text}' does not match the date and time pattern '{pattern}'")
     values: dict[str, int] = {}
     for part, found in zip(fields, match.groups(), strict=True):
         value = int(found.ljust(3, "0")[:3]) if part.text == "S" else _read(part, found)
@@ -346,7 +346,7 @@ def parse_local(text: str, pattern: str) -> int:
     hour = values.get("H", values.get("k", 0) % 24)
     if "h" in values or "K" in values:
         if "a" not in values:
-            raise Failure(f"the pattern '{pattern}' does not tell morning from afternoon")
+            raise Failure(f"the pattern '{pattern}' does not distinguish AM from PM")
         hour = values.get("h", values.get("K", 0)) % 12 + 12 * values["a"]
     rest = ((hour * 60 + values.get("m", 0)) * 60 + values.get("s", 0)) * 1000 + values.get("S", 0)
     return days_of(values["y"], values["M"], day) * DAY + rest

@@ -209,7 +209,7 @@ def write_gson(value: Any) -> str:
     if isinstance(value, list | tuple | set | frozenset):
         return "[" + ",".join(map(write_gson, walk(value))) + "]"
     if isinstance(value, float) and not math.isfinite(value):
-        raise Failure(f"{object_text(value)} has no form in JSON")
+        raise Failure(f"{object_text(value)} cannot be written as JSON")
     return object_text(value)
 
 

@@ -57,7 +57,7 @@ class AggregationView(Shown):
         self._frames: dict[AggDuration, Frames] = {}
         self.measures = measures(aggregation)
         if not self.measures:
-            raise Misuse(f"{aggregation.id} selects no number to draw")
+            raise Misuse(f"{aggregation.id} selects no numeric attribute to draw")
         self.per = self._duration(per)
         additive = [m for m in self.measures if m.additive]
         self.measure = self._measure(measure) if measure is not None else (additive or self.measures)[0]

@@ -307,7 +307,9 @@ def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]
         duration = _NAMES.get((e.key or "").lower())
         if duration is None:
             raise SiddhiBindError(
-                f"@retentionPeriod has no element '{e.key}'", e.span, hint="It takes sec, min, hours, days, months and years."
+                f"@retentionPeriod has no element '{e.key}'",
+                e.span,
+                hint="It takes sec, min, hours, days, months and years.",
             )
         if duration not in durations:
             raise SiddhiBindError(

@@ -238,7 +238,9 @@ def _trigger(d: tree.TriggerDefinition, symbols: Symbols) -> None:
     else:
         problem = cron_problem(d.at or "")
         if problem is not None:
-            raise SiddhiBindError(problem, d.span, hint="Write 'start', every 5 sec, or a cron expression of six fields.")
+            raise SiddhiBindError(
+                problem, d.span, hint="Write 'start', every 5 sec, or a cron expression of six fields."
+            )
         trigger = TriggerDef(d.id, cron=d.at)
     symbols.triggers[d.id] = trigger
     schema = Schema.of(("triggered_time", Type.LONG))

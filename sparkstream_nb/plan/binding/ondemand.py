@@ -90,6 +90,8 @@ def _changed_table(output: tree.QueryOutput, symbols: Symbols) -> Source:
     table = symbols.tables.get(str(output.target))
     if table is None:
         raise SiddhiBindError(
-            f"'{output.target}' is not a table", output.target.span, hint=did_you_mean(str(output.target), symbols.tables)
+            f"'{output.target}' is not a table",
+            output.target.span,
+            hint=did_you_mean(str(output.target), symbols.tables),
         )
     return table.source

@@ -24,6 +24,9 @@ def parse_time(text: str, span: Span, what: str) -> int:
     match = _TIME.fullmatch(text)
     if match is None or not any(match.groups()):
         raise SiddhiBindError(
-            f"'{text}' is not a valid time for '{what}'", span, hint="Write it as '1 min 30 sec'.", kind="SiddhiParserException"
+            f"'{text}' is not a valid time for '{what}'",
+            span,
+            hint="Write it as '1 min 30 sec'.",
+            kind="SiddhiParserException",
         )
     return sum(int(n) * ms for n, (_, ms) in zip(match.groups(), _UNITS, strict=True) if n)

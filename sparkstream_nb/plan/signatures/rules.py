@@ -196,7 +196,9 @@ def session_window(args: Sequence[Expr]) -> None:
     gap = args[0]
     if gap.type is not Type.LONG:
         raise RuleError(
-            "the gap of a 'session' window must be a time or a long", 0, "Write it as a time, such as 500 millisec, or 500L."
+            "the gap of a 'session' window must be a time or a long",
+            0,
+            "Write it as a time, such as 500 millisec, or 500L.",
         )
     not_negative("the gap of a 'session' window", 0)(args)
     attribute_at("session", 1)(args[:2] if len(args) > 1 and args[1].type is Type.STRING else args[:1])

@@ -48,7 +48,7 @@ def _find(pattern: str | None, text: str | None, *start: int | None) -> bool:
     compiled = compile_java(pattern)
     at = start[0] if start else 0
     if at is None or not 0 <= at <= len(text):
-        raise Failure(f"regex:find() cannot start at {at} in a text of length {len(text)}")
+        raise Failure(f"regex:find() cannot start at {at} in a string of length {len(text)}")
     return limited(compiled.search, text, at) is not None
 
 
