@@ -1,7 +1,7 @@
-"""The command `sparkstream`: check, explain, replay, run.
+"""The command `sparkstream`: check, explain, replay, run, bench.
 
-Exit codes: 0 all well; 1 the app is wrong, a case failed, or a run did; 2 the command line is wrong; 130 interrupted.
-Answers go to standard output, errors, short, to standard error.
+Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
+Results go to standard output, short error messages to standard error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Case = dict[str, Any]
 
 
 class CannotRead(SparkStreamError):
-    """A file that was named is missing, or is not what it should be."""
+    """A given file is missing or has the wrong content."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -130,7 +130,7 @@ def _compiled(options: Any) -> Any:
 
     text = _read(options.app)
     try:
-        # A deployment gives every node its shard id; an app alone is checked as one of them.
+        # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
         return compile_app(text, {"shardId": "node-1"}, dict(options.param))
     except SiddhiError as e:
         raise e.with_source(text) from None
@@ -155,7 +155,7 @@ def explain(options: Any) -> int:
 
 
 def replay(options: Any) -> int:
-    """`sparkstream replay`. A case that fails gets `failure`, and the run goes on."""
+    """`sparkstream replay`. A failing case gets `failure`, and the run continues."""
     run_case = _runner(options.on)
     counts: Counter[str] = Counter()
     began = perf_counter()
@@ -212,7 +212,7 @@ def _runner(on: str) -> Callable[[Case], Any]:
 
 
 def _cases(paths: Sequence[str]) -> Iterator[Case]:
-    """The cases of all files. Raises `CannotRead` for a line that is none."""
+    """The cases of all files. Raises `CannotRead` for a line that is not a case."""
     for path in paths:
         for number, line in enumerate(_read(path).splitlines(), 1):
             if not line.strip():
@@ -227,7 +227,7 @@ def _cases(paths: Sequence[str]) -> Iterator[Case]:
 
 
 def _answer(case: Case, run_case: Callable[[Case], Any]) -> Case:
-    """The case with `got`, or with `failure`: whatever goes wrong in one case, the others run."""
+    """The case with `got`, or with `failure`: an error in one case does not stop the others."""
     kept = {k: v for k, v in case.items() if k not in ("got", "failure")}
     try:
         return {**kept, "got": run_case(case)}

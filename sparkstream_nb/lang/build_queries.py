@@ -1,4 +1,5 @@
-"""From Lark's parse tree to the tree of `tree.py`: definitions, queries, partitions, apps and on-demand queries."""
+"""Converts Lark's parse tree to the syntax tree of `tree.py`: definitions, queries, partitions, apps and on-demand
+queries."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Mistakes that come with text pasted from manuals and web pages, and what to type instead.
+"""Hints for common mistakes in text pasted from manuals and web pages.
 
-`FIXITS` looks at a place where reading failed; the `refuse_...` functions look at what reads well and cannot be meant.
+`FIXITS` inspect the place of a syntax error. The `refuse_...` functions reject text that parses but is certainly a
+mistake.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .tree import Annotation, Expression, Variable
 
 @dataclass(frozen=True)
 class Failure:
-    """A place where no reading goes on: `tokens[at]` (None: the end), the terminals that fit, and the start rule."""
+    """A syntax error at `tokens[at]` (None: the end), with the expected terminals and the start rule."""
 
     tokens: list[Token]
     at: int
@@ -27,7 +28,7 @@ class Failure:
     start: str
 
     def token(self, offset: int = 0) -> Token | None:
-        """The token `offset` places from where reading failed, or None outside the text."""
+        """The token `offset` places from the error, or None outside the text."""
         i = self.at + offset
         return self.tokens[i] if 0 <= i < len(self.tokens) else None
 
@@ -37,7 +38,7 @@ class Failure:
         return "" if token is None else str(token).lower()
 
     def inside_annotation(self) -> bool:
-        """Whether the parenthesis that is open here belongs to an annotation."""
+        """Whether the innermost open parenthesis belongs to an annotation."""
         depth = 0
         for i in range(self.at - 1, 1, -1):
             depth += {"RPAR": 1, "LPAR": -1}.get(self.tokens[i].type, 0)
@@ -48,7 +49,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Advice:
-    """What is wrong and what to type, for the token `offset` places from where reading failed."""
+    """What is wrong and what to type, for the token `offset` places from the error."""
 
     message: str
     hint: str
@@ -226,11 +227,11 @@ FIXITS: tuple[tuple[str, Callable[[Failure], Advice | None]], ...] = (
     ("invisible character", _blank),
     ("keyword after a comma", _keyword_after_comma),
 )
-"""Name → what tells the mistake; the first that gives advice wins."""
+"""Name → function that recognizes the mistake; the first that returns advice wins."""
 
 
 def advice(failure: Failure) -> Advice | None:
-    """The advice of the first entry of `FIXITS` that knows the mistake, or None."""
+    """The advice of the first entry of `FIXITS` that recognizes the mistake, or None."""
     for _, look in FIXITS:
         found = look(failure)
         if found is not None:
@@ -242,7 +243,7 @@ _DRIVER = re.compile(r"(?:\w+\.)+\w*Driver\w*")
 
 
 def refuse_driver_without_key(annotations: tuple[Annotation, ...]) -> None:
-    """Refuses `@store(..., "com.mysql.jdbc.Driver")`: a driver's class with no `jdbc.driver.name=` before it."""
+    """Rejects `@store(..., "com.mysql.jdbc.Driver")`: a driver's class with no `jdbc.driver.name=` before it."""
     for annotation in annotations:
         for element in annotation.elements if annotation.name.lower() == "store" else ():
             if element.key is None and _DRIVER.fullmatch(element.value):
@@ -252,6 +253,6 @@ def refuse_driver_without_key(annotations: tuple[Annotation, ...]) -> None:
 
 
 def refuse_per_without_quotes(per: Expression) -> None:
-    """Refuses `per days`: the granularity is a text."""
+    """Rejects `per days`: the granularity must be a string."""
     if isinstance(per, Variable) and per.source is None and per.name.lower() in UNIT_SPELLINGS:
         raise SiddhiSyntaxError(f"the granularity '{per.name}' needs quotes", per.span, hint=f"Write per '{per.name}'.")

@@ -1,4 +1,4 @@
-"""Text of SiddhiQL to trees: the one way in."""
+"""Parses SiddhiQL text into syntax trees. The only entry point of `lang`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STARTS = ("app", "only_on_demand", "only_expression")
 
 
 def parse(text: str, variables: Mapping[str, str] | None = None) -> App:
-    """The tree of a whole app. `variables` gives the values of `${NAME}` in it; the environment is never looked at.
+    """The tree of a whole app. `variables` gives the values of `${NAME}`; environment variables are not used.
 
     Raises SiddhiSyntaxError, with the text for its caret, where Siddhi's compiler raises SiddhiParserException.
     """

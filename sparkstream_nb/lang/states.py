@@ -1,7 +1,7 @@
-"""Patterns and sequences: from what `grammar.lark` reads to the tree, with the rules of Siddhi's grammar applied.
+"""Patterns and sequences: builds their syntax trees and applies the rules of Siddhi's grammar.
 
-Siddhi's grammar tells chains apart by where absent events (`not S for t`) and `every` stand in them. Its rules are kept
-here as two tables over short names of those kinds, and a chain is looked up in them span by span (CYK).
+Siddhi's grammar restricts where absent events (`not S for t`) and `every` can occur in a chain. Its rules are two
+tables over short names of those element types here, and a chain is parsed with them bottom-up (CYK).
 """
 
 from __future__ import annotations

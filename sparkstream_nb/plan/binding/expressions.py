@@ -59,7 +59,7 @@ def bind_expression(e: tree.Expression, scope: Scope) -> Expr:
 
 
 def bind_condition(e: tree.Expression, scope: Scope, what: str) -> Expr:
-    """`e`, which must be BOOL; `what` names what wants it so."""
+    """`e`, which must be BOOL; `what` names its context in the message."""
     bound = bind_expression(e, scope)
     if bound.type is not Type.BOOL:
         raise SiddhiBindError(f"{what} needs a bool, found {bound.type}", e.span)

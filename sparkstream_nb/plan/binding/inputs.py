@@ -1,4 +1,4 @@
-"""What a query reads: one source with its handlers, or a join.
+"""The input of a query: one source with its handlers, or a join.
 
 Rules of Siddhi's `SingleInputStreamParser` and `JoinInputStreamParser`.
 """
@@ -36,7 +36,7 @@ Reader = Literal["query", "join", "pattern", "aggregation"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a query stands: in which partition, if any."""
+    """The partition of a query, if any."""
 
     symbols: Symbols
     partition: str | None = None
@@ -60,7 +60,8 @@ def bind_stream(stream: tree.StandardStream, place: Place, reader: Reader = "que
 def bind_handlers(
     source: Source, handlers: tuple[tree.Handler, ...], scope: Scope, slot: int, reader: Reader
 ) -> StreamInput:
-    """The handlers of a source whose event has `slot` in `scope`. Stream functions widen what later ones see."""
+    """The handlers of a source whose event has `slot` in `scope`. Stream functions add attributes for later
+    handlers."""
     schema = source.schema
     steps: list[Step] = []
     windowed = False

@@ -1,4 +1,4 @@
-"""Where a query's events go: streams, windows, tables (Siddhi's `OutputParser`)."""
+"""The output of a query: streams, windows, tables (Siddhi's `OutputParser`)."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def output_id(output: tree.QueryOutput, place: Place) -> str:
 
 
 def bind_output(output: tree.QueryOutput, select: Select, place: Place, default: tree.EventType = "current") -> Output:
-    """The output of a query that selects `select`. A stream that nobody defined is defined by this.
+    """The output of a query that selects `select`. Defines an undefined target stream.
 
-    `default` is what goes on where the text names no kind of events.
+    `default` is the event type to send if the text names none.
     """
     id_ = output_id(output, place)
     assert not isinstance(output, tree.Return)
@@ -68,7 +68,7 @@ def bind_output(output: tree.QueryOutput, select: Select, place: Place, default:
 
 
 def table_scope(target: Source, row: Schema, place: Place) -> Scope:
-    """What conditions and `set` see: the query's output row by bare names, the table's row by its name."""
+    """The scope of conditions and `set`: the query's output row by bare names, the table's row by its name."""
     entries = (Entry(OUTPUT, None, row, what="output"), Entry(TABLE, target.id, target.schema, what="table"))
     return Scope(place.symbols, entries, "a condition on a table", bare="first")
 

@@ -83,7 +83,7 @@ def _elements(elements: tuple[tree.Query | tree.Partition, ...]) -> Iterator[tre
 
 
 def bind_query(q: tree.Query, place: Place, names: Names) -> Query:
-    """One query; what it inserts into is defined by it where nothing else did."""
+    """One query. It defines its target stream if nothing else has."""
     name, named = names.query(q)
     rate = _rate(q.rate)
     default: tree.EventType = "all" if rate is not None and rate.kind == "snapshot" else "current"

@@ -14,7 +14,7 @@ from .scope import Bare, Entry, Scope
 
 @dataclass(frozen=True)
 class Selecting:
-    """What a select sees: `scope` for items and group by; `output` is the id of what the query writes.
+    """The context of a select: `scope` for items and group by; `output` is the id of the query's target.
 
     `several`: the query has several inputs, whose attributes `having` may name too.
     """
@@ -25,7 +25,7 @@ class Selecting:
 
 
 def bind_selection(selection: tree.Selection, selecting: Selecting, span: Span) -> Select:
-    """The select of a query or retrieval. `span` is where `select *` is blamed when nothing else is there to blame."""
+    """The select of a query or retrieval. `span` is the place for errors of `select *` without a place of their own."""
     items = _items(selection, selecting.scope, span)
     group_by = _group_by(selection, selecting.scope)
     schema = Schema.of(*((i.name, i.expr.type) for i in items))

@@ -1,4 +1,4 @@
-"""What the names of an app mean, as far as it has been read."""
+"""The symbol table of an app, filled in the order of the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times inside of annotation values, such as `idle.time='100 millisecond'`."""
+"""Time values in annotations, such as `idle.time='100 millisecond'`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIME = re.compile(r"\s*" + "".join(rf"(?:(\d+)\s*{unit}\b\s*)?" for unit, _ in 
 
 
 def parse_time(text: str, span: Span, what: str) -> int:
-    """Milliseconds of a time written as in a query, `1 min 5 sec`. Raises SiddhiBindError where it is none."""
+    """Milliseconds of a time written as in a query, `1 min 5 sec`. Raises SiddhiBindError for any other text."""
     match = _TIME.fullmatch(text)
     if match is None or not any(match.groups()):
         raise SiddhiBindError(

@@ -1,4 +1,4 @@
-"""What a row of a table cannot say: result types that depend on the arguments, and values that are checked."""
+"""Rules that a signature row cannot express: result types that depend on the arguments, and checks of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stream functions and stream processors: what they take, and the attributes that they append."""
+"""Signatures of stream functions and stream processors, and the attributes that they add."""
 
 from __future__ import annotations
 
