@@ -1,4 +1,4 @@
-"""Times workloads on a node: columns held in memory, one core, every output materialised as columns."""
+"""Measures workloads on a node: input columns in memory, one core, every output materialized as columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a case of the reference format on a node: an app, a feed, and what came out, on a virtual clock."""
+"""Runs a case of the reference format (an app and a feed) on a node, on a virtual clock, and returns its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in which Java's `HashMap` walks through string keys: where Siddhi's output depends on it, so does ours."""
+"""The iteration order of Java's `HashMap` over string keys, which Siddhi's output sometimes depends on."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""How the engine's hot loops are compiled: one place for numba's options, and for calls that cost nothing.
+"""Compiles the engine's hot loops: numba's options, specialization, and inlining of helpers.
 
-A call between compiled functions hands every array over as seven words and counts references, which measured 60 to
-130 ns with ten arrays: more than the rest of a window's work for an event. So small helpers are marked `inlined`,
-and `kernel` writes their bodies into the loop's source before numba sees it. (numba's own `inline="always"` keeps
-the counting.)
+A call between compiled functions passes every array as seven words and counts references: 60 to 130 ns with ten arrays,
+more than the rest of a window's work per event. So small helpers are marked `inlined`, and `kernel` inserts their
+bodies into the loop's source before numba compiles it. (numba's own `inline="always"` keeps the reference counting.)
 
 Compiled code is kept in numba's cache beside the modules (or in `NUMBA_CACHE_DIR`), so that a loop is compiled once per
 machine, not once per process.

@@ -1,4 +1,4 @@
-"""What the sides of a join hold, and the loop that lets rows enter, leave and look into the other side."""
+"""The contents of a join's two sides, and the loop that inserts, removes and probes rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a join's two sides in the order in which they come, and the values of pairs of them."""
+"""Merges the rows of a join's two sides by root, and gathers the values of joined pairs."""
 
 from __future__ import annotations
 

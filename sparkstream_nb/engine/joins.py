@@ -1,10 +1,9 @@
 """Joins of streams, windows and tables.
 
-Both sides run their windows first; what comes out (CURRENT, EXPIRED, RESET rows) is taken in the order of the roots.
-A CURRENT row enters its side's contents, an EXPIRED one leaves it (ENTER and LEAVE rows where a window says so), and
-a row of a side that triggers looks up the other
-side's contents at that moment (Siddhi's `JoinProcessor` after each window). Contents hang in chains, one per join key:
-the equalities of the `on` condition are a hash index, the rest of it is evaluated over the candidate pairs.
+Both sides run their windows first; their output (CURRENT, EXPIRED, RESET rows) is merged by root. A CURRENT row enters
+its side's contents, an EXPIRED one leaves it (ENTER and LEAVE rows if the window emits them), and a row of a triggering
+side probes the other side's contents at that time (Siddhi's `JoinProcessor` after each window). It is a hash join: the
+equalities of the `on` condition are the key, and the rest of it is evaluated over the candidate pairs.
 """
 
 from __future__ import annotations

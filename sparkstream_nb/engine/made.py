@@ -1,4 +1,4 @@
-"""Columns of objects that are not made before somebody asks for them."""
+"""Columns of objects that are created lazily."""
 
 from __future__ import annotations
 

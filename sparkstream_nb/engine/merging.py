@@ -1,4 +1,4 @@
-"""Rows of several writers, each in order, in one order."""
+"""Merges the ordered rows of several writers (k-way merge)."""
 
 from __future__ import annotations
 

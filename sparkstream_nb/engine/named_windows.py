@@ -1,4 +1,4 @@
-"""`define window`: a window that queries share. What enters comes out to all its readers, as the definition says."""
+"""`define window`: a window shared by queries. Its output goes to all its readers."""
 
 from __future__ import annotations
 

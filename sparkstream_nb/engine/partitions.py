@@ -1,4 +1,4 @@
-"""Partitions: an event gets the number of its instance on the way in; the queries inside keep state per instance."""
+"""Partitions: the entry gives each event its instance number; the queries inside keep state per instance."""
 
 from __future__ import annotations
 

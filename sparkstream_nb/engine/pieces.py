@@ -1,7 +1,7 @@
-"""Cutting bytes where their content says, so that what stays the same between two states gives the same pieces.
+"""Content-defined chunking of snapshots, so that unchanged parts of two states give the same chunks.
 
-A window that lost an event at its head and got one at its tail is the same bytes, moved. Cuts at fixed places would
-make every piece of it new; cuts that follow a rolling sum over the last 64 bytes move along with the bytes.
+A window that lost an event at its head and got one at its tail has the same bytes, shifted. Cuts at fixed offsets would
+change every chunk; cuts chosen by a rolling sum over the last 64 bytes move with the bytes.
 """
 
 from __future__ import annotations

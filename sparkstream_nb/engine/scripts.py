@@ -4,8 +4,8 @@ A script sees its arguments as `data[0]`, `data[1]` ... and nothing of the machi
 network, no modules. A call may take a second and an interpreter 64 MB. A number is converted to the return type as Java
 narrows numbers, anything to its text where a string is returned.
 
-An answer must depend on the arguments alone: it is asked once for equal arguments, and what a script keeps in global
-variables is no part of the app's state.
+The result must depend on the arguments alone: a script is called once for equal arguments, and its global variables are
+not part of the app's state.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sinks and sources inside a node: `inMemory` topics between streams of one app, and the `log` sink.
 
-Siddhi publishes what one chunk brings at once (`SinkCallback`, `PassThroughSinkMapper`), so a chunk stays one. A sink
-comes after the queries that read the stream.
+Siddhi publishes a chunk at once (`SinkCallback`, `PassThroughSinkMapper`), so a chunk stays one chunk. A sink runs
+after the queries that read the stream.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Hash tables of which the cache brings five slots at once, for compiled loops.
+"""Hash tables with buckets of one cache line, for compiled loops.
 
-A slot is a key, which is a word, and a number below 2^32, which is 0 where the slot is free; so the numbers of keys
-have a tag in their upper bits, which is not 0. Five slots are a line of the processor's cache, eight words: first the
-five keys, then the five numbers, of half a word each, and half a word that stays 0. A key belongs into the first free
-slot from the beginning of a line on. A line is compared at once, as no processor can guess which of five it is, and
-lines are gone on to only where one is full.
+A slot is a key (one word) and a number below 2^32, which is 0 if the slot is free; the numbers of keys therefore have a
+nonzero tag in their upper bits. A bucket is a cache line of eight words with five slots: five keys, then five numbers
+of half a word each, and half a word that stays 0. A key is stored in the first free slot from the beginning of its
+bucket on. All keys of a bucket are compared at once without branches; probing goes on to the next bucket only if one is
+full.
 
-A table is an array of words that begins with a line. Loops that enter keys take it twice: as `slots`, its words, and as
-`numbers`, its half words.
+A table is an array of words aligned to a cache line. Loops that insert keys take it twice: as `slots`, its words, and
+as `numbers`, its half words.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Expressions as small programs for compiled loops: runs of codes over a stack.
+"""Compiles expressions to bytecode for a stack machine, which compiled loops interpret.
 
 The rules are those of `expressions.evaluate`: an operator computes in the type that the plan gives it, nulls go through
 arithmetic, a comparison with null is false (`!=`: true), `and` and `or` skip their right side where the left decides.
-As in Siddhi an aggregator takes an event when it is asked: one that is skipped does not.
+As in Siddhi, an aggregator takes an event when it is evaluated; a skipped one does not.
 """
 
 from __future__ import annotations

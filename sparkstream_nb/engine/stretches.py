@@ -1,9 +1,9 @@
-"""Stretches of a batch in which no query changes a table.
+"""Splits a batch into ranges in which no query changes a table, and single events that do.
 
-A query that changes rows by any condition, or a table that others look into by any condition, cannot be put in order
-afterwards (`table_log`), so that events would have to go through the app one by one. But such changes are mostly rare,
-as those of a table of rules are. What brings one about is an event that comes to the query's stream and passes its
-filters. So a batch is cut there: the events between go operator by operator, and those alone chunk by chunk.
+A query that changes rows by an arbitrary condition, or a table that others read by an arbitrary condition, cannot be
+ordered afterwards (`table_log`), so events would have to run one by one. But such changes are usually rare, as for a
+table of rules. A change is caused by an event that reaches the query's stream and passes its filters. The batch is
+split at those events: they run chunk by chunk, the events between them operator by operator.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The dictionary of a node: a code for every text."""
+"""The string dictionary of a node: a code for every string."""
 
 from __future__ import annotations
 

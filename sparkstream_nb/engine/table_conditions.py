@@ -1,4 +1,4 @@
-"""Conditions on a table: which index answers them, and the check of the candidates as columns."""
+"""Conditions on a table: the choice of an index, and the evaluation of the rest over candidate columns."""
 
 from __future__ import annotations
 

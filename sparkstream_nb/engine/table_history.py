@@ -1,9 +1,9 @@
-"""A table without a primary key while a whole micro-batch goes through the app operator by operator.
+"""Row lifetimes of a table without a primary key, while a whole micro-batch runs operator by operator.
 
-Where queries only insert rows and delete them by conditions, each row has one life: it is born with the moment of its
-insert and dies with that of the first delete after it whose condition holds. A moment is a root and, under one root,
-the rank of the operator. Writers note what they do; when all of them have run, the lives are worked out; a reader then
-finds the rows that live at the moment of each of its own rows.
+If queries only insert rows and delete them by conditions, each row has one lifetime: from its insert to the first later
+delete whose condition matches. A point in time is (root, rank of the operator). Writers buffer their operations; when
+all of them have run, the lifetimes are computed; a reader then sees, for each of its rows, the table rows that are
+alive at that time.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A table while a whole micro-batch goes through the app operator by operator.
+"""The write log of a table, while a whole micro-batch runs operator by operator.
 
-Writers run before readers, and note what they do, to which key and when. A reader then sees, for each of its rows,
-the table as of that row's moment: the writes with an earlier root, or the same root and an operator that Siddhi
-reaches earlier. Every write is a new version of the row under its key, at a position of its own; what an update leaves
-as it is comes from the version before. `TableStore.settle` brings the table up to date at the end of the batch.
+Writers run before readers, and buffer their writes with key, root and rank. A reader then sees, for each of its rows,
+the table as of that time: the writes with an earlier root, or the same root and a lower rank. Every write is a new
+version of the row of its key, at a position of its own; attributes that an update does not set come from the version
+before. `TableStore.settle` brings the table up to date at the end of the batch.
 
-This is possible where every access goes by one key (`noted_tables`): the primary key, or the attributes by which all
+This is possible if every access is by one key (`noted_tables`): the primary key, or the attributes by which all
 writers of a table without one find their row.
 """
 

@@ -1,7 +1,7 @@
 """Tables in memory: columns with hash indexes, read and changed by queries and on-demand queries.
 
-Rules of Siddhi's `InMemoryTable` and its event holders. Conditions see the table's row (slot TABLE) beside the row that
-asks; equalities on the primary key or an index are looked up, the candidates are checked as columns.
+Rules of Siddhi's `InMemoryTable` and its event holders. Conditions see the table's row (slot TABLE) and the row of the
+query. Equalities on the primary key or an index are looked up; the rest is evaluated over the candidates as columns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Numbers that stand for the texts of values, laid end to end: as keys, and as Java's `String.hashCode`.
+"""Hashes of the concatenated texts of values: as keys, and as Java's `String.hashCode`.
 
-Texts of the dictionary are hashed once, and neither they nor those of numbers become Python strings.
+Strings of the dictionary are hashed once; no Python strings are created.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Codes of strings straight from Arrow's memory: a hash table over the bytes, without a Python string per row.
 
-A text is compared by its length and as words of eight bytes. Up to a word it is filled up with zeros; a longer one has
-its words in an arena, the last of which begins eight bytes before the end.
+A string is compared by its length and as words of eight bytes. A string of up to eight bytes is padded with zeros; a
+longer one has its words in an arena, the last of which begins eight bytes before its end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Compiles the engine's loops ahead, so that no one waits for them later: `python -m sparkstream_nb.engine.warm`.
+"""Compiles the engine's loops ahead of use: `python -m sparkstream_nb.engine.warm`.
 
 The apps below run on a few events each; what they make numba compile stays in its cache (`jit.py` says where), which
 all processes of this machine share. `make setup` does this once. A loop that no app here uses is compiled when it is
-first used; one that many apps use, in particular a new window's, belongs into `WINDOWS` or `QUERIES`.
+first used; a loop that many apps use, in particular that of a new window, belongs in `WINDOWS` or `QUERIES`.
 """
 
 from __future__ import annotations
