@@ -89,11 +89,10 @@ def events(emitted: Emitted) -> list[list[Any]]:
 
 
 def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[int] = ()) -> dict[str, Any]:
-    """What the case's app puts out for its feed, in the shape of the case's `expect`.
+    """Runs the case's app on its feed; returns the output in the form of the case's `expect`.
 
     A case with `scripts` true may run script functions. `cuts` are positions in the feed at which a new micro-batch
-    begins. Raises `NotInThisBuild` for an app that needs what the engine cannot do yet, so that it is not taken for
-    a rejection.
+    begins. Raises `NotInThisBuild` for an app that needs a declared gap, so that it is not mistaken for a rejection.
     """
     shard = case.get("properties", {}).get("shardId", "")
 

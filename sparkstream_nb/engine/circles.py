@@ -27,13 +27,12 @@ Values = Sequence[Expr | None]
 
 
 def settling(plan: nodes.Plan) -> frozenset[str]:
-    """The tables that come out right in two passes, whatever circles there are through them and no other table."""
+    """The tables for which two passes suffice, for any cycles through them and no other table."""
     return frozenset(t for t in plan.tables if _settles(plan, t))
 
 
 def repeatable(query: nodes.Query) -> bool:
-    """Whether a query keeps nothing, and may as well see the same events twice: filters, a look into a table and a
-    plain select."""
+    """Whether a query is stateless and can process the same events twice: filters, table lookups and a plain select."""
     source, select = query.input, query.select
     if isinstance(source, nodes.JoinInput):
         sides = [x for x in (source.left, source.right) if x.source.kind != "table"]

@@ -29,7 +29,7 @@ def fault_stream(stream: str) -> str:
 
 
 def may_fail(expr: Expr) -> bool:
-    """Whether evaluating the expression may raise an error for some event, as far as one sees from its functions."""
+    """Whether evaluating the expression may raise an error for some event, judging by its functions."""
     return any(
         isinstance(e, InTable | ScriptCall) or (isinstance(e, Call) and e.function not in _SURE) for e in walk(expr)
     )

@@ -111,7 +111,7 @@ class Ops:
 
 
 class Pairs:
-    """Ops with the positions of what they found on the other side; -1 for none (an outer join's null).
+    """Operations with the positions that they matched on the other side; -1 for none (an outer join's null).
 
     `attrs` are the attributes that each side's columns hold.
     """

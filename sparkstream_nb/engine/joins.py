@@ -150,7 +150,7 @@ class JoinOp:
         return out
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Frame:
-        """The joined rows, in order; each row that triggered makes one chunk, until `regroup`."""
+        """The joined rows, in order; each triggering row makes one chunk, until `regroup`."""
         outs = []
         for s, side in enumerate(self.sides):
             steps = self.steps[s]
@@ -178,9 +178,9 @@ class JoinOp:
                 yield {id: piece}, time
 
     def regroup(self, selected: Selected) -> Selected:
-        """Gives rows that were selected from the last run's frame the chunks in which they go on: what a side's chunk
-        finds goes on together (`OutputRateLimiter.process` of a list). Behind a row's matches of which the last was
-        dropped Siddhi loses the others' (`ComplexEventChunk.remove` leaves `last` as it was)."""
+        """Assigns output chunks to the rows selected from the last run's frame: all matches of a side's chunk are one
+        chunk (`OutputRateLimiter.process` of a list). As in Siddhi, if the last match of a row was dropped, the matches
+        of later rows are lost (`ComplexEventChunk.remove` leaves `last` as it was)."""
         rows, cut = selected.rows, selected.cut
         group = self._group[rows.chunk]
         if len(cut):

@@ -43,7 +43,7 @@ def _cuts(data: Array, sums: Array, mask: np.uint64, least: int, most: int, out:
 
 
 def pieces(blob: bytes) -> list[memoryview]:
-    """`blob` cut into pieces."""
+    """The chunks of `blob`."""
     data = np.frombuffer(blob, np.uint8)
     ends = np.empty(len(data) // LEAST + 1, np.int64)
     count = _cuts(data, _SUMS, _MASK, LEAST, MOST, ends)

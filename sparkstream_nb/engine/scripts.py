@@ -65,7 +65,7 @@ class _Interpreter:
 
 
 class Scripts:
-    """The script functions of an app, by name. Raises SiddhiBindError for a body that is no JavaScript."""
+    """The script functions of an app, by name. Raises SiddhiBindError for a body that is not valid JavaScript."""
 
     def __init__(self, functions: Mapping[str, nodes.FunctionDef]) -> None:
         self._functions = functions
@@ -82,7 +82,7 @@ class Scripts:
         return found
 
     def functions(self) -> dict[str, Script]:
-        """What expressions call."""
+        """The functions that expressions call."""
         return {id: self._function(id, f.returns) for id, f in self._functions.items()}
 
     def _function(self, id: str, returns: Type) -> Script:
@@ -93,7 +93,7 @@ class Scripts:
 
 
 def converted(answer: Any, type: Type) -> Any:
-    """A script's answer as a value of `type`. Raises ValueError where it is none."""
+    """A script's result as a value of `type`. Raises ValueError if it cannot be converted."""
     if answer is None:
         return None
     value: Any = answer
@@ -132,7 +132,7 @@ def _text(value: Any) -> str:
 
 
 def scripts_of(plan: nodes.Plan, allowed: bool) -> dict[str, Script]:
-    """The script functions of a plan. Raises SiddhiBindError where there are some and scripts are not allowed."""
+    """The script functions of a plan. Raises SiddhiBindError if there are any and scripts are not allowed."""
     refuse_scripts(plan, allowed)
     return Scripts(plan.functions).functions() if plan.functions else {}
 

@@ -122,7 +122,7 @@ class GroupOperator(Passing):
 
 @dataclass(slots=True)
 class TopicOperator(Passing):
-    """What goes from a sink to a stream that listens to its topic."""
+    """Passes events from a sink to a stream that is subscribed to its topic."""
 
     name: str
     route: _Route

@@ -88,7 +88,7 @@ def pack(state: Any, strings: Strings) -> bytes:
 
 
 def unpack(blob: bytes, strings: Strings) -> Any:
-    """The state in `blob`; its strings join `strings`. Raises ValueError for bytes that `pack` did not make."""
+    """The state in `blob`; its strings join `strings`. Raises ValueError for bytes that are not a snapshot."""
     if blob[: len(_MAGIC)] != _MAGIC:
         raise ValueError("not a node's state, or of another version")
     at = len(_MAGIC)

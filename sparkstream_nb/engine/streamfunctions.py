@@ -30,7 +30,7 @@ PRIORITIES = ("INFO", "DEBUG", "WARN", "FATAL", "ERROR", "OFF", "TRACE")
 
 
 class FailedRow(Exception):
-    """Raised where no one keeps failing rows."""
+    """Raised if failing rows cannot be recorded."""
 
 
 def _raise(mask: Mask, message: str) -> None:

@@ -42,7 +42,7 @@ def reads_table(e: Expr) -> bool:
 
 
 def makeable(e: Expr, type: Type) -> bool:
-    """Whether a program can make the value of an attribute of `type`."""
+    """Whether a program can compute a value of `type`."""
     try:
         _SetCodes(lambda text: 0, 0).assigned(e, type)
     except NoProgram:

@@ -1,4 +1,4 @@
-"""The calendar of aggregations: where the buckets of each duration begin, and how times are written.
+"""The calendar of aggregations: bucket boundaries of each duration, and parsing of times.
 
 Buckets are those of the zone's real calendar: leap years by the Gregorian rule, a repeated hour of daylight saving
 makes two buckets, a day at a change has 23 or 25 hours. Seconds and minutes are counted from the epoch, as in
@@ -48,8 +48,8 @@ def floors(t: Array, size: int) -> Array:
 class Calendar:
     """The calendar of one time zone, such as `GMT` or `Asia/Kolkata` (Siddhi's property `aggTimeZone`).
 
-    Changes of offset are found by looking at every seventh day, so two changes within a week that undo one another
-    would go unseen. Raises SparkStreamError for a zone that does not exist.
+    Changes of the UTC offset are found by checking every seventh day, so two changes within a week that cancel out are
+    missed. Raises SparkStreamError for an unknown zone.
     """
 
     def __init__(self, zone: str = "GMT") -> None:
@@ -202,7 +202,7 @@ def parse_within(text: str) -> tuple[int, int]:
 def within_range(bounds: tuple[int | str, ...]) -> tuple[int, int]:
     """The range (start, end) in ms of `within`: one wildcard text, or two bounds, each a text or milliseconds.
 
-    Raises SiddhiRuntimeError where a bound cannot be read or start is not before end.
+    Raises SiddhiRuntimeError if a bound cannot be parsed or start is not before end.
     """
     if len(bounds) == 1:
         if not isinstance(bounds[0], str):
