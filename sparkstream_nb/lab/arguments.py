@@ -1,7 +1,7 @@
-"""The words after `%siddhi` and `%%siddhi`: splitting a line, options with the nearest name on a mistake, and help.
+"""Parses the arguments of `%siddhi` and `%%siddhi`: splits a line into words, parses options, and prints help.
 
-A line is split as a shell does it, with two differences that SiddhiQL and JSON ask for: what stands in brackets is one
-word whatever it contains, and there are no escapes.
+A line is split as in a shell, with two differences for SiddhiQL and JSON: text in brackets is one word whatever it
+contains, and there are no escapes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
 class Misuse(SparkStreamError):
-    """A magic or a function was called with something that it does not know; the message says what it knows."""
+    """A magic or a function was called with an unknown argument; the message lists the known ones."""
 
 
 class HelpAsked(Exception):
@@ -25,9 +25,9 @@ class HelpAsked(Exception):
 
 
 def split(line: str) -> list[str]:
-    """The words of `line`. A word in quotes loses them; `[...]`, `(...)` and `{...}` stay one word.
+    """The words of `line`. A quoted word loses its quotes; `[...]`, `(...)` and `{...}` stay one word.
 
-    Raises `Misuse` where a quote or a bracket is not closed.
+    Raises `Misuse` if a quote or a bracket is not closed.
     """
     words, at = [], 0
     while at < len(line):
@@ -64,9 +64,9 @@ def _word(line: str, at: int) -> tuple[str, int]:
 
 
 def split_query(line: str) -> tuple[list[str], str]:
-    """The words around a query's text, and the text: `-o df App "from A select *" --limit 5` gives
-    `["-o", "df", "App", "--limit", "5"]` and `from A select *`. The text may stand in either kind of quotes, and hold
-    both kinds inside, or stand in none.
+    """The words around a query's text, and the text: `-o df App "from A select *" --limit 5` gives `["-o", "df", "App",
+    "--limit", "5"]` and `from A select *`. The text may be in either kind of quotes, and contain both kinds, or be
+    unquoted.
     """
     found = re.search(r"(?:^|\s)(['\"]?)(?=(?:from|select|delete|update)\b)", line, re.IGNORECASE)
     if not found:
@@ -84,14 +84,14 @@ def split_query(line: str) -> tuple[list[str], str]:
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """One fixed width: help is part of notebooks' saved outputs, and must not depend on a terminal."""
+    """Fixed width: help is part of notebooks' saved outputs, and must not depend on the terminal."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=110)
 
 
 class Options(argparse.ArgumentParser):
-    """An argument parser whose mistakes are `Misuse`, with the nearest name, and whose help is `HelpAsked`."""
+    """An argument parser that raises `Misuse` with the nearest name on errors, and `HelpAsked` for help."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -120,7 +120,7 @@ class Options(argparse.ArgumentParser):
 
 
 def nearest(message: str, name: str, known: Iterable[str]) -> str:
-    """`message`, then "Did you mean ...?" or, where nothing is near, the names that are known."""
+    """`message`, then "Did you mean ...?" or, if no name is close, the known names."""
     names = sorted(set(known))
     near = did_you_mean(name, names)
     if near:
@@ -137,7 +137,7 @@ def name_and_value(text: str) -> tuple[str, str]:
 
 
 def variable(text: str) -> str:
-    """A name that Python can hold a result under, for `-o`."""
+    """A valid Python variable name, for `-o`."""
     if not text.isidentifier():
         raise argparse.ArgumentTypeError(f"'{text}' is not a variable's name")
     return text

@@ -1,6 +1,6 @@
-"""JSON texts, read and written as the two libraries that Siddhi's extensions use do.
+"""Parses and writes JSON as the two libraries that Siddhi's extensions use.
 
-Reading is lenient: quotes may be single or left out, a comma too many is passed over. Writing follows Gson
+Parsing is lenient: quotes may be single or missing, and extra commas are ignored. Writing follows Gson
 (`json:*`) or org.json (`map:*`).
 """
 

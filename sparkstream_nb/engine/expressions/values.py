@@ -1,7 +1,7 @@
-"""Single values as Java has them: boxed types inside objects, texts of numbers, parsing, casts.
+"""Java semantics of single values: boxed types inside objects, formatting and parsing of numbers, casts.
 
 An OBJECT column holds Python values. A Java Integer is `int`, a Double is `float`; a Long and a Float are `Long` and
-`Float`, so that `instanceOfLong` and `json` texts stay exact. They are plain numbers to everybody else.
+`Float`, so that `instanceOfLong` and `json` texts stay exact. Other code treats them as plain numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Float(float):
 
 
 class Failure(Exception):
-    """A function cannot answer for these arguments: the row fails with this message."""
+    """A function fails for these arguments: the row fails with this message."""
 
 
 def wrap_int(value: int) -> int:

@@ -1,4 +1,4 @@
-"""`list:*` (siddhi-execution-list). A list that is changed is copied first: an event that was sent on never changes."""
+"""`list:*` (siddhi-execution-list). Lists are copied on write: an emitted event never changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`map:*` (siddhi-execution-map). A map that is changed is copied first: an event that was sent on never changes."""
+"""`map:*` (siddhi-execution-map). Maps are copied on write: an emitted event never changes."""
 
 from __future__ import annotations
 
