@@ -1,13 +1,13 @@
-"""SparkStream Notebook: SiddhiQL apps in a notebook, on simulated nodes, carried by Spark.
+"""SparkStream Notebook: SiddhiQL apps in a notebook, on simulated nodes, run by Spark.
 
-In a notebook, `%load_ext sparkstream_nb` gives the magics `%siddhi` and `%%siddhi`. In Python the same is
+In a notebook, `%load_ext sparkstream_nb` gives the magics `%siddhi` and `%%siddhi`. The same in Python:
 
     app = sparkstream_nb.deploy(text, nodes=3, mode="active-active")
     app.feed("Trades", frame, time="timestamp")
     app.query("from TradeAggregation within '2013-**-** **:**:**' per 'hours' select *")
 
-`deploy`, `get`, `apps`, `check` and `explain` come from `sparkstream_nb.lab`, which is loaded when one of them is
-first used; so importing a lower layer, such as `sparkstream_nb.plan`, loads neither Spark nor IPython.
+`deploy`, `get`, `apps`, `check` and `explain` come from `sparkstream_nb.lab`, which is loaded on their first use, so
+importing a lower layer, such as `sparkstream_nb.plan`, loads neither Spark nor IPython.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The command `sparkstream`: check, explain, replay, run.
+"""The command `sparkstream`: check, explain, replay, run, bench.
 
-Exit codes: 0 all well; 1 the app is wrong, a case failed, or a run did; 2 the command line is wrong; 130 interrupted.
-Answers go to standard output, errors, short, to standard error.
+Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
+Results go to standard output, short error messages to standard error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Case = dict[str, Any]
 
 
 class CannotRead(SparkStreamError):
-    """A file that was named is missing, or is not what it should be."""
+    """A given file is missing or has the wrong content."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = argparse.ArgumentParser(prog="sparkstream", description="SiddhiQL apps on simulated nodes, carried by Spark.")
+    p = argparse.ArgumentParser(prog="sparkstream", description="Run SiddhiQL apps on simulated nodes, on Spark.")
     sub = p.add_subparsers(metavar="COMMAND", required=True)
 
     def command(name: str, run: Callable[[Any], int], what: str) -> argparse.ArgumentParser:
@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
         return c
 
     for name, run, what in (
-        ("check", check, "Check an app: syntax, names, types, rules. Nothing starts."),
+        ("check", check, "Check an app's syntax, names, types and rules without running it."),
         ("explain", explain, "Print an app's plan: what runs where, and what routing does to each query."),
     ):
         c = command(name, run, what)
@@ -63,16 +63,18 @@ def parser() -> argparse.ArgumentParser:
             "--param", action="append", default=[], type=_pair, metavar="K=V", help="the value of ${K} in the text"
         )
 
-    c = command("replay", replay, "Run cases on a virtual clock, and write what came out beside what was expected.")
+    c = command("replay", replay, "Run cases on a virtual clock, and write each case with its actual results.")
     c.add_argument("cases", metavar="CASES.jsonl", nargs="+")
     c.add_argument(
         "--on", choices=("engine", "spark"), default="engine", help="the node engine alone (default), or Spark"
     )
     c.add_argument(
-        "--out", metavar="RESULTS.jsonl", help="each case with `got` or `failure`, a line each; - is standard output"
+        "--out",
+        metavar="RESULTS.jsonl",
+        help="output file: each case with `got` or `failure`, one per line; - is standard output",
     )
 
-    c = command("run", run_app, "Deploy an app, run its feeds to their end, and print what came out.")
+    c = command("run", run_app, "Deploy an app, run its feeds to their end, and print the output.")
     c.add_argument("app", metavar="APP.siddhi")
     c.add_argument(
         "--feed",
@@ -88,19 +90,17 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--routing", default="round_robin", metavar="HOW", help="round_robin, hash:ATTRIBUTE or node:N")
     c.add_argument("--master", metavar="URL", help="Spark master or Connect address (default: local)")
     c.add_argument("--store", metavar="FILE", help="DuckDB file of the aggregations")
-    c.add_argument(
-        "--query", action="append", default=[], metavar="TEXT", help="an on-demand query to answer at the end"
-    )
-    c.add_argument(
-        "--allow-scripts", action="store_true", help="let functions that the app defines as scripts run, with limits"
-    )
+    c.add_argument("--query", action="append", default=[], metavar="TEXT", help="an on-demand query to run at the end")
+    c.add_argument("--allow-scripts", action="store_true", help="allow the app's script functions to run, with limits")
     c.add_argument("--last", type=int, default=10, metavar="N", help="events to print of each stream (default: 10)")
     c.add_argument(
         "--param", action="append", default=[], type=_pair, metavar="K=V", help="the value of ${K} in the text"
     )
 
-    c = command("bench", bench, "Time workloads; one JSON line each.")
-    c.add_argument("workloads", metavar="WORKLOADS.json", help="a list of {name, app}, each app over one stream")
+    c = command("bench", bench, "Measure the throughput of workloads; prints one JSON line for each.")
+    c.add_argument(
+        "workloads", metavar="WORKLOADS.json", help="a JSON list of {name, app}, each app with one input stream"
+    )
     c.add_argument("events", metavar="EVENTS.csv", help="the stream's events, without header, the time in ms last")
     c.add_argument("--on", choices=("engine", "spark"), default="engine", help="one node alone (default), or Spark")
     c.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these workloads only")
@@ -119,7 +119,7 @@ def _read(path: str) -> str:
     try:
         return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise CannotRead(f"there is no file {path}") from None
+        raise CannotRead(f"file not found: {path}") from None
     except (OSError, UnicodeDecodeError) as e:
         raise CannotRead(f"{path} cannot be read: {e}") from None
 
@@ -130,7 +130,7 @@ def _compiled(options: Any) -> Any:
 
     text = _read(options.app)
     try:
-        # A deployment gives every node its shard id; an app alone is checked as one of them.
+        # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
         return compile_app(text, {"shardId": "node-1"}, dict(options.param))
     except SiddhiError as e:
         raise e.with_source(text) from None
@@ -155,7 +155,7 @@ def explain(options: Any) -> int:
 
 
 def replay(options: Any) -> int:
-    """`sparkstream replay`. A case that fails gets `failure`, and the run goes on."""
+    """`sparkstream replay`. A failing case gets `failure`, and the run continues."""
     run_case = _runner(options.on)
     counts: Counter[str] = Counter()
     began = perf_counter()
@@ -184,7 +184,7 @@ def bench(options: Any) -> int:
     workloads = json.loads(_read(options.workloads))
     unknown = set(options.only) - {w["name"] for w in workloads}
     if unknown:
-        raise CannotRead(f"no workload is called {', '.join(sorted(unknown))}")
+        raise CannotRead(f"unknown workload {', '.join(sorted(unknown))}")
     for workload in workloads:
         if options.only and workload["name"] not in options.only:
             continue
@@ -212,7 +212,7 @@ def _runner(on: str) -> Callable[[Case], Any]:
 
 
 def _cases(paths: Sequence[str]) -> Iterator[Case]:
-    """The cases of all files. Raises `CannotRead` for a line that is none."""
+    """The cases of all files. Raises `CannotRead` for a line that is not a case."""
     for path in paths:
         for number, line in enumerate(_read(path).splitlines(), 1):
             if not line.strip():
@@ -222,12 +222,12 @@ def _cases(paths: Sequence[str]) -> Iterator[Case]:
             except json.JSONDecodeError as e:
                 raise CannotRead(f"{path}, line {number} is not JSON: {e.msg}") from None
             if not isinstance(case, dict) or "app" not in case:
-                raise CannotRead(f"{path}, line {number} is no case: it has no app")
+                raise CannotRead(f"{path}, line {number} is not a case: it has no app")
             yield case
 
 
 def _answer(case: Case, run_case: Callable[[Case], Any]) -> Case:
-    """The case with `got`, or with `failure`: whatever goes wrong in one case, the others run."""
+    """The case with `got`, or with `failure`: an error in one case does not stop the others."""
     kept = {k: v for k, v in case.items() if k not in ("got", "failure")}
     try:
         return {**kept, "got": run_case(case)}
@@ -244,7 +244,7 @@ def run_app(options: Any) -> int:
     text = _read(options.app)
     for _, path in options.feed:
         if not Path(path).exists():
-            raise CannotRead(f"there is no file {path}")
+            raise CannotRead(f"file not found: {path}")
     from .cluster import ProgressLine, deploy
 
     mode = options.mode or ("active-active" if options.nodes > 1 else "single")

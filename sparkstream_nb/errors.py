@@ -1,6 +1,6 @@
-"""The errors that a person can cause, each one short message with place, cause and way out.
+"""The errors that a user can cause, each one short message with place, cause and way out.
 
-Everything raised on purpose derives from `SparkStreamError`; anything else that escapes is a defect of ours.
+Every intended error derives from `SparkStreamError`; any other exception is a bug in this package.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """A stretch of an app's text: character offsets `start` ≤ i < `end`; `line` from 1, `column` from 0."""
+    """A range of an app's text: character offsets `start` ≤ i < `end`; `line` from 1, `column` from 0."""
 
     start: int
     end: int
@@ -28,18 +28,18 @@ NOWHERE = Span(0, 0, 1, 0)
 
 
 class SparkStreamError(Exception):
-    """Base of every error that is the user's to mend. `str()` is one message fit to be shown as it is."""
+    """Base of every error that a user can fix. `str()` is a complete message to show."""
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows in place of a traceback (a hook of IPython's): the message alone."""
+        """The text that a notebook shows instead of a traceback (an IPython hook): the message alone."""
         return f"{type(self).__name__}: {self}".splitlines()
 
 
 class SiddhiError(SparkStreamError):
     """An app, or a part of one, is wrong. Shows line and column, the text with a caret, and the way out.
 
-    `source` is the app's whole text where known; it is attached late by `with_source`, so that the parts
-    that find an error need not carry the text along.
+    `source` is the app's whole text, if known. `with_source` attaches it later, so that the code that raises
+    does not need the text.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class SiddhiSyntaxError(SiddhiError):
 
 
 class SiddhiBindError(SiddhiError):
-    """The text parses, and a name, a type or a rule of the language does not hold.
+    """The text parses, but a name, a type or a rule of the language is wrong.
 
     `kind` names Siddhi's exception class for the same mistake, such as `SiddhiAppCreationException`.
     """
@@ -97,11 +97,11 @@ class SiddhiRuntimeError(SparkStreamError):
 
 
 class StoreError(SparkStreamError):
-    """A store cannot be used as it is: its tables, its shards, or its database. The message names the ways out."""
+    """A store cannot be used because of its tables, shards or database. The message names the ways out."""
 
 
 class SparkUnavailable(SparkStreamError):
-    """There is no usable Java, or Spark did not start, or not where it was asked to."""
+    """There is no usable Java, Spark did not start, or it did not start on the requested master."""
 
 
 _SHOWN = 110
@@ -109,7 +109,7 @@ _SHOWN = 110
 
 
 def excerpt(source: str, span: Span) -> str:
-    """The line of `source` that `span` starts on, with carets under the span; of a long line the part around it."""
+    """The line of `source` that `span` starts on, with carets under the span. A long line is cut around the span."""
     lines = source.splitlines() or [""]
     row = min(max(span.line, 1), len(lines))
     text, column = lines[row - 1], span.column

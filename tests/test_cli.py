@@ -56,9 +56,9 @@ def test_a_wrong_app_is_one_message_with_a_caret(app: str, capsys: pytest.Captur
 
 def test_what_is_missing(tmp_path: Path, app: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["check", str(tmp_path / "none.siddhi")]) == 1
-    assert "there is no file" in capsys.readouterr().err
+    assert "file not found" in capsys.readouterr().err
     assert cli.main(["run", app, "--feed", f"S={tmp_path / 'none.csv'}"]) == 1
-    assert "there is no file" in capsys.readouterr().err
+    assert "file not found" in capsys.readouterr().err
     for words in ([], ["chekc"], ["run", app, "--feed", "S"], ["replay"]):
         with pytest.raises(SystemExit) as e:
             cli.main(words)
@@ -84,7 +84,7 @@ def test_replay_says_which_line_is_no_case(tmp_path: Path, capsys: pytest.Captur
     assert cli.main(["replay", cases(tmp_path, CASE, "{not json")]) == 1
     assert "line 2 is not JSON" in capsys.readouterr().err
     assert cli.main(["replay", cases(tmp_path, [1])]) == 1
-    assert "line 1 is no case" in capsys.readouterr().err
+    assert "line 1 is not a case" in capsys.readouterr().err
 
 
 def test_replay_on_the_engine_loads_neither_spark_nor_a_notebook(tmp_path: Path) -> None:

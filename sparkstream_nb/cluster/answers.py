@@ -1,4 +1,4 @@
-"""What a running app answers with."""
+"""Result types of a running app."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ SHARD = "SHARD_ID"
 
 @dataclass(frozen=True)
 class FeedReport:
-    """What a feed did: `rows` read, of which `rejected` did not fit; `outputs` counts what derived streams put out."""
+    """The report of a feed: `rows` read, of which `rejected` did not fit; `outputs` counts the events of derived
+    streams."""
 
     stream: str
     rows: int
@@ -36,7 +37,7 @@ class FeedReport:
 class Result:
     """The answer to an on-demand query: `columns` are (name, type) pairs, `rows` Python values, merged over shards.
 
-    `by_shard` is the same by shard, SHARD_ID first; None where the question is not one of shards.
+    `by_shard` is the same by shard, SHARD_ID first; None if the query has no shards.
     """
 
     columns: list[tuple[str, str]]
@@ -49,7 +50,7 @@ class Result:
 
 
 def typed_frame(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> pd.DataFrame:
-    """A pandas frame with the columns' SiddhiQL types; integers and truth values with nulls as nullable."""
+    """A pandas frame with the columns' SiddhiQL types; integers and bools with nulls use nullable types."""
     data = []
     for i, (_, kind) in enumerate(columns):
         values = [row[i] for row in rows]

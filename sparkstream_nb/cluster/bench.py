@@ -1,6 +1,6 @@
-"""Times workloads end to end on Spark: parquet files to committed outputs, with checkpointed state.
+"""Measures workloads end to end on Spark: from parquet files to committed outputs, with checkpointed state.
 
-Beside them, where there is one, a plain DataFrame job that does the same, `on` being "bare".
+If a workload has an equivalent plain DataFrame job, that is measured too, with `on` "bare".
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def run(
 ) -> list[dict[str, Any]]:
     """Runs one workload over the events of a headless CSV (last column: the time in ms) on one node.
 
-    The events are written to two parquet files first; the second one is timed from `feed` until all of it is committed.
-    `rows` are the events of a micro-batch at most. Answers as `engine.bench.run` does, `events` and `seconds` of the
-    second file.
+    The events are written to two parquet files first; the second one is measured from `feed` until all of it is
+    committed. `rows` are the events of a micro-batch at most. Returns the same fields as `engine.bench.run`, `events`
+    and `seconds` of the second file.
     """
     plan = compile_app(workload["app"])
     stream = next(s for s, d in plan.streams.items() if d.kind == "defined")

@@ -1,7 +1,7 @@
-"""An app's folder, and whether the state in it fits an app that is deployed again.
+"""The folder of an app, and the check whether its state fits a redeployed app.
 
-`app.json` (what it was deployed as), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/`, `outputs/`. A life
-has a folder of its own, so that a query of an earlier one which still runs on a server finds nothing to meddle with.
+`app.json` (what it was deployed as), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/`, `outputs/`. Every
+life has its own folder, so that a query of an earlier life that still runs on a server cannot interfere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properti
 
 @dataclass(frozen=True)
 class Life:
-    """A span of an app's state: `run` names it, the rest is what the state depends on."""
+    """One lifetime of an app's state: `run` is its name, the other fields are what the state depends on."""
 
     run: str
     plan: str
@@ -36,7 +36,7 @@ class Life:
     format: int = STATE_FORMAT
 
     def folder(self, home: Path) -> Path:
-        """Where inbox, checkpoint and outputs of this life are."""
+        """The folder of inbox, checkpoint and outputs of this life."""
         return home / f"life-{self.run}"
 
 
@@ -57,7 +57,7 @@ def _file_name(name: str) -> str:
 
 
 def fingerprint(plan: Plan) -> str:
-    """A hash of what the state of a node depends on: not of comments, layout, annotations or ids of shards."""
+    """A hash of everything that a node's state depends on: not of comments, layout, annotations or shard ids."""
     return hashlib.sha256(repr(_relevant(plan)).encode()).hexdigest()[:24]
 
 
@@ -73,9 +73,9 @@ def _relevant(value: Any) -> Any:
 
 
 def open_folder(home: Path, plan: Plan, *, shards: Sequence[str], mode: str, fresh: bool) -> tuple[Life, str | None]:
-    """Prepares the folder of an app: keeps the state in it where it fits, else empties it.
+    """Prepares the folder of an app: keeps the state in it if it fits, else empties it.
 
-    Returns the life to go on with, and a sentence about what became of an earlier state (None where there was none).
+    Returns the life to use, and a sentence about what happened to earlier state (None if there was none).
     """
     wanted = Life(uuid.uuid4().hex[:12], fingerprint(plan), len(shards), tuple(shards), mode)
     former = _former(home)
@@ -91,7 +91,7 @@ def open_folder(home: Path, plan: Plan, *, shards: Sequence[str], mode: str, fre
 
 
 def empty(home: Path) -> None:
-    """Removes what an app has left in its folder, and makes the folder."""
+    """Removes an app's files from its folder, and creates the folder."""
     for folder in home.glob("life-*"):
         shutil.rmtree(folder, ignore_errors=True)
     for file in home.glob("store.duckdb*"):

@@ -1,4 +1,4 @@
-"""How far a feed is, while it runs."""
+"""Progress of a running feed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OnProgress = Callable[[FeedProgress], None]
 
 
 class ProgressLine:
-    """Writes progress on one line of a terminal, over and over; nothing where the output is no terminal."""
+    """Shows progress on one line of a terminal; prints nothing if the output is not a terminal."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self.out = sys.stderr if out is None else out
@@ -55,7 +55,7 @@ class ProgressLine:
             self._write(str(progress))
 
     def close(self) -> None:
-        """Takes the line away."""
+        """Removes the line."""
         if self.shown:
             self.out.write("\r" + " " * self.shown + "\r")
             self.out.flush()

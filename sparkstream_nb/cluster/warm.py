@@ -1,7 +1,7 @@
-"""Makes later starts of Spark quick, once: `python -m sparkstream_nb.cluster.warm`.
+"""Speeds up later starts of Spark: `python -m sparkstream_nb.cluster.warm`.
 
-Runs an app as a notebook does, while Spark's JVM notes the classes that it loads for those to come. `make setup` does
-this. Again in no time where it is done.
+Runs an app as a notebook does, while Spark's JVM records the classes that it loads in an archive. `make setup` does
+this. Returns at once if the archive exists.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from Trades[quantity > 10]#window.time(5 sec) select symbol, sum(price) as total
 
 
 def main() -> None:
-    """Without a Spark that starts, without an archive: says so, and goes on."""
+    """If Spark does not start, prints that there is no archive, and succeeds."""
     try:
         if recorded():
             return

@@ -13,13 +13,13 @@ Mask = npt.NDArray[np.bool_]
 
 
 def wider(have: int) -> int:
-    """How much room to make where `have` is not enough: twice as much, and half as much again of what is large. Records
-    of up to four words stay whole."""
+    """The new capacity when `have` is not enough: double, or 1.5 times for large arrays. Always a multiple of four
+    words, so that records of up to four words stay whole."""
     return 2 * have if have < 1 << 16 else have + have // 2 & ~3
 
 
 def lined(n: int, dtype: Any) -> Array:
-    """`n` zeros of eight bytes each, which begin with a line of the cache."""
+    """`n` zeros of eight bytes each, aligned to a cache line."""
     words = np.zeros(n + 7, dtype)
     first = -(words.ctypes.data // 8) % 8
     return words[first : first + n]
@@ -37,8 +37,8 @@ def grown(array: Array, n: int, fill: Any = 0) -> Array:
 
 
 def arrow_of(values: Array, type: pa.DataType, null: Mask | None) -> pa.Array:
-    """An Arrow array over the memory of `values`, but for booleans, which are bits there. (`pa.array` goes through the
-    nulls one by one.)"""
+    """An Arrow array over the memory of `values` (a copy for booleans, which Arrow stores as bits). `pa.array` would
+    process nulls one by one."""
     data = _bits(values) if pa.types.is_boolean(type) else pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(type, len(values), [None if null is None else _bits(~null), data])
 

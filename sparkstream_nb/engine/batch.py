@@ -1,8 +1,8 @@
-"""What goes into a node and what comes out of it: the engine's interface to Spark, the command line and tests.
+"""Input and output of a node: the engine's interface to Spark, the command line and tests.
 
-A micro-batch for one node is a list of *steps*. A step is one event, several events sent at once (one chunk), or a
-bare tick of the clock. All nodes of a deployment see all steps; a node that the router passes over has no rows for a
-step, and only its clock moves.
+A micro-batch for one node is a list of *steps*. A step is one event, several events sent at once (one chunk), or a bare
+tick of the clock. All nodes of a deployment receive all steps. A node to which a step's events are not routed has no
+rows for it, and only its clock moves.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +36,7 @@ def _unpack_objects(array: pa.Array) -> list[Any]:
 @dataclass(slots=True)
 class StreamRows:
     """Events of one input stream: `step` int64[n] (not decreasing; equal steps are one chunk), `ts` int64[n] ms, and
-    one Arrow array per attribute in schema order (`columns.ARROW` types; dictionary arrays are welcome for strings).
+    one Arrow array per attribute in schema order (`columns.ARROW` types; strings may be dictionary arrays).
     An attribute of type object may be a Python list of values instead."""
 
     step: Array
@@ -96,10 +95,10 @@ class InputBatch:
 
 @dataclass(slots=True)
 class Emitted:
-    """Events that a stream or query put out in one `step` call, in order.
+    """Output events of a stream or query in one `step` call, in order.
 
     `step` int64[n] (numbered as in the input batch), `ts` int64[n] ms, `columns` one Arrow array per attribute
-    (for strings a dictionary array, or a plain one where nearly each is another; a Python list for attributes of type
+    (for strings a dictionary array, or a plain one if nearly all are distinct; a Python list for attributes of type
     object).
     """
 
@@ -119,7 +118,7 @@ class Emitted:
 
 @dataclass(slots=True)
 class EventError:
-    """An event that raised an error in a query: kept, and the stream goes on."""
+    """An event that raised an error in a query. It is recorded, and the stream continues."""
 
     query: str
     stream: str
@@ -130,7 +129,7 @@ class EventError:
 
 @dataclass(slots=True)
 class Outputs:
-    """What one `step` call put out.
+    """The output of one `step` call.
 
     `streams`: every stream that some query wrote (not the input streams). `queries`: (current, expired) events per
     named query, only when the engine was made with `trace=True`. `partials`: per aggregation id, what this call
@@ -152,7 +151,3 @@ class Answer:
 
     columns: list[tuple[str, str]]
     rows: list[list[Any]]
-
-    def to_dict(self) -> Mapping[str, Any]:
-        """As WSO2's REST API answers (`records`), with names and types added."""
-        return {"columns": [f"{n} {t}" for n, t in self.columns], "records": self.rows}

@@ -1,4 +1,4 @@
-"""Times workloads on a node: columns held in memory, one core, every output materialised as columns."""
+"""Measures workloads on a node: input columns in memory, one core, every output materialized as columns."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def batches(columns: Sequence[pa.Array], stream: str, rows: int) -> Iterator[Inp
 
 
 def timed(plan: Plan, fed: Sequence[InputBatch]) -> tuple[float, int, NodeEngine]:
-    """A new node takes the batches: seconds, events of the stream `Out`, and the node."""
+    """Runs the batches on a new node. Returns seconds, the number of events of the stream `Out`, and the node."""
     node = NodeEngine(plan)
     out = 0
     began = time.perf_counter()
@@ -56,7 +56,7 @@ def timed(plan: Plan, fed: Sequence[InputBatch]) -> tuple[float, int, NodeEngine
 def run(workload: Mapping[str, str], path: str | Path, rows: int = BATCH) -> dict[str, Any]:
     """Runs one workload over the events of a CSV, after a warm-up of two batches on a node of its own.
 
-    Answers `name, on, events, seconds, events_per_second, out, peak_bytes, state_bytes`; `out` counts the events of the
+    Returns `name, on, events, seconds, events_per_second, out, peak_bytes, state_bytes`; `out` counts the events of the
     stream `Out`, as the bench of the reference engine does.
     """
     plan = compile_app(workload["app"])

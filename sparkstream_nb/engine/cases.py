@@ -1,4 +1,4 @@
-"""Runs a case of the reference format on a node: an app, a feed, and what came out, on a virtual clock."""
+"""Runs a case of the reference format (an app and a feed) on a node, on a virtual clock, and returns its output."""
 
 from __future__ import annotations
 
@@ -104,12 +104,11 @@ def events(emitted: Emitted) -> list[list[Any]]:
 
 
 def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[int] = ()) -> dict[str, Any]:
-    """What the case's app puts out for its feed, in the shape of the case's `expect`.
+    """Runs the case's app on its feed; returns the output in the form of the case's `expect`.
 
     The clock starts at 0, as in Siddhi's playback, or at the case's `start`; where that is null, with the first event.
     A case with `scripts` true may run script functions. `cuts` are positions in the feed at which a new micro-batch
-    begins. Raises `NotInThisBuild` for an app that needs what the engine cannot do yet, so that it is not taken for
-    a rejection.
+    begins. Raises `NotInThisBuild` for an app that needs a declared gap, so that it is not mistaken for a rejection.
     """
     shard = case.get("properties", {}).get("shardId", "")
 

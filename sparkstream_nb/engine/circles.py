@@ -1,14 +1,13 @@
-"""Queries that look into a table and insert into it, such as `from S[not (T.k == k in T)] select k insert into T`:
-which of them may take whole batches all the same.
+"""Cycles through tables: finds queries that read a table which they write, such as
+`from S[not (T.k == k in T)] select k insert into T`, and can still run on whole batches.
 
-What such a query sees depends on what it wrote for earlier events. But where a table is only inserted into, and each
-query asks for the very values of some attributes, the key, that it goes on to insert, the rows of one key depend on
-that key alone, which comes once and stays. So two passes are enough: what the queries would insert if they saw none of
-it has every key's first insert right, and with that they are run once more.
+Such a query reads what it wrote for earlier events. Two passes suffice if the table is only inserted into and each
+query looks up the values of some attributes, the key, that it then inserts: a key is inserted once and stays. A first
+pass without the inserts of the batch finds every key's first insert; a second pass runs with those inserts.
 
-Where queries change what they look up by a key, as counters that a join reads and an update writes, a pass has right
-what depends on nothing that the passes before had wrong, which is one event more of each key. They are run until a pass
-says what the one before it said.
+Queries that update what they look up by a key, such as a counter that a join reads and an update writes, are iterated
+to a fixpoint: every pass is correct for one more event of each key, and a pass that repeats the result of the one
+before is correct.
 """
 
 from __future__ import annotations
@@ -28,13 +27,12 @@ Values = Sequence[Expr | None]
 
 
 def settling(plan: nodes.Plan) -> frozenset[str]:
-    """The tables that come out right in two passes, whatever circles there are through them and no other table."""
+    """The tables for which two passes suffice, for any cycles through them and no other table."""
     return frozenset(t for t in plan.tables if _settles(plan, t))
 
 
 def repeatable(query: nodes.Query) -> bool:
-    """Whether a query keeps nothing, and may as well see the same events twice: filters, a look into a table and a
-    plain select."""
+    """Whether a query is stateless and can process the same events twice: filters, table lookups and a plain select."""
     source, select = query.input, query.select
     if isinstance(source, nodes.JoinInput):
         sides = [x for x in (source.left, source.right) if x.source.kind != "table"]

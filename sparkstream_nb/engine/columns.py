@@ -1,4 +1,4 @@
-"""Columns: how values lie in memory inside a node.
+"""Columns: the memory layout of values inside a node.
 
 A column is a numpy array and a null mask. Strings are int32 codes of the node's dictionary (`Strings`), so that
 grouping, joining and comparing strings are integer work; objects (lists, maps, sets) are a numpy object array.
@@ -72,7 +72,7 @@ class Column:
         return np.zeros(len(self), np.bool_) if self.null is None else self.null
 
     def joined(self, others: Sequence[Column]) -> Column | None:
-        """This column and the others one after the other, if that can be had without the values; else None."""
+        """The concatenation of this column and the others if it is possible without gathering values; else None."""
         return None
 
     @staticmethod
@@ -142,7 +142,7 @@ class Column:
 
     @property
     def many(self) -> bool:
-        """Whether these are texts that have no codes yet, nearly each row one of its own: see `Texts`."""
+        """Whether this is a string column without codes in which nearly all values are distinct (see `Texts`)."""
         return False
 
     def texts(self, strings: Strings) -> pa.Array:
@@ -150,8 +150,8 @@ class Column:
         return strings.to_arrow(self.values).dictionary_decode()
 
     def to_arrow(self, strings: Strings) -> pa.Array:
-        """An Arrow array: for texts a dictionary, or the texts where they are `many`, else `ARROW[type]`. OBJECT raises
-        TypeError: it has no Arrow form."""
+        """An Arrow array: for strings a dictionary array, or a string array if they are `many`; else `ARROW[type]`.
+        Raises TypeError for OBJECT, which has no Arrow type."""
         if self.type is Type.STRING:
             return strings.to_arrow(self.values)
         if self.type is Type.OBJECT:
@@ -176,10 +176,10 @@ _FIRST, _FEW = 64, 56
 
 
 class Texts(Column):
-    """An Arrow array of strings, whose codes are looked up when somebody asks for them, and only those asked for.
+    """A string column held as an Arrow array. Codes are looked up lazily, for the requested rows only.
 
-    Where nearly each row has a text of its own (`many`), they are worked on and put out as they are: the dictionary
-    would only grow.
+    If nearly all strings are distinct (`many`), they are processed and output without codes, so that the dictionary
+    does not grow.
     """
 
     __slots__ = ("_array", "_codes", "_many", "_strings")
@@ -245,9 +245,9 @@ class Texts(Column):
 
 
 class Held(Sequence[Column]):
-    """Columns of events that lie somewhere, at the positions `pos` (int64), gathered when somebody asks for them.
+    """A selection vector: the columns `events` at the positions `pos` (int64), gathered lazily.
 
-    `events` are the columns there. Nobody may move what lies at the positions.
+    The values at these positions must not be moved.
     """
 
     __slots__ = ("_known", "events", "pos")
@@ -302,8 +302,8 @@ class _Memory:
 
 
 def writable(array: Array) -> Array:
-    """The same memory without numpy's mark that it must not be written to, as compiled loops are made anew for arrays
-    that have it. Nobody writes into a column.
+    """The same memory without numpy's read-only flag, because numba compiles a loop again for read-only arrays. Columns
+    are never written to.
     """
     return array if array.flags.writeable or len(array) == 0 else np.asarray(_Memory(array))
 

@@ -1,4 +1,4 @@
-"""Times of a cron text in Quartz's form: second minute hour day-of-month month day-of-week [year], in a time zone."""
+"""Times of a cron expression in Quartz's form (second minute hour day-of-month month day-of-week [year]) and a zone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _values(text: str, low: int, high: int, words: tuple[str, ...] = ()) -> tupl
 
 
 class CronTimes:
-    """The times of one cron text in the time zone `zone`. Text and zone are those that the binder let through.
+    """The times of one cron expression in the time zone `zone`, both of which the binder has validated.
 
     As in Quartz, a time that the change to daylight saving time leaves out comes as much later, and one that the change
     back repeats comes once.

@@ -1,7 +1,7 @@
-"""Events whose evaluation failed: where they go, as `@OnError` of their stream says.
+"""Routes events whose evaluation failed, as `@OnError` of their stream says.
 
-Siddhi's `StreamJunction.handleError` drops the rest of the event's chunk and keeps the event from the stream's later
-readers. Here only the event itself is missed, and only in the query that failed on it: once per such query it goes to
+Siddhi's `StreamJunction.handleError` drops the rest of the event's chunk and hides the event from the stream's later
+readers. Here only the event itself is dropped, and only in the query that failed on it. Once per such query it goes to
 the fault stream (`STREAM`), to the log (`LOG`), or else to the errors of the step (`STORE`, or no annotation).
 """
 
@@ -29,7 +29,7 @@ def fault_stream(stream: str) -> str:
 
 
 def may_fail(expr: Expr) -> bool:
-    """Whether evaluating the expression may raise an error for some event, as far as one sees from its functions."""
+    """Whether evaluating the expression may raise an error for some event, judging by its functions."""
     return any(
         isinstance(e, InTable | ScriptCall) or (isinstance(e, Call) and e.function not in _SURE) for e in walk(expr)
     )

@@ -1,4 +1,4 @@
-"""What a select looks at: rows of a stream, matches of a pattern or pairs of a join, with values on demand."""
+"""Frames, the input of a select: rows of a stream, matches of a pattern or pairs of a join, with lazy columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Frame:
         return len(self.ts)
 
     def take(self, index: Array) -> Frame:
-        """The rows at `index`; columns are taken when they are asked for."""
+        """The rows at `index`; columns are gathered lazily."""
         whole, time = self.resolve, self.event_time
         return Frame(
             self.ts[index],

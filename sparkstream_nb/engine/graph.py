@@ -1,11 +1,11 @@
-"""Who feeds whom inside an app, and whether whole batches may go through it operator by operator.
+"""The dataflow graph of an app, and whether whole batches may run through it operator by operator.
 
-Siddhi pushes an event through everything it causes before it takes the next. So the rows of a stream that several
-operators write stand in the order of the *ways* by which one event reaches them: way by way, at every fork the reader
-first that stands first in the text. `build` finds these ways. Where they order any two writers of a stream, any two
-inputs of an operator and any two users of a table, sorting by root and rank gives Siddhi's order, and the operators may
-take whole batches. A fork orders nothing where its stream may bring several chunks under one root, as the first chunk
-then goes down all ways before the second one does.
+Siddhi pushes an event through everything it causes before it takes the next (depth first). So the rows of a stream with
+several writers are ordered by the *paths* on which one event reaches the writers; at every fork the reader that comes
+first in the text is first. `build` finds these paths. If they order any two writers of a stream, any two inputs of an
+operator and any two users of a table, sorting by (root, rank) gives Siddhi's order, and the operators may run on whole
+batches. A fork gives no order if its stream can have several chunks with one root, as the first chunk then takes all
+paths before the second one does.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ passes, each with whether it came by a fault stream (0) or another (1)."""
 
 @dataclass(frozen=True)
 class OpNode:
-    """An operator as the graph sees it: the streams it reads, the stream it writes (None: none), and the tables and
-    aggregations that it looks into (`reads`) or changes (`writes`). `alone` says why it must see one chunk at a time.
-    `also` are fault streams that it may put something into. `timed`: it may put something out when only the clock
-    moves; `single`: it makes at most one chunk of one event.
-    `logged_reads` and `logged_writes` are accesses to tables that can be put in order afterwards (`table_log`).
-    `repeatable`: it may see the same rows twice, as it keeps nothing (`circles`). `whole`: what it writes into tables
-    are whole rows.
+    """A node of the graph, one operator: the streams it reads, the stream it writes (None: none), and the tables and
+    aggregations that it reads (`reads`) or changes (`writes`). `alone` is the reason why it must run one chunk at a
+    time. `also` are fault streams that it may write. `timed`: it may emit events when only the clock moves; `single`:
+    it emits at most one chunk per event. `logged_reads` and `logged_writes` are buffered table accesses, which are
+    ordered afterwards (`table_log`). `repeatable`: it is stateless and may process the same rows again (`circles`).
+    `whole`: what it writes into tables are whole rows.
     """
 
     inputs: tuple[str, ...]
@@ -52,12 +51,12 @@ class OpNode:
 class Graph:
     """`receivers` per stream: operator numbers in the order in which an event reaches them.
 
-    `order` is an order of the operators in which every stream is complete before it is read, or None where events
-    must be pushed one chunk at a time, for `reason`. It comes in stages: one operator, or those that are in a circle
-    through tables, which must run twice (`circles` are the operators of such stages), or until they say the same twice
-    (`repeats` are those). `derived` are the streams that operators write. `ranks` is each operator's place in the order
-    in which one event reaches them, `ties` the inputs of an operator in the order in which rows of one root come to it.
-    `events_only`: the order holds for batches whose steps bring one event each.
+    `order` is a topological order of the operators, or None if events must be pushed one chunk at a time, for `reason`.
+    It consists of stages: one operator, or the operators of a cycle through tables, which run in two passes (`circles`
+    are the operators of such stages) or are iterated to a fixpoint (`repeats` are those). `derived` are the streams
+    that operators write. `ranks` is each operator's place in the order in which one event reaches them, `ties` the
+    inputs of an operator in the order in which it receives rows of one root. `events_only`: the order is valid for
+    batches with at most one event per step.
     """
 
     receivers: dict[str, list[int]]
@@ -74,8 +73,8 @@ class Graph:
 def build(
     ops: Sequence[OpNode], settling: frozenset[str] = frozenset(), keyed: frozenset[str] = frozenset()
 ) -> Graph:  # fmt: skip
-    """The graph of operators given in the order of the app's text. `settling` are the tables whose circles come out
-    right in two passes, `keyed` those that all use by one key."""
+    """The graph of operators given in the order of the app's text. `settling` are the tables whose cycles are correct
+    after two passes, `keyed` those accessed by one key only."""
     receivers: dict[str, list[int]] = {}
     writers: dict[str, list[int]] = {}
     for i, op in enumerate(ops):
@@ -134,7 +133,7 @@ class _Ways:
         self._single: dict[str, bool] = {}
 
     def to(self, i: int) -> list[Way]:
-        """The ways to an operator, itself last."""
+        """The paths to an operator, itself last."""
         if i not in self._known:
             found = [w for s in self.ops[i].inputs for w in self._by(s, i)]
             if self.ops[i].timed:
@@ -212,8 +211,8 @@ class _Ways:
         return op.single and not op.timed and all(self._calm(s) for s in op.inputs)
 
     def calm(self, circles: Iterable[int]) -> None:
-        """Makes sure that what comes to the operators of circles is one chunk under a root: of a second one they would
-        not see what they did for the first."""
+        """Checks that operators of cycles receive at most one chunk per root. The second chunk would not see the first
+        chunk's writes."""
         for i in circles:
             self.events_only = True
             if not all(self._calm(s) for s in self.ops[i].inputs):

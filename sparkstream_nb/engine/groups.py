@@ -148,7 +148,7 @@ def _codes(column: Column, strings: Strings) -> Array:
 
 
 def key_numbers(column: Column, strings: Strings) -> Array:
-    """int64[n] that is equal where the column's values are equal as group-by texts."""
+    """int64[n]: equal numbers for values that are equal as group-by keys."""
     t, v = column.type, column.values
     if t is Type.STRING:
         return _codes(column, strings).astype(np.int64)
@@ -175,8 +175,8 @@ def _paired(left: Array, right: Array, out: Array) -> None:
 
 
 class Keys:
-    """Dense ids for tuples of column values; remembers the values of every id as columns. `instances`: the first column
-    is the number of a partition instance."""
+    """Dense ids for tuples of column values; stores the values of every id as columns. `instances`: the first column is
+    the number of a partition instance."""
 
     def __init__(self, types: Sequence[Type], strings: Strings, *, instances: bool = False) -> None:
         self.types = tuple(types)
@@ -194,7 +194,7 @@ class Keys:
         return len(self.types) == 1 and self.types[0] is Type.STRING
 
     def ids(self, columns: Sequence[Column]) -> Array:
-        """int32[n] ids of the rows of `columns`, not to be written to: it may be what a column holds."""
+        """int32[n] ids of the rows of `columns`. Read-only: it may be the array of a column."""
         n = len(columns[0])
         if n == 0:
             return np.empty(0, np.int32)

@@ -1,4 +1,4 @@
-"""The order in which Java's `HashMap` walks through string keys: where Siddhi's output depends on it, so does ours."""
+"""The iteration order of Java's `HashMap` over string keys, which Siddhi's output sometimes depends on."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def capacity(size: int) -> int:
 
 
 def walk_order(hashes: Sequence[int], most: int) -> list[int]:
-    """Indices of the keys, given in the order of their insertion, in the order of a map that held `most` at most.
+    """Indices of the keys (given in insertion order) in the iteration order of a map that never held more than `most`.
 
-    Keys of one bucket keep the order of their insertion (as long as the bucket is no tree, up to 8 keys).
+    Keys of one bucket keep the order of their insertion (as long as the bucket is not a tree: up to 8 keys).
     """
     mask = capacity(most) - 1
     return sorted(range(len(hashes)), key=lambda i: spread(hashes[i]) & mask)
@@ -80,7 +80,7 @@ def spread(hash: int) -> int:
 
 
 def computed_ranks(spreads: Array, numbers: Array, buckets: int) -> Array:
-    """int64 by which the keys `numbers` stand in a map that came in by `computeIfAbsent`: the newest comes first in its
+    """int64 sort keys of the keys `numbers` in a map filled by `computeIfAbsent`: the newest comes first in its
     bucket."""
     ranks: Array = (spreads & (buckets - 1)) << 32 | (2**32 - 1 - numbers)
     return ranks

@@ -1,9 +1,8 @@
-"""How the engine's hot loops are compiled: one place for numba's options, and for calls that cost nothing.
+"""Compiles the engine's hot loops: numba's options, specialization, and inlining of helpers.
 
-A call between compiled functions hands every array over as seven words and counts references, which measured 60 to
-130 ns with ten arrays: more than the rest of a window's work for an event. So small helpers are marked `inlined`,
-and `kernel` writes their bodies into the loop's source before numba sees it. (numba's own `inline="always"` keeps
-the counting.)
+A call between compiled functions passes every array as seven words and counts references: 60 to 130 ns with ten arrays,
+more than the rest of a window's work per event. So small helpers are marked `inlined`, and `kernel` inserts their
+bodies into the loop's source before numba compiles it. (numba's own `inline="always"` keeps the reference counting.)
 
 Compiled code is kept in numba's cache beside the modules (or in `NUMBA_CACHE_DIR`), so that a loop is compiled once per
 machine, not once per process.
@@ -35,7 +34,7 @@ _DIGESTS: dict[Any, str] = {}
 
 
 def ask_for(builder: Any, pointer: Any) -> None:
-    """Writes the request for the cache line at an LLVM pointer."""
+    """Emits a prefetch of the cache line at an LLVM pointer."""
     place, number = builder.bitcast(pointer, ir.IntType(8).as_pointer()), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
     call = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
@@ -198,12 +197,12 @@ FAR = 1 << 13
 
 
 def prepare() -> None:
-    """Loads what numba loads with the first compiled loop, for processes that are forked from this one."""
+    """Loads numba's runtime ahead, for processes that are forked from this one."""
     njit()(lambda: None)()
 
 
 def inlined(function: F) -> F:
-    """Marks a helper whose body `kernel` writes in place of a call.
+    """Marks a helper that `kernel` inlines: its body replaces the call.
 
     The helper has one `return`, as its last statement, or none. It must be called as a statement, or as all of the
     right side of an assignment to one name. It still runs as plain Python. Raises TypeError for a helper of another
@@ -218,8 +217,8 @@ def inlined(function: F) -> F:
 
 
 def kernel(function: Callable[..., object], **fixed: bool | int) -> Callable[..., Any]:
-    """Compiles a loop over arrays, and writes the helpers that it calls into it. Parameters that are `fixed` have one
-    value and are none of the compiled loop's: what that value rules out costs nothing there."""
+    """Compiles a loop over arrays and inlines the helpers that it calls. `fixed` parameters are constants and not
+    parameters of the compiled loop, so branches that they rule out are removed."""
     node = _parsed(function)
     names = {n: f for n, f in function.__globals__.items() if _is_inlined(f)}
     if fixed:

@@ -1,4 +1,4 @@
-"""What the sides of a join hold, and the loop that lets rows enter, leave and look into the other side."""
+"""The contents of a join's two sides, and the loop that inserts, removes and probes rows."""
 
 from __future__ import annotations
 
@@ -152,9 +152,9 @@ def _longer(array: Array, n: int, used: int) -> Array:
 
 
 class Contents:
-    """What one or two sides hold: values by side, and the chains of equal join keys as arrays with a row per side.
+    """The contents of one or two sides: values by side, and a linked list per join key as arrays with a row per side.
 
-    `rank` is an order among the contents of a side beyond that of their entry.
+    `rank` is an order within a side other than the order of entry.
     """
 
     def __init__(self, types: Sequence[tuple[Type, ...]]) -> None:
@@ -169,7 +169,7 @@ class Contents:
         self._fill = np.zeros(k, np.int64)
 
     def add(self, side: int, rows: Rows, rank: Array | None) -> None:
-        """Appends the rows that will enter, in their order; `rank` int64 of each, None where entry is all there is."""
+        """Appends the rows that will enter, in order; `rank` int64 of each, None for the order of entry."""
         log = self.logs[side]
         at = log.append(rows)
         if rank is not None:
@@ -180,7 +180,7 @@ class Contents:
         self, side: Array, kind: Array, key: Array, slot: Array, part: Array, triggers: Array, loses: Array,
         probed: Array, keys: int, parts: int, last: int = EXPIRED,
     ) -> Iterator[tuple[Array, Array]]:  # fmt: skip
-        """Lets rows of all sides enter, leave and look, in order; yields (op, position found) block by block.
+        """Inserts, removes and probes the rows of all sides, in order; yields (op, position found) block by block.
 
         The arguments are `_lookup`'s; `keys` and `parts` say how many join keys and partition instances there are. The
         rows that enter were added before. `kind` of a row that is of no account any more becomes LEAVE.
@@ -201,7 +201,7 @@ class Contents:
             yield op[:pairs], found[:pairs]
 
     def looked_into(self) -> None:
-        """Notes that somebody looked at all that is held."""
+        """Records that all contents were read."""
         self._seen[: len(self._fill)] = self._fill[:, None]
 
     def _alive(self, side: int) -> Array:
@@ -225,7 +225,7 @@ class Contents:
         return keep[np.argsort(rank[keep], kind="stable")] if len(rank) else keep
 
     def compact(self, side: int) -> None:
-        """Drops the dead rows of a side once they are the most."""
+        """Drops the dead rows of a side once they are the majority."""
         log = self.logs[side]
         if log.end < 2048:
             return

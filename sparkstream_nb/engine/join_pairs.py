@@ -1,4 +1,4 @@
-"""The rows of a join's two sides in the order in which they come, and the values of pairs of them."""
+"""Merges the rows of a join's two sides by root, and gathers the values of joined pairs."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Ops:
 
 
 class Pairs:
-    """Ops with the positions of what they found on the other side; -1 for none (an outer join's null).
+    """Operations with the positions that they matched on the other side; -1 for none (an outer join's null).
 
     `attrs` are the attributes that each side's columns hold.
     """

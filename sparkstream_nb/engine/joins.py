@@ -1,10 +1,9 @@
 """Joins of streams, windows and tables.
 
-Both sides run their windows first; what comes out (CURRENT, EXPIRED, RESET rows) is taken in the order of the roots.
-A CURRENT row enters its side's contents, an EXPIRED one leaves it (ENTER and LEAVE rows where a window says so), and
-a row of a side that triggers looks up the other
-side's contents at that moment (Siddhi's `JoinProcessor` after each window). Contents hang in chains, one per join key:
-the equalities of the `on` condition are a hash index, the rest of it is evaluated over the candidate pairs.
+Both sides run their windows first; their output (CURRENT, EXPIRED, RESET rows) is merged by root. A CURRENT row enters
+its side's contents, an EXPIRED one leaves it (ENTER and LEAVE rows if the window emits them), and a row of a triggering
+side probes the other side's contents at that time (Siddhi's `JoinProcessor` after each window). It is a hash join: the
+equalities of the `on` condition are the key, and the rest of it is evaluated over the candidate pairs.
 """
 
 from __future__ import annotations
@@ -155,7 +154,7 @@ class JoinOp:
         return out
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Frame:
-        """The joined rows, in order; each row that triggered makes one chunk, until `regroup`."""
+        """The joined rows, in order; each triggering row makes one chunk, until `regroup`."""
         outs = []
         for s, side in enumerate(self.sides):
             steps = self.steps[s]
@@ -183,9 +182,9 @@ class JoinOp:
                 yield {id: piece}, time
 
     def regroup(self, selected: Selected) -> Selected:
-        """Gives rows that were selected from the last run's frame the chunks in which they go on: what a side's chunk
-        finds goes on together (`OutputRateLimiter.process` of a list). Behind a row's matches of which the last was
-        dropped Siddhi loses the others' (`ComplexEventChunk.remove` leaves `last` as it was)."""
+        """Assigns output chunks to the rows selected from the last run's frame: all matches of a side's chunk are one
+        chunk (`OutputRateLimiter.process` of a list). As in Siddhi, if the last match of a row was dropped, the matches
+        of later rows are lost (`ComplexEventChunk.remove` leaves `last` as it was)."""
         rows, cut = selected.rows, selected.cut
         group = self._group[rows.chunk]
         if len(cut):

@@ -18,7 +18,7 @@ from .services import Services
 
 
 class Feed(Protocol):
-    """What brings an aggregation its rows: `up_to` lets those come that precede operator `rank`'s turn at `root`."""
+    """Supplies an aggregation with its buffered rows: `up_to` applies those before (`root`, `rank`)."""
 
     aggregation: AggregationOp
 
@@ -26,10 +26,11 @@ class Feed(Protocol):
 
 
 class AggregationLookup:
-    """Reads the buckets that each row asks for, then checks the join's condition over them.
+    """Reads the buckets of each row's range, then evaluates the join's condition over them.
 
-    `within` and `per` may name attributes of the row, so every distinct range is read once, until rows come between.
-    The bounds of each row's range are the last attributes of the rows' side (`nodes.RANGE`), from `range_from` on.
+    `within` and `per` may name attributes of the row, so every distinct range is read once, until the aggregation gets
+    new rows. The bounds of each row's range are the last attributes of the rows' side (`nodes.RANGE`), from
+    `range_from` on.
     """
 
     rank = 0

@@ -1,4 +1,4 @@
-"""Columns of objects that are not made before somebody asks for them."""
+"""Columns of objects that are created lazily."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from .columns import Array, Column, Mask, Strings, concat
 
 
 class Made(Column):
-    """Objects that `make` makes of the values of other columns, row by row, or (None) those of one as they are.
+    """A lazy object column: `make` creates the objects from the values of other columns, row by row; None: takes the
+    values of one column as they are.
 
-    `kind` is their Python type; what `keys[i]` finds in each is the value of `parts[i]` (of a list its place). So what
-    an object holds can be had without the object. Null where `null` says.
+    `kind` is their Python type; the entry `keys[i]` (of a list: the index) has the value of `parts[i]`, so entries can
+    be read without creating the object. `null` is the null mask.
     """
 
     __slots__ = ("_strings", "_values", "keys", "kind", "make", "parts")

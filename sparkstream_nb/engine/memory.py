@@ -1,4 +1,4 @@
-"""Freed memory stays with the process: a micro-batch's arrays are as large as those of the one before."""
+"""Configures malloc to keep freed memory in the process, as consecutive micro-batches need arrays of the same size."""
 
 from __future__ import annotations
 

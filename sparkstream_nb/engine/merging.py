@@ -1,4 +1,4 @@
-"""Rows of several writers, each in order, in one order."""
+"""Merges the ordered rows of several writers (k-way merge)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _merge(left: Array, order: Array, right: Array, base: int, keys: Array, out:
 
 
 def merged(runs: Sequence[Array]) -> Array:
-    """The order (int64) in which the numbers of `runs` (int64, at least one run, each of which rises) rise when the
-    runs lie one after the other; where they are equal, those of earlier runs come first."""
+    """The stable merge order (int64 indices into the concatenated `runs`) of ascending int64 runs, at least one; equal
+    numbers of earlier runs come first."""
     keys, order = runs[0], np.arange(len(runs[0]))
     for run in runs[1:]:
         n = len(keys) + len(run)

@@ -1,4 +1,4 @@
-"""`define window`: a window that queries share. What enters comes out to all its readers, as the definition says."""
+"""`define window`: a window shared by queries. Its output goes to all its readers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .windows import entering, for_joins
 class NamedWindow:
     """One named window of one node (Siddhi's `io.siddhi.core.window.Window`).
 
-    Its rows carry a serial number as their last column, so that joins know which row leaves. `published` are the kinds
-    that readers get.
+    Its rows carry a serial number as their last column, so that joins know which row leaves. `published` are the event
+    types that readers receive.
     """
 
     def __init__(self, definition: nodes.WindowDef, services: Services, scheduler: int) -> None:
@@ -39,8 +39,8 @@ class NamedWindow:
         self._held = Contents([self.types])
 
     def run(self, rows: Rows, clock: Clock) -> Rows:
-        """Takes rows into the window and lets its timers fire; CURRENT and EXPIRED rows come out, and for joins ENTER
-        and LEAVE rows where the window has them."""
+        """Adds rows to the window and lets its timers fire; returns CURRENT and EXPIRED rows, and for joins ENTER and
+        LEAVE rows if the window has them."""
         serial = np.arange(self.serial, self.serial + len(rows), dtype=np.int64)
         self.serial += len(rows)
         out = self.window.run(rows.with_columns([*rows.columns, Column(Type.LONG, serial)]), clock, 1, None)
@@ -69,7 +69,7 @@ class NamedWindow:
         return rows.where(kinds <= EXPIRED if len(self.published) == 2 else kinds == self.published[0])
 
     def looked_into(self) -> None:
-        """Notes that a join or an on-demand query looked at what the window holds."""
+        """Records that a join or an on-demand query read the window's contents."""
         self._held.looked_into()
 
     def _track(self, rows: Rows) -> None:
@@ -96,7 +96,7 @@ class NamedWindow:
             rows.ts[late] = held.logs[0].ts[at[late]]
 
     def contents(self) -> list[Column]:
-        """What the window holds, in its order."""
+        """The window's contents, in order."""
         return self._held.logs[0].columns(self._held.held(0))
 
     def state(self) -> dict[str, Any]:

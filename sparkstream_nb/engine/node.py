@@ -1,12 +1,12 @@
-"""One simulated Siddhi server: an app's plan, its state and its clock.
+"""The node engine, one simulated Siddhi server: an app's plan, its state and its clock.
 
-A node takes a micro-batch in one of two ways, with the same operators and the same results:
+A node runs a micro-batch in one of two modes, with the same operators and the same results:
 
-- *by operator*: every operator takes the whole batch as columns, upstream operators first. The roots of the rows (see
-  `rows`) and the ways through the app (see `graph`) put timer output and events in Siddhi's order.
-- *by chunk*: each chunk is pushed through everything it causes before the next one is taken, as Siddhi does. This is
-  how apps run whose queries feed back on one another or have no order that the ways tell (`graph.build` says which).
-  Where it is changes of tables that have none, only the events that bring them about go so (`stretches`).
+- *by operator*: every operator processes the whole batch as columns, upstream operators first. The roots of the rows
+  (see `rows`) and the event paths of the app (see `graph`) give Siddhi's order of events and timers.
+- *by chunk*: each chunk is pushed through everything it causes before the next one is taken, as Siddhi does. Used for
+  apps whose queries form a cycle, or whose order the paths do not determine (`graph.build` gives the reason). If only
+  some table changes are unordered, only the events that cause them run in this mode (`stretches`).
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _LEAST, _MANY = 512, 32
 class NodeEngine:
     """A node that runs `plan`.
 
-    `shard` is the id under which it writes aggregations. With `trace`, `Outputs.queries` holds what every named query
-    put out. `stored` tells that a store takes `Outputs.partials` and answers retrievals, so that buckets need not be
-    kept here. `start` is the time (ms) at which the clock starts, 0 in Siddhi's playback; None: that of the first event
-    or tick. `by_chunk` forces the second way of running, for tests. Raises `NotInThisBuild` for an app that needs what
-    the engine cannot do yet, SiddhiBindError for one with script functions unless `allow_scripts`.
+    `shard` is the id under which it writes aggregations. With `trace`, `Outputs.queries` holds the output of every
+    named query. `stored`: a store takes `Outputs.partials` and answers retrievals, so the node keeps no buckets.
+    `start` is the time (ms) at which the clock starts, 0 in Siddhi's playback; None: the time of the first event or
+    tick. `by_chunk` forces the mode *by chunk*, for tests. Raises `NotInThisBuild` for an app that needs a declared
+    gap, and SiddhiBindError for one with script functions unless `allow_scripts`.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class NodeEngine:
     # ------------------------------------------------------------------------------------------------------ running
 
     def step(self, batch: InputBatch) -> Outputs:
-        """Takes a micro-batch and returns what it put out; state and clock move on.
+        """Runs a micro-batch and returns its output; state and clock advance.
 
         Raises KeyError for a stream that the app does not define, ValueError for columns that do not fit its schema.
         """
@@ -163,7 +163,7 @@ class NodeEngine:
             a = max(b, a + 1)
 
     def skip(self, steps: int, first: int, last: int) -> None:
-        """Takes so many steps, from clock `first` to `last` (ms), whose events nothing in the plan looks at."""
+        """Advances by `steps` steps, from clock `first` to `last` (ms), whose events no operator of the plan reads."""
         if not self.started:
             self._start_clock(self.now if self._start_known else first)
         if self.services.clock.first is None:
@@ -379,7 +379,7 @@ class NodeEngine:
     def answer(self, retrieval: nodes.Retrieval) -> Answer:
         """The answer to an on-demand query over this node's own state; it may change a table.
 
-        Raises `SiddhiRuntimeError` where the query is bound and cannot be answered.
+        Raises `SiddhiRuntimeError` if the query cannot be answered.
         """
         refuse_retrieval(retrieval)
         return answer(retrieval, self.parts, self.services, self.now)
@@ -400,7 +400,7 @@ class NodeEngine:
         return pack(state, self.services.strings)
 
     def restore(self, blob: bytes) -> None:
-        """Takes over a snapshot of the same plan. Raises ValueError for bytes that are no snapshot."""
+        """Restores a snapshot of the same plan. Raises ValueError if the bytes are not a snapshot."""
         state = unpack(blob, self.services.strings)
         self.now, self.steps, self.started = state["now"], state["steps"], state["started"]
         self.services.clock.start, self.services.clock.first = state["clock"]

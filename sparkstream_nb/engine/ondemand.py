@@ -17,7 +17,7 @@ from .tables import TableWriter
 
 
 def answer(retrieval: nodes.Retrieval, parts: Assembly, services: Services, now: int) -> Answer:
-    """Answers a retrieval, or carries out a change. Raises SiddhiRuntimeError where it cannot."""
+    """Answers a retrieval, or carries out a change. Raises SiddhiRuntimeError if it fails."""
     source = retrieval.source
     if source is None:
         columns: list[Column] = []

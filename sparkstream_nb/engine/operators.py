@@ -1,4 +1,4 @@
-"""What a node runs: queries, named windows, aggregations and the ways into partitions, all of one shape."""
+"""The operators of a node, with one interface: queries, named windows, aggregations and the entries of partitions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .timers import NEVER
 
 
 class Operator(Protocol):
-    """One operator of a node. `node` is how the graph sees it; stream keys are those of the graph."""
+    """One operator of a node. `node` is its node in the graph; stream keys are those of the graph."""
 
     node: OpNode
 
@@ -32,13 +32,13 @@ class Operator(Protocol):
     def name(self) -> str: ...
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
-        """What it puts out for these rows and for the timers that `clock` lets fire; None for an operator without
+        """Its output for these rows and for the timers that `clock` lets fire; None for an operator without
         output.
         """
         ...
 
     def apply(self, rows: Rows, clock: Clock) -> None:
-        """Does what must be done with a chunk of output at its turn, before anybody downstream sees it."""
+        """Applies the effects of an output chunk at its turn, before any downstream operator sees it."""
         ...
 
     def state(self) -> Any: ...
@@ -50,19 +50,18 @@ class Operator(Protocol):
 
 
 class Passing:
-    """An operator that keeps nothing between its calls, and has nothing to do at the turn of a chunk. What others have
-    they say themselves."""
+    """No-op state methods for stateless operators. Stateful operators override them."""
 
     __slots__ = ()
 
     def apply(self, rows: Rows, clock: Clock) -> None:
-        """Nothing is to be done."""
+        """Does nothing."""
 
     def state(self) -> Any:
         return None
 
     def load(self, state: Any) -> None:
-        """There is nothing to take over."""
+        """Does nothing: there is no state."""
 
     @property
     def bytes(self) -> int:
@@ -81,8 +80,8 @@ class QueryOperator:
     lookups: list[TableLookup | AggregationLookup]
 
     def place(self, rank: int, ties: Sequence[str] | None) -> None:
-        """Tells the accesses to tables where the query stands among the operators, and a query of several inputs in
-        which order rows of one root come to it by them (None: no root has rows in two of them).
+        """Gives the query's table accesses its rank among the operators, and a query with several inputs the order in
+        which it receives rows of one root from them (None: no root has rows in two inputs).
         """
         if ties is not None:
             order = {key: at for at, key in enumerate(ties)}
@@ -154,7 +153,7 @@ def entry(window: str) -> str:
 
 @dataclass(slots=True)
 class EntryOperator(Passing):
-    """A stream's way into a partition."""
+    """The entry of a stream into a partition."""
 
     entry: PartitionEntry
     node: OpNode
@@ -178,8 +177,8 @@ class EntryOperator(Passing):
 class AggregationOperator(Passing):
     """An incremental aggregation and the steps before it.
 
-    While a whole batch goes through operator by operator, the rows wait (`begin`) until a join asks for the buckets as
-    of a moment (`up_to`), or the batch ends (`settle`). `rank` is the operator's place among those.
+    In the mode *by operator*, rows are buffered (`begin`) until a join reads the buckets as of a root (`up_to`), or the
+    batch ends (`settle`). `rank` is the operator's place among the operators.
 
     A purge runs at the first clock step at or after each whole interval since the first clock step, before the event of
     that step.
@@ -225,20 +224,19 @@ class AggregationOperator(Passing):
         self._purges += zip(roots.tolist(), times.tolist(), strict=True)
 
     def notable(self, steps: int) -> bool:
-        """As of a table: rows may always wait."""
+        """Whether rows can be buffered, as for a table: always."""
         return True
 
     def begin(self) -> None:
-        """From now on rows wait."""
+        """Starts buffering rows."""
         self._noting = True
 
     def up_to(self, root: int, rank: int) -> bool:
-        """Does what comes before operator `rank` has the event of `root`: adds the waiting rows, and purges. Returns
-        whether there was anything to do."""
+        """Applies the buffered rows and purges that come before (`root`, `rank`); whether there were any."""
         return self._take(root + (self.rank < rank))
 
     def _take(self, until: int) -> bool:
-        """Adds the waiting rows with roots below `until`, and runs the purges among them in their order."""
+        """Adds the buffered rows with roots below `until`, and runs the purges among them in their order."""
         done = False
         while self._purges and self._purges[0][0] < until:
             root, time = self._purges.pop(0)
@@ -257,7 +255,7 @@ class AggregationOperator(Passing):
         return cut > 0
 
     def settle(self) -> None:
-        """Does all that waits."""
+        """Applies all buffered rows and purges."""
         self._take(int(NEVER))
         self._noting = False
 
@@ -279,7 +277,7 @@ class AggregationOperator(Passing):
 
 
 def tables_read(query: nodes.Query) -> tuple[str, ...]:
-    """Tables and aggregations that a query looks into: by join, or by `in`."""
+    """Tables and aggregations that a query reads by join or by `in`."""
     found = [e.table for x in query_exprs(query) for e in nodes.walk(x) if isinstance(e, InTable)]
     if isinstance(query.input, nodes.JoinInput):
         for side in (query.input.left, query.input.right):

@@ -1,4 +1,4 @@
-"""Partitions: an event gets the number of its instance on the way in; the queries inside keep state per instance."""
+"""Partitions: the entry gives each event its instance number; the queries inside keep state per instance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEVER = 2**63 - 1
 class Instances:
     """The instances of one partition: key texts, numbered in the order in which they first came.
 
-    `@purge` forgets the keys that had no event for its idle period, whenever its interval has passed on the app's clock
+    `@purge` removes the keys that had no event for its idle period, every interval of the app's clock
     (`PartitionRuntimeImpl.initPartition` does so on the wall clock). A key that comes again is a new instance with a
     new number.
     """
@@ -67,8 +67,8 @@ class Instances:
         return self._hashes[: self.count]
 
     def rank(self) -> Array:
-        """int64 per instance, in the order in which Siddhi walks through a map that `computeIfAbsent` filled in the
-        order of the instances (`computed_order`), as a scheduler does."""
+        """int64 per instance: its position in the iteration order of a Java map that `computeIfAbsent` filled in the
+        order of the instances (`computed_order`), as in Siddhi's schedulers."""
         buckets = capacity(self.count - 1)
         if self._buckets != buckets:
             self._buckets, self._ranked = buckets, 0
@@ -79,7 +79,7 @@ class Instances:
         return self._rank[: self.count]
 
     def in_order(self) -> list[int]:
-        """The instances that there are, in the order of the map of a partition's keys."""
+        """The live instances, in the order of Siddhi's map of the partition's keys."""
         if self._walk is None:
             parts = list(self.numbers.values())
             self._walk = [parts[i] for i in concurrent_order(self._hashes[parts].tolist(), self._most)]
@@ -88,20 +88,20 @@ class Instances:
     # ------------------------------------------------------------------------------------------------------ forgetting
 
     def gone(self) -> Array | None:
-        """int64 per instance: the root from which on it is forgotten; None where nothing is."""
+        """int64 per instance: the root from which on it is purged; None if none is."""
         if len(self._gone) == 0:
             return None
         self._gone = grown(self._gone, self.count, NEVER)
         return self._gone
 
     def seen(self, part: Array, now: Array) -> None:
-        """Notes events: their instances, and the clock at each."""
+        """Records the time of events by instance."""
         if self.purge is not None and len(part):
             self._seen = grown(self._seen, self.count)
             np.maximum.at(self._seen, part, now)
 
     def check(self, clock: Clock, step: int) -> int:
-        """The first step from `step` on at which keys may be forgotten; `clock.last` where there is none."""
+        """The first step from `step` on at which keys may be purged; `clock.last` if there is none."""
         if self.purge is None or step >= clock.last:
             return clock.last
         if self._check is None:
@@ -112,7 +112,7 @@ class Instances:
         return min(step, clock.last)
 
     def forget(self, clock: Clock, step: int) -> None:
-        """Forgets the idle keys: after the timers of a step, before its events."""
+        """Purges the idle keys: after the timers of a step, before its events."""
         assert self.purge is not None
         assert self._check is not None
         every = max(self.purge.interval, 1)
@@ -167,7 +167,8 @@ def _by_row(hits: Array, index: Array, place: Array) -> bool:
 
 
 class PartitionEntry:
-    """One stream's way into a partition (`PartitionStreamReceiver`): by value, by ranges, or to every instance."""
+    """The entry of one stream into a partition (`PartitionStreamReceiver`): by value, by ranges, or to every
+    instance."""
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class PartitionEntry:
         self._age = 0
 
     def run(self, rows: Rows, clock: Clock) -> Rows:
-        """The rows with their instances; an event may come in several times, or not at all (a null key)."""
+        """The rows with their instances; an event may enter several instances, or none (a null key)."""
         parts, row, step = [], 0, clock.first
         while (step := self.instances.check(clock, step)) < clock.last:
             end = int(np.searchsorted(rows.root, ((clock.base + step) << ROOT_BITS) | EVENT_PHASE))

@@ -1,7 +1,7 @@
-"""Cutting bytes where their content says, so that what stays the same between two states gives the same pieces.
+"""Content-defined chunking of snapshots, so that unchanged parts of two states give the same chunks.
 
-A window that lost an event at its head and got one at its tail is the same bytes, moved. Cuts at fixed places would
-make every piece of it new; cuts that follow a rolling sum over the last 64 bytes move along with the bytes.
+A window that lost an event at its head and got one at its tail has the same bytes, shifted. Cuts at fixed offsets would
+change every chunk; cuts chosen by a rolling sum over the last 64 bytes move with the bytes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _cuts(data: Array, sums: Array, mask: np.uint64, least: int, most: int, out:
 
 
 def pieces(blob: bytes) -> list[memoryview]:
-    """`blob` cut into pieces."""
+    """The chunks of `blob`."""
     data = np.frombuffer(blob, np.uint8)
     ends = np.empty(len(data) // LEAST + 1, np.int64)
     count = _cuts(data, _SUMS, _MASK, LEAST, MOST, ends)

@@ -1,4 +1,4 @@
-"""One query of an app, running: its input, its select, its rate limit, and where its events go."""
+"""The operator of one query: its input, select, rate limit and output."""
 
 from __future__ import annotations
 
@@ -142,12 +142,12 @@ class QueryOp:
 
     @property
     def looked(self) -> tuple[str, ...]:
-        """The named windows that the last run looked into."""
+        """The named windows that the last run read."""
         return () if self._join is None else self._join.looked
 
     @property
     def timed(self) -> bool:
-        """Whether the query may put something out when only the clock moves."""
+        """Whether the query may emit events when only the clock moves."""
         return self.schedulers > 0
 
     def rank(self, rank: int) -> None:
@@ -157,20 +157,20 @@ class QueryOp:
                 steps.rank = rank
 
     def tie(self, sources: Sequence[str]) -> None:
-        """The inputs in the order in which rows of one root come."""
+        """The inputs in the order in which rows of one root are received."""
         if self._join is not None:
             self._join.right_first = len(sources) > 1 and sources[0] == self._join.inputs[1]
         elif self._pattern is not None:
             self._pattern.tie = sources
 
     def passing(self, stream: str, rows: Rows, clock: Clock) -> Mask:
-        """Which rows of an input may bring something about (`Steps.passing`)."""
+        """Which rows of an input can have an effect (`Steps.passing`)."""
         if self._steps is not None:
             return self._steps.passing(rows, clock)
         return np.ones(len(rows), np.bool_) if self._join is None else self._join.passing(stream, rows, clock)
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
-        """What the query puts out for these rows, and for the timers that `clock` lets fire."""
+        """The query's output for these rows, and for the timers that `clock` lets fire."""
         gone = self.services.gone()
         if gone is not None:
             self._forget(np.flatnonzero(gone < clock.base << ROOT_BITS))

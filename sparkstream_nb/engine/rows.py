@@ -1,11 +1,11 @@
-"""Rows: events on their way through a node, as columns, with what order and meaning need.
+"""Rows: events inside a node, as columns, with their order keys, types and partition instances.
 
-Order. Siddhi sends one event through everything it causes before it takes the next one. Every row therefore knows
-its `root`: the step of the input that led to it, and whether a timer or the step's own event did:
+Order. Siddhi pushes one event through everything it causes before it takes the next one. Every row therefore has a
+`root`, an order key: the input step that caused it, and whether a timer or the step's own event did:
 `step << ROOT_BITS | phase`, where the phase of a timer is the number of its scheduler and that of the event is
 `EVENT_PHASE`. Roots never decrease within one `Rows`.
 
-Chunks. What a window, a batch send or a timer puts out at once is one chunk and stays one on its way down; `chunk`
+Chunks. The rows that a window, a batch send or a timer emits at once are one chunk and stay one downstream; `chunk`
 numbers them, never decreasing within one `Rows`. Siddhi's `ComplexEventChunk`.
 """
 
@@ -38,8 +38,9 @@ others. Only windows that are looked into put them out."""
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """Ops of a window that holds `lag` events: each of `n` events from position `first` on comes (CURRENT), and pushes
-    out the one `lag` before it (EXPIRED), just before itself; but the first `free` of them push out none."""
+    """The operations of a full `length` window of `lag` events: each of `n` events from position `first` on is added
+    (CURRENT), and just before it the event `lag` positions earlier is removed (EXPIRED). The first `free` events remove
+    none."""
 
     first: int
     n: int
@@ -51,7 +52,7 @@ class Pushed:
         return 2 * self.n - self.free
 
     def laid_out(self) -> tuple[Array, Array]:
-        """(kind, position) of each op."""
+        """(event type, position) of each operation."""
         kind, pos = np.empty(self.ops, np.int8), np.empty(self.ops, np.int64)
         _lay_out(self.first, self.n, self.free, self.lag, kind, pos)
         return kind, pos
@@ -69,10 +70,10 @@ def _lay_out(first: int, n: int, free: int, lag: int, kind: Array, pos: Array) -
 
 @dataclass(slots=True)
 class Passing:
-    """What passes a window, op after op, for the aggregates: all kinds of `kind` (int8), over `columns`; `part` is the
-    partition instance of each event that those hold (None outside). With `apart`, the rows that come with it are the
-    CURRENT ops alone, in their order; else they are the ops. With `pushed`, the ops are those, and `kind` and the
-    positions of `columns` are empty.
+    """The window's stream of add and remove operations, for the aggregates: event types `kind` (int8) over `columns`;
+    `part` is the partition instance of each event in `columns` (None outside partitions). With `apart`, the rows beside
+    it are the CURRENT operations only, in order; else they are the operations. With `pushed`, the operations are given
+    by it, and `kind` and the positions of `columns` are empty.
     """
 
     columns: Held
@@ -87,8 +88,8 @@ class Rows:
     """`n` rows. `kind` None means that all are CURRENT; `part` is the partition instance of each row, None outside.
 
     Shapes: every array has length n; `ts` int64 ms, `root` int64, `chunk` int64, `kind` int8, `part` int32.
-    `passing` is what a window says of itself to the select behind it; no other rows have it. With `anew`, aggregates
-    begin anew with each chunk, and all rows are CURRENT.
+    `passing` is the window's stream of add and remove operations, set only on rows that come straight from a window.
+    With `anew`, aggregates restart with each chunk, and all rows are CURRENT.
     """
 
     columns: Sequence[Column]
@@ -114,14 +115,14 @@ class Rows:
         )
 
     def where(self, mask: Mask) -> Rows:
-        """The rows for which `mask` holds; these very rows where it holds for all."""
+        """The rows for which `mask` is true; `self` if it is true for all."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def with_columns(self, columns: Sequence[Column]) -> Rows:
         return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part)
 
     def pick(self, places: Sequence[int]) -> Rows:
-        """The same rows with the columns at `places` alone."""
+        """The same rows with only the columns at `places`."""
         held, passing = self.columns, self.passing
         columns = held.pick(places) if isinstance(held, Held) else [held[p] for p in places]
         if passing is not None:
@@ -131,7 +132,7 @@ class Rows:
         return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part, passing, self.anew)
 
     def alike(self, other: Rows) -> bool:
-        """Whether these are the same rows, bit by bit: no number is another one's like."""
+        """Whether both are equal bit by bit (so 0.0 and -0.0 differ, and a NaN equals itself)."""
         if len(self) != len(other) or not np.array_equal(self.root, other.root):
             return False
         for a, b in zip(self.columns, other.columns, strict=True):
@@ -170,13 +171,13 @@ class Rows:
 
 
 def order_at(root: Array, chunk: Array, index: Array | slice) -> tuple[Array, Array]:
-    """(roots, chunks) of the rows at `index`; one array where those of all rows are."""
+    """(roots, chunks) of the rows at `index`; one shared array if `rows` shares one."""
     roots = root[index] if isinstance(index, slice) else root.take(index)
     return roots, roots if chunk is root else chunk[index]
 
 
 def concat_rows(parts: Sequence[Rows]) -> Rows:
-    """Rows one after the other; chunks are renumbered so that those of different parts stay apart."""
+    """Concatenated rows; chunks are renumbered so that chunks of different parts stay distinct."""
     parts = [p for p in parts if len(p)] or list(parts[:1])
     if len(parts) == 1:
         return parts[0]
@@ -201,7 +202,7 @@ def one_by_one(rows: Rows) -> Rows:
 
 
 def each_alone(rows: Rows, clock: Clock) -> Iterator[tuple[Rows, Clock]]:
-    """The rows in pieces in which no two events have one root, each with the part of the clock that goes with it."""
+    """The rows in pieces in which no two events have the same root, each with its part of the clock."""
     cuts = np.flatnonzero(rows.root[1:] == rows.root[:-1]) + 1
     steps = (rows.root[cuts] >> ROOT_BITS) - clock.base + 1
     first, start = clock.first, 0
@@ -213,8 +214,7 @@ def each_alone(rows: Rows, clock: Clock) -> Iterator[tuple[Rows, Clock]]:
 
 
 def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
-    """Rows of several operators, given with their ranks and each by root, one event after the other: by root, then
-    rank."""
+    """Merges the rows of several operators, each ordered by root and given with its rank, by (root, rank)."""
     runs = [r for _, r in sorted(parts, key=lambda part: part[0])]
     rows = concat_rows(runs)
     if len(parts) == 1:
@@ -226,7 +226,7 @@ def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
 
 @kernel
 def chunk_numbers(chunk: Array) -> Array:
-    """Numbers 0, 1, 2 ... for chunks, of which equal ones lie together."""
+    """Renumbers chunks as 0, 1, 2 ...; equal chunk ids must be adjacent."""
     out = np.empty(len(chunk), np.int64)
     n = -1
     for i in range(len(chunk)):
@@ -242,8 +242,8 @@ def _roots(step: Array, base: int, root: Array) -> None:
 
 
 def event_order(step: Array, base: int) -> tuple[Array, Array]:
-    """(roots, chunks) of events that come with the steps `step` (int64, counted from `base`): one array, as what is
-    sent at once has one root and is one chunk."""
+    """(roots, chunks) of input events at the steps `step` (int64, relative to `base`): one shared array, as events sent
+    at once have one root and are one chunk."""
     root = np.empty(len(step), np.int64)
     _roots(np.ascontiguousarray(step, np.int64), base, root)
     return root, root
@@ -256,8 +256,7 @@ def _steps(root: Array, base: int, out: Array) -> None:
 
 
 def steps_of(roots: Sequence[Array], base: int) -> Array:
-    """The steps of rows with these roots, one array after the other, counted from `base`; what came before it counts to
-    the first."""
+    """The steps of rows with these roots, concatenated, relative to `base`; earlier rows count as step 0."""
     out = np.empty(sum(map(len, roots)), np.int64)
     at = 0
     for root in roots:
@@ -304,7 +303,7 @@ class Clock:
 
     @property
     def until(self) -> int:
-        """The time (ms) up to which timers may fire; where none may, before all times."""
+        """The time (ms) up to which timers may fire; before all times if none may."""
         return int(self.now[self.last - 1]) if self.last > 0 else BEFORE_ALL
 
     @staticmethod
@@ -317,5 +316,5 @@ class Clock:
         return clock, int(_ticks(times, now, clock.now, clock.moved))
 
     def part(self, a: int, b: int) -> Clock:
-        """The steps a ≤ i < b alone."""
+        """The clock over the steps a ≤ i < b only."""
         return Clock(self.base + a, self.now[a:b], self.moved[a:b], 0, b - a)

@@ -4,8 +4,8 @@ A script sees its arguments as `data[0]`, `data[1]` ... and nothing of the machi
 network, no modules. A call may take a second and an interpreter 64 MB. A number is converted to the return type as Java
 narrows numbers, anything to its text where a string is returned.
 
-An answer must depend on the arguments alone: it is asked once for equal arguments, and what a script keeps in global
-variables is no part of the app's state.
+The result must depend on the arguments alone: a script is called once for equal arguments, and its global variables are
+not part of the app's state.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from .expressions.env import Script
 SECONDS = 1.0
 MEMORY = 64 * 1024 * 1024
 STACK = 512 * 1024
-LANGUAGES = ("javascript", "js")
 
 _WIDTH = {Type.INT: 32, Type.LONG: 64}
 
@@ -66,7 +65,7 @@ class _Interpreter:
 
 
 class Scripts:
-    """The script functions of an app, by name. Raises SiddhiBindError for a body that is no JavaScript."""
+    """The script functions of an app, by name. Raises SiddhiBindError for a body that is not valid JavaScript."""
 
     def __init__(self, functions: Mapping[str, nodes.FunctionDef]) -> None:
         self._functions = functions
@@ -83,7 +82,7 @@ class Scripts:
         return found
 
     def functions(self) -> dict[str, Script]:
-        """What expressions call."""
+        """The functions that expressions call."""
         return {id: self._function(id, f.returns) for id, f in self._functions.items()}
 
     def _function(self, id: str, returns: Type) -> Script:
@@ -94,7 +93,7 @@ class Scripts:
 
 
 def converted(answer: Any, type: Type) -> Any:
-    """A script's answer as a value of `type`. Raises ValueError where it is none."""
+    """A script's result as a value of `type`. Raises ValueError if it cannot be converted."""
     if answer is None:
         return None
     value: Any = answer
@@ -133,7 +132,7 @@ def _text(value: Any) -> str:
 
 
 def scripts_of(plan: nodes.Plan, allowed: bool) -> dict[str, Script]:
-    """The script functions of a plan. Raises SiddhiBindError where there are some and scripts are not allowed."""
+    """The script functions of a plan. Raises SiddhiBindError if there are any and scripts are not allowed."""
     refuse_scripts(plan, allowed)
     return Scripts(plan.functions).functions() if plan.functions else {}
 
@@ -143,7 +142,7 @@ def refuse_scripts(plan: nodes.Plan, allowed: bool) -> None:
     if plan.functions and not allowed:
         first = next(iter(plan.functions))
         raise SiddhiBindError(
-            f"function '{first}' is a script, and scripts are switched off",
+            f"function '{first}' is a script, and scripts are disabled",
             hint="If you trust the app, allow them: allow_scripts=True in Python, --allow-scripts in a cell and on the "
             "command line. They run with limits on time and memory, and reach no files and no network.",
             kind="ExtensionNotFoundException",

@@ -1,7 +1,7 @@
 """The select of a query: group by, aggregates, having, one row per chunk and group, order by, limit, offset.
 
-Rules of Siddhi's `QuerySelector`: of a chunk, a query with aggregates puts out only its last row that passes
-`having`, a query with group by the last one of each group, in the order in which the groups first passed.
+Rules of Siddhi's `QuerySelector`: for each chunk, a query with aggregates emits only the last row that passes
+`having`; a query with group by emits the last such row of each group, in the order of the groups' first rows.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def _last_per_group(
 
 
 def last_per_group(chunk: Array, group: Array, groups: int | None = None) -> Array:
-    """Positions of the last row of every (chunk, group), each where its group first came; equal chunks lie together. No
-    `group` at all: there is one."""
+    """Positions of the last row of every (chunk, group), in the order of the groups' first rows; equal chunks must be
+    adjacent. An empty `group` means one group."""
     return _lasts(chunk, group, (int(group.max()) + 1 if len(group) else 1) if groups is None else groups)[0]
 
 

@@ -1,4 +1,4 @@
-"""What all operators of a node share."""
+"""The services that all operators of a node share."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class ClockStart:
 class Services:
     """The node's dictionary, the compiler's context, and what is collected during one `step` call.
 
-    `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
-    order in the map of a Siddhi scheduler, `hashes` those of their keys, `born` the clock (ms) at which each was made,
-    `gone` the root from which on it is forgotten (None: none is), `partitioned` whether it is in one. `on_error` is
-    what `@OnError` says of a stream, `faults` what an operator's last run put into fault streams. `clock`
-    tells where the node's clock began.
+    `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their order
+    in the map of a Siddhi scheduler, `hashes` those of their keys, `born` the clock (ms) at which each was made, `gone`
+    the root from which on it is purged (None: none is), `partitioned` whether it is in a partition. `on_error` is the
+    action of `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` tells where
+    the node's clock began.
     """
 
     strings: Strings
@@ -58,9 +58,9 @@ class Services:
         self, query: str, stream: str, env: Env, columns: list[Column], root: Array | None = None,
         only: Mask | None = None,
     ) -> None:  # fmt: skip
-        """Sends the rows of `env` that failed where the errors of `stream` go; `columns` are its attributes.
+        """Routes the failed rows of `env` as `@OnError` of `stream` says; `columns` are its attributes.
 
-        `root` int64[n] are the rows' roots: without them nothing can go to a fault stream. `only` leaves rows out.
+        `root` int64[n] are the rows' roots: without them no row can go to a fault stream. `only` restricts the rows.
         """
         if env.failed is None:
             return
@@ -81,4 +81,3 @@ class Services:
                 self.logs.append(f"{query}: {stream} at {ts}, {list(row)}: {reason}")
             else:
                 self.errors.append(EventError(query, stream, ts, list(row), reason))
-

@@ -1,7 +1,7 @@
 """Sinks and sources inside a node: `inMemory` topics between streams of one app, and the `log` sink.
 
-Siddhi publishes what one chunk brings at once (`SinkCallback`, `PassThroughSinkMapper`), so a chunk stays one. A sink
-comes after the queries that read the stream.
+Siddhi publishes a chunk at once (`SinkCallback`, `PassThroughSinkMapper`), so a chunk stays one chunk. A sink runs
+after the queries that read the stream.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class GroupOperator(Passing):
 
 @dataclass(slots=True)
 class TopicOperator(Passing):
-    """What goes from a sink to a stream that listens to its topic."""
+    """Passes events from a sink to a stream that is subscribed to its topic."""
 
     name: str
     route: _Route

@@ -1,13 +1,13 @@
-"""Hash tables of which the cache brings five slots at once, for compiled loops.
+"""Hash tables with buckets of one cache line, for compiled loops.
 
-A slot is a key, which is a word, and a number below 2^32, which is 0 where the slot is free; so the numbers of keys
-have a tag in their upper bits, which is not 0. Five slots are a line of the processor's cache, eight words: first the
-five keys, then the five numbers, of half a word each, and half a word that stays 0. A key belongs into the first free
-slot from the beginning of a line on. A line is compared at once, as no processor can guess which of five it is, and
-lines are gone on to only where one is full.
+A slot is a key (one word) and a number below 2^32, which is 0 if the slot is free; the numbers of keys therefore have a
+nonzero tag in their upper bits. A bucket is a cache line of eight words with five slots: five keys, then five numbers
+of half a word each, and half a word that stays 0. A key is stored in the first free slot from the beginning of its
+bucket on. All keys of a bucket are compared at once without branches; probing goes on to the next bucket only if one is
+full.
 
-A table is an array of words that begins with a line. Loops that enter keys take it twice: as `slots`, its words, and as
-`numbers`, its half words.
+A table is an array of words aligned to a cache line. Loops that insert keys take it twice: as `slots`, its words, and
+as `numbers`, its half words.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _NUMBERS, _LAST_KEY = np.uint64(10), np.uint64(4)
 
 @inlined
 def keys_for(words: Any) -> Any:
-    """How many keys a table of so many words may hold: two for each line, one where it is small. A key beside its line
-    costs as much as ten others."""
+    """The maximum number of keys of a table of so many words: two per bucket, one in small tables. A key outside its
+    bucket costs as much as ten others."""
     return words >> (2 if words > _SMALL else 3)
 
 
 @inlined
 def line_of(key: Any, last: Any) -> Any:
-    """The first slot of a key's line; `last` is the last word of the table, of which there is a power of two. Mixed
-    twice, as half of a key may be all zeros."""
+    """The first slot of a key's bucket; `last` is the index of the table's last word (the table's size is a power of
+    two). Hashed twice, as half of a key may be all zeros."""
     h = key * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0xC2B2AE3D27D4EB4F)
     return (h >> np.uint64(31)) & last & ~_LAST
@@ -51,14 +51,14 @@ def next_slot(j: Any, last: Any) -> Any:
 
 @inlined
 def number_at(j: Any) -> Any:
-    """Where the number of slot `j` stands."""
+    """The index of the number of slot `j`."""
     return (j << _ONE) - (j & _LAST) + _NUMBERS
 
 
 @inlined
 def found(slots: Array, line: Any, last: Any, key: Any, tag: Any, limit: Any) -> Any:
-    """From a line on, the number that the key has, without the tag. `limit` or more if no line has the key, or the
-    first one that has it has it with another tag."""
+    """Looks a key up from a bucket on: its number without the tag. `limit` or more if the key is not found, or is first
+    found with another tag."""
     number = number_of_five(slots, line, key) ^ tag
     while number >= limit and slots[line + _LAST] != _NONE:
         line = (line + _LINE) & last
@@ -68,7 +68,7 @@ def found(slots: Array, line: Any, last: Any, key: Any, tag: Any, limit: Any) ->
 
 @inlined
 def enter(slots: Array, numbers: Array, j: Any, last: Any, key: Any, number: Any) -> None:
-    """Puts a key that is new into the first free slot from slot `j` on."""
+    """Inserts a new key into the first free slot from slot `j` on."""
     at = number_at(j)
     while numbers[at] != 0:
         j = next_slot(j, last)
@@ -90,7 +90,7 @@ def _enter_all(old: Array, old_numbers: Array, slots: Array, numbers: Array) -> 
 
 
 def larger(slots: Array, times: int) -> Array:
-    """A table of so many times the room, with the same keys."""
+    """A table of `times` the capacity, with the same keys."""
     out = lined(times * len(slots), np.uint64)
     _enter_all(slots, slots.view(np.uint32), out, out.view(np.uint32))
     return out

@@ -1,7 +1,7 @@
-"""State as bytes: nested dicts and lists of arrays, columns and scalars, with no code in them.
+"""Serializes state: nested dicts and lists of arrays, columns and scalars, without code.
 
-A blob is a JSON head followed by the arrays' bytes. String columns are stored by the texts they use, so a blob means
-the same in any node and a dictionary sheds what nothing holds any more. Equal states give equal bytes.
+A blob is a JSON head followed by the arrays' bytes. String columns are stored with the strings they use, so a blob
+means the same in any node, and strings that are no longer used leave the dictionary. Equal states give equal bytes.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def pack(state: Any, strings: Strings) -> bytes:
 
 
 def unpack(blob: bytes, strings: Strings) -> Any:
-    """The state in `blob`; its strings join `strings`. Raises ValueError for bytes that `pack` did not make."""
+    """The state in `blob`; its strings join `strings`. Raises ValueError for bytes that are not a snapshot."""
     if blob[: len(_MAGIC)] != _MAGIC:
         raise ValueError("not a node's state, or of another version")
     at = len(_MAGIC)

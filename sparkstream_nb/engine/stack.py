@@ -1,8 +1,8 @@
-"""Expressions as small programs for compiled loops: runs of codes over a stack.
+"""Compiles expressions to bytecode for a stack machine, which compiled loops interpret.
 
 The rules are those of `expressions.evaluate`: an operator computes in the type that the plan gives it, nulls go through
 arithmetic, a comparison with null is false (`!=`: true), `and` and `or` skip their right side where the left decides.
-As in Siddhi an aggregator takes an event when it is asked: one that is skipped does not.
+As in Siddhi, an aggregator takes an event when it is evaluated; a skipped one does not.
 """
 
 from __future__ import annotations
@@ -298,13 +298,13 @@ def holds(
 
 
 class NoProgram(Exception):
-    """The condition needs Python."""
+    """The condition cannot be compiled to bytecode."""
 
 
 class Codes:
-    """Turns expressions into codes; `known` are the words of their constants, `code` finds a text's.
+    """Compiles expressions to codes; `known` are the words of their constants, `code` gives the code of a string.
 
-    What is a value of its own, and not computed here, a subclass says (`leaf`).
+    A subclass defines the values that are not computed here (`leaf`).
     """
 
     def __init__(self, code: Callable[[str], int]) -> None:
@@ -312,15 +312,15 @@ class Codes:
         self._code = code
 
     def leaf(self, e: Expr) -> list[int] | None:
-        """Codes that push a value that there is already; None where `e` is none."""
+        """Codes that push an existing value; None if `e` has to be computed."""
         raise NotImplementedError
 
     def aggregate(self, e: Agg) -> list[int]:
-        """Codes that ask an aggregator."""
+        """Codes that evaluate an aggregator."""
         raise NoProgram
 
     def push(self, e: Expr) -> list[int]:
-        """Codes that push the value of `e`. Raises NoProgram where no codes can do what it asks."""
+        """Codes that push the value of `e`. Raises NoProgram if `e` cannot be compiled."""
         if isinstance(e, Const):
             return self._constant(e, e.type)
         leaf = self.leaf(e)

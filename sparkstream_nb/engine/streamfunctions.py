@@ -1,8 +1,8 @@
-"""Stream functions that look at one event alone: they drop it, or make several of it, and append attributes.
+"""Stateless stream functions: they drop an event or turn it into several, and add attributes.
 
 A stream function is a row of `STREAM_FUNCTIONS`: called with the rows, its evaluated arguments, the dictionary and a
-callable that marks failing rows, it answers which rows go on (an index that may name a row several times; None: all,
-each once), the columns it appends to those, and lines for the log.
+callable that marks failing rows, it returns the rows that go on (an index that may repeat rows; None: all, each once),
+the columns it adds to them, and lines for the log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PRIORITIES = ("INFO", "DEBUG", "WARN", "FATAL", "ERROR", "OFF", "TRACE")
 
 
 class FailedRow(Exception):
-    """Raised where no one keeps failing rows."""
+    """Raised if failing rows cannot be recorded."""
 
 
 def _raise(mask: Mask, message: str) -> None:
@@ -107,7 +107,7 @@ def _tokenizer(types: tuple[Type, ...], tokens: Callable[..., list[tuple[Any, ..
 
 def _words(value: str | None, pattern: str, distinct: bool = False) -> list[tuple[Any, ...]]:
     if value is None:
-        raise Failure("the text of str:tokenize() is null")
+        raise Failure("the string of str:tokenize() is null")
     words = split(value, pattern)
     return [(w,) for w in (dict.fromkeys(words) if distinct else words)]
 
@@ -185,7 +185,7 @@ def _log(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _rai
     if not failed:
         return None, [], lines
     bad = _marked(len(rows), failed)
-    fail(bad, f"a priority of log() is one of {', '.join(PRIORITIES)}")
+    fail(bad, f"the priority of log() must be one of {', '.join(PRIORITIES)}")
     return np.flatnonzero(~bad), [], lines
 
 

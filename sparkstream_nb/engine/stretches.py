@@ -1,9 +1,9 @@
-"""Stretches of a batch in which no query changes a table.
+"""Splits a batch into ranges in which no query changes a table, and single events that do.
 
-A query that changes rows by any condition, or a table that others look into by any condition, cannot be put in order
-afterwards (`table_log`), so that events would have to go through the app one by one. But such changes are mostly rare,
-as those of a table of rules are. What brings one about is an event that comes to the query's stream and passes its
-filters. So a batch is cut there: the events between go operator by operator, and those alone chunk by chunk.
+A query that changes rows by an arbitrary condition, or a table that others read by an arbitrary condition, cannot be
+ordered afterwards (`table_log`), so events would have to run one by one. But such changes are usually rare, as for a
+table of rules. A change is caused by an event that reaches the query's stream and passes its filters. The batch is
+split at those events: they run chunk by chunk, the events between them operator by operator.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ FEW = 8
 
 @dataclass(frozen=True)
 class Stretches:
-    """How an app runs between changes: its `graph` then, and by stream the queries whose filters an event must pass to
-    bring one about (None: any event does)."""
+    """How an app runs between changes: its `graph` without them, and by stream the queries whose filters an event must
+    pass to cause one (None: any event does)."""
 
     graph: Graph
     causes: Mapping[str, tuple[QueryOperator | None, ...]]
 
     def cut(self, inputs: Mapping[str, Rows], clock: Clock) -> Iterator[tuple[int, int, bool]]:
-        """(first step, step behind the last, whether operator by operator) of stretches of a batch, in order."""
+        """(first step, step after the last, whether operator by operator) of the ranges of a batch, in order."""
         n = len(clock.now)
         loud = np.zeros(n, np.bool_)
         for stream, rows in inputs.items():
@@ -51,8 +51,8 @@ class Stretches:
 
 
 def stretches(operators: Sequence[Operator], settling: frozenset[str]) -> Stretches | None:
-    """How an app can run between its changes of tables; None where one cannot tell when they come, or where there are
-    other reasons to go chunk by chunk."""
+    """How an app can run between its changes of tables; None if the changes cannot be predicted, or if there are other
+    reasons to run chunk by chunk."""
     changing = [i for i, op in enumerate(operators) if _changes(op)]
     if not changing:
         return None

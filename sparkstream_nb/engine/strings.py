@@ -1,4 +1,4 @@
-"""The dictionary of a node: a code for every text."""
+"""The string dictionary of a node: a code for every string."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .texts import TextArray, TextTable
 class Strings:
     """The dictionary of a node: every string it holds, by code. Codes are stable while the node lives.
 
-    It is kept twice, in Python and in Arrow's form, as most texts come and go in the latter and are never looked at.
-    Each gets what the other has more when it is asked for.
+    It is stored twice, as Python strings and in Arrow's format, because most strings enter and leave as Arrow data and
+    are never needed in Python. Each is extended from the other lazily.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Strings:
 
     @property
     def texts(self) -> list[str]:
-        """By code. Not to be changed."""
+        """The strings by code. Read-only."""
         known = len(self._texts)
         if known < len(self._arrow):
             added = self._arrow.array().slice(known).to_pylist()

@@ -1,4 +1,4 @@
-"""Conditions on a table: which index answers them, and the check of the candidates as columns."""
+"""Conditions on a table: the choice of an index, and the evaluation of the rest over candidate columns."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Condition:
 
     @property
     def index(self) -> HashIndex | None:
-        """The index that answers: asked of the table each time, which makes new ones when it is restored."""
+        """The index to use. Fetched from the table each time, because a restore creates new ones."""
         return None if self._index is None else self.table.indexes[self._index]
 
     def find(self, env: Env, n: int) -> tuple[Array, Array]:
@@ -121,7 +121,7 @@ class Condition:
             a = b
 
     def find_as_of(self, env: Env, n: int, roots: Array, rank: int) -> tuple[Array, Array]:
-        """As `find`, in the middle of a batch whose writes are noted: each row sees the table as of its own moment."""
+        """As `find`, in a batch with buffered writes: each row sees the table as of its own root."""
         table = self.table
         if isinstance(table.noted, TableHistory):
             self.refuse_null(env)
@@ -149,7 +149,7 @@ class Condition:
         return place
 
     def any(self, env: Env, roots: Array | None, rank: int) -> Array:
-        """bool[n]: whether any row of the table matches; as of the rows' moments where writes are noted."""
+        """bool[n]: whether any row of the table matches; as of the rows' roots if writes are buffered."""
         noted, table = self.table.noted, self.table
         out = np.zeros(env.n, np.bool_)
         if noted is None:
@@ -209,7 +209,7 @@ class Condition:
         return index.keys.ids(columns), dead
 
     def refuse_null(self, env: Env) -> None:
-        """Fails the rows that would ask the index for null, where it is not looked into."""
+        """Fails the rows that would look up null in the index, if it is not read otherwise."""
         if self.index is not None and self.index.sorted:
             for e in self.values:
                 self._refuse(env, self.index, e(env))

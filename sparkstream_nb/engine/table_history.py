@@ -1,9 +1,9 @@
-"""A table without a primary key while a whole micro-batch goes through the app operator by operator.
+"""Row lifetimes of a table without a primary key, while a whole micro-batch runs operator by operator.
 
-Where queries only insert rows and delete them by conditions, each row has one life: it is born with the moment of its
-insert and dies with that of the first delete after it whose condition holds. A moment is a root and, under one root,
-the rank of the operator. Writers note what they do; when all of them have run, the lives are worked out; a reader then
-finds the rows that live at the moment of each of its own rows.
+If queries only insert rows and delete them by conditions, each row has one lifetime: from its insert to the first later
+delete whose condition matches. A point in time is (root, rank of the operator). Writers buffer their operations; when
+all of them have run, the lifetimes are computed; a reader then sees, for each of its rows, the table rows that are
+alive at that time.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def _before(root: Array, rank: Array, other_root: Array, other_rank: Array | int
 
 
 class TableHistory:
-    """The writes of one micro-batch. After `close`, `order` are the positions of all rows that lived at any moment of
-    the batch, in the table's order.
+    """The writes of one micro-batch. After `close`, `order` are the positions of all rows that were alive at any time
+    in the batch, in the table's order.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class TableHistory:
         self.closed = False
 
     def insert(self, rank: int, root: Array, positions: Array) -> None:
-        """Rows at `positions` are born at these moments."""
+        """Records the insert of the rows at `positions` at these roots."""
         self._births.append((root, np.full(len(root), rank, np.int64), positions))
 
     def delete(self, rank: int, root: Array, find: Callable[[Array, Visible], tuple[Array, Array]]) -> None:
@@ -51,12 +51,12 @@ class TableHistory:
         return len(self._births), len(self._deletes)
 
     def rewind(self, mark: tuple[int, int]) -> None:
-        """As if nothing had been noted since, and nobody had asked."""
+        """Undoes all that was recorded since the mark."""
         del self._births[mark[0] :], self._deletes[mark[1] :]
         self.closed = False
 
     def close(self, alive: Array) -> None:
-        """Works out the lives; `alive` are the positions that the table held before, in order."""
+        """Computes the lifetimes; `alive` are the positions that the table held before, in order."""
         none = np.empty(0, np.int64)
         root, rank, positions = (np.concatenate(c) for c in zip((none, none, none), *self._births, strict=True))
         by = np.lexsort((rank, root))
@@ -90,7 +90,7 @@ class TableHistory:
 
     def sees(self, asked: Array, roots: Array, rank: int, held: Array, keys: int) -> Array:
         """Whether a reader of `rank` with these roots sees any row of the key that it asks for. `held` are the keys of
-        the rows of `order`, below `keys`; -1: no row has, and nobody finds, such a key."""
+        the rows of `order`, below `keys`; -1: a key that no row has."""
         born, died = (np.where((by < rank) | (root == _LAST), root, root + 1) for root, by in (self._born, self._died))
         some = np.flatnonzero(held >= 0)
         held, born, died = held[some], born[some], died[some]
@@ -109,7 +109,7 @@ class TableHistory:
 
     @property
     def survivors(self) -> Array:
-        """Positions of the rows that live on after the batch, in the table's order."""
+        """Positions of the rows that are alive after the batch, in the table's order."""
         out: Array = self.order[self._died[0] == _LAST]
         return out
 

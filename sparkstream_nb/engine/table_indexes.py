@@ -1,4 +1,4 @@
-"""What finds the rows of a table by the values of some attributes."""
+"""Hash indexes of a table over the values of some attributes."""
 
 from __future__ import annotations
 

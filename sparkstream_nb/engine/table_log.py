@@ -1,11 +1,11 @@
-"""A table while a whole micro-batch goes through the app operator by operator.
+"""The write log of a table, while a whole micro-batch runs operator by operator.
 
-Writers run before readers, and note what they do, to which key and when. A reader then sees, for each of its rows,
-the table as of that row's moment: the writes with an earlier root, or the same root and an operator that Siddhi
-reaches earlier. Every write is a new version of the row under its key, at a position of its own; what an update leaves
-as it is comes from the version before. `TableStore.settle` brings the table up to date at the end of the batch.
+Writers run before readers, and buffer their writes with key, root and rank. A reader then sees, for each of its rows,
+the table as of that time: the writes with an earlier root, or the same root and a lower rank. Every write is a new
+version of the row of its key, at a position of its own; attributes that an update does not set come from the version
+before. `TableStore.settle` brings the table up to date at the end of the batch.
 
-This is possible where every access goes by one key (`noted_tables`): the primary key, or the attributes by which all
+This is possible if every access is by one key (`noted_tables`): the primary key, or the attributes by which all
 writers of a table without one find their row.
 """
 
@@ -137,7 +137,7 @@ class _Writes:
 @dataclass
 class TableLog:
     """The writes of one micro-batch to one table, in the order of the operators that made them until `close` sorts
-    them. `base` is the first position after those that the table held before. Keys below 0 are those that nobody finds.
+    them. `base` is the first position after those that the table held before. Keys below 0 are never found.
     """
 
     attrs: int
@@ -151,7 +151,7 @@ class TableLog:
     def note(
         self, kind: int, rank: int, root: Array, key: Array, added: int, changed: int, mask: Array, made: Made | None
     ) -> None:  # fmt: skip
-        """Notes rows: see `_Writes`."""
+        """Buffers rows: see `_Writes`."""
         if len(root):
             self._writes.append(_Writes(kind, rank, root, key.astype(np.int64), added, changed, mask, made))
 
@@ -160,13 +160,13 @@ class TableLog:
         return len(self._writes)
 
     def rewind(self, mark: int) -> None:
-        """As if nothing had been noted since, and nobody had asked. Only where all writes before are of whole rows, as
-        others change values in the log when they are put in order."""
+        """Undoes all that was buffered since the mark. Only valid if all writes before it are of whole rows, as others
+        change values in the log when they are ordered."""
         del self._writes[mark:]
         self.closed = False
 
     def close(self, held: Array, log: EventLog) -> None:
-        """Puts the writes in Siddhi's order and completes the new versions in `log`. `held` are the positions by key
+        """Sorts the writes into Siddhi's order and completes the new versions in `log`. `held` are the positions by key
         before the batch.
         """
         end, none = log.end, np.empty(0, np.int64)
@@ -252,8 +252,8 @@ def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
 
 @dataclass(frozen=True)
 class Noting:
-    """How a table's writes are noted: by `key`, or as the lives of rows (`table_history`); and whether programs make
-    what is set from the table's own attributes (`table_sets`)."""
+    """How a table's writes are buffered: by `key`, or as row lifetimes (`table_history`); and whether `set` expressions
+    over the table's own attributes are programs (`table_sets`)."""
 
     key: tuple[int, ...] = ()
     lives: bool = False
@@ -264,8 +264,8 @@ NOT_NOTED = Noting()
 
 
 def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
-    """The tables whose writes can be noted, and how. An `@Index` that is not the key itself would find several rows, in
-    the order of their last changes.
+    """The tables whose writes can be buffered, and how. Not those with an `@Index` other than the key, which would find
+    several rows in the order of their last changes.
     """
     reads = [r for q in plan.queries for r in _reads(q)]
     timed = {t for q in plan.queries for t in _timed(q)}
@@ -350,7 +350,7 @@ def _equal_attrs(on: Expr | None, slot: int) -> set[int]:
 def write_kind(
     output: nodes.Output, select: nodes.Select, table: nodes.TableDef, key: tuple[int, ...]
 ) -> int | None:
-    """The kind of write where it goes by the whole key, and what it writes depends on its own row alone; else None."""
+    """The kind of write if it is by the whole key and depends on its own row alone; else None."""
     if isinstance(output, nodes.Insert):
         return INSERT if table.primary_key else None
     equal = key_equalities(output.on, TABLE)

@@ -1,8 +1,8 @@
-"""What `set` makes of a table's own attributes, while a whole micro-batch is noted (`table_log`).
+"""`set` expressions over the table's own attributes, for buffered writes (`table_log`).
 
-A value that depends on what the write before left under its key (`set T.high = maximum(T.high, price)`) cannot be
-computed by columns. The parts of it that the table is not in are; what is left is a program (`stack`), which runs for
-one write after the other.
+A value that depends on the previous write of its key (`set T.high = maximum(T.high, price)`) cannot be computed over
+whole columns. The parts that do not refer to the table are; the rest is a program (`stack`) that runs for one write
+after the other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def reads_table(e: Expr) -> bool:
 
 
 def makeable(e: Expr, type: Type) -> bool:
-    """Whether a program can make the value of an attribute of `type`."""
+    """Whether a program can compute a value of `type`."""
     try:
         _SetCodes(lambda text: 0, 0).assigned(e, type)
     except NoProgram:

@@ -1,7 +1,7 @@
 """Tables in memory: columns with hash indexes, read and changed by queries and on-demand queries.
 
-Rules of Siddhi's `InMemoryTable` and its event holders. Conditions see the table's row (slot TABLE) beside the row that
-asks; equalities on the primary key or an index are looked up, the candidates are checked as columns.
+Rules of Siddhi's `InMemoryTable` and its event holders. Conditions see the table's row (slot TABLE) and the row of the
+query. Equalities on the primary key or an index are looked up; the rest is evaluated over the candidates as columns.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class TableStore:
     # ------------------------------------------------------------------------------------------------------ reading
 
     def order(self) -> Array:
-        """Positions of all rows in the order in which Siddhi walks through them.
+        """Positions of all rows in Siddhi's iteration order.
 
         Without a primary key that is the order of insertion; a numeric key is a sorted map, any other a hash map
         of the key's text (`IndexEventHolder`).
@@ -117,14 +117,14 @@ class TableStore:
     # ----------------------------------------------------------------------------------------------------- changing
 
     def notable(self, steps: int) -> bool:
-        """Whether writes can be noted in a batch of so many steps: an assumed key must not have come twice; and where
-        rows are only found by a look at all, it takes more of them to make up for an index."""
+        """Whether writes can be buffered in a batch of so many steps. An assumed key must not have occurred twice; and
+        if rows are found by a scan, only a larger batch repays the cost of an index."""
         if isinstance(self.keyed, Assumed) and self.keyed.doubtful:
             return False
         return not (self.noting.lives and self.indexes and _LOOKS * steps < self.size)
 
     def begin(self) -> None:
-        """From now on writes are only noted."""
+        """Starts buffering writes."""
         self.noted = TableHistory() if self.noting.lives else TableLog(len(self.types), self.log.end, self.programs)
 
     def mark(self) -> tuple[int, Any]:
@@ -133,7 +133,7 @@ class TableStore:
         return self.log.end, self.noted.mark()
 
     def rewind(self, mark: tuple[int, Any]) -> None:
-        """As if nothing had been noted since, and nobody had asked."""
+        """Undoes all that was buffered since the mark."""
         assert self.noted is not None
         self.log.end = mark[0]
         self.noted.rewind(mark[1])
@@ -181,7 +181,7 @@ class TableStore:
         return noted.as_of(roots, rank, keys, self.keyed.room())
 
     def settle(self) -> None:
-        """Carries out the noted writes."""
+        """Applies the buffered writes."""
         if isinstance(self.noted, TableHistory):
             self._take_over(self.history())
             return
@@ -199,13 +199,13 @@ class TableStore:
             self._compact()
 
     def note_insert(self, rank: int, root: Array, columns: Sequence[Column], ts: Array) -> None:
-        """Notes rows to be inserted into a table whose rows have lives."""
+        """Buffers inserts into a table with row lifetimes."""
         assert isinstance(self.noted, TableHistory)
         at = self._unborn(columns, ts)
         self.noted.insert(rank, root, np.arange(at, at + len(ts)))
 
     def history(self) -> TableHistory:
-        """The lives of the batch's rows; from now on nothing is noted."""
+        """The row lifetimes of the batch; ends the buffering."""
         assert isinstance(self.noted, TableHistory)
         if not self.noted.closed:
             self.noted.close(np.flatnonzero(self.alive[: self.log.end]))
@@ -254,7 +254,7 @@ class TableStore:
         self.most = max(self.most, self.size)
 
     def insert(self, columns: Sequence[Column], ts: Array) -> None:
-        """Adds rows; one whose primary key is there already is dropped, and said so in the log."""
+        """Adds rows; one whose primary key exists is dropped, with a line in the log."""
         n = len(ts)
         if self.primary is not None and n:
             keys = self.primary.ids(columns)
@@ -306,8 +306,8 @@ class TableStore:
             index.add(columns, positions)
 
     def replace(self, positions: Array, changes: Mapping[int, Column], ts: Array | None = None) -> None:
-        """New values (one per position) for some attributes; left out as a whole where two rows would have one key.
-        `ts` are the rows' new timestamps, if they get any."""
+        """Sets new values (one per position) of some attributes, and the rows' timestamps where `ts` gives new ones;
+        skipped as a whole if two rows would get the same key."""
         if len(positions) == 0:
             return
         moved = [i for i in self._kept if any(a in changes for a in i.attrs)]
@@ -373,7 +373,7 @@ class TableLookup:
 
 
 class TableWriter:
-    """What a query does to a table with its output rows."""
+    """Writes a query's output rows to a table."""
 
     def __init__(
         self, output: nodes.Output, select: nodes.Select, table: TableStore, services: Services, query: str
@@ -417,9 +417,9 @@ class TableWriter:
             self._waiting = plain, Condition(on, plain)
 
     def write(self, rows: Rows, now: Array) -> None:
-        """Applies the output rows, one after the other where one may see what another did.
+        """Applies the output rows, one after the other if one may depend on another.
 
-        While the table notes its writes (`TableStore.noted`), they are only noted.
+        While the table buffers its writes (`TableStore.noted`), they are only buffered.
         """
         noting = self.table.noted is not None
         if noting and not isinstance(self.output, nodes.Insert):

@@ -1,6 +1,6 @@
-"""Numbers that stand for the texts of values, laid end to end: as keys, and as Java's `String.hashCode`.
+"""Hashes of the concatenated texts of values: as keys, and as Java's `String.hashCode`.
 
-Texts of the dictionary are hashed once, and neither they nor those of numbers become Python strings.
+Strings of the dictionary are hashed once; no Python strings are created.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _lay_on(table: Array, index: Array, wide: Array, java: Array) -> None:
 
 
 class TextKeys:
-    """Key numbers for the texts of columns, laid end to end."""
+    """Key numbers for the concatenated texts of columns."""
 
     def __init__(self, strings: Strings) -> None:
         self.strings = strings
@@ -79,7 +79,7 @@ class TextKeys:
         self._known = 0
 
     def numbers(self, columns: Sequence[Column | None], n: int) -> tuple[Array, Array]:
-        """(key numbers int64[n], Java's hashes int64[n], unsigned) of n rows; None stands for a column of nulls.
+        """(key numbers int64[n], Java's hashes int64[n], unsigned) of n rows; None is a column of nulls.
 
         Equal texts have equal numbers. Those of one text column are its codes; of others they are 64-bit hashes.
         """

@@ -1,7 +1,7 @@
 """Codes of strings straight from Arrow's memory: a hash table over the bytes, without a Python string per row.
 
-A text is compared by its length and as words of eight bytes. Up to a word it is filled up with zeros; a longer one has
-its words in an arena, the last of which begins eight bytes before the end.
+A string is compared by its length and as words of eight bytes. A string of up to eight bytes is padded with zeros; a
+longer one has its words in an arena, the last of which begins eight bytes before its end.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class TextTable:
 
 
 def text_buffers(array: pa.Array) -> tuple[Array, Array]:
-    """Of a binary or string array: where each text begins and the last ends, and the bytes from the first text on."""
+    """The offsets (n + 1) and the bytes of a binary or string array, from its first string on."""
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, index, data = array.buffers()
     offsets = np.frombuffer(index, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
@@ -268,7 +268,7 @@ def text_buffers(array: pa.Array) -> tuple[Array, Array]:
 
 
 def string_array(ends: Array, data: Array, null: Mask | None = None) -> pa.Array:
-    """A string array of n texts: `ends` (int32[n + 1]) is 0 and where each ends in `data`."""
+    """A string array of n strings: `ends` (int32[n + 1]) are Arrow's offsets into `data`."""
     validity = None if null is None else pa.py_buffer(np.packbits(~null, bitorder="little"))
     return pa.Array.from_buffers(pa.string(), len(ends) - 1, [validity, pa.py_buffer(ends), pa.py_buffer(data)])
 
@@ -290,7 +290,7 @@ def _add(begin: int, texts: Array, data: Array, n: int, ends: Array, out: Array)
 
 
 class TextArray:
-    """A growing Arrow array of strings. What was handed out stays as it is, and shares memory with what comes."""
+    """A growing Arrow array of strings. Arrays returned before stay valid and share its memory."""
 
     def __init__(self) -> None:
         self._ends = np.zeros(16, np.int32)

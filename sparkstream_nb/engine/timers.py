@@ -67,8 +67,8 @@ def notify_at(
     part: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, meta:
     Array, idle: bool,
 ) -> None:  # fmt: skip
-    """Appends `time` to the queue of `part`. `idle`: the part is not just being run, so it is entered in the heap if
-    need be.
+    """Appends `time` to the queue of `part`. `idle`: the part is not being run, so it is added to the heap if
+    necessary.
     """
     at = meta[FREE]
     link = qnext[at]
@@ -98,7 +98,7 @@ def notify_at(
 
 @inlined
 def enter(part: int, qtime: Array, qhead: Array, heap: Array, first: Array, meta: Array) -> None:
-    """Enters a part that has run into the heap again; one whose queue is empty leaves the map."""
+    """Adds a part that has run to the heap again; one whose queue is empty leaves the map."""
     if qhead[part] < 0:
         meta[MAP + part] = 0
         meta[HELD] -= 1
@@ -113,7 +113,7 @@ def enter(part: int, qtime: Array, qhead: Array, heap: Array, first: Array, meta
 
 @inlined
 def pop_time(part: int, qnext: Array, qhead: Array, qtail: Array, meta: Array) -> None:
-    """Takes the first time out of the queue of `part`."""
+    """Removes the first time from the queue of `part`."""
     at = qhead[part]
     qhead[part] = qnext[at]
     if qhead[part] < 0:
@@ -125,7 +125,7 @@ def pop_time(part: int, qnext: Array, qhead: Array, qtail: Array, meta: Array) -
 
 @kernel
 def due_parts(now: int, heap: Array, first: Array, hashes: Array, meta: Array, out: Array) -> int:
-    """Takes the parts that run at `now` out of the heap, into `out`, in order; returns how many.
+    """Moves the parts that run at `now` from the heap to `out`, in order; returns how many.
 
     Of several with the same first time only the first in the map runs; the others stay. `hashes` are those of the
     parts' keys, as the map uses them.
@@ -173,7 +173,7 @@ def next_due(
     cursor: Array, limit: int, scheduler: int, base: int, now: Array, moved: Array, last: int, hashes: Array, qtime:
     Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, due: Array, meta: Array,
 ) -> int:  # fmt: skip
-    """The part whose timer fires next, before the row with root `limit`; -1 where none does. `cursor` tells the rest.
+    """The part whose timer fires next, before the row with root `limit`; -1 if none does. `cursor` holds the progress.
     """
     found: int = -1
     tick: int = cursor[TICK]
@@ -238,7 +238,7 @@ def notify(
 
 
 class Timers:
-    """The arrays, and room for them."""
+    """The arrays, and their growth."""
 
     def __init__(self) -> None:
         self.time = np.zeros(0, np.int64)
@@ -273,7 +273,7 @@ class Timers:
         return self._hashes if hashes is None else hashes
 
     def state(self) -> dict[str, Any]:
-        """Each instance's queue, laid end to end, and the instances in the map in the order in which they came."""
+        """The concatenated queues of the instances, and the instances in the map in insertion order."""
         times: list[int] = []
         lengths = []
         for p in range(len(self.head)):

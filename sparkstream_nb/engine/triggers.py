@@ -1,8 +1,7 @@
-"""`define trigger`: events that the clock brings about, or the start of the app.
+"""`define trigger`: events caused by the clock, or by the start of the app.
 
 Siddhi runs periodic and cron triggers on the wall clock even in playback. Here they follow the app's clock: a period
-begins with the first clock step, and where the clock jumps, every time that it passed is made up for, one event each,
-stamped with the time that was due.
+begins with the first clock step. If the clock jumps, every due time that it passed gives one event with that timestamp.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
 
 @dataclass(slots=True)
 class TriggerOperator(Passing):
-    """A trigger that recurs: every t ms, or at the times of a cron text."""
+    """A trigger that recurs: every t ms, or at the times of a cron expression."""
 
     definition: nodes.TriggerDef
     scheduler: int

@@ -1,8 +1,8 @@
-"""Compiles the engine's loops ahead, so that no one waits for them later: `python -m sparkstream_nb.engine.warm`.
+"""Compiles the engine's loops ahead of use: `python -m sparkstream_nb.engine.warm`.
 
-The apps below run on a few events each; what they make numba compile stays in its cache (`jit.py` says where), which
+The apps below run on a few events each; the loops that they use are compiled into numba's cache (see `jit.py`), which
 all processes of this machine share. `make setup` does this once. A loop that no app here uses is compiled when it is
-first used; one that many apps use, in particular a new window's, belongs into `WINDOWS` or `QUERIES`.
+first used; a loop that many apps use, in particular that of a new window, belongs in `WINDOWS` or `QUERIES`.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ def events(plan: Plan) -> InputBatch:
 
 
 def run(app: str) -> int:
-    """Runs an app by operator and by chunk, through a snapshot, and past its last timer; how many events came out."""
+    """Runs an app by operator and by chunk, through a snapshot, and past its last timer; returns the number of output
+    events."""
     plan = compile_app(app, {"shardId": "node-1"})
     batch = events(plan)
     later = InputBatch(np.array([batch.clock[-1] + 1000]))
@@ -137,7 +138,7 @@ def run(app: str) -> int:
 
 
 def main() -> None:
-    """Fills the cache, in two processes, and says how long it took."""
+    """Fills the cache in two processes, and prints the time it took."""
     began = time.perf_counter()
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         list(pool.map(run, APPS))

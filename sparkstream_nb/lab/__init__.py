@@ -1,4 +1,4 @@
-"""What a person sees in a notebook: magics, result objects, charts and widgets. Thin over `sparkstream_nb.cluster`."""
+"""The notebook interface: magics, result objects, charts and widgets. A thin layer over `sparkstream_nb.cluster`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Registers `%siddhi` and `%%siddhi` in `shell`. Raises `Misuse` where there is no shell of IPython's."""
+    """Registers `%siddhi` and `%%siddhi` in `shell`. Raises `Misuse` outside IPython."""
     from .magics import SiddhiMagic
 
     magic = SiddhiMagic(shell)

@@ -1,7 +1,7 @@
-"""The words after `%siddhi` and `%%siddhi`: splitting a line, options with the nearest name on a mistake, and help.
+"""Parses the arguments of `%siddhi` and `%%siddhi`: splits a line into words, parses options, and prints help.
 
-A line is split as a shell does it, with two differences that SiddhiQL and JSON ask for: what stands in brackets is one
-word whatever it contains, and there are no escapes.
+A line is split as in a shell, with two differences for SiddhiQL and JSON: text in brackets is one word whatever it
+contains, and there are no escapes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
 class Misuse(SparkStreamError):
-    """A magic or a function was called with something that it does not know; the message says what it knows."""
+    """A magic or a function was called with an unknown argument; the message lists the known ones."""
 
 
 class HelpAsked(Exception):
@@ -25,9 +25,9 @@ class HelpAsked(Exception):
 
 
 def split(line: str) -> list[str]:
-    """The words of `line`. A word in quotes loses them; `[...]`, `(...)` and `{...}` stay one word.
+    """The words of `line`. A quoted word loses its quotes; `[...]`, `(...)` and `{...}` stay one word.
 
-    Raises `Misuse` where a quote or a bracket is not closed.
+    Raises `Misuse` if a quote or a bracket is not closed.
     """
     words, at = [], 0
     while at < len(line):
@@ -64,9 +64,9 @@ def _word(line: str, at: int) -> tuple[str, int]:
 
 
 def split_query(line: str) -> tuple[list[str], str]:
-    """The words around a query's text, and the text: `-o df App "from A select *" --limit 5` gives
-    `["-o", "df", "App", "--limit", "5"]` and `from A select *`. The text may stand in either kind of quotes, and hold
-    both kinds inside, or stand in none.
+    """The words around a query's text, and the text: `-o df App "from A select *" --limit 5` gives `["-o", "df", "App",
+    "--limit", "5"]` and `from A select *`. The text may be in either kind of quotes, and contain both kinds, or be
+    unquoted.
     """
     found = re.search(r"(?:^|\s)(['\"]?)(?=(?:from|select|delete|update)\b)", line, re.IGNORECASE)
     if not found:
@@ -84,14 +84,14 @@ def split_query(line: str) -> tuple[list[str], str]:
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """One fixed width: help is part of notebooks' saved outputs, and must not depend on a terminal."""
+    """Fixed width: help is part of notebooks' saved outputs, and must not depend on the terminal."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=110)
 
 
 class Options(argparse.ArgumentParser):
-    """An argument parser whose mistakes are `Misuse`, with the nearest name, and whose help is `HelpAsked`."""
+    """An argument parser that raises `Misuse` with the nearest name on errors, and `HelpAsked` for help."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -104,8 +104,8 @@ class Options(argparse.ArgumentParser):
         if unknown:
             word = unknown[0]
             if word.startswith("-"):
-                raise Misuse(nearest(f"{self.prog}: no option {word}", word, self._option_string_actions))
-            raise Misuse(f"{self.prog}: '{word}' is one word too many")
+                raise Misuse(nearest(f"{self.prog}: unknown option {word}", word, self._option_string_actions))
+            raise Misuse(f"{self.prog}: unexpected argument '{word}'")
         return found
 
     def error(self, message: str) -> NoReturn:
@@ -120,7 +120,7 @@ class Options(argparse.ArgumentParser):
 
 
 def nearest(message: str, name: str, known: Iterable[str]) -> str:
-    """`message`, then "Did you mean ...?" or, where nothing is near, the names that are known."""
+    """`message`, then "Did you mean ...?" or, if no name is close, the known names."""
     names = sorted(set(known))
     near = did_you_mean(name, names)
     if near:
@@ -137,7 +137,7 @@ def name_and_value(text: str) -> tuple[str, str]:
 
 
 def variable(text: str) -> str:
-    """A name that Python can hold a result under, for `-o`."""
+    """A valid Python variable name, for `-o`."""
     if not text.isidentifier():
         raise argparse.ArgumentTypeError(f"'{text}' is not a variable's name")
     return text
@@ -150,7 +150,7 @@ def deploy_options() -> Options:
     """Options of the cell magic."""
     p = Options(
         prog="%%siddhi",
-        description="Deploys the SiddhiQL app in the cell. Run the cell again to deploy it anew under the same name.",
+        description="Deploys the SiddhiQL app in the cell. Run the cell again to redeploy it under the same name.",
     )
     p.add_argument("name", nargs="?", metavar="NAME", help="the app's name (default: that of @app:name)")
     p.add_argument("--nodes", type=int, default=1, metavar="N", help="simulated nodes, each one shard (default: 1)")
@@ -163,7 +163,7 @@ def deploy_options() -> Options:
         metavar="HOW",
         help="which node gets an event: round_robin, hash:ATTRIBUTE, node:N (default: round_robin)",
     )
-    p.add_argument("--shard-ids", metavar="A,B", help="the nodes' shard ids (default: made from their numbers)")
+    p.add_argument("--shard-ids", metavar="A,B", help="the nodes' shard ids (default: node-1, node-2, ...)")
     p.add_argument(
         "--master", metavar="URL", help="Spark: local[2], spark://host:7077, sc://host:15002 (default: local)"
     )
@@ -179,14 +179,12 @@ def deploy_options() -> Options:
         metavar="K=V",
         help="the value of ${K} in the text; may be given several times",
     )
+    p.add_argument("--allow-scripts", action="store_true", help="allow the app's script functions to run, with limits")
     p.add_argument(
-        "--allow-scripts", action="store_true", help="let functions that the app defines as scripts run, with limits"
+        "-o", "--out", type=variable, metavar="VAR", help="store the app, or the query's data frame, in this variable"
     )
-    p.add_argument(
-        "-o", "--out", type=variable, metavar="VAR", help="keep the app, or the query's frame, in this variable"
-    )
-    p.add_argument("--check", action="store_true", help="only check the text; nothing starts")
-    p.add_argument("--explain", action="store_true", help="only show the plan; nothing starts")
+    p.add_argument("--check", action="store_true", help="only check the text, without running it")
+    p.add_argument("--explain", action="store_true", help="only show the plan, without running it")
     p.add_argument("--query", action="store_true", help="the cell is an on-demand query on the running app NAME")
     p.add_argument("--limit", type=int, metavar="N", help="rows to show of a query's answer")
     return p
@@ -206,31 +204,35 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--time", metavar="COLUMN", help="column of the event time: ms, a date and time, or text")
     p.add_argument("--route", metavar="HOW", help="for this feed: round_robin, hash:ATTRIBUTE, node:N")
     p.add_argument("--limit", type=int, metavar="N", help="only the first N rows")
-    p.add_argument("-o", "--out", type=variable, metavar="VAR", help="keep the report in this variable")
+    p.add_argument("-o", "--out", type=variable, metavar="VAR", help="store the report in this variable")
 
     p = command("send", "Sends one event, or a list of them, to a stream.")
     p.add_argument("stream", metavar="NAME.Stream")
     p.add_argument(
         "values", metavar="VALUES", help="""'["wso2", 100.0, 10]', a list of such lists, or '{"symbol": "wso2"}'"""
     )
-    p.add_argument("--node", type=int, metavar="N", help="the node that gets it (default: as routed)")
+    p.add_argument("--node", type=int, metavar="N", help="the node that receives it (default: by routing)")
     p.add_argument("--at", metavar="TIME", help="event time: ms since 1970, or '2013-01-01 06:00:00' (UTC)")
 
     p = command("query", "Answers an on-demand query, merged over all shards.")
     p.add_argument("app", metavar="NAME")
     p.add_argument("--limit", type=int, metavar="N", help="rows to show")
-    p.add_argument("-o", "--out", type=variable, metavar="VAR", help="keep the answer as a data frame")
+    p.add_argument(
+        "-o", "--out", type=variable, metavar="VAR", help="store the answer as a data frame in this variable"
+    )
 
-    p = command("view", "Draws an aggregation: what each shard holds, and the merged answer.")
+    p = command("view", "Draws an aggregation, by shard and merged.")
     p.add_argument("aggregation", metavar="NAME.Aggregation")
-    p.add_argument("--per", metavar="DURATION", help="sec, min, hour, day, month or year to begin with")
-    p.add_argument("--measure", metavar="ATTRIBUTE", help="the selected attribute to begin with")
+    p.add_argument("--per", metavar="DURATION", help="initial granularity: sec, min, hour, day, month or year")
+    p.add_argument("--measure", metavar="ATTRIBUTE", help="initial attribute")
 
-    p = command("output", "Shows what a stream put out so far, and on which node.")
+    p = command("output", "Shows the events of a stream so far, and which node sent them.")
     p.add_argument("stream", metavar="NAME.Stream")
     p.add_argument("--last", type=int, metavar="N", help="only the last N events")
     p.add_argument("--limit", type=int, metavar="N", help="rows to show")
-    p.add_argument("-o", "--out", type=variable, metavar="VAR", help="keep the events as a data frame")
+    p.add_argument(
+        "-o", "--out", type=variable, metavar="VAR", help="store the events as a data frame in this variable"
+    )
 
     p = command("explain", "Shows the plan of an app: what runs where, and what routing does to each query.")
     p.add_argument("app", metavar="NAME")
@@ -240,16 +242,16 @@ def line_options() -> dict[str, Options]:
 
     command("list", "Lists the apps of this notebook.")
 
-    p = command("stop", "Stops an app; what it stored stays.")
+    p = command("stop", "Stops an app and keeps its stored data.")
     p.add_argument("app", nargs="?", metavar="NAME")
     p.add_argument("--all", action="store_true", help="all apps of this notebook")
 
-    p = command("errors", "Shows the rows and events that an app could not take, and why.")
+    p = command("errors", "Shows the rejected rows and failed events of an app, and why.")
     p.add_argument("app", metavar="NAME")
     p.add_argument("--limit", type=int, metavar="N", help="rows to show")
-    p.add_argument("-o", "--out", type=variable, metavar="VAR", help="keep them as a data frame")
+    p.add_argument("-o", "--out", type=variable, metavar="VAR", help="store them as a data frame in this variable")
 
-    p = command("stats", "Shows how much state each node holds, and how fast it works.")
+    p = command("stats", "Shows the state size and throughput of each node.")
     p.add_argument("app", metavar="NAME")
 
     command("tb", "Shows the whole traceback of the last error.")
@@ -262,5 +264,5 @@ def overview(commands: dict[str, Options]) -> str:
     for name, options in commands.items():
         words = " ".join(str(a.metavar or a.dest) for a in options._actions if not a.option_strings)
         lines.append(f"%siddhi {f'{name} {words}':<21} {(options.description or '').split('.')[0].strip()}")
-    lines += ["", "%siddhi COMMAND --help tells more of one; %config SiddhiMagic lists the settings."]
+    lines += ["", "%siddhi COMMAND --help describes one command; %config SiddhiMagic lists the settings."]
     return "\n".join(lines)

@@ -1,7 +1,7 @@
-"""An aggregation as a picture: what each shard holds of every bucket of time, and what a retrieval merges it to.
+"""Charts of an aggregation: the values of each shard per time bucket, and the merged values.
 
-`Series` is the data of one picture; `svg` draws it with nothing but text, for places without JavaScript (a saved
-notebook, a web page of it, a mail). `widgets.aggregation` draws the same data with plotly.
+`Series` is the data of one chart; `svg` draws it without JavaScript (for saved notebooks, exported pages, mail).
+`widgets.aggregation` draws the same data with plotly.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ PLURAL: dict[AggDuration, str] = {
 
 
 def bucket_name(ms: int, per: AggDuration) -> str:
-    """How a bucket that starts at `ms` is called, such as `2013-06-01 05:00` for an hour (UTC)."""
+    """The name of a bucket that starts at `ms`, such as `2013-06-01 05:00` for an hour (UTC)."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime(_FORMATS[per])
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A number that an aggregation selects. Parts of shards and groups add up to the whole only where `additive`.
+    """A number that an aggregation selects. Values of shards and groups can be added only if `additive`.
 
-    `whole`: it has no decimals.
+    `whole`: it is an integer.
     """
 
     name: str
@@ -92,13 +92,13 @@ def groups_of(aggregation: AggregationDef) -> list[str]:
 
 
 def group_label(group: tuple[Any, ...]) -> str:
-    """How a group is called in menus and titles: `UA, EWR`."""
+    """The name of a group in menus and titles: `UA, EWR`."""
     return ", ".join("null" if v is None or v != v else str(v) for v in group)
 
 
 @dataclass(frozen=True)
 class Series:
-    """One picture's data.
+    """The data of one chart.
 
     `buckets` int64[n]: starts of the buckets in ms, ascending; `parts` float64[shards, n] and `merged` float64[n], NaN
     where there is nothing; `of` says which of how many buckets are here (first, behind the last, how many).
@@ -126,7 +126,7 @@ class Series:
 
     @property
     def note(self) -> str:
-        """What a reader must know to read the picture: how much of it is here, and whether parts add up."""
+        """A note for the reader: how many of the buckets are shown, and whether values can be added."""
         first, last, count = self.of
         many = f"{count:,} {self.per if count == 1 else PLURAL[self.per]}"
         cut = many if last - first == count else f"showing {first + 1:,} to {last:,} of {many}"
@@ -159,11 +159,11 @@ def series(
     start: int | None = None,
     most: int = MOST_BUCKETS,
 ) -> Series:
-    """The picture of one measure.
+    """The chart data of one measure.
 
     `frames` are the merged frame and the one by shard, as `App.aggregation` gives them. `group` None adds up all
-    groups, which only an additive measure allows. `start` is the first bucket shown, by default so that the latest are.
-    `shards` fixes the order and keeps shards that hold nothing.
+    groups, which only an additive measure allows. `start` is the first bucket shown, by default such that the latest
+    are shown. `shards` fixes the order and includes shards without values.
     """
     merged, by_shard = frames
     keys = groups_of(aggregation)
@@ -224,7 +224,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 58, 46
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers from at or below `low` to at or above `high`."""
+    """Round tick values that cover `low` to `high`."""
     if not high > low:
         high = low + 1
     raw = (high - low) / about
@@ -242,7 +242,7 @@ def short(value: float) -> str:
 
 
 def svg(s: Series) -> str:
-    """The picture as one SVG element: bars per shard, stacked where they add up, and a line for the merged answer."""
+    """The chart as one SVG element: bars per shard, stacked if additive, and a line for the merged values."""
     bars = len(s.shards) > 0 and not np.isnan(s.parts).all()
     stacked = s.measure.additive
     up, down = _extent(s, stacked)
@@ -275,7 +275,7 @@ def svg(s: Series) -> str:
 
 
 def image(s: Series) -> str:
-    """`svg` as an HTML image. As a bare element it would not survive the cleaning of notebooks that are not trusted."""
+    """`svg` as an HTML image, because untrusted notebooks are stripped of SVG elements."""
     data = base64.b64encode(svg(s).encode()).decode()
     return f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(s.title)}" style="max-width:100%">'
 

@@ -1,4 +1,4 @@
-"""Completion in `%%siddhi` cells and `%siddhi` lines: SiddhiQL's words, the app's own names, commands and options."""
+"""Completion in `%%siddhi` cells and `%siddhi` lines: SiddhiQL keywords, the app's own names, commands and options."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def vocabulary() -> tuple[str, ...]:
 
 
 def own_names(text: str) -> list[str]:
-    """Streams, tables, attributes and aliases that an app's text introduces, also while it does not parse."""
+    """Streams, tables, attributes and aliases that an app's text introduces, even if it does not parse."""
     attributes = [a.split()[0] for schema in _SCHEMA.findall(text) for a in schema.split(",") if a.split()]
     return list(dict.fromkeys([*_DEFINED.findall(text), *attributes, *_ALIAS.findall(text)]))
 
@@ -86,7 +86,7 @@ class Completer:
         }
 
     def candidates(self, text: str, row: int, line: str) -> Iterable[str] | None:
-        """What may stand at the end of `line`, line `row` (from 0) of the cell `text`; None outside these magics."""
+        """Completions at the end of `line`, line `row` (from 0) of the cell `text`; None outside these magics."""
         if text.lstrip().startswith("%%siddhi"):
             if row == 0:
                 return self._on_cell_line(line)

@@ -1,7 +1,7 @@
-"""Tables as plain text and as HTML: the same rows, cut at the same limit, with how many there are.
+"""Renders tables as plain text and as HTML: the same rows, limit and row count.
 
-Both are a function of the values alone: no width of a terminal, no setting of pandas's, so that a saved notebook
-compares equal with a new run.
+Both depend on the values alone, not on the terminal's width or pandas options, so that a saved notebook equals a new
+run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EARLIEST, _LATEST = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
 
 
 def when(ms: int) -> str:
-    """Milliseconds since 1970 as a UTC time, without parts of a second where there are none."""
+    """Milliseconds since 1970 as a UTC time, without fractional seconds if they are zero."""
     if not _EARLIEST <= ms <= _LATEST:
         return str(ms)
     seconds, rest = divmod(ms, 1000)
@@ -45,14 +45,14 @@ def text_of(value: Any, column: str = "") -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell holds nothing: None, NaN, pandas' NA or NaT."""
+    """Whether a cell is missing: None, NaN, pandas' NA or NaT."""
     if isinstance(value, float):
         return math.isnan(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def number(value: float) -> str:
-    """A float with at most four decimals, or with six digits where that would say nothing."""
+    """A float with at most four decimals, or with six significant digits for small numbers."""
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     if value and not 1e-3 <= abs(value) < 1e15:
@@ -66,7 +66,8 @@ def is_number(value: Any) -> bool:
 
 
 class Grid:
-    """Rows under named columns, cut at `limit`; `total` is how many there are. `notes` stand over a column's name."""
+    """Rows under named columns, cut at `limit`; `total` is the number of rows. `notes` are shown above the column
+    names."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Grid:
 
     @property
     def right(self) -> list[bool]:
-        """Which columns hold numbers, and stand at the right."""
+        """Which columns are numeric and right-aligned."""
         out = []
         for i, name in enumerate(self.columns):
             known = [r[i] for r in self.values if not is_missing(r[i])]
@@ -105,7 +106,7 @@ class Grid:
 
     @property
     def footer(self) -> str:
-        """How many rows there are, and how many of them are shown."""
+        """The number of rows, and how many of them are shown."""
         many = f"{self.total:,} {self.what}{'' if self.total == 1 else 's'}"
         return many if len(self.cells) == self.total else f"showing {len(self.cells):,} of {many}"
 

@@ -1,6 +1,7 @@
-"""From Lark's parse tree to the tree of `tree.py`: expressions, annotations and definitions (queries: `build_queries`).
+"""Converts Lark's parse tree to the syntax tree of `tree.py`: expressions, annotations, definitions (queries:
+`build_queries`).
 
-One method a rule of `grammar.lark`. What Siddhi's visitor `SiddhiQLBaseVisitorImpl` refuses is refused here too.
+One method per rule of `grammar.lark`. It rejects what Siddhi's visitor `SiddhiQLBaseVisitorImpl` rejects.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Builder:
         return None if branch is None else self.build(branch)
 
     def span(self, part: Branch | Token) -> Span:
-        """Where `part` stands in the person's text."""
+        """The span of `part` in the user's text."""
         if isinstance(part, Token):
             return self._source.span(part.start_pos or 0, part.end_pos or 0)
         if part.meta.empty:
@@ -218,11 +219,11 @@ class Builder:
     # ----------------------------------------------------------------------------------------------- annotations
 
     def annotations(self, b: Branch, *, app: bool = False) -> tuple[Annotation, ...]:
-        """The annotations before a definition or query, where `@app:...` has no place unless `app`."""
+        """The annotations before a definition or query, where `@app:...` is allowed only if `app`."""
         out = tuple(self.build(sub(b, i)) for i in range(len(parts(b))))
         for child, annotation in zip(parts(b), out, strict=True):
             if annotation.app and not app:
-                self.fail(child, f"'@app:{annotation.name}' belongs to the very start of the app")
+                self.fail(child, f"'@app:{annotation.name}' must come at the start of the app")
         return out
 
     def app_annotation(self, b: Branch) -> Annotation:
@@ -274,7 +275,7 @@ class _EventReference:
 
 
 def parts(b: Branch) -> list[Any]:
-    """What `b` is made of: a Branch for a rule, a Token for a terminal, None for what was left out."""
+    """The children of `b`: a Branch for a rule, a Token for a terminal, None for an omitted optional part."""
     return b.children
 
 

@@ -1,4 +1,5 @@
-"""From Lark's parse tree to the tree of `tree.py`: definitions, queries, partitions, apps and on-demand queries."""
+"""Converts Lark's parse tree to the syntax tree of `tree.py`: definitions, queries, partitions, apps and on-demand
+queries."""
 
 from __future__ import annotations
 
@@ -97,9 +98,6 @@ class QueryBuilder(Builder):
             parts(b).pop(0)
         return out
 
-    def only_query(self, b: Branch) -> Query:
-        return cast(Query, self.build(sub(b, 0)))
-
     def only_expression(self, b: Branch) -> Expression:
         return cast(Expression, self.build(sub(b, 0)))
 
@@ -181,7 +179,9 @@ class QueryBuilder(Builder):
             if kind in ("sec", "min", "hour", "day", "month", "year"):
                 out.append(cast(Duration, kind))
             elif unit.type == "UNIT":
-                self.fail(unit, f"an aggregation cannot be kept by '{unit}'", "Use sec, min, hour, day, month, year.")
+                self.fail(
+                    unit, f"an aggregation cannot aggregate per '{unit}'", "Use sec, min, hour, day, month, year."
+                )
         return tuple(out)
 
     def _defined(self, b: Branch, what: str) -> SourceName:
@@ -400,9 +400,7 @@ class QueryBuilder(Builder):
 
     def logical(self, b: Branch) -> LogicalState:
         if len(parts(b)) > 3:
-            self.fail(
-                tok(b, 3), f"'{tok(b, 1)}' joins two events and no more", "Use a second query, or a chain of '->'."
-            )
+            self.fail(tok(b, 3), f"'{tok(b, 1)}' joins exactly two events", "Use a second query, or a chain of '->'.")
         left, right = self.build(sub(b, 0)), self.build(sub(b, 2))
         op: Literal["and", "or"] = "and" if tok(b, 1).type == "AND" else "or"
         open_ended = [s for s in (left, right) if isinstance(s, AbsentState) and s.wait is None]
@@ -410,7 +408,7 @@ class QueryBuilder(Builder):
         if open_ended and (op == "or" or both_absent):
             self.fail(
                 b,
-                "this absent event needs the time that it is waited for",
+                "this absent event needs a waiting time",
                 f"Write 'not {open_ended[0].state.source} for 5 sec'.",
             )
         return LogicalState(op, left, right, span=self.span(b))
@@ -452,7 +450,7 @@ class QueryBuilder(Builder):
         out = cast(Expression, self.build(sub(b, 0)))
         whole = isinstance(out, Constant) and out.type in (Type.INT, Type.LONG)
         if not (whole or isinstance(out, TimeConstant)):
-            self.fail(sub(b, 0), f"'{clause}' takes a whole number, and nothing that is computed")
+            self.fail(sub(b, 0), f"'{clause}' takes an integer constant")
         return out
 
     def output_attribute(self, b: Branch) -> OutputAttribute:

@@ -1,6 +1,7 @@
-"""Mistakes that come with text pasted from manuals and web pages, and what to type instead.
+"""Hints for common mistakes in text pasted from manuals and web pages.
 
-`FIXITS` looks at a place where reading failed; the `refuse_...` functions look at what reads well and cannot be meant.
+`FIXITS` inspect the place of a syntax error. The `refuse_...` functions reject text that parses but is certainly a
+mistake.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .tree import Annotation, Expression, Variable
 
 @dataclass(frozen=True)
 class Failure:
-    """A place where no reading goes on: `tokens[at]` (None: the end), the terminals that fit, and the start rule."""
+    """A syntax error at `tokens[at]` (None: the end), with the expected terminals and the start rule."""
 
     tokens: list[Token]
     at: int
@@ -27,7 +28,7 @@ class Failure:
     start: str
 
     def token(self, offset: int = 0) -> Token | None:
-        """The token `offset` places from where reading failed, or None outside the text."""
+        """The token `offset` places from the error, or None outside the text."""
         i = self.at + offset
         return self.tokens[i] if 0 <= i < len(self.tokens) else None
 
@@ -37,7 +38,7 @@ class Failure:
         return "" if token is None else str(token).lower()
 
     def inside_annotation(self) -> bool:
-        """Whether the parenthesis that is open here belongs to an annotation."""
+        """Whether the innermost open parenthesis belongs to an annotation."""
         depth = 0
         for i in range(self.at - 1, 1, -1):
             depth += {"RPAR": 1, "LPAR": -1}.get(self.tokens[i].type, 0)
@@ -48,7 +49,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Advice:
-    """What is wrong and what to type, for the token `offset` places from where reading failed."""
+    """What is wrong and what to type, for the token `offset` places from the error."""
 
     message: str
     hint: str
@@ -78,7 +79,7 @@ def _stray_comma(f: Failure) -> Advice | None:
     if f.word(-1) != "," or f.word() not in (";", ")", ","):
         return None
     if f.word() == ";" and f.start == "app" and f.expected <= {"ID", "KWNAME"}:
-        return Advice("a ';' stands in the list of attributes", "Leave it out: attributes are parted by ',' alone.")
+        return Advice("a ';' in the list of attributes", "Leave it out: attributes are separated by ',' only.")
     return None
 
 
@@ -129,7 +130,9 @@ def _semicolon_in_on_demand(f: Failure) -> Advice | None:
 def _slashes(f: Failure) -> Advice | None:
     if f.word() == "/" and "/" in (f.word(-1), f.word(1)):
         offset = -1 if f.word(-1) == "/" else 0
-        return Advice("'//' begins no comment in SiddhiQL", "Write -- for the rest of a line, or /* ... */.", offset)
+        return Advice(
+            "'//' does not start a comment in SiddhiQL", "Write -- for the rest of a line, or /* ... */.", offset
+        )
     return None
 
 
@@ -140,7 +143,7 @@ def _time_without_space(f: Failure) -> Advice | None:
     unit = (before[-1] + found).lower()
     if unit not in UNIT_SPELLINGS:
         return None
-    return Advice(f"'{before}' is read as a number of its own here", f"Write '{before[:-1]} {unit}'.", -1)
+    return Advice(f"'{before}' is read as a separate number here", f"Write '{before[:-1]} {unit}'.", -1)
 
 
 def _foreign_operator(f: Failure) -> Advice | None:
@@ -166,7 +169,7 @@ def _unary_minus(f: Failure) -> Advice | None:
         return None
     if "INT" not in f.expected or "ID" in f.expected:
         return None
-    return Advice(f"a sign can stand before a number only, not before '{found}'", f"Write '0 {before} {found}'.", -1)
+    return Advice(f"a sign is allowed only before a number, not before '{found}'", f"Write '0 {before} {found}'.", -1)
 
 
 def _unclosed_string(f: Failure) -> Advice | None:
@@ -175,8 +178,8 @@ def _unclosed_string(f: Failure) -> Advice | None:
         return None
     other = '"' if found == "'" else "'"
     return Advice(
-        "this text in quotes does not end on its line",
-        f"Close it with {found}. Nothing is escaped: put {other}...{other} around {found}, "
+        "this string is not closed on its line",
+        f"Close it with {found}. There are no escapes: put {other}...{other} around {found}, "
         'and """...""" around both or around several lines.',
     )
 
@@ -191,7 +194,7 @@ def _blank(f: Failure) -> Advice | None:
     found = f.token()
     if found is None or found.type != STRAY or found[0] not in "\u00a0\u2007\u202f\u200b\ufeff\f":
         return None
-    return Advice(f"an invisible character (U+{ord(found[0]):04X}) stands here", "Type a plain space.")
+    return Advice(f"there is an invisible character (U+{ord(found[0]):04X}) here", "Type a plain space.")
 
 
 def _keyword_after_comma(f: Failure) -> Advice | None:
@@ -224,11 +227,11 @@ FIXITS: tuple[tuple[str, Callable[[Failure], Advice | None]], ...] = (
     ("invisible character", _blank),
     ("keyword after a comma", _keyword_after_comma),
 )
-"""Name → what tells the mistake; the first that gives advice wins."""
+"""Name → function that recognizes the mistake; the first that returns advice wins."""
 
 
 def advice(failure: Failure) -> Advice | None:
-    """The advice of the first entry of `FIXITS` that knows the mistake, or None."""
+    """The advice of the first entry of `FIXITS` that recognizes the mistake, or None."""
     for _, look in FIXITS:
         found = look(failure)
         if found is not None:
@@ -240,7 +243,7 @@ _DRIVER = re.compile(r"(?:\w+\.)+\w*Driver\w*")
 
 
 def refuse_driver_without_key(annotations: tuple[Annotation, ...]) -> None:
-    """Refuses `@store(..., "com.mysql.jdbc.Driver")`: a driver's class with no `jdbc.driver.name=` before it."""
+    """Rejects `@store(..., "com.mysql.jdbc.Driver")`: a driver's class with no `jdbc.driver.name=` before it."""
     for annotation in annotations:
         for element in annotation.elements if annotation.name.lower() == "store" else ():
             if element.key is None and _DRIVER.fullmatch(element.value):
@@ -250,6 +253,6 @@ def refuse_driver_without_key(annotations: tuple[Annotation, ...]) -> None:
 
 
 def refuse_per_without_quotes(per: Expression) -> None:
-    """Refuses `per days`: the granularity is a text."""
+    """Rejects `per days`: the granularity must be a string."""
     if isinstance(per, Variable) and per.source is None and per.name.lower() in UNIT_SPELLINGS:
         raise SiddhiSyntaxError(f"the granularity '{per.name}' needs quotes", per.span, hint=f"Write per '{per.name}'.")

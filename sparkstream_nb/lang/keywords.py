@@ -1,4 +1,4 @@
-"""The words of SiddhiQL: which terminal of `grammar.lark` each keyword is, and what people write instead of them.
+"""The words of SiddhiQL: the terminal of `grammar.lark` for each keyword, and common spellings from other languages.
 
 Keywords are matched in any case, and every one of them may also be a name (`keyword` in Siddhi's `SiddhiQL.g4`).
 """

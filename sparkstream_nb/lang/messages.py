@@ -1,4 +1,4 @@
-"""From a place where reading failed to an error in a person's words."""
+"""Turns a syntax error of the parser into a readable message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PATTERN_SIGNS = _kinds("ARROW COMMA AND OR LT STAR PLUS QUESTION _WITHIN EQUAL"
 _JOINS = _kinds("_JOIN _LEFT _RIGHT _FULL _INNER _OUTER UNIDIRECTIONAL")
 _OUTPUTS = _kinds("_INSERT _UPDATE _DELETE _RETURN")
 
-# What to say for a set of terminals that fit together; the first entries are said first.
+# Phrases for sets of terminals; the first entries come first in the message.
 _PHRASES: tuple[tuple[frozenset[str], frozenset[str], tuple[str, ...]], ...] = (
     (_kinds("_DEFINE _FROM"), _kinds("_DEFINE _FROM _PARTITION AT"), ("a definition", "a query")),
     (_kinds("_DEFINE"), _kinds("_DEFINE AT"), ("a definition",)),
@@ -38,7 +38,7 @@ _PHRASES: tuple[tuple[frozenset[str], frozenset[str], tuple[str, ...]], ...] = (
     (_kinds("BANG ID"), _STREAM, ("a stream or table",)),
     (_kinds("INT DOUBLE"), _kinds("INT LONG FLOAT DOUBLE"), ("a number",)),
     (_kinds("ID"), _kinds("ID KWNAME"), ("a name",)),
-    (_kinds("STRING"), _kinds("STRING"), ("a text in quotes",)),
+    (_kinds("STRING"), _kinds("STRING"), ("a quoted string",)),
     (_kinds("SCRIPT"), _kinds("SCRIPT"), ("a body in braces",)),
     (_kinds("INT"), _kinds("INT"), ("a whole number",)),
 )  # fmt: skip
@@ -50,13 +50,13 @@ _SAID_LATE: tuple[tuple[frozenset[str], frozenset[str], tuple[str, ...]], ...] =
     (_kinds("ARROW COMMA"), _PATTERN_SIGNS, ("'->'",)),
     (_kinds("ARROW"), _PATTERN_SIGNS - {"COMMA"}, ("'->'",)),
 )
-# What may go on after a name or number whatever the clause: said only where nothing else can come.
+# Terminals that can follow a name or number in any clause: mentioned only if nothing else is expected.
 _CONTINUATIONS = _kinds("LPAR LSQB DOT COLON UNIT AT HASH")
 _MOST_WORDS = 5
 
 
 def syntax_error(source: SourceText, failure: Failure) -> SiddhiSyntaxError:
-    """The error for a failure: what was found, what was expected, and what to type where that can be guessed."""
+    """The error for a failure: what was found, what was expected, and a hint if there is one."""
     known = advice(failure)
     if known is not None:
         return SiddhiSyntaxError(known.message, _span(source, failure, known.offset), hint=known.hint)
@@ -69,7 +69,7 @@ def syntax_error(source: SourceText, failure: Failure) -> SiddhiSyntaxError:
 
 
 def expected_words(expected: frozenset[str]) -> str:
-    """What a set of terminals means to a person: "a name, ',' or ')'"."""
+    """A readable list of a set of terminals: "a name, ',' or ')'"."""
     rest = set(expected)
     said: list[str] = []
     late: list[str] = []
@@ -111,7 +111,7 @@ def _span(source: SourceText, failure: Failure, offset: int) -> Span:
 
 
 def _spelling(failure: Failure) -> str | None:
-    """ "Did you mean 'from'?" for a word that is near to a keyword that would fit."""
+    """ "Did you mean 'from'?" for a word close to an expected keyword."""
     token = failure.token()
     if token is None or not token[:1].isalpha():
         return None

@@ -1,4 +1,4 @@
-"""Text of SiddhiQL to trees: the one way in."""
+"""Parses SiddhiQL text into syntax trees. The only entry point of `lang`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .fixits import Failure
 from .messages import syntax_error
 from .reading import END, Reader, Refused
 from .source import SourceText, tokens
-from .tree import App, Expression, OnDemandQuery, Query
+from .tree import App, Expression, OnDemandQuery
 
-_STARTS = ("app", "only_query", "only_on_demand", "only_expression")
+_STARTS = ("app", "only_on_demand", "only_expression")
 
 
 def parse(text: str, variables: Mapping[str, str] | None = None) -> App:
-    """The tree of a whole app. `variables` gives the values of `${NAME}` in it; the environment is never looked at.
+    """The tree of a whole app. `variables` gives the values of `${NAME}`; environment variables are not used.
 
     Raises SiddhiSyntaxError, with the text for its caret, where Siddhi's compiler raises SiddhiParserException.
     """
@@ -31,11 +31,6 @@ def parse(text: str, variables: Mapping[str, str] | None = None) -> App:
 def parse_on_demand(text: str) -> OnDemandQuery:
     """The tree of an on-demand query (`store_query`). Raises SiddhiSyntaxError."""
     return cast(OnDemandQuery, _parse(text, "only_on_demand"))
-
-
-def parse_query(text: str) -> Query:
-    """The tree of one query. Raises SiddhiSyntaxError."""
-    return cast(Query, _parse(text, "only_query"))
 
 
 def parse_expression(text: str) -> Expression:

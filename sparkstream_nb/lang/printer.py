@@ -1,4 +1,4 @@
-"""Trees back to text: `parse(to_text(tree)) == tree` for every tree that the parser makes."""
+"""Prints syntax trees as text: `parse(to_text(tree)) == tree` for every tree that the parser makes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Tells keywords from names: reads tokens with the LALR tables of `grammar.lark`, and tries both where both may stand.
+"""Distinguishes keywords from names: parses tokens with the LALR tables of `grammar.lark`, with backtracking where both
+are possible.
 
-A word that is a keyword is read as one wherever the tables allow it, else as a name; if that reading fails later on,
-the last keyword that could have been a name is read as one, and so on (Siddhi's ANTLR does the like by unlimited
-lookahead). The stack is a linked list, so that going back costs nothing.
+A keyword is read as a keyword wherever the tables allow it, else as a name. If the parse fails later, the last keyword
+that could have been a name is read as a name, and so on. (Siddhi's ANTLR parser uses unlimited lookahead instead.)
+The parser stack is a linked list, so that backtracking is free.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MAX_RETRIES = 10_000
 
 
 class Stack(NamedTuple):
-    """States of the automaton, the newest first."""
+    """The parser's states, the newest first."""
 
     state: int
     below: Stack | None
@@ -28,9 +29,9 @@ class Stack(NamedTuple):
 
 @dataclass(frozen=True)
 class Refused:
-    """Where reading ended: `tokens[at]` fits nowhere (the end of the text if `at == len(tokens)`).
+    """A failed parse: `tokens[at]` is unexpected (the end of the text if `at == len(tokens)`).
 
-    `expected` holds the terminals that could have stood there, `tokens` the reading up to it.
+    `expected` holds the terminals that were possible there, `tokens` the tokens up to it.
     """
 
     tokens: list[Token]
@@ -48,7 +49,7 @@ class Reader:
         self._ends: dict[str, int] = table.end_states
 
     def read(self, tokens: list[Token], start: str) -> list[Token] | Refused:
-        """The tokens with their terminals decided, or where the furthest reading fails."""
+        """The tokens with their terminals decided, or where the longest parse failed."""
         stack = Stack(self._starts[start], None)
         out: list[Token] = []
         branches: list[tuple[int, Stack]] = []

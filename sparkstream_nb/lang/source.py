@@ -1,4 +1,4 @@
-"""An app's text before parsing: `${NAME}` filled in, and its tokens with offsets into what the person wrote."""
+"""An app's text before parsing: substitutes `${NAME}` and splits it into tokens with offsets into the original text."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ STRAY = "STRAY"
 class SourceText:
     """A text with its variables filled in. `original` is what was written, `text` what is parsed.
 
-    Offsets are into `text`; spans are always into `original`, so that carets fit what the person sees and the values of
-    variables, which may be secrets, stay out of messages.
+    Offsets refer to `text`, spans to `original`, so that carets match the user's text and the values of
+    variables, which may be secrets, do not appear in messages.
     """
 
     def __init__(self, original: str, variables: Mapping[str, str] | None = None, *, substitute: bool = True) -> None:
@@ -71,7 +71,7 @@ class SourceText:
         return Span(start, end, line, start - self._line_starts[line - 1])
 
     def span(self, start: int, end: int) -> Span:
-        """The span of what `text[start:end]` was made from."""
+        """The span in `original` from which `text[start:end]` comes."""
         if len(self._cuts) == 1:
             return self.original_span(start, end)
         first = self._origin(start)
@@ -81,7 +81,7 @@ class SourceText:
 def tokens(source: SourceText, lexer: Lark) -> list[Token]:
     """The tokens of `source.text`, comments and space left out, function bodies as one SCRIPT token.
 
-    Stops behind the first character that begins no token, which becomes a STRAY token. Siddhi's lexer takes the longest
+    Stops after the first character that starts no token, which becomes a STRAY token. Siddhi's lexer takes the longest
     reading of a script; here braces in strings and comments do not count, and if that never closes, all braces do.
     """
     text = source.text

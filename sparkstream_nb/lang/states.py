@@ -1,7 +1,7 @@
-"""Patterns and sequences: from what `grammar.lark` reads to the tree, with the rules of Siddhi's grammar applied.
+"""Patterns and sequences: builds their syntax trees and applies the rules of Siddhi's grammar.
 
-Siddhi's grammar tells chains apart by where absent events (`not S for t`) and `every` stand in them. Its rules are kept
-here as two tables over short names of those kinds, and a chain is looked up in them span by span (CYK).
+Siddhi's grammar restricts where absent events (`not S for t`) and `every` can occur in a chain. Its rules are two
+tables over short names of those element types here, and a chain is parsed with them bottom-up (CYK).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _kind(chain: Chain) -> Literal["pattern", "sequence"]:
     for text, span in separators:
         if text != separators[0][0]:
             raise SiddhiSyntaxError(
-                f"'{text}' stands in a chain that began with '{separators[0][0]}'", span,
+                f"'{text}' in a chain that began with '{separators[0][0]}'", span,
                 hint="A pattern joins its events by '->', a sequence by ','; one query cannot do both.",
             )  # fmt: skip
     return "sequence" if separators and separators[0][0] == "," else "pattern"
@@ -177,20 +177,20 @@ def _refuse_pattern(chain: Chain) -> NoReturn:
                 _refuse_pattern(link.unit.chain)
             if link.every and not inner & set("CLRA"):
                 raise SiddhiSyntaxError(
-                    "'every' cannot stand around another 'every'", link.span, hint="Keep one of the two."
+                    "'every' cannot contain another 'every'", link.span, hint="Keep one of the two."
                 )
             if "A" in inner and not inner & set("LR"):
                 raise SiddhiSyntaxError(
                     "an absent event in a chain takes no parentheses", link.span, hint="Leave them out."
                 )
-    raise SiddhiSyntaxError("this is no pattern that Siddhi has", chain.links[0].span.to(chain.links[-1].span))
+    raise SiddhiSyntaxError("Siddhi does not support this pattern", chain.links[0].span.to(chain.links[-1].span))
 
 
 def _need_wait(state: AbsentState) -> None:
     if state.wait is None:
         raise SiddhiSyntaxError(
-            "an absent event needs the time that it is waited for", state.span,
-            hint="Write 'not S for 5 sec'. Only 'not A and b=B' does without.",
+            "an absent event needs a waiting time", state.span,
+            hint="Write 'not S for 5 sec'. Only 'not A and b=B' needs none.",
         )  # fmt: skip
 
 
@@ -231,7 +231,7 @@ def _sequence(chain: Chain) -> StateElement:
             _refuse_every(link)
     if len(links) == 1:
         raise SiddhiSyntaxError(
-            "a sequence cannot stand in parentheses as a whole", links[0].span, hint="Leave out the outer parentheses."
+            "a whole sequence cannot be in parentheses", links[0].span, hint="Leave out the outer parentheses."
         )
     kinds = _cyk([_sequence_leaf(link) for link in links], _SEQUENCE)
     extent = _extent_of_every(links, kinds)
@@ -268,10 +268,12 @@ def _extent_of_every(links: tuple[Link, ...], kinds: list[list[Kinds]]) -> int:
         raise SiddhiSyntaxError(
             "a sequence cannot begin with a group in parentheses", links[0].span, hint="Leave out the parentheses."
         )
-    raise SiddhiSyntaxError("this is no sequence that Siddhi has", links[0].span.to(links[-1].span))
+    raise SiddhiSyntaxError("Siddhi does not support this sequence", links[0].span.to(links[-1].span))
 
 
 def _refuse_every(link: Link) -> NoReturn:
     raise SiddhiSyntaxError(
-        "in a sequence, 'every' stands only before the first event", link.span, hint="Or write a pattern, with '->'."
+        "in a sequence, 'every' is allowed only before the first event",
+        link.span,
+        hint="Or write a pattern, with '->'.",
     )

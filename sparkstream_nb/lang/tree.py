@@ -1,4 +1,4 @@
-"""The syntax tree of SiddhiQL: frozen, comparable, every node with its span.
+"""The syntax tree of SiddhiQL: immutable, comparable nodes, each with its span.
 
 Spans do not take part in equality, so that text → tree → text → tree is the identity on trees.
 The shapes follow the rules of Siddhi's grammar `SiddhiQL.g4` (5.1); rule names are given where they differ.
@@ -15,7 +15,7 @@ from ..types import Type
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """Anything that stands in the text."""
+    """Base of all nodes."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 

@@ -1,4 +1,4 @@
-"""From SiddhiQL text to a typed plan that has been checked, rewritten, and can be explained.
+"""Compiles SiddhiQL text to a typed plan: parse, bind, rewrite, explain.
 
 plan = compile_app(text)
 print(explain(plan))
@@ -24,7 +24,7 @@ def compile_app(
     """The plan of the app `text`: parsed, bound and rewritten.
 
     `properties` are the node's (`shardId`, `partitionById`, `aggTimeZone`); `variables` are the values of `${NAME}`.
-    Raises SiddhiSyntaxError or SiddhiBindError, which show the place in `text`. Gaps of the build are not looked at:
+    Raises SiddhiSyntaxError or SiddhiBindError, which show the place in `text`. Declared gaps are not checked:
     `gaps.refuse` does that before a plan is run.
     """
     try:

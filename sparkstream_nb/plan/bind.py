@@ -1,6 +1,6 @@
-"""From a syntax tree to a typed plan: names, types, and the rules that an app must keep.
+"""Binds a syntax tree to a typed plan: resolves names, infers types, checks the rules of the language.
 
-Parts of the work by file in `plan/binding/`: symbols and scope (what a name means), expressions, definitions, inputs,
+The files of `plan/binding/`: symbols and scope (name resolution), expressions, definitions, inputs,
 states, selection, outputs, queries, aggregations, ondemand.
 """
 

@@ -1,4 +1,4 @@
-"""Where queries feed back on one another, so that they run in slices as small as needed, down to one event."""
+"""Finds cycles of queries, which run in slices as small as needed, down to one event."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .query_parts import expressions, inputs, sources
 
 
 def cycles(plan: n.Plan) -> tuple[tuple[str, ...], ...]:
-    """Loops of streams, each as the names of the queries on the way round."""
+    """Cycles of streams, each as the names of its queries."""
     after = {
         q.name: [r.name for r in plan.queries if any(s.id == q.output.target.id for s in sources(r))]
         for q in plan.queries
@@ -40,7 +40,7 @@ def _way_round(start: str, after: Mapping[str, list[str]]) -> tuple[str, ...] | 
 
 
 def shared_tables(plan: n.Plan) -> tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]:
-    """(table, queries that read it, queries that write it) where there are both."""
+    """(table, queries that read it, queries that write it) if both exist."""
     out = []
     for id_ in plan.tables:
         readers = tuple(q.name for q in plan.queries if _reads(q, id_))

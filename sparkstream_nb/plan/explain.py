@@ -1,4 +1,4 @@
-"""A plan as indented text: what it defines, what each query does, where it runs, how it takes routing over shards."""
+"""Prints a plan as indented text: definitions, queries, placement, and shard safety."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .show import show
 
 
 def explain(plan: n.Plan) -> str:
-    """The text, ending in a newline."""
+    """The plan as text, ending in a newline."""
     lines: list[str] = [f"app {plan.name}"]
     queries, aggregations = stateless(plan)
     for part in (_definitions(plan, aggregations), _elements(plan, queries), _cycles(plan), _gaps(plan)):

@@ -1,6 +1,6 @@
-"""The one place that knows signatures: scalar functions, aggregators, windows, stream functions.
+"""All signatures: scalar functions, aggregators, windows, stream functions.
 
-The tables are rows of text in `plan/signatures/`, read by `signatures.core`, whose docstring says how a row reads.
+The tables are rows of text in `plan/signatures/`, read by `signatures.core`, whose docstring describes the format.
 Keys are as in the text, with their namespace: `ifThenElse`, `str:concat`, `timeBatch`.
 """
 

@@ -1,7 +1,7 @@
-"""The declared gaps: valid SiddhiQL that is bound and explained, and that the engine cannot run yet.
+"""The declared gaps: valid SiddhiQL that can be bound and explained but not run yet.
 
-One list, one gap a line: name, then what it is. Whoever closes a gap strikes its line; a deployment that needs a gap is
-refused by its name and place.
+One list, one gap per line: name and description. Remove the line when the gap is closed. A deployment that needs a gap
+is refused with the gap's name and place.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GAPS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class GapUse:
-    """A place of an app that needs the gap `name`; `what` says what stands there."""
+    """A place of an app that needs the gap `name`; `what` describes it for the message."""
 
     name: str
     what: str

@@ -1,4 +1,4 @@
-"""The typed logical plan: what an app means, as frozen data that prints.
+"""The typed logical plan of an app: immutable, printable data.
 
 `bind` makes it from a syntax tree; rewrites and `explain` work on it; the node engine runs it. A plan holds no
 syntax and no live object, so it can be compared, printed and shipped to a Spark worker.

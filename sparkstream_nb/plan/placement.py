@@ -1,8 +1,8 @@
-"""Placement: what of a plan looks at one event at a time, so that any piece of the input can be worked on by itself.
+"""Splits a plan into a stateless part, which can process pieces of the input in parallel, and the rest.
 
-A plan is split in two: the part that needs no state, which runs on many pieces of the input at once, and the rest,
-which a node runs over all of them in order. Both are plans for the same engine, so an expression means the same in
-either; running everything in the node is always right.
+The stateless part runs on many pieces of the input at once; a node runs the rest over all of them in order.
+Both are plans for the same engine, so an expression means the same in both. Running everything in the node is always
+correct.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Questions about the parts of a query that several looks at a plan ask."""
+"""Helpers over the parts of a query, shared by several plan analyses."""
 
 from __future__ import annotations
 

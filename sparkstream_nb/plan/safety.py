@@ -1,28 +1,28 @@
-"""Shard safety: what routing events over several nodes does to each query's answer, and why.
+"""Shard safety: whether a query's result stays correct when events are routed over several nodes, and why.
 
-The truth is one node that sees every event. A query is
+The reference is one node that sees every event. A query is
 
-- `stateless` if each event's output depends on that event alone: right under any routing;
-- `keyed` if it keeps apart what differs in an attribute: right if events are routed by it;
-- `merged` for incremental aggregations: right once a retrieval has added the shards up;
-- `node-dependent` otherwise: no routing makes it right.
+- `stateless` if each event's output depends on that event alone: correct under any routing;
+- `keyed` if events with different values of an attribute do not affect one another: correct if events are routed by it;
+- `merged` for incremental aggregations: correct once a retrieval has merged the shards;
+- `node-dependent` otherwise: no routing makes it correct.
 
-Rules, one a function below (`_own_*`):
+Rules, one function each (`_own_*`):
 
 1. Filters, projections, and stream functions that look at one event: stateless.
 2. All nodes share one clock. So windows in which an event's stay depends on the clock alone (`time`, `delay`,
    `cron`, and `timeBatch` with a start time) are stateless without aggregates, and keyed by any group-by
    attribute with them. `timeBatch` without a start time begins with the first event that the node sees:
    node-dependent.
-3. Windows in which other events decide who stays (`length`, `sort`, `externalTime`, ...) count every event,
+3. Windows in which other events decide what stays (`length`, `sort`, `externalTime`, ...) count every event,
    whatever its group: node-dependent, also with `group by`. `session` with a key is keyed by that.
-4. Aggregates without `group by` add up everything: node-dependent. `limit`, `offset`, `order by` choose among
-   what comes together, and so do rates in events: node-dependent. `output first|last every <time>` needs `group
+4. Aggregates without `group by` combine all events: node-dependent. `limit`, `offset`, `order by` and rate limits by
+   event count select among the events that a node has: node-dependent. `output first|last every <time>` needs `group
    by`.
 5. Joins: keyed if `on` equates an attribute of each side and both windows go by the clock.
-6. Patterns: keyed if `every` stands on the first state alone (every event starts a match of its own) and
-   equalities in the filters tie each later state to it. Without `every` a pattern matches once in all, with a
-   group under `every` it starts anew only when it is done, and a sequence is broken by any event: node-dependent.
+6. Patterns: keyed if `every` applies to the first state alone (every event starts a match of its own) and equalities in
+   the filters tie each later state to it. Without `every` a pattern matches only once, with a group under `every` it
+   restarts only when it has finished, and a sequence is broken by any event: node-dependent.
 7. Partitions: keyed by their keys, whatever the queries in them do, if every stream they read has a plain
    attribute as key.
 8. Tables in memory: keyed if all queries of the app reach it by equality of one column with an attribute.

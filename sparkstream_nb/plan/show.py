@@ -1,4 +1,4 @@
-"""Expressions of a plan as text, for `explain` and messages."""
+"""Prints expressions of a plan, for `explain` and messages."""
 
 from __future__ import annotations
 

@@ -52,9 +52,9 @@ def quoted(name: str) -> str:
 
 
 class DuckDBStore:
-    """A `Store` in a DuckDB file (`:memory:` for one that lasts as long as the object). Safe between threads.
+    """A `Store` in a DuckDB file (`:memory:` for a temporary one). Thread-safe.
 
-    Raises StoreError where the file cannot be opened, such as while another process has it.
+    Raises StoreError if the file cannot be opened, for example because another process has it open.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -88,7 +88,7 @@ class DuckDBStore:
         _open.add(self)
 
     def close(self) -> None:
-        """Closes the file. The store is of no use afterwards."""
+        """Closes the file. The store cannot be used afterwards."""
         with self._lock, contextlib.suppress(AttributeError):  # closed already
             self._db.close()
             # What Spark's gateway still holds of the store must not keep DuckDB's objects to the end of the process.
@@ -115,8 +115,8 @@ class DuckDBStore:
             other = names.setdefault(layout.aggregation.upper(), layout.aggregation)
             if other != layout.aggregation:
                 raise StoreError(
-                    f"Aggregations '{other}' and '{layout.aggregation}' would share tables, because the database does "
-                    "not tell upper from lower case; rename one of them."
+                    f"Aggregations '{other}' and '{layout.aggregation}' would share tables, because table names "
+                    "ignore case; rename one of them."
                 )
         self._layouts.update((x.aggregation, x) for x in layouts)
         with self._transaction():

@@ -1,7 +1,7 @@
-"""How an aggregation lies in tables, whatever the database (Siddhi's `AggregationParser.initDefaultTables`).
+"""The table layout of an aggregation, independent of the database (Siddhi's `AggregationParser.initDefaultTables`).
 
 One table per duration, `<Agg>_SECONDS` to `<Agg>_YEARS`, keyed by AGG_TIMESTAMP, SHARD_ID, AGG_EVENT_TIMESTAMP and the
-group-by attributes, each where it applies. A key takes no nulls: a group-by attribute that is null is stored as its
+group-by attributes, if present. Key columns cannot be null: a group-by attribute that is null is stored as its
 type's zero, and AGG_NULL_KEYS, last in the key, has the bit of its position set.
 """
 
@@ -86,7 +86,7 @@ class Layout:
 
     @property
     def time(self) -> str:
-        """The column that readers go by: an event's own bucket, also where another system put it into a later one."""
+        """The time column that readers use: an event's own bucket, even if another system stored it in a later one."""
         return EVENT_TIMESTAMP if self.external else TIMESTAMP
 
     @property
@@ -95,7 +95,7 @@ class Layout:
 
 
 def layout_of(definition: AggregationDef) -> Layout:
-    """The layout of an aggregation. Raises StoreError for what no table can hold."""
+    """The layout of an aggregation. Raises StoreError for values that a table cannot hold."""
     columns = [StoredColumn(TIMESTAMP, "time", Type.LONG)]
     if definition.partitioned:
         columns.append(StoredColumn(SHARD, "shard", Type.STRING))
@@ -116,11 +116,11 @@ def layout_of(definition: AggregationDef) -> Layout:
     seen: dict[str, str] = {}
     for c in columns:
         if c.type is Type.OBJECT:
-            raise StoreError(f"Aggregation '{definition.id}' keeps '{c.name}', an object; no table can hold it.")
+            raise StoreError(f"Aggregation '{definition.id}' stores '{c.name}', an object, which a table cannot hold.")
         if c.name.upper() in seen:
             raise StoreError(
                 f"Aggregation '{definition.id}' has columns '{seen[c.name.upper()]}' and '{c.name}', "
-                "which a database takes for one; rename one of them."
+                "which differ only in case; rename one of them."
             )
         seen[c.name.upper()] = c.name
     return Layout(

@@ -1,4 +1,4 @@
-"""What a store must do. The database, its dialect and its driver are the store's own business."""
+"""The protocol of stores, independent of database, SQL dialect and driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..plan.nodes import AggDuration, AggregationDef
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """An event that an app could not take: its stream, timestamp (ms; None: not known), values by schema, and why."""
+    """A rejected or failed event: its stream, timestamp (ms; None: not known), values by schema, and why."""
 
     stream: str
     ts: int | None
@@ -23,7 +23,7 @@ class ErrorRow:
 
 @dataclass(frozen=True)
 class ShardRows:
-    """How many rows of an aggregation one shard holds, over all durations."""
+    """The number of rows of an aggregation that one shard holds, over all durations."""
 
     shard: str
     rows: int
@@ -47,7 +47,7 @@ class Store(Protocol):
     """
 
     def prepare(self, definitions: Iterable[AggregationDef]) -> None:
-        """Makes the tables that are missing and checks those that are there. Raises StoreError naming the ways out."""
+        """Creates missing tables and checks existing ones. Raises StoreError with the ways out."""
         ...
 
     def commit(
@@ -59,11 +59,11 @@ class Store(Protocol):
         errors: Sequence[ErrorRow] = (),
         clock: BatchClock | None = None,
     ) -> bool:
-        """Merges the partials of (aggregation id, shard id) into the tables and keeps `errors`, all or nothing.
+        """Merges the partials of (aggregation id, shard id) into the tables and stores `errors`, all or nothing.
 
         `clock` tells which purges of aggregations (`@purge`) are due: they run before the merge.
 
-        A batch that the ledger has under (app, run, batch) changes nothing, and False is returned.
+        If the ledger has (app, run, batch), nothing changes and False is returned.
         """
         ...
 
@@ -76,9 +76,9 @@ class Store(Protocol):
         ...
 
     def read_by_shard(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
-        """As `read`, every shard by itself, with SHARD_ID after AGG_TIMESTAMP.
+        """As `read`, without merging the shards, with SHARD_ID after AGG_TIMESTAMP.
 
-        Raises StoreError where the aggregation is not partitioned.
+        Raises StoreError if the aggregation is not partitioned.
         """
         ...
 
@@ -95,14 +95,14 @@ class Store(Protocol):
         ...
 
     def add_shard_id(self, aggregation: str, shard: str, *, dry_run: bool = False) -> list[str]:
-        """Adds SHARD_ID to tables made without it, and to their keys; their rows become those of `shard`.
+        """Adds SHARD_ID to tables that lack it, and to their keys; existing rows get `shard`.
 
         Returns the statements, which `dry_run` does not execute.
         """
         ...
 
     def drop(self, aggregation: str) -> None:
-        """Drops the tables of an aggregation; `prepare` makes them anew."""
+        """Drops the tables of an aggregation; `prepare` creates them again."""
         ...
 
     def errors(self, app: str) -> pa.Table:
@@ -110,5 +110,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Gives the database back. The store is of no use afterwards."""
+        """Closes the database. The store cannot be used afterwards."""
         ...

@@ -1,4 +1,4 @@
-"""Shard ids that came or went between two starts of a deployment."""
+"""Warnings about shard ids that were added or removed between two starts of a deployment."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from .protocol import Store
 
 
 def shard_warnings(store: Store, aggregation: str, ids: Collection[str]) -> list[str]:
-    """Sentences about shard ids that do not fit the rows of `aggregation`, with the ways out; empty if all is well.
+    """Warnings about shard ids that do not match the stored rows of `aggregation`, with the ways out; empty if all
+    match.
 
-    `ids` are those that the deployment starts with. An id that the store does not know while others hold rows is
-    told, and rows of an id that no node has.
+    `ids` are those of the deployment. Reported are an id without stored rows while other ids have some, and stored rows
+    of an id that no node has.
     """
     held = store.shards(aggregation)
     known = {s.shard for s in held}

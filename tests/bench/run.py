@@ -174,15 +174,15 @@ def main() -> int:
             print("\n".join(text[-len(reference) - 5 :]), f"{time.perf_counter() - began:.0f} s", flush=True)
     print("starting", flush=True)
     text += ["### From the text of an app to its first result", ""]
-    text += ["| workload | loops compiled before, s | first time ever, s |", "| --- | ---: | ---: |"]
+    text += ["| workload | compiled loops in the cache, s | empty cache, s |", "| --- | ---: | ---: |"]
     text += [f"| {name} | {a:.2f} | {b:.1f} |" for name, (a, b) in starts(SETS[0]).items()]
     if options.spark_events:
         print("latency", flush=True)
-        text += ["", "### What a person waits for in a notebook", "", "| | s |", "| --- | ---: |"]
+        text += ["", "### Waiting times in a notebook", "", "| | s |", "| --- | ---: |"]
         text += [f"| {what} | {seconds:.2f} |" for what, seconds in latency.waits().items()]
     print("growth", flush=True)
     curves = [(c, growth.measured(c)) for c in growth.CURVES]
-    text += ["", "### Nanoseconds an event, as things grow", "", f"![Four curves](images/{CURVES.name})", ""]
+    text += ["", "### Nanoseconds per event as the load grows", "", f"![Four curves](images/{CURVES.name})", ""]
     for curve, points in curves:
         text.append(f"- {curve.axis}: " + ", ".join(f"{size:,}: {ns:.1f} ns" for size, ns in points))
         print(text[-1], flush=True)

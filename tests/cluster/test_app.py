@@ -396,7 +396,7 @@ def test_scripts_run_on_the_workers_where_they_are_allowed(run: Run, tmp_path: P
     define function twice[javascript] return int { return 2 * data[0]; };
     from S select twice(a) as b insert into Out;
     """
-    with pytest.raises(SiddhiError, match="function 'twice' is a script, and scripts are switched off") as refused:
+    with pytest.raises(SiddhiError, match="function 'twice' is a script, and scripts are disabled") as refused:
         run(script)
     assert "allow_scripts=True" in str(refused.value)
     assert "--allow-scripts" in str(refused.value)

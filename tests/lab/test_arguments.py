@@ -54,12 +54,12 @@ def test_split_query(line: str, words: list[str], text: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["T", "--noodes", "3"], "no option --noodes. Did you mean '--nodes'?"),
+        (["T", "--noodes", "3"], "unknown option --noodes. Did you mean '--nodes'?"),
         (["T", "--mode", "activ-active"], "--mode cannot be 'activ-active'. Did you mean 'active-active'?"),
         (["T", "--nodes", "three"], "invalid int value: 'three'"),
         (["T", "--param", "k"], "'k' is not NAME=VALUE"),
         (["T", "-o", "1x"], "'1x' is not a variable's name"),
-        (["T", "U"], "'U' is one word too many"),
+        (["T", "U"], "unexpected argument 'U'"),
     ],
 )
 def test_a_mistake_names_what_was_meant(words: list[str], message: str) -> None:

@@ -18,7 +18,7 @@ SYNTAX = ("SiddhiParserException", "NumberFormatException")
 # Siddhi refuses these while it creates the app; the parser already can.
 REFUSED_EARLIER = {
     "rejected/syntax_time_with_and": "not times",
-    "rejected/param_offset_double": "takes a whole number",
+    "rejected/param_offset_double": "takes an integer constant",
 }
 
 

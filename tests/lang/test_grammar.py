@@ -10,7 +10,7 @@ import pytest
 from sparkstream_nb.errors import SiddhiSyntaxError
 from sparkstream_nb.lang import tree as t
 from sparkstream_nb.lang.keywords import KEYWORDS
-from sparkstream_nb.lang.parser import parse, parse_expression, parse_on_demand, parse_query
+from sparkstream_nb.lang.parser import parse, parse_expression, parse_on_demand
 from sparkstream_nb.types import Type
 
 A, B, C = t.Variable("a"), t.Variable("b"), t.Variable("c")
@@ -18,6 +18,13 @@ A, B, C = t.Variable("a"), t.Variable("b"), t.Variable("c")
 
 def integer(value: int) -> t.Constant:
     return t.Constant(value, Type.INT)
+
+
+def only_query(text: str) -> t.Query:
+    """The query of `text`, read behind a definition, as an app begins with one."""
+    (query,) = parse(f"define stream S (a int); {text}").elements
+    assert isinstance(query, t.Query)
+    return query
 
 
 @pytest.mark.parametrize(
@@ -119,7 +126,7 @@ def test_every_keyword_may_be_a_name(word: str) -> None:
     ],
 )
 def test_plain_inputs(text: str, stream: t.StandardStream) -> None:
-    assert parse_query(text).input == stream
+    assert only_query(text).input == stream
 
 
 def event(ref: str, source: str = "S") -> t.StreamState:
@@ -155,7 +162,7 @@ def without(source: str, wait: int | None = 1) -> t.AbsentState:
     ],
 )
 def test_patterns(text: str, state: t.StateElement) -> None:
-    stream = parse_query(f"from {text} return").input
+    stream = only_query(f"from {text} return").input
     assert isinstance(stream, t.StateStream)
     assert (stream.kind, stream.state) == ("pattern", state)
 
@@ -182,7 +189,7 @@ def test_patterns(text: str, state: t.StateElement) -> None:
     ],
 )
 def test_sequences(text: str, state: t.StateElement) -> None:
-    stream = parse_query(f"from {text} return").input
+    stream = only_query(f"from {text} return").input
     assert isinstance(stream, t.StateStream)
     assert (stream.kind, stream.state) == ("sequence", state)
 
@@ -201,7 +208,7 @@ def test_sequences(text: str, state: t.StateElement) -> None:
 )  # fmt: skip
 def test_inputs_that_siddhi_has_not(text: str) -> None:
     with pytest.raises(SiddhiSyntaxError):
-        parse_query(f"from {text} select a insert into O")
+        only_query(f"from {text} select a insert into O")
 
 
 @pytest.mark.parametrize(
@@ -214,12 +221,12 @@ def test_inputs_that_siddhi_has_not(text: str) -> None:
     ],
 )
 def test_is_null_asks_for_events_in_sight(condition: str, operand: t.Expression) -> None:
-    query = parse_query(f"from e1=S -> e2=R select a having {condition} insert into O")
+    query = only_query(f"from e1=S -> e2=R select a having {condition} insert into O")
     assert query.select.having == t.IsNull(operand)
 
 
 def test_join() -> None:
-    query = parse_query(
+    query = only_query(
         "from #S[a]#window.length(1) as l unidirectional left outer join A as r on l.a == r.a "
         "within '2020', '2021' per 'days' return expired events"
     )
@@ -248,7 +255,7 @@ def test_join() -> None:
     ],
 )  # fmt: skip
 def test_outputs(text: str, output: t.QueryOutput) -> None:
-    assert parse_query(f"from S {text}").output == output
+    assert only_query(f"from S {text}").output == output
 
 
 @pytest.mark.parametrize(
@@ -261,11 +268,11 @@ def test_outputs(text: str, output: t.QueryOutput) -> None:
     ],
 )
 def test_rates(text: str, rate: t.OutputRate) -> None:
-    assert parse_query(f"from S select * {text} insert into O").rate == rate
+    assert only_query(f"from S select * {text} insert into O").rate == rate
 
 
 def test_selection() -> None:
-    query = parse_query(
+    query = only_query(
         "from S select a, sum(b) as s group by a, b having s > 1 order by a desc, b asc limit 2 offset 1L return"
     )
     selection = query.select
@@ -321,7 +328,7 @@ def test_partition() -> None:
 
 
 def test_anonymous_stream() -> None:
-    query = parse_query("from (from S select a return all events) select a insert into O")
+    query = only_query("from (from S select a return all events) select a insert into O")
     assert isinstance(query.input, t.AnonymousStream)
     assert query.input.query.output == t.Return("all")
 

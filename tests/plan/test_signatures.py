@@ -62,7 +62,7 @@ def test_bad_cron_texts(text: str) -> None:
     ("window", "message"),
     [
         ("length(-1)", "cannot be negative"),
-        ("cron('every day')", "cron text"),
+        ("cron('every day')", "cron expression"),
         ("sort(2, 'asc')", "takes attributes"),
         ("session(1 sec, s, 2 sec)", "cannot exceed its gap"),
         ("expression('i >')", "in the window's expression"),

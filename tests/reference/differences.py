@@ -23,10 +23,10 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
 HEAD = """# Where this engine differs from Siddhi 5.1.30
 
 Siddhi's own answers are the measure: `tests/cases` holds well over a thousand of them, and the engine must give each
-one, event by event. The exceptions are below. In most, Siddhi contradicts its manual or loses data, and the engine does
-what the manual says; in a few, columns with types or a replay that can be repeated ask for something else, and the entry
-says why. Each is shown by cases, the first of which is printed: `tests/cases/differences/` holds them with their feeds and
-what comes out here. The list is `tests/cases/differences.toml`; this page is written from it
+one, event by event. The exceptions are below. In most of them Siddhi contradicts its manual or loses data, and the
+engine does what the manual says. In a few, typed columns or a repeatable replay require something else, and the entry
+says why. Each is shown by cases, the first of which is printed: `tests/cases/differences/` holds them with their feeds
+and what comes out here. The list is `tests/cases/differences.toml`; this page is written from it
 (`python tests/reference/differences.py`), and a test holds the two together.
 """
 

@@ -228,7 +228,7 @@ def test_tables_with_shard_id_need_partitioning(open_store: Open) -> None:
 def test_names_that_a_database_takes_for_one(open_store: Open) -> None:
     store = open_store()
     twice = TRADES + AGGREGATION + AGGREGATION.replace("TradeAggregation", "TRADEAggregation")
-    with pytest.raises(StoreError, match="upper from lower case"):
+    with pytest.raises(StoreError, match="table names ignore case"):
         store.prepare(plan_of("n", twice).aggregations.values())
     columns = TRADES + "define aggregation C from TradeStream select price as p, quantity as P aggregate every sec;"
     with pytest.raises(StoreError, match="'p' and 'P'"):

@@ -1,4 +1,4 @@
-"""The calendar of aggregations: where the buckets of each duration begin, and how times are written.
+"""The calendar of aggregations: bucket boundaries of each duration, and parsing of times.
 
 Buckets are those of the zone's real calendar: leap years by the Gregorian rule, a repeated hour of daylight saving
 makes two buckets, a day at a change has 23 or 25 hours. Seconds and minutes are counted from the epoch, as in
@@ -48,8 +48,8 @@ def floors(t: Array, size: int) -> Array:
 class Calendar:
     """The calendar of one time zone, such as `GMT` or `Asia/Kolkata` (Siddhi's property `aggTimeZone`).
 
-    Changes of offset are found by looking at every seventh day, so two changes within a week that undo one another
-    would go unseen. Raises SparkStreamError for a zone that does not exist.
+    Changes of the UTC offset are found by checking every seventh day, so two changes within a week that cancel out are
+    missed. Raises SparkStreamError for an unknown zone.
     """
 
     def __init__(self, zone: str = "GMT") -> None:
@@ -60,7 +60,7 @@ class Calendar:
                 self._info = ZoneInfo(zone)
             except (ZoneInfoNotFoundError, ValueError, OSError) as e:
                 raise SparkStreamError(
-                    f"There is no time zone '{zone}' for aggregations; give one such as 'GMT' or 'Asia/Kolkata'."
+                    f"'{zone}' is not a valid time zone for aggregations; give one such as 'GMT' or 'Asia/Kolkata'."
                 ) from e
         self._years = (0, 0)
         self._starts = self._offsets = np.zeros(0, np.int64)
@@ -167,7 +167,7 @@ def parse_time(text: str) -> int:
         try:
             moment = dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
         except ValueError as e:
-            raise SiddhiRuntimeError(f"There is no time '{text}': {e}.") from e
+            raise SiddhiRuntimeError(f"'{text}' is not a valid time: {e}.") from e
         offset = 0
         if m[7]:
             offset = (int(m[8]) * 60 + int(m[9])) * (-60_000 if m[7] == "-" else 60_000)
@@ -185,7 +185,7 @@ def parse_within(text: str) -> tuple[int, int]:
     m = _WITHIN.fullmatch(text.strip())
     if m is None:
         raise SiddhiRuntimeError(
-            f"'within' cannot read '{text}'. Write yyyy-MM-dd HH:mm:ss with ** for what is left open from the right, "
+            f"'within' cannot read '{text}'. Write yyyy-MM-dd HH:mm:ss with ** for the parts left open at the end, "
             "such as '2014-02-** **:**:**'; an offset such as +05:30 may follow."
         )
     parts = [m["year"], m["month"] or "01", m["day"] or "01", m["hour"] or "00", m["min"] or "00", m["sec"] or "00"]
@@ -202,11 +202,11 @@ def parse_within(text: str) -> tuple[int, int]:
 def within_range(bounds: tuple[int | str, ...]) -> tuple[int, int]:
     """The range (start, end) in ms of `within`: one wildcard text, or two bounds, each a text or milliseconds.
 
-    Raises SiddhiRuntimeError where a bound cannot be read or start is not before end.
+    Raises SiddhiRuntimeError if a bound cannot be parsed or start is not before end.
     """
     if len(bounds) == 1:
         if not isinstance(bounds[0], str):
-            raise SiddhiRuntimeError("'within' with one value takes a text such as '2014-02-** **:**:**'.")
+            raise SiddhiRuntimeError("'within' with one value takes a string such as '2014-02-** **:**:**'.")
         return parse_within(bounds[0])
     start, end = (parse_time(b) if isinstance(b, str) else int(b) for b in bounds)
     if start >= end:
@@ -219,7 +219,7 @@ def duration_of(text: str, aggregation: str, durations: tuple[AggDuration, ...])
     duration = per_duration(text)
     have = ", ".join(PLURAL[d] for d in durations)
     if duration is None:
-        raise SiddhiRuntimeError(f"'{text}' is no duration; '{aggregation}' has {have}.")
+        raise SiddhiRuntimeError(f"'{text}' is not a valid duration; '{aggregation}' has {have}.")
     if duration not in durations:
-        raise SiddhiRuntimeError(f"Aggregation '{aggregation}' keeps no {PLURAL[duration]}; it has {have}.")
+        raise SiddhiRuntimeError(f"Aggregation '{aggregation}' has no {PLURAL[duration]}; it has {have}.")
     return duration

@@ -1,8 +1,8 @@
 """`define aggregation` inside a node: events into buckets, buckets into larger ones (`IncrementalExecutor`).
 
 An event enters the bucket of its own time where the aggregation says `aggregate by`, else the bucket of the app's
-clock, in every duration at once. Siddhi passes a bucket up only when it closes, and gives late events rows of their
-own until they are read; what a reader sees is the same.
+clock, in every duration at once. Siddhi passes a bucket up only when it closes, and keeps late events in separate rows
+until they are read; the result of a read is the same.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _NO_TIME = np.iinfo(np.int64).min
 class AggregationOp:
     """One aggregation of one node.
 
-    `keep` tells whether the node itself holds all buckets, for joins and retrievals that it answers. Where a store
-    takes the partials and nothing in the app reads the aggregation, it need not, and its state stays small.
+    `keep`: the node itself holds all buckets, for joins and retrievals. Not needed if a store takes the partials and
+    nothing in the app reads the aggregation; its state then stays small.
     """
 
     def __init__(self, definition: AggregationDef, services: Services, *, zone: str = "GMT", keep: bool = True) -> None:
@@ -78,7 +78,7 @@ class AggregationOp:
     # ------------------------------------------------------------------------------------------------------- events
 
     def run(self, rows: Rows, clock: Clock) -> None:
-        """Adds events: the input's rows after its steps. One whose time or values cannot be had is kept as an error."""
+        """Adds events: the input's rows after its steps. An event whose time or values fail is recorded as an error."""
         if rows.kind is not None:
             rows = rows.where(rows.kind == CURRENT)
         if len(rows) == 0:
@@ -192,7 +192,8 @@ class AggregationOp:
     # -------------------------------------------------------------------------------------------------------- output
 
     def partials(self) -> pa.Table | None:
-        """What was added since the last call, for all durations (see `batch.Outputs.partials`); None for nothing."""
+        """The partials since the last call, for all durations (see `batch.Outputs.partials`); None if there are
+        none."""
         tables = []
         for d, parts in self._fresh.items():
             if parts:
@@ -284,7 +285,7 @@ class _Kept:
         return self.parts[0]
 
     def leave(self, index: Array) -> None:
-        """Lets go of all rows but those at `index`."""
+        """Drops all rows but those at `index`."""
         self.parts = [self.merged().take(index)]
 
 

@@ -1,7 +1,7 @@
 """Partials: rows of one duration, at most one per bucket and group, and how such rows are merged.
 
-One merge serves everywhere: events into the smallest bucket, a smaller duration into the next, a batch into what is
-kept. Every merge is associative, so it does not matter how events were cut into batches.
+One merge is used everywhere: events into the smallest bucket, a smaller duration into the next, a batch into the kept
+buckets. It is associative, so the split of events into batches does not matter.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def empty_part(base: Sequence[BaseColumn], lasts: bool) -> Part:
 
 
 def join_parts(parts: Sequence[Part]) -> Part:
-    """The rows of `parts` (at least one) one after the other, not merged."""
+    """The concatenated rows of `parts` (at least one), not merged."""
     if len(parts) == 1:
         return parts[0]
     return Part(
@@ -255,7 +255,7 @@ def latest_rows(time: Array, ids: Array, n: int) -> Array:
 
 
 def merge(part: Part, base: Sequence[BaseColumn]) -> Part:
-    """`part` with the rows of one bucket and group made one, in the order of their first rows.
+    """Merges the rows of `part` with equal bucket and group, in the order of their first rows.
 
     Later rows win ties of `last`, so `part` must be in the order of arrival.
     """

@@ -1,6 +1,6 @@
 """Retrievals over an aggregation: `from A on ... within ... per ... select ...`.
 
-What is read becomes one chunk of rows of the aggregation's schema; the select is that of every other query.
+The rows that are read become one chunk of the aggregation's schema; the select is the same as in any query.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .calendar import duration_of, within_range
 def bounds_of(
     retrieval: Retrieval, definition: AggregationDef, services: Services, now: int
 ) -> tuple[AggDuration, int, int]:
-    """(per, start, end) of a retrieval, in ms, end exclusive. Raises SiddhiRuntimeError where one is wrong."""
+    """(per, start, end) of a retrieval, in ms, end exclusive. Raises SiddhiRuntimeError if one is invalid."""
     assert retrieval.per is not None
     values = [_value(e, services, now) for e in (*retrieval.within, retrieval.per)]
     start, end = within_range(tuple(values[:-1]))

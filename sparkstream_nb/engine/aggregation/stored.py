@@ -1,4 +1,4 @@
-"""Stored rows of an aggregation: what a table of the store holds, what partials carry, and what readers make of it."""
+"""Stored rows of an aggregation: the format of store tables and partials, and the readers' view of it."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def from_table(definition: AggregationDef, table: pa.Table, services: Services) 
 
 
 def merge_stored(stored: Stored, services: Services) -> Stored:
-    """`stored` with the rows of one bucket and group made one, such as those of several shards, sorted by time."""
+    """Merges the rows of `stored` with equal bucket and group, such as those of several shards; sorted by time."""
     d = stored.definition
     if stored.keys:
         keys = Keys([c.type for c in stored.keys], services.strings)
@@ -130,7 +130,7 @@ def merge_stored(stored: Stored, services: Services) -> Stored:
 def view(stored: Stored, services: Services) -> list[Column]:
     """The columns of the aggregation's schema: AGG_TIMESTAMP, then every selected name.
 
-    An average of int or long is the whole number that Siddhi's division of two longs gives, as a double.
+    An average of int or long is a truncated whole number, as a double, because Siddhi divides two longs.
     """
     d = stored.definition
     held: Sequence[Column] = [*stored.keys, *stored.base]

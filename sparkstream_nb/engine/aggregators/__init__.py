@@ -1,6 +1,6 @@
-"""Aggregators of a query's select, one class each, found by the name that SiddhiQL gives them.
+"""Aggregators of a query's select, one class each, by their SiddhiQL name.
 
-A CURRENT row adds, an EXPIRED row takes away, a RESET row clears every group, and every row gets the value after it
+A CURRENT row adds, an EXPIRED row subtracts, a RESET row clears every group, and every row gets the value after it
 (Siddhi's `AttributeAggregatorExecutor`).
 """
 
@@ -39,9 +39,8 @@ AGGREGATORS: dict[str, Callable[[tuple[Type, ...], bool], Aggregator]] = {
 
 
 def make_aggregator(node: Agg, sliding: bool, strings: Strings, *, grouped: bool = False) -> Aggregator:
-    """The aggregator of `node`. `sliding`: rows of its query expire one by one, or expired ones are wanted.
-    `grouped`: it has
-    a state per group or partition instance, which Siddhi drops when it is empty.
+    """The aggregator of `node`. `sliding`: rows of its query expire one by one, or expired rows are output. `grouped`:
+    it has a state per group or partition instance, which Siddhi drops when it is empty.
     """
     types = tuple(a.type for a in node.args)
     if node.function == "unionSet":

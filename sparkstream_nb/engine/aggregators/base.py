@@ -1,4 +1,4 @@
-"""What an aggregator is."""
+"""The interface of aggregators, their input, and base classes."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ EVERY = 0xFF
 
 @dataclass(slots=True)
 class Feed:
-    """What aggregates run over: `n` ops, one after the other, each about an event.
+    """The input of aggregators: `n` operations (ops) in order, each on an event.
 
-    `kind` int8[n], None: all CURRENT. `pos` int64[n] is the event of each op, a place in the arguments, in `group`
-    and in `part`; None: op i is about event i. `group` are ids (int32) below `groups`, empty: there is one group.
+    `kind` int8[n], None: all CURRENT. `pos` int64[n] is the event of each op, an index into the arguments, `group` and
+    `part`; None: op i is on event i. `group` are ids (int32) below `groups`, empty: there is one group.
     `part` are partition instances below `parts`, None outside: a RESET op clears the groups of its instance.
 
-    Of the ops whose kind is in the bit mask `shown`, the value after it comes out: those of the first such op in the
-    place that `slot` (int64) says, and so on; None: one after the other. The last of a place stays. `size` is how many
-    places there are.
+    The value after an op is output if the op's type is in the bit mask `shown`. `slot` (int64) is the output row of
+    each such op; None: consecutive rows. The last value of an output row wins. `size` is the number of output rows.
 
-    `pushed`: the ops are those, and `kind` and `pos` are to come (`lay_out`); CURRENT ones are shown.
+    `pushed`: defines the ops instead of `kind` and `pos`, until `lay_out` computes these; CURRENT ops are shown.
     """
 
     n: int
@@ -52,14 +51,14 @@ class Feed:
     pushed: Pushed | None = None
 
     def lay_out(self) -> None:
-        """Says of each op what it is, for loops that know of no `pushed`."""
+        """Computes `kind` and `pos` from `pushed`, for loops that do not support it."""
         if self.pushed is not None:
             self.kind, self.pos = self.pushed.laid_out()
             self.pushed = None
 
     @staticmethod
     def of(kind: Array | None, group: Array, groups: int, part: Array | None = None) -> Feed:
-        """A value after each of the rows that `kind`, `group` and `part` are about."""
+        """A feed with one op and one output row per row."""
         parts = int(part.max()) + 1 if part is not None and len(part) else 1
         return Feed(len(group), kind, group, groups, part, parts, None, EVERY, None, len(group))
 
@@ -69,18 +68,17 @@ class Feed:
         return self.kind is None or len(self.kind) == 0 or int(self.kind.max()) <= EXPIRED
 
     def ahead(self, words: int) -> int:
-        """How many ops ahead a loop is to ask for its groups, for each of which it holds so many words; 0 where the
-        cache holds them anyway."""
+        """The prefetch distance in ops for group states of `words` words each; 0 if they fit the cache."""
         return AHEAD if self.groups * words >= FAR or self.reach else 0
 
     @property
     def reach(self) -> int:
-        """How many ops ahead a loop is to ask for its events; 0 where they are few, or lie in the order of the ops."""
+        """The prefetch distance in ops for events; 0 if they are few, or in the order of the ops."""
         return 2 * AHEAD if self.parts > 1 << 8 and len(self.group) > 1 << 16 else 0
 
     @property
     def shown_ops(self) -> Array:
-        """int64[size]: the ops after which a value comes out."""
+        """int64[size]: the op whose value each output row gets."""
         shown = np.arange(self.n)
         if self.kind is not None:
             shown = np.flatnonzero((self.shown >> self.kind.astype(np.int64)) & 1)
@@ -105,9 +103,9 @@ class Feed:
 
 
 class Loops:
-    """A loop over a feed, compiled from one source for all there is (`general`), and for what is mostly asked for, in
-    a third of the time: `plain` means no nulls, no slots, no RESET or TIMER ops and none before, `near` besides that
-    nothing need be asked for ahead. `fixed`: see `kernel`.
+    """A loop over a feed, compiled from one source in three versions: `general`, and two specialized ones that take a
+    third of the time. `far` (`plain=True`) requires no nulls, no slots, and no RESET or TIMER ops now or before; `near`
+    also does no prefetching. `fixed`: see `kernel`.
     """
 
     def __init__(self, source: Callable[..., Any], **fixed: bool | int) -> None:
@@ -120,8 +118,8 @@ class Loops:
 def ask(
     soon: Any, later: Any, reach: int, by_pos: bool, pos: Array, group: Array, values: Array, cells: Array, shift: int
 ) -> None:
-    """Asks for the group of op `soon`, and if there is a `reach`, for the event of op `later`. `by_pos`: whether there
-    is a `pos`."""
+    """Prefetches the group of op `soon` and, if `reach` > 0, the event of op `later`. `by_pos`: whether there is a
+    `pos`."""
     if reach > 0 and by_pos:
         event = pos[later]
         prefetch(group, event)
@@ -133,7 +131,7 @@ def ask(
 def look_ahead(
     j: int, ahead: int, reach: int, n: int, pos: Array, group: Array, values: Array, cells: Array, shift: int
 ) -> None:
-    """Asks for the event of the op `reach` from here, and for the group of the one `ahead`."""
+    """Prefetches the event of the op `reach` ops ahead, and the group of the op `ahead` ops ahead."""
     if ahead > 0:
         ask(np.uint64(min(j + ahead, n - 1)), min(j + reach, n - 1), reach, len(pos) > 0, pos, group, values, cells,
             shift)  # fmt: skip
@@ -141,14 +139,14 @@ def look_ahead(
 
 @inlined
 def reset(k: Any, p: Any, now: Array) -> None:
-    """A RESET begins the next era of its instance `p` (see `Grouped`)."""
+    """A RESET increments the epoch of its instance `p` (see `Grouped`)."""
     if k == RESET:
         now[p] += 1
 
 
 @inlined
 def begins(g: Any, p: Any, now: Array, epoch: Array) -> Any:
-    """Whether group `g` was not touched yet in the era of its instance `p`; now it is."""
+    """Whether this is the first op of group `g` in the current epoch of its instance `p`; updates the group's epoch."""
     anew = len(epoch) > 0 and epoch[g] != now[p]
     if anew:
         epoch[g] = now[p]
@@ -157,7 +155,7 @@ def begins(g: Any, p: Any, now: Array, epoch: Array) -> Any:
 
 @inlined
 def put_nothing(m: Any, slot: Array, out: Array, out_null: Array) -> Any:
-    """Shows nothing as the value that comes out next, which is `m`; the number of the one after it."""
+    """Outputs null as value number `m`; returns `m + 1`."""
     o = slot[m] if len(slot) else m
     out[o] = 0
     out_null[o] = True
@@ -177,7 +175,7 @@ class Aggregator(Protocol):
     """One aggregator of one query."""
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
-        """The values that come out, `feed.size` of them. `args` are over the events of `feed`."""
+        """The `feed.size` output values. `args` are over the events of `feed`."""
         ...
 
     def run(
@@ -190,17 +188,18 @@ class Aggregator(Protocol):
         ...
 
     by_group: bool
-    """Whether it has a state per group, and nothing that several share."""
+    """Whether all state is per group, with none shared by groups."""
     pushes: bool
-    """Whether `over` takes a feed that has `pushed`."""
+    """Whether `over` supports a feed with `pushed`."""
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
-        """As `over` for a new aggregator and CURRENT events of the groups `group`, which are numbered as they first
-        come: what each of the `groups` comes to. What it holds afterwards is nobody's."""
+        """The final value of each of the `groups`, as `over` of a new aggregator gives for CURRENT events of the groups
+        `group`, numbered by first occurrence. The aggregator's state afterwards is undefined."""
         ...
 
     def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
-        """The rows whose arguments raise an error, and why; None where there is none. They must not come to `run`."""
+        """The rows whose arguments raise an error, and the reason; None if there are none. They must not be passed to
+        `run`."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -211,8 +210,8 @@ class Aggregator(Protocol):
 
 
 class Base:
-    """An aggregator that takes every value. Made from the types of its arguments, and whether rows of its query expire
-    one by one (or expired ones are wanted). One of `run` and `over` is to be defined, and is made from the other."""
+    """Base class. The constructor takes the types of the arguments, and whether rows of the query expire one by one (or
+    expired rows are output). A subclass defines `run` or `over`; the other one is derived from it."""
 
     by_group = True
     pushes = False
@@ -239,18 +238,18 @@ class Base:
 
 
 class Grouped(Base):
-    """An aggregator with arrays of state by group id. A RESET begins a new era of its partition instance (`eras` counts
-    them): a group that was last touched in an older one (`epoch`) starts from nothing."""
+    """An aggregator with arrays of state by group id. A RESET increments the epoch of its partition instance (`eras`).
+    A group whose own epoch (`epoch`) is older starts empty."""
 
     words = 4
-    """Of state for a group, about."""
+    """Approximate size of a group's state in words."""
 
     def _begin(self) -> None:
         self.eras, self.epoch = np.zeros(1, np.int64), np.zeros(0, np.int64)
 
     def _ops(self, feed: Feed) -> tuple[Any, ...]:
-        """(*feed.arrays, eras, epoch, ahead, reach). Until the first RESET there is but one era: then `part` and
-        `epoch` are empty, and loops need not look at them. `ahead` and `reach`: see `Feed`."""
+        """(*feed.arrays, eras, epoch, ahead, reach). Until the first RESET, `part`
+        and `epoch` are empty, and loops skip them. `ahead` and `reach`: see `Feed`."""
         arrays = feed.arrays
         if len(self.epoch) == 0 and (feed.comes_and_goes or not np.any(feed.kind == RESET)):
             return (*arrays[:4], NO_PART, *arrays[5:], self.eras, self.epoch, feed.ahead(self.words), feed.reach)
@@ -268,33 +267,32 @@ class Grouped(Base):
 
 
 def shown_column(type: Type, out: Array, null: Mask | None = None) -> Column:
-    """A column of what a loop put out, which left room for one more at the end."""
+    """The output column of a loop, whose arrays have one extra element at the end."""
     if null is not None:
         null = null[:-1]
     return Column(type, out[:-1], null if null is not None and null.any() else None)
 
 
 def as_numbers(values: Array, dtype: Any) -> Array:
-    """`values` in this type. Among them may lie the room of a log that holds nothing yet, whose bits may be such as
-    numpy warns of."""
+    """`values` in this type. They may include uninitialized room of a log, for which
+    numpy would print warnings."""
     with np.errstate(invalid="ignore"):
         numbers: Array = values.astype(dtype, copy=False)
     return numbers
 
 
 def null_rows(column: Column, why: str) -> tuple[Mask, str] | None:
-    """Rows without a value, for aggregators that Siddhi lets fail on null."""
+    """Rows with a null argument, for aggregators that fail on null in Siddhi."""
     if column.null is None or not column.null.any():
         return None
     return column.null, why
 
 
 def shared(touched: set[int], kind: Array | None, part: Array | None) -> Array | None:
-    """The kinds of ops for an aggregator that keeps one store for all groups and partition instances.
+    """The op types for an aggregator with one store for all groups and partition instances.
 
-    Siddhi clears such a store at a RESET only where the row's instance has taken an event since its last one; the other
-    RESET rows become TIMER rows, which change nothing. `touched` are the instances that have, and is brought up to
-    date.
+    Siddhi clears such a store at a RESET only if the row's instance has had an event since its last RESET; other RESET
+    rows become TIMER rows, which change nothing. `touched` are the instances with an event since then; it is updated.
     """
     instances = np.zeros(0 if kind is None else len(kind), np.int64) if part is None else part
     if kind is None or not (kind == RESET).any():

@@ -1,7 +1,6 @@
-"""Aggregators whose value is a collection or a text made of all that a group holds, row by row.
+"""Aggregators whose value is a collection, or a string built from all values of a group.
 
-Siddhi copies the collection for every event; so do these unless it stays as it is, because an event that was sent on
-must never change.
+A collection is copied when it changes, as in Siddhi, because an emitted event must never change.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Collected(Base):
         """Partition instance → group → state."""
 
     def empty(self) -> Any:
-        """The state of a group that holds nothing."""
+        """The state of an empty group."""
         raise NotImplementedError
 
     def add(self, state: Any, args: tuple[Any, ...]) -> None:
@@ -42,7 +41,7 @@ class Collected(Base):
         raise NotImplementedError
 
     def value(self, state: Any, args: tuple[Any, ...]) -> Any:
-        """What a row with these arguments shows."""
+        """The output value for a row with these arguments."""
         raise NotImplementedError
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
@@ -86,7 +85,7 @@ class Collected(Base):
 
 
 def not_of(column: Column, kind: type, why: str) -> tuple[Mask, str] | None:
-    """Rows whose object is no `kind` (null is none)."""
+    """Rows whose object is not of type `kind`; null is not."""
     mask = np.fromiter((not isinstance(v, kind) for v in column.values.tolist()), np.bool_, len(column))
     return (mask, why) if mask.any() else None
 

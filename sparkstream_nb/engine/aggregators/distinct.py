@@ -1,4 +1,4 @@
-"""`distinctCount`: how many different values a group holds; null is one."""
+"""`distinctCount`: the number of distinct values of a group; null counts as one."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ def _enter(numbers: Array, held: Array, table: Array) -> None:
 
 
 class DistinctCount(Grouped):
-    """Pairs of group and value in a table, which they leave when the group holds the value no more. Those of a life
-    that is over leave when there is no room."""
+    """A hash table of (group, value) pairs with counts. A pair is removed when its count is 0; pairs of an older epoch
+    are removed when the table is full."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         (self.type,) = args

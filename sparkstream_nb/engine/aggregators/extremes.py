@@ -282,9 +282,9 @@ def _running_extremes(
 
 
 class Min(Grouped):
-    """`min` and `max`: the type of the argument; null when nothing is left.
+    """`min` and `max`: the type of the argument; null when the group is empty.
 
-    Where rows expire one by one the candidates are kept in a queue per group, else only the best so far.
+    If rows expire one by one, each group has a monotonic queue of candidates, else only the best value so far.
     """
 
     sign = 1
@@ -363,7 +363,7 @@ class Min(Grouped):
         return Column(self.type, best, None if column.null is None else ~has)
 
     def state(self) -> dict[str, Any]:
-        """The queues laid end to end: a node's place in memory is no part of what it means."""
+        """The concatenated queues, independent of their layout in memory."""
         common = {"epoch": self.epoch, "era": self.eras}
         if not self.sliding:
             return {"best": self.best, "has": self.has, **common}

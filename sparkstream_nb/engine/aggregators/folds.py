@@ -1,6 +1,6 @@
-"""What groups of events come to: aggregates that begin with nothing and show their last value alone.
+"""Folds: final aggregates of groups of events, for aggregators that start empty and output only the last value.
 
-Loops over events of which i belongs to the group `group[i]`; groups are numbered 0, 1, 2 ... as they first come.
+Event i belongs to group `group[i]`; groups are numbered 0, 1, 2 ... by first occurrence.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def _truths(
 
 
 class And(Grouped):
-    """`and(x)`: whether all values are true, and there is one."""
+    """`and(x)`: whether all values are true, and there is at least one."""
 
     conjunction = True
 
@@ -74,6 +74,6 @@ class And(Grouped):
 
 
 class Or(And):
-    """`or(x)`: whether a value is true."""
+    """`or(x)`: whether at least one value is true."""
 
     conjunction = False

@@ -1,7 +1,7 @@
-"""The loops of `running.py`: totals and counts of up to four aggregates over one op after the other.
+"""The loops of `running.py`: totals and counts of up to four aggregates over a sequence of ops.
 
-A group's row of words begins at its id, shifted by `shift`. In it stand the totals, each a double in `real` or a long
-in `whole`, which begin with that of the first aggregate. `count` has the group's count at the row's first word.
+A group's row of words starts at index `id << shift`. It holds the totals, each a double in `real` or a long in `whole`,
+which are views that start at the first aggregate's total. `count` is a view that starts at the count.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def pushing_of_one_group(what: int) -> Callable[..., tuple[int, int]]:
 def undone(
     n: int, kind: Array, pos: Array, group: Array, shift: int, count: Array, whole: Array, values: Array
 ) -> None:  # fmt: skip
-    """Takes back what a loop did to the total and the count of a sum of longs."""
+    """Undoes a loop's changes to the total and the count of a sum of longs."""
     for j in range(n):
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         sign = 1 - 2 * np.int64(kind[j]) if len(kind) else np.int64(1)

@@ -1,8 +1,8 @@
-"""Running totals and counts of several aggregates in one loop.
+"""Running totals and counts of several aggregates of a select in one loop.
 
-What such a loop waits for is a group's state, which the cache does not hold where there are many groups, and what it
-costs is instructions for each op. So up to four aggregates of a select keep a group's totals and their count in one
-line, and go through the ops together, as long as they can: no nulls, no RESET rows.
+With many groups the loop waits for cache misses of group states; with few, it is bound by instructions per op. So up to
+four aggregates of a select keep a group's totals and their count in one cache line and share one loop, as long as there
+are no nulls and no RESET rows.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ _TYPES = {COUNT: Type.LONG, WHOLE: Type.LONG, REAL: Type.DOUBLE, MEAN: Type.DOUB
 
 
 class Cells:
-    """What `size` aggregates hold for each group: a row of words, of a power of two of them, so that no row of up to
-    a line of the cache lies in two. Its first word is the count, as long as that is the same for all; behind it are
-    their totals."""
+    """The state of `size` aggregates: a row of words per group, a power of two, so that no row of up to a cache line
+    spans two. The first word is the count, while it is the same for all; the totals follow."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -66,13 +65,13 @@ class Cells:
                 self._counts = _more(self._counts, n)
 
     def split(self) -> None:
-        """A count for each aggregate from now on."""
+        """Switches to a separate count for each aggregate."""
         if self._counts is None and self.size > 1:
             self._counts = lined(len(self._words), np.int64)
             self._rows(self._counts)[:, 1:] = self._rows(self._words)[:, :1]
 
     def unite(self) -> None:
-        """One count for all, if theirs are the same."""
+        """Switches to a shared count, if all counts are the same."""
         if self._counts is not None:
             counts = self._rows(self._counts)[:, 1 : 1 + self.size]
             if np.all(counts == counts[:, :1]):
@@ -80,11 +79,11 @@ class Cells:
                 self._counts = None
 
     def totals(self, at: int, dtype: type) -> Array:
-        """From the total of aggregate `at` in the first row on."""
+        """A view that starts at the total of aggregate `at` in the first row."""
         return self._words[1 + at :].view(dtype)
 
     def counts(self, at: int) -> Array:
-        """From the count of aggregate `at` in the first row on."""
+        """A view that starts at the count of aggregate `at` in the first row."""
         return self._words if self._counts is None else self._counts[1 + at :]
 
     def _rows(self, words: Array) -> Array:
@@ -116,7 +115,7 @@ class Running(Grouped):
 
     @property
     def dtype(self) -> type:
-        """Of its total, and what it shows."""
+        """The dtype of its total and output."""
         return np.float64 if self.type is Type.DOUBLE else np.int64
 
     def alone(self, args: tuple[Column, ...], feed: Feed) -> Column:
@@ -144,7 +143,7 @@ class Running(Grouped):
 
 
 def share(aggregates: Sequence[Any]) -> None:
-    """Lets new aggregates keep their states together where they can."""
+    """Makes new aggregates share their states if possible."""
     running = [a for a in aggregates if isinstance(a, Running)]
     for first in range(0, len(running), _MOST):
         members = running[first : first + _MOST]

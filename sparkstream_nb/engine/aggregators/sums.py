@@ -1,5 +1,5 @@
-"""`sum`, `avg`, `count`: signed running values per group. What mostly comes is done by `running.py`; the loops here
-meet all there is."""
+"""`sum`, `avg`, `count`: signed running values per group. `running.py` handles the common case; the loops here are
+general."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _count_loop(shift: int) -> Callable[..., None]:
 
 
 class Sum(Running):
-    """`sum`: LONG for int and long, DOUBLE for float and double; null when nothing is left."""
+    """`sum`: LONG for int and long, DOUBLE for float and double; null when the group is empty."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self._hold(WHOLE if args[0] in (Type.INT, Type.LONG) else REAL)

@@ -24,7 +24,7 @@ def is_constant(values: Array) -> bool:
 
 
 def repeats(column: Column) -> bool:
-    """As `is_constant`, of a column; what is not there before it is asked for is none."""
+    """As `is_constant`, of a column; lazy columns are not."""
     return type(column) is Column and is_constant(column.values)
 
 
@@ -76,7 +76,7 @@ _WORDS = {1: np.int8, 4: np.int32, 8: np.int64}
 
 
 def choose(mask: Array, yes: Array, no: Array) -> Array:
-    """`yes` where `mask`, else `no`: arrays of one dtype and as long as `mask`."""
+    """`yes` where `mask`, else `no`, branch-free: arrays of the same dtype and length as `mask`."""
     if len(mask) < _MANY or yes.dtype.hasobject:
         chosen: Array = np.where(mask, yes, no)
         return chosen
@@ -154,7 +154,7 @@ COMPARISON: Mapping[str, Kernel] = {
 def compute(op: str, x: Array, y: Array, null: Mask | None) -> tuple[Array, Mask | None]:
     """`x op y` for arrays of one dtype, with the null mask of the result (null where `null` is, or by zero).
 
-    numpy is to be told to keep silent about division by zero (`np.errstate`): what it answers there is not looked at.
+    Callers silence numpy's warnings about division by zero (`np.errstate`); its results there are not used.
     """
     if op in "/%":
         if is_constant(y):

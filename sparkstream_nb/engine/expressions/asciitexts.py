@@ -1,8 +1,8 @@
-"""Functions of texts over Arrow arrays, as `rowwise` takes them (`Whole`), without a Python string for a text.
+"""Whole-column forms (`rowwise.Whole`) of string functions, over Arrow arrays without Python strings.
 
-They do the texts of printable ASCII (0x20 to 0x7E) and leave the others, and nulls, to the functions on Python values:
-there a byte is a UTF-16 unit, letters have ASCII's cases, and no text has an end of line that expressions could look
-for. Arguments besides the text must be constants.
+They handle strings of printable ASCII (0x20 to 0x7E) and leave others, and nulls, to the functions on Python values: in
+ASCII a byte is a UTF-16 unit, case is simple, and there are no line ends for regular expressions to match. Arguments
+other than the string must be constants.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def odd_texts(texts: pa.Array) -> Mask | None:
 
 def over_text(call: Call, text: int, function: Callable[..., Callable[[pa.Array], Answer] | None]) -> Whole | None:
     """The form of `call` over whole columns, whose argument number `text` is the text. `function` is called with the
-    other arguments, which must be constants, and answers what to do with an array; None: there is nothing for these."""
+    other arguments, which must be constants, and returns the function over an array; None if these arguments are not
+    supported."""
     others = [a for i, a in enumerate(call.args) if i != text]
     values = [a.value for a in others if isinstance(a, Const)]
     apply = function(*values) if len(values) == len(others) else None
@@ -81,7 +82,7 @@ def on_text(text: int, function: Callable[..., Callable[[pa.Array], Answer] | No
 
 
 def simple(function: Callable[..., pa.Array]) -> Callable[[Call], Whole | None]:
-    """A function of the text alone, which answers for every one."""
+    """A function of the string alone that supports every printable ASCII string."""
     return on_text(0, lambda: lambda texts: (function(texts), None))
 
 
@@ -95,7 +96,7 @@ def lengths(texts: pa.Array) -> Array:
 
 
 def cut(begin: int, *length: int) -> Callable[[pa.Array], Answer] | None:
-    """`str:substr` by position; a row whose text is too short is left."""
+    """`str:substr` by position; rows with too short strings are left."""
     end = begin + length[0] if length else None
     if begin < 0 or (end is not None and end < begin):
         return None
@@ -111,7 +112,7 @@ def cut(begin: int, *length: int) -> Callable[[pa.Array], Answer] | None:
 
 
 def split_at(pattern: str, index: int) -> Callable[[pa.Array], Answer] | None:
-    """`str:split`. Left is a row without such a part, or where it is empty, which Java drops at the end of a text."""
+    """`str:split`. Rows without that part, or with an empty part, are left (Java drops trailing empty parts)."""
     if index < 0 or not never_empty(pattern):
         return None
     by = pc.split_pattern if _literal(pattern) else pc.split_pattern_regex
@@ -144,7 +145,7 @@ def replaced(count: int) -> Callable[[str, str], Callable[[pa.Array], Answer] | 
 
 
 def matching(form: str) -> Callable[..., Callable[[pa.Array], Answer] | None]:
-    """Whether texts match a pattern, which stands in `form` for `{}`."""
+    """Whether strings match a pattern, which replaces `{}` in `form`."""
 
     def function(pattern: str, *start: int) -> Callable[[pa.Array], Answer] | None:
         if start or not plain_regex(pattern):
@@ -159,7 +160,7 @@ ANYWHERE, BEGINNING, ENTIRE = "(?:{})", r"\A(?:{})", r"\A(?:{})\z"
 
 
 def concatenated(call: Call) -> Whole | None:
-    """`str:concat`, of any texts."""
+    """`str:concat`, of any strings."""
 
     def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
         n = len(columns[0])

@@ -1,4 +1,4 @@
-"""Java's `GregorianCalendar` in UTC or a zone: fields of an instant, and an instant of (lenient) fields.
+"""Java's `GregorianCalendar` in UTC or a zone: from an instant to fields, and from (lenient) fields to an instant.
 
 Days before 15 October 1582 are Julian, as in Java. Instants are int milliseconds since 1970.
 """
@@ -108,7 +108,7 @@ _WEEKS = {
 
 
 def weeks_of(locale: str | None) -> Weeks:
-    """The weeks of a locale such as `fr_FR`. Raises Failure where the text is no locale."""
+    """The weeks of a locale such as `fr_FR`. Raises Failure if the string is not a locale."""
     if locale is None:
         return SUNDAY
     parts = locale.split("_")
@@ -136,7 +136,7 @@ _SHORT = {
 
 @lru_cache(maxsize=256)
 def zone(name: str) -> datetime.tzinfo:
-    """The zone of `ZoneId.of(name, SHORT_IDS)`. Raises Failure where there is none."""
+    """The zone of `ZoneId.of(name, SHORT_IDS)`. Raises Failure for an unknown zone."""
     name = _SHORT.get(name, name)
     offset = name
     for prefix in ("UTC", "GMT", "UT"):

@@ -1,7 +1,7 @@
-"""Date patterns: Java's `SimpleDateFormat` letters, written and read as `FastDateFormat` of commons-lang 3 does.
+"""Date patterns with Java's `SimpleDateFormat` letters, formatted and parsed as by `FastDateFormat` of commons-lang 3.
 
-Reading is lenient: numbers out of range roll over, and text after the last field is ignored; but every literal must be
-there as written, and names of months and days in their own case. Times without a zone are UTC.
+Parsing is lenient: numbers out of range roll over, and text after the last field is ignored. But every literal must
+match, and names of months and days are case-sensitive. Times without a zone are UTC.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Part:
 
 @lru_cache(maxsize=512)
 def parts_of(pattern: str) -> tuple[Part, ...]:
-    """A pattern taken apart. Raises Failure for a letter that has no meaning."""
+    """Splits a pattern into parts. Raises Failure for a letter that has no meaning."""
     out: list[Part] = []
     for match in re.finditer(r"''|'((?:[^']|'')*)'|(([a-zA-Z])\3*)|([^a-zA-Z'])|'", pattern):
         quoted, run, letter, other = match.groups()
@@ -199,11 +199,11 @@ def _words(letter: str) -> str:
 
 
 def parse_instant(text: str, pattern: str) -> int:
-    """The instant (ms) that a text means. Raises Failure where it does not start as the pattern says."""
+    """Parses an instant (ms). Raises Failure if the string does not start with the pattern."""
     reader, fields = _reader(pattern)
     match = reader.match(text)
     if match is None:
-        raise Failure(f"'{text}' does not read as a date '{pattern}'")
+        raise Failure(f"'{text}' does not match the date pattern '{pattern}'")
     values: dict[str, int] = {}
     order: list[str] = []
     tz: datetime.tzinfo | int = 0
@@ -309,7 +309,7 @@ _LIMITS = {
 def parse_local(text: str, pattern: str) -> int:
     """A local time (ms) as `LocalDateTime.parse` with `DateTimeFormatter.ofPattern` reads it: strict, the whole text.
 
-    Raises Failure where the text is no date and time of that form.
+    Raises Failure if the string does not match.
     """
     out = []
     parts = parts_of(pattern)
@@ -330,7 +330,7 @@ def parse_local(text: str, pattern: str) -> int:
     fields = [p for p in parts if p.kind == "field" and p.text != "E"]
     match = re.fullmatch("".join(out), text)
     if match is None:
-        raise Failure(f"'{text}' does not read as a date and time '{pattern}'")
+        raise Failure(f"'{text}' does not match the date and time pattern '{pattern}'")
     values: dict[str, int] = {}
     for part, found in zip(fields, match.groups(), strict=True):
         value = int(found.ljust(3, "0")[:3]) if part.text == "S" else _read(part, found)
@@ -346,7 +346,7 @@ def parse_local(text: str, pattern: str) -> int:
     hour = values.get("H", values.get("k", 0) % 24)
     if "h" in values or "K" in values:
         if "a" not in values:
-            raise Failure(f"the pattern '{pattern}' does not tell morning from afternoon")
+            raise Failure(f"the pattern '{pattern}' does not distinguish AM from PM")
         hour = values.get("h", values.get("K", 0)) % 12 + 12 * values["a"]
     rest = ((hour * 60 + values.get("m", 0)) * 60 + values.get("s", 0)) * 1000 + values.get("S", 0)
     return days_of(values["y"], values["M"], day) * DAY + rest

@@ -1,4 +1,4 @@
-"""What an expression is evaluated over (`Env`) and what is known when it is compiled (`Context`)."""
+"""The rows that an expression is evaluated over (`Env`) and its compile-time context (`Context`)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ class Env:
     `tables(table, condition, env)` answers `condition in table` for every row, as a mask; it may leave rows outside
     `env.active` False. `aggs` holds the columns of the aggregators.
 
-    `failed` marks the rows whose evaluation raised an error (None: no row); `reasons` tells why, first error first.
-    `active` marks the rows that are being evaluated at all, because `and`, `or` or `ifThenElse` decided the others
-    (None: all rows).
+    `failed` marks the rows whose evaluation raised an error (None: no row); `reasons` are the errors in order.
+    `active` marks the rows to evaluate; `and`, `or` or `ifThenElse` have decided the others (None: all rows).
     """
 
     n: int
@@ -44,7 +43,7 @@ class Env:
     active: Mask | None = None
 
     def clock(self) -> Array:
-        """int64[n]: the app's clock at each row, ms. `now` may be a function, as few expressions ask."""
+        """int64[n]: the app's clock at each row, ms. `now` may be a function, as few expressions use it."""
         return self.now() if callable(self.now) else self.now
 
     def fail(self, mask: Mask, message: str) -> None:
@@ -57,11 +56,11 @@ class Env:
         self.reasons.append((mask, message))
 
     def reason(self, row: int) -> str | None:
-        """Why row `row` failed first; None if it did not."""
+        """The first error of row `row`; None if it did not fail."""
         return next((message for mask, message in self.reasons if mask[row]), None)
 
     def narrow(self, mask: Mask) -> Mask | None:
-        """Makes the rows of `mask` the only active ones, of those that are; returns the former `active` to restore."""
+        """Restricts the active rows to `mask`; returns the former `active` to restore."""
         former = self.active
         self.active = mask if former is None else former & mask
         return former
@@ -72,8 +71,8 @@ Evaluator = Callable[[Env], Column]
 
 @dataclass(frozen=True)
 class Context:
-    """What compiling needs: the app's own functions by name, a source of random numbers, the wall clock (ms), the time
-    zone of cron texts."""
+    """The compile-time context: the app's own functions by name, a random number generator, the wall clock (ms), the
+    time zone of cron expressions."""
 
     scripts: Mapping[str, Script] = field(default_factory=dict)
     random: np.random.Generator = field(default_factory=np.random.default_rng)

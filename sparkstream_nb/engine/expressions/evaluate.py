@@ -1,9 +1,9 @@
-"""From a plan expression to a function over columns.
+"""Compiles plan expressions to functions over columns.
 
-`compile_expr` walks the tree once; what it returns does numpy work only. The meaning is that of Siddhi's
-`ExpressionParser` and its executors: an operator computes in the type that the plan gives it, nulls go through
-arithmetic, a comparison with null is false (`!=`: true), `and` and `or` take null for false and skip their right side
-where the left decides, `not` of null is true, and a function of type bool answers false for null.
+`compile_expr` walks the tree once; the result runs numpy operations only. The semantics are those of Siddhi's
+`ExpressionParser` and its executors: an operator computes in the type that the plan gives it, arithmetic propagates
+nulls, a comparison with null is false (`!=`: true), `and` and `or` take null for false and skip their right side where
+the left decides, `not` of null is true, and a function of type bool answers false for null.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from .values import Failure
 
 
 def compile_expr(expr: Expr, context: Context | None = None) -> Evaluator:
-    """An evaluator of `expr`: called with an `Env` it answers a column of `expr.type` with `env.n` rows.
+    """An evaluator of `expr`: called with an `Env`, it returns a column of `expr.type` with `env.n` rows.
 
-    Rows whose evaluation fails are marked with `env.fail` and null in the answer. Raises NotImplementedError where
-    the plan holds a function that no table has: a defect, because binding refuses such a function.
+    Rows whose evaluation fails are marked with `env.fail` and are null in the result. Raises NotImplementedError for a
+    function without an implementation, which is a bug.
     """
     inner = _build(expr, context or Context())
 
@@ -142,7 +142,7 @@ def _compare(e: Compare, context: Context) -> Evaluator:
 
 
 def may_fail(expr: Expr) -> bool:
-    """Whether evaluating `expr` for a row that needs it not could matter: it might fail, or is dear."""
+    """Whether `expr` must not be evaluated for rows that do not need it: it might fail, or is expensive."""
     return any(isinstance(x, Call | ScriptCall | InTable) for x in walk(expr)) or any(
         isinstance(x, Arith) and not (x.left.type.numeric and x.right.type.numeric) for x in walk(expr)
     )

@@ -1,5 +1,5 @@
-"""Maps and lists of whole columns, as `rowwise` takes them (`Whole`): what is created is not made (`Made`), and what is
-read of it is had from the columns that it is to be made of."""
+"""Whole-column forms (`rowwise.Whole`) of map and list functions: created objects are lazy (`Made`), and reads of them
+use the columns they consist of."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _BOXES: dict[Type, Plain] = {t: partial(box, t) for t in (Type.LONG, Type.FLOAT)
 
 
 def counted(kind: type, count: Callable[[int], Any]) -> Callable[[Call], Whole | None]:
-    """What follows from how many things a map or a list holds."""
+    """Functions of the size of a map or list."""
 
     def form(call: Call) -> Whole:
         def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:

@@ -1,6 +1,6 @@
-"""Dates of whole columns of milliseconds in UTC, as `rowwise` takes them (`Whole`).
+"""Whole-column forms (`rowwise.Whole`) of date functions over milliseconds in UTC.
 
-The loops do the years from 1583, which are of the Gregorian calendar alone, to 9999, and leave other instants and nulls
+The loops handle the years 1583 (the first wholly in the Gregorian calendar) to 9999, and leave other instants and nulls
 to the functions on single values (`calendar`, `dateformat`).
 """
 
@@ -101,7 +101,7 @@ def _add_months(instants: Array, months: Array, first: int, last: int, left: Mas
 
 
 def shifted(sign: int, call: Call) -> Whole | None:
-    """`time:dateAdd` (sign 1) and `time:dateSub` (-1) of milliseconds, which answer texts."""
+    """`time:dateAdd` (sign 1) and `time:dateSub` (-1) of milliseconds, which return strings."""
     if len(call.args) != 3 or not isinstance(call.args[2], Const):
         return None
     unit = str(call.args[2].value)

@@ -1,7 +1,7 @@
 """Java's regular expressions (`java.util.regex`, JDK 17) on the `regex` package.
 
-A pattern is translated to the package's dialect and kept. Matching runs under a time limit, so that a pattern that
-backtracks without end fails its row and nothing else.
+Patterns are translated to the package's dialect and cached. Matching has a time limit, so that a pattern with
+catastrophic backtracking fails its row only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JSONPath as the Jayway library reads it: `$.a.b[0]`, `..name`, `[*]`, slices, `[?(@.x > 1)]`, `.length()`.
 
-A path is definite when it can name one place only; then reading answers a value and fails with `NotFound`. Otherwise it
-answers the list of what was found.
+A path is definite if it can match one place only; then a read returns a value or raises `NotFound`. Otherwise it
+returns the list of matches.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _get(place: Place, document: Any) -> Any:
 
 
 def places(document: Any, parts: tuple[Part, ...]) -> list[Place]:
-    """The places that a path without functions names, in the document's order. Raises NotFound if it is definite."""
+    """The places that a path without functions matches, in the document's order. Raises NotFound if it is definite."""
     found: list[Place] = [(None, None)]
     sure = True  # whether the path so far is definite, so that a missing part is an error
     i = 0
@@ -220,7 +220,7 @@ def _step(value: Any, part: Part, sure: bool, document: Any) -> list[Place]:
 
 
 def read(document: Any, path: str) -> Any:
-    """What `path` names: a value where the path is definite, else a list. Raises NotFound, Failure for a bad path."""
+    """The value at `path` if the path is definite, else a list. Raises NotFound, Failure for a bad path."""
     parts = compile_path(path)
     if parts and isinstance(parts[-1], Function):
         return _apply(parts[-1].name, _value(document, parts[:-1]))

@@ -1,6 +1,6 @@
-"""JSON texts, read and written as the two libraries that Siddhi's extensions use do.
+"""Parses and writes JSON as the two libraries that Siddhi's extensions use.
 
-Reading is lenient: quotes may be single or left out, a comma too many is passed over. Writing follows Gson
+Parsing is lenient: quotes may be single or missing, and extra commas are ignored. Writing follows Gson
 (`json:*`) or org.json (`map:*`).
 """
 
@@ -209,7 +209,7 @@ def write_gson(value: Any) -> str:
     if isinstance(value, list | tuple | set | frozenset):
         return "[" + ",".join(map(write_gson, walk(value))) + "]"
     if isinstance(value, float) and not math.isfinite(value):
-        raise Failure(f"{object_text(value)} has no form in JSON")
+        raise Failure(f"{object_text(value)} cannot be written as JSON")
     return object_text(value)
 
 

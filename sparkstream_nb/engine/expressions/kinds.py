@@ -1,4 +1,4 @@
-"""Which rows of columns are equal."""
+"""Finds distinct rows of columns."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SMALL = 16
 def distinct(
     columns: Sequence[Column], strings: Strings, n: int, *, if_cheap: bool = False
 ) -> tuple[Array, Array | None]:  # fmt: skip
-    """One row of each distinct combination, and for each row the number of its combination (None: each is its own, and
-    with `if_cheap` also where telling them apart takes more than a table of all that there might be)."""
+    """One row of each distinct combination, and for each row the number of its combination. None: all rows are distinct
+    or, with `if_cheap`, finding the combinations needs more than a direct lookup table."""
     varying = [c for c in columns if not repeats(c)]
     if n <= 1 or (n <= SMALL and varying) or any(c.type is Type.OBJECT for c in varying):
         return np.arange(n), None

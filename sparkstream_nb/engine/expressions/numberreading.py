@@ -1,4 +1,4 @@
-"""The numbers of whole columns of texts, as Java reads them."""
+"""Whole-column parsing of numbers, as in Java."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def _read_integers(offsets: Array, data: Array, out: Array, left: Mask) -> None:
 
 
 def numbers_read(call: Call) -> Whole | None:
-    """The form of a call that reads its first argument as a number, over whole columns (`rowwise`). What is no plain
-    number of so many digits that each is exact is left."""
+    """The whole-column form (`rowwise.Whole`) of a call that parses its first argument as a number. Strings other than
+    plain numbers with few enough digits to be exact are left."""
     kind = call.type
     if kind is Type.BOOL:
         return None

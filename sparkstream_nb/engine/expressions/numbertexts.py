@@ -1,4 +1,4 @@
-"""The texts of whole columns of numbers, as Java writes them."""
+"""Whole-column formatting of numbers, as in Java."""
 
 from __future__ import annotations
 

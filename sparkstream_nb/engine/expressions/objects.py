@@ -67,7 +67,7 @@ def java_hash(value: Any) -> int:
 
 
 def hash_order(keys: Iterable[Any]) -> list[Any]:
-    """`keys`, in the order of their insertion, as a Java hash table that never held more would walk them."""
+    """The iteration order of `keys` (given in insertion order) in a Java hash table that never held more."""
     held = list(keys)
     return [held[i] for i in walk_order([java_hash(k) for k in held], len(held))]
 

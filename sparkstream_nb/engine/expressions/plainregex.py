@@ -1,7 +1,7 @@
 """Patterns that mean the same to Java and to RE2 (Arrow's regular expressions) where texts are printable ASCII.
 
-They are literal signs, `.`, classes without classes in them, groups, `|`, `^`, `$` and the quantifiers `*`, `+`, `?`
-and `{n,m}`, greedy or not: whether such a pattern matches does not depend on how an engine looks for it.
+They consist of literal characters, `.`, classes without nested classes, groups, `|`, `^`, `$` and the quantifiers `*`,
+`+`, `?` and `{n,m}`, greedy or not: whether such a pattern matches does not depend on the engine's search strategy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SIGN = re.compile(
 
 @lru_cache(maxsize=1024)
 def plain_regex(pattern: str) -> bool:
-    """Whether `pattern` is one of them."""
+    """Whether `pattern` is such a pattern."""
     return _read(pattern) is not None
 
 

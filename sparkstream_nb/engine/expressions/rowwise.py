@@ -1,9 +1,9 @@
 """Functions over single values, applied once per distinct combination of arguments.
 
-A batch has few distinct strings and many rows, so a function on Python values is called for each combination of
-argument values once, and its answers are mapped back over the rows. What it says of a text alone is kept for later
-batches. Where there are nearly as many combinations as rows, a second form of it over whole columns (`Whole`) is
-faster; it must answer the same, and leaves to the first what it cannot.
+A batch has few distinct strings and many rows, so a Python function is called once for each combination of argument
+values, and its results are mapped back to the rows. Results of functions of one string are cached for later batches. If
+there are nearly as many combinations as rows, a second form over whole columns (`Whole`) is faster; it must give the
+same results, and leaves the rows that it cannot handle to the first.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from .kinds import distinct, numbered
 from .values import Failure, box
 
 Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
-"""Makes the evaluator of a call from the call (types and constants) and the evaluators of its arguments."""
+"""Creates the evaluator of a call from the call (types and constants) and the evaluators of its arguments."""
 
 Plain = Callable[..., Any]
 """A function on Python values, None for null; answers None for null; raises `Failure` to fail the row."""
 
 Whole = Callable[[Sequence[Column], Strings], tuple[Column, Mask | None] | None]
-"""The same function over whole columns: its answers, and the rows that it leaves to the other (None: no row). None: it
-leaves all of these."""
+"""The same function over whole columns: its results, and the rows that it leaves to the plain form (None: no row).
+None: it leaves all rows."""
 
 MANY = 100
-"""Rows from which on whole columns are sooner done than one row after the other."""
+"""The number of rows from which on the whole-column form is faster."""
 
 
 def rowwise(function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
-    """A builder for a function whose answer depends on its arguments alone. `whole` says whether there is another form
-    of it for a call."""
+    """A builder for a function whose answer depends on its arguments alone. `whole` gives the whole-column form of a
+    call, if there is one."""
     return typed(lambda call: function, whole)
 
 
@@ -64,7 +64,7 @@ def boxed(function: Plain, whole: Callable[[Call], Whole | None] | None = None) 
 
 
 def boxing(function: Plain, call: Call) -> Plain:
-    """`function`, whose arguments are not boxed yet."""
+    """Wraps `function` so that it boxes its arguments."""
     special = [(i, a.type) for i, a in enumerate(call.args) if a.type in (Type.LONG, Type.FLOAT)]
     if not special:
         return function
@@ -92,7 +92,7 @@ def apply(
     whole: Whole | None = None,
 ) -> Column:  # fmt: skip
     """`function` over the rows of `columns` (env.n rows), as a column of `type`; failing rows are marked in `env`.
-    `known` are its answers so far, where it is about one text."""
+    `known` is its cache, if it has one string argument."""
 
     def ask(columns: Sequence[Column], n: int) -> Asked:
         return asked(function, columns, n, type, env.strings, whole)
@@ -138,7 +138,7 @@ def _apply(
 def asked(
     function: Plain, columns: Sequence[Column], n: int, type: Type, strings: Strings, whole: Whole | None = None
 ) -> Asked:  # fmt: skip
-    """`function` called for each of `n` rows, but for those that `whole` does."""
+    """Calls `function` for each of `n` rows except those that `whole` handles."""
     found = whole(columns, strings) if whole is not None and n >= MANY else None
     if found is not None:
         answers, left = found

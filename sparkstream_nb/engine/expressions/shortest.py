@@ -1,7 +1,7 @@
-"""The shortest decimal that reads as a double, as Java finds it since JDK 19.
+"""The shortest decimal that parses to a double, as in Java since JDK 19.
 
-After Raffaello Giulietti, "The Schubfach way to render doubles" (2020): names are those of the paper. Of the decimals
-with as few digits as can be that round to the double, the nearest.
+After Raffaello Giulietti, "The Schubfach way to render doubles" (2020): names are those of the paper. The result is the
+nearest of the shortest decimals that round to the double.
 """
 
 from __future__ import annotations

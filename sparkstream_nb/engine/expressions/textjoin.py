@@ -1,4 +1,4 @@
-"""Texts laid end to end, row by row, from where they lie."""
+"""Concatenates strings row by row, without intermediate copies."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _lay(data: Array, begins: Array, sizes: Array, ends: Array, out: Array) -> N
 
 
 def join_texts(parts: Sequence[Column | str], n: int, strings: Strings) -> pa.Array | None:
-    """The texts of `n` rows, each of its `parts` one after the other; a null is none. Not what they are where
-    `strings.halves` is true afterwards; None where they are too long for one array."""
+    """The concatenation of `parts` for each of `n` rows; nulls are empty. Invalid if `strings.halves` is true
+    afterwards; None if the result is too long for one array."""
     begins, sizes = np.empty((len(parts), n), np.int64), np.empty((len(parts), n), np.int32)
     buffers: list[Array] = []
     base = total = 0

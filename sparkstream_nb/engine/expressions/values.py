@@ -1,7 +1,7 @@
-"""Single values as Java has them: boxed types inside objects, texts of numbers, parsing, casts.
+"""Java semantics of single values: boxed types inside objects, formatting and parsing of numbers, casts.
 
 An OBJECT column holds Python values. A Java Integer is `int`, a Double is `float`; a Long and a Float are `Long` and
-`Float`, so that `instanceOfLong` and `json` texts stay exact. They are plain numbers to everybody else.
+`Float`, so that `instanceOfLong` and `json` texts stay exact. Other code treats them as plain numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Float(float):
 
 
 class Failure(Exception):
-    """A function cannot answer for these arguments: the row fails with this message."""
+    """A function fails for these arguments: the row fails with this message."""
 
 
 def wrap_int(value: int) -> int:
@@ -41,22 +41,10 @@ def wrap_int(value: int) -> int:
     return (value + 2**31) % 2**32 - 2**31
 
 
-def wrap_long(value: int) -> int:
-    """`value` as a Java long, wrapped."""
-    return (value + 2**63) % 2**64 - 2**63
-
-
 def to_float32(value: float) -> float:
     """`value` rounded to a Java float."""
     with np.errstate(all="ignore"):
         return float(np.float32(value))
-
-
-def saturate(value: float, low: int, high: int) -> int:
-    """Java's narrowing of a floating number to an integer type: NaN is 0, the rest is clipped and truncated."""
-    if math.isnan(value):
-        return 0
-    return low if value <= low else high if value >= high else int(value)
 
 
 def box(type: Type, value: Any) -> Any:

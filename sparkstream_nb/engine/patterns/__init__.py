@@ -1,1 +1,1 @@
-"""Patterns and sequences: one compiled automaton that does what Siddhi's state processors do, event by event."""
+"""Patterns and sequences: one compiled state machine equivalent to Siddhi's state processors, event by event."""

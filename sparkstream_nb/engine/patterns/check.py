@@ -1,11 +1,11 @@
-"""Filters that compare several events, as small programs over the words of the event log.
+"""Bytecode for filters that compare several events, over the words of the event log.
 
-A program is a run of int64 codes. Conditions that are joined by `and` follow one another, each ended by an assertion,
-so that the first that does not hold ends the program; in those joined by `or` the first that holds leaps over the
-others. The rules are those of Siddhi's executors: an operator
-computes in the type that the plan gives it, division by zero is null, comparing with null is false (`!=`: true),
-null is false for `and`, `or` and an assertion, `not` of null is true. A value whose evaluation failed (`FAILURE` in the
-log) makes what needs it fail, and in the end the event (`FAILED`).
+A program is a sequence of int64 codes. Conditions joined by `and` follow one another, each ended by an assertion, so
+that the first false one ends the program; of conditions joined by `or` the first true one jumps over the others. The
+rules are those of Siddhi's executors: an operator computes in the type that the plan gives it, division by zero is
+null, comparing with null is false (`!=`: true), null is false for `and`, `or` and an assertion, `not` of null is true.
+A value whose evaluation failed (`FAILURE` in the log) makes every expression that uses it fail, and in the end the
+event (`FAILED`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def _compare(op: int, kind: int, a: int, x: float, a_real: int, b: int, y: float
 
 @compiled
 def comparisons(X: Words, e: int, g: int, q: int) -> int:
-    """Runs the comparisons at the beginning of the program at `q`. Where it goes on, or -1 if one does not hold."""
+    """Runs the comparisons at the beginning of the program at `q`. Returns where it continues, or -1 if one is
+    false."""
     Q, Z, w, r = pool(X, XQ), pool(X, XZ), pool(X, XW), reals(X, XW)
     while Q[q] == ASSERT_COMPARE:
         a = find_event(X, e, g, Q[q + 3], Q[q + 4], Q[q + 5]) + Q[q + 6] * X[WORDS]

@@ -1,4 +1,4 @@
-"""State of the machine to plain arrays and back, compiled."""
+"""Saves and restores the machine's state as plain arrays (compiled)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The index over pending partials, compiled: buckets by key, and what an event must exceed to be of interest."""
+"""The hash index over pending partials (compiled): buckets by key, each with the bound that an event must exceed to
+match."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ from .pointers import Words, as_real, as_word, call4, compiled, pool, reals, uni
 
 @compiled
 def mix(h: int, v: int) -> int:
-    """A hash of a hash and a further word. Mixed twice, as the lower half of a double may be all zeros."""
+    """Combines a hash with a further word, with two multiplications, as the lower half of a double may be all zeros."""
     h = (h ^ v) * -0x61C8864680B583EB
     h = (h ^ (h >> 32)) * -0x3D4D51C2D82B14B1
     return (h ^ (h >> 29)) & 0x7FFFFFFFFFFFFFFF
@@ -83,7 +84,7 @@ def index_key(X: Words, lp: int, p: int, g: int, e: int) -> int:
 
 @compiled
 def bound_value(X: Words, p: int, g: int, e: int) -> float:
-    """What an event has to exceed for partial `e`, or what event `g` has to show (`e` 0); NaN where it is null."""
+    """The bound of partial `e`, or the value that event `g` compares with bounds (`e` 0); NaN for null."""
     P, Q = pool(X, XP), pool(X, XQ)
     q = P[p * P_SIZE + BOUND]
     v, column, real = g, Q[q], Q[q + 1]
@@ -98,8 +99,8 @@ def bound_value(X: Words, p: int, g: int, e: int) -> float:
 
 @unit
 def look(X: Words, lp: int, p: int, g: int) -> int:
-    """The first pending cell that event `g` may match at processor `p`, 0 for none. Where there is a bound but no
-    key, the list itself is the only bucket. What is empty has an infinite bound."""
+    """The first pending cell that event `g` may match at processor `p`, 0 for none. With a bound and no key, the list
+    itself is the only bucket. An empty bucket has an infinite bound."""
     P = pool(X, XP)
     if P[p * P_SIZE + KEY_COUNT] == 0:
         c, least = pool(X, XL)[lp + PEND], pool(X, XL)[lp + LEAST_VALUE]

@@ -1,9 +1,9 @@
-"""From the tree of states in a plan to the processors of the machine, wired as Siddhi wires its own.
+"""Compiles the plan's tree of states to the processors of the machine, connected as in Siddhi.
 
-The rules are those of `StateInputStreamParser` and the `InnerStateRuntime` classes: which processor follows which, who
-restarts an `every`, in which order states are reset, updated and initialised, and what a stream's receiver calls.
-Processors are numbered as Siddhi numbers state ids: in the order of the text, but the right side of `and` and `or`
-before the left, and an absent side always on the left.
+The rules are those of `StateInputStreamParser` and the `InnerStateRuntime` classes: which processor follows which,
+which one restarts an `every`, in which order states are reset, updated and initialised, and what a stream's receiver
+calls. Processors are numbered as Siddhi numbers state ids: in the order of the text, but the right side of `and` and
+`or` before the left, and an absent side always on the left.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Layout:
 
     @property
     def begins_alone(self) -> bool:
-        """Whether it shows when an instance began, though no event came: a first state waits, or needs no event."""
+        """Whether an instance starts without an event of its own: a first state is absent, or needs no event."""
         return any(p.start and (p.absent or (p.counted and p.least == 0)) for p in self.processors)
 
     @property
@@ -250,7 +250,7 @@ def listed(numbers: list[int]) -> Array:
 
 
 def receivers(layout: Layout) -> Array:
-    """For stream s, where its processors stand in this same array and how many there are, at 2s and 2s + 1."""
+    """For stream s: the index of its processors in this same array and their number, at 2s and 2s + 1."""
     head: list[int] = []
     body: list[int] = []
     base = 2 * len(layout.streams)
@@ -261,8 +261,8 @@ def receivers(layout: Layout) -> Array:
 
 
 def selecting(layout: Layout) -> Array:
-    """Per stream, whether its receiver hands what it gets back to the select: it knows the select through the processor
-    that was set up last (`StateMultiProcessStreamReceiver.setNext`), or its only one's last state."""
+    """Per stream, whether its receiver passes matches to the select: it knows the select through the processor that was
+    set up last (`StateMultiProcessStreamReceiver.setNext`), or through its only processor's last state."""
     out = []
     for numbers in layout.receivers:
         p = numbers[-1] if len(numbers) > 1 else layout.processors[numbers[-1]].returns

@@ -2,7 +2,7 @@
 
 Numbers 0 and 1 stand for no event and for an event without values. The log keeps, for an event, its timestamp, the
 words that filters read (`Derived` columns), whether they are null or could not be computed (`FAILURE`), and the
-attributes that somebody will ask for later. It is appended to with every batch and trimmed to what partials refer to.
+attributes that are read later. Every batch appends to it, and it is trimmed to the events that partials refer to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIRST = 2
 
 
 class GrowingColumn:
-    """A column that is appended to. The first `before` rows are null. What was handed out stays as it is."""
+    """An append-only column. The first `before` rows are null. Columns returned before stay valid."""
 
     __slots__ = ("_null", "_values", "before", "full", "n", "type")
 
@@ -52,7 +52,7 @@ class GrowingColumn:
         return Column(self.type, self._values[index], null if null.any() else None)
 
     def kept(self, index: Array) -> GrowingColumn:
-        """A new column with the first rows and those at `index`."""
+        """A new column with the first `before` rows and those at `index`."""
         out = GrowingColumn(self.type, self.before)
         out.append(self.take(index))
         return out
@@ -71,8 +71,8 @@ class EventLog:
     """`derived`: the columns of words, with their values for the two special events in `special` (one column each, of
     two rows). `kept`: the types of the columns to keep.
 
-    `row` tells where an event stands in the kept columns of its stream; it is None where there is one stream alone, as
-    they have the rows of the log then.
+    `row` is the row of an event in the kept columns of its stream; None for a single stream, whose kept columns have
+    the rows of the log.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class EventLog:
         return base
 
     def trim(self, used: Array) -> Array:
-        """Leaves only the events where `used` (bool[n]) is set; returns the new number of each that stays."""
+        """Keeps only the events where `used` (bool[n]) is set; returns their new numbers."""
         keep = np.flatnonzero(used[FIRST:]) + FIRST
         new = np.zeros(self.n, np.int64)
         new[:FIRST] = np.arange(FIRST)
@@ -189,7 +189,7 @@ class EventLog:
         return {"times": self.times[live].copy(), "stream": stream, "derived": derived, "failed": failed, "kept": kept}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Takes over what `state` gave."""
+        """Restores what `state` returned."""
         self.clear()
         stream = state["stream"]
         places = [np.flatnonzero(stream == s) for s in range(self._streams)]

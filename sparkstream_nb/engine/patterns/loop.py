@@ -1,4 +1,5 @@
-"""The compiled loop of a pattern: rows of all its streams in their order, timers between them, matches out."""
+"""The compiled loop of a pattern: processes the rows of all its streams in order, with timers between them, and emits
+matches."""
 
 from __future__ import annotations
 
@@ -438,7 +439,7 @@ def _process(X: Words, l0: int, p: int, i: int) -> int:
 
 @unit
 def timers_wait(X: Words, root: int) -> int:
-    """1 if timers may fire before a row of this root. Steps at which none is due are left behind here."""
+    """1 if timers may fire before a row of this root. Skips steps without due timers."""
     step = root >> ROOT_BITS
     if X[STEP] > step:
         return 0

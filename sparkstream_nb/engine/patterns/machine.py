@@ -169,7 +169,7 @@ def take_pending(X: Words, lp: int, c: int) -> None:
 
 @called
 def remove_pending(X: Words, lp: int, c: int) -> None:
-    """`take_pending` where it is seldom."""
+    """`take_pending`, not inlined, for rare callers."""
     take_pending(X, lp, c)
 
 
@@ -243,7 +243,7 @@ def move_new(X: Words, lp: int, p: int) -> None:
 
 @compiled
 def splice_new(X: Words, lp: int, p: int) -> None:
-    """Hangs the new list, as it is, on the end of the pending list."""
+    """Appends the new list, unchanged, to the end of the pending list."""
     L, N = pool(X, XL), pool(X, XN)
     head = L[lp + NEW]
     tail = L[lp + PEND_TAIL]
@@ -307,7 +307,7 @@ def leave_map(X: Words, lp: int, p: int) -> None:
 
 @called
 def push_heap(X: Words, timer: int, time: int, part: int) -> None:
-    """Enters (time, part) into the heap of a scheduler."""
+    """Pushes (time, part) onto the heap of a scheduler."""
     H = pool(X, XH)
     base = timer * X[HEAP_N]
     n = H[base + H_SIZE]
@@ -329,7 +329,7 @@ def push_heap(X: Words, timer: int, time: int, part: int) -> None:
 
 @called
 def pop_heap(X: Words, timer: int) -> int:
-    """Takes the first (time, part) out of the heap of a scheduler; the part."""
+    """Pops the first (time, part) of the heap of a scheduler; returns the part."""
     H = pool(X, XH)
     base = timer * X[HEAP_N]
     n = H[base + H_SIZE] - 1

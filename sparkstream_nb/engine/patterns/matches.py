@@ -1,4 +1,4 @@
-"""What a pattern found: matches in order, with the values of their events on demand."""
+"""Matches of a pattern in order, with lazy values of their events."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Partials:
 
     @staticmethod
     def over(layout: Layout, strings: Strings, log: EventLog, first: Array, count: Array, events: Array) -> Partials:
-        """Slots that refer to `log` as it lies now."""
+        """Slots that refer to the current contents of `log`."""
         return Partials(layout, strings, first, count, events, log.row, log.times, dict(log.columns))
 
     def key(self, slot: int, attr: int) -> Key:
@@ -102,8 +102,9 @@ class Partials:
 
 @dataclass(slots=True)
 class Sent:
-    """What became of matches between their select and the end of their chunk, when they were sent on: Siddhi hands on
-    the partials themselves. `ts`, `kind`: at the end; `last`: which match is the last one of the same partial."""
+    """Changes of matches between their select and the end of their chunk, when they are sent on: Siddhi sends the
+    partials themselves, which may change until then. `ts`, `kind`: at the end; `last`: which match is the last one of
+    the same partial."""
 
     ts: Array
     kind: Array
@@ -114,10 +115,10 @@ class Sent:
 class Matches:
     """`n` matches in order. `ts`, `root`, `chunk`, `part`: as in `Rows`; for the select each match is a chunk.
 
-    `kind` is EXPIRED for a match of a partial that had run out of time before in another state: Siddhi marks such a one
-    and yet goes on with it. `group` int64[n] numbers what goes on as one chunk after the select: the matches that one
-    event makes in one state of a stream that several states read (`MultiProcessStreamReceiver`); else each match alone.
-    `sent` is None where nothing changed before they were sent on.
+    `kind` is EXPIRED for a match of a partial that had expired before in another state: Siddhi marks it and still
+    continues with it. `group` int64[n] numbers the output chunks after the select: the matches that one event makes in
+    one state of a stream that several states read (`MultiProcessStreamReceiver`); else each match is a chunk. `sent` is
+    None if nothing changed before they were sent.
     """
 
     ts: Array
@@ -137,11 +138,12 @@ class Matches:
         return self.slots.resolve(ref)
 
     def frame(self) -> Frame:
-        """The matches as a select looks at them."""
+        """The matches as the input of a select."""
         return Frame(self.ts, self.root, self.chunk, self.kind, self.part, cached(self.column), self.slots.event_time)
 
     def send(self, rows: Rows) -> Rows:
-        """Rows that were selected from these matches, as they go on: in their chunks, and as they are by then."""
+        """The rows selected from these matches, in their output chunks and with the changes made until they are
+        sent."""
         if len(rows) == 0:
             return rows
         match: Array | slice = slice(None) if len(rows) == len(self) else rows.chunk - self.chunk[0]
@@ -194,6 +196,6 @@ def _linked(partial: Array, group: Array, root: Array) -> tuple[Array, Array]:
 
 
 def attribute_key(layout: Layout, p: int, attr: int) -> Key:
-    """How the log keeps an attribute of the events of processor `p`."""
+    """The key under which the log stores an attribute of the events of processor `p`."""
     source = layout.processors[p].state.input.source
     return (layout.stream_of(p), p if attr >= len(source.schema) else -1, attr)

@@ -1,4 +1,4 @@
-"""How a pattern's machine lies in memory (`pointers`: how its compiled loops look at it).
+"""The memory layout of a pattern's state machine (`pointers`: access to it from compiled loops).
 
 All state of a pattern is in a handful of int64 arrays (pools of fixed-size records, linked by their offsets; offset 0
 means none). One array, the *header*, holds the addresses of the others and the machine's registers, so that a
@@ -15,9 +15,9 @@ compiled function takes one pointer instead of a dozen array descriptors: calls 
 | `T` timer cells | a scheduled time |
 | `H` schedulers | one per absent state: its instances by the first of their times, see `Fields of H` |
 | `B` buckets | of the index over pending partials |
-| `R` | partials to be put out |
+| `R` | partials to be emitted |
 | `S`, `M` | the stack of a filter's values, and which of them are null |
-| `O`, `D` | matches that were put out, and the events of their counted states |
+| `O`, `D` | emitted matches, and the events of their counted states |
 | `W`, `Z` | words of the event log, column after column of `WORDS` each, and which are null (or `FAILURE`) |
 
 The word of a state in a partial is the log number of its event, or the head of a chain for a counted state.
@@ -72,7 +72,7 @@ C_EVENT, C_NEXT, C_PREV, C_REFS, C_TAIL, C_COUNT = range(6)
 C_SIZE = 6
 
 # Fields of `B`.
-B_HEAD, B_TAIL, B_BOUND, B_SPARE = range(4)
+B_HEAD, B_TAIL, B_BOUND = range(3)
 B_SIZE = 4
 
 # Columns of `O`, each `O_CAP` long. `O_TIME` and `O_KIND` are those of the partial when it was selected, `O_SENT_TIME`

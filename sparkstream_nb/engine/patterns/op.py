@@ -1,4 +1,5 @@
-"""A pattern or sequence, running: rows of its streams in, matches out (`StateStreamRuntime` and its receivers)."""
+"""The operator of a pattern or sequence: rows of its streams in, matches out (`StateStreamRuntime` and its
+receivers)."""
 
 from __future__ import annotations
 
@@ -44,9 +45,9 @@ TRIM_FROM = 4096
 
 class StateOp:
     """One pattern. `inputs`: the ids of the streams that it reads; `schedulers`: how many timer phases it uses, from
-    `scheduler` on. `select` tells which attributes of matches will be asked for. `query` names it in errors.
+    `scheduler` on. `select` gives the attributes of matches that are read. `query` names it in errors.
 
-    Raises `NotInThisBuild` for a stream function in a pattern that looks at other events.
+    Raises `NotInThisBuild` for a stream function in a pattern that refers to other events.
     """
 
     def __init__(self, input: StateInput, services: Services, scheduler: int, select: Select, query: str = "") -> None:
@@ -351,7 +352,7 @@ class StateOp:
     # --------------------------------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
-        """Plain data from which `load` makes an operator that goes on exactly as this one."""
+        """Plain data from which `load` restores an operator that continues exactly as this one."""
         return {
             "machine": self.pools.state(),
             "whole": self._whole,
@@ -360,19 +361,19 @@ class StateOp:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Takes over what `state` gave, from an operator of the same pattern."""
+        """Restores what `state` of an operator of the same pattern returned."""
         self.pools.load(state["machine"])
         self._whole = state["whole"]
         self._chunks, self._begun = state["chunks"], state["begun"]
         self._trim_at = max(TRIM_FROM, 2 * self.log.n)
 
     def forget(self, parts: Array) -> None:
-        """Drops all that partition instances hold; they begin anew with their next row."""
+        """Drops the state of partition instances; they restart with their next row."""
         self.pools.forget(parts[parts < self.pools.parts])
 
     @property
     def bytes(self) -> int:
-        """Bytes of what waits: partials, their list entries and events."""
+        """Bytes of partials, their list entries and events."""
         return self.pools.bytes
 
 

@@ -1,6 +1,6 @@
 """Compiled primitives of the pattern machine: partials, and the chains of events of counted states.
 
-A partial (Siddhi's `StateEvent`) may stand in several lists at once and is freed when the last reference goes. A chain
+A partial match (Siddhi's `StateEvent`) can be in several lists at once and is freed with its last reference. A chain
 (the events of a counted state) may be shared by partials that were copied, exactly as Siddhi's copies share
 their linked `StreamEvent`s, so that an event added through one is seen through the other.
 """
@@ -56,7 +56,7 @@ AS_WORD, AS_DOUBLE, AS_FLOAT = 0, 1, 2
 
 @compiled
 def new_partial(X: Words) -> int:
-    """A partial without events, held by nobody yet (`StateEventFactory.newInstance`)."""
+    """A partial without events or references (`StateEventFactory.newInstance`)."""
     E = pool(X, XE)
     e = X[E_FREE]
     X[E_FREE] = E[e + E_TIME]
@@ -74,7 +74,7 @@ def new_partial(X: Words) -> int:
 
 @unit
 def drop_chain(X: Words, c: int) -> int:
-    """Gives up one reference to a chain."""
+    """Drops one reference to a chain."""
     C = pool(X, XC)
     C[c + C_REFS] -= 1
     if C[c + C_REFS] > 0:
@@ -90,7 +90,7 @@ def drop_chain(X: Words, c: int) -> int:
 
 @compiled
 def drop_partial(X: Words, e: int) -> None:
-    """Gives up one reference to a partial."""
+    """Drops one reference to a partial."""
     E = pool(X, XE)
     E[e + E_REFS] -= 1
     if E[e + E_REFS] > 0:
@@ -223,7 +223,7 @@ def in_chain(X: Words, v: int, mode: int, k: int) -> int:
 
 @compiled
 def find_event(X: Words, e: int, g: int, mode: int, p: int, k: int) -> int:
-    """The log number of the event that a load names; 0 where there is none."""
+    """The log number of the event that a load instruction refers to; 0 for none."""
     if mode == CURRENT:
         return g
     v = pool(X, XE)[e + E_SLOTS + p]

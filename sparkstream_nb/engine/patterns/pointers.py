@@ -1,8 +1,8 @@
-"""Raw access to a pattern machine's memory in compiled loops, and how those are compiled.
+"""Raw access to a pattern machine's memory in compiled loops, and their compilation.
 
-Loads say what compilers cannot see: that arrays of different pools do not overlap, and that most of the header, the
-table of processors and the rows of a batch do not change while a loop runs. So what was read once need not be read
-again after every write.
+Loads carry aliasing information for LLVM: arrays of different pools do not overlap, and most of the header, the table
+of processors and the rows of a batch do not change while a loop runs. So values need not be loaded again after every
+write.
 """
 
 from __future__ import annotations
@@ -116,13 +116,13 @@ _STAMP = _package_stamp()
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function over pointers that is written into those that call it: a call costs more than most of what
-    such a function does."""
+    """Compiles a function over pointers that is inlined into its callers: a call costs more than most such
+    functions."""
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
 
 
 def called(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function over pointers that stays apart, as it is long or seldom needed."""
+    """Compiles a function over pointers that is not inlined, because it is long or rarely called."""
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
@@ -134,10 +134,10 @@ def _form(arguments: int) -> tuple[Any, ...]:
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A compiled function that is called through its address in the header (`call1` to `call5`), after the header
-    itself with `arguments` int64, and that gives an int64.
+    itself with `arguments` int64, and that returns an int64.
 
-    numba compiles what a function calls into it once more, and so on up; a unit is compiled once, and only for a
-    pattern that can come to call it.
+    numba compiles a callee again into each caller, and so on up the call graph; a unit is compiled once, and only for a
+    pattern that can call it.
     """
 
     function: Any
@@ -145,7 +145,7 @@ class Unit:
 
     @property
     def address(self) -> int:
-        """Where its machine code lies. Compiles it, or takes it from numba's cache."""
+        """The address of its machine code. Compiles it, or loads it from numba's cache."""
         form = _form(self.arguments)
         self.function.compile(types.int64(*form))
         library, description = self.function.overloads[form].library, self.function.overloads[form].fndesc

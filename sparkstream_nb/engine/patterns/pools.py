@@ -1,4 +1,4 @@
-"""The machine's memory as numpy arrays: pools that grow, the header with their addresses, state as plain data."""
+"""The machine's memory as numpy arrays: growing pools, the header with their addresses, and state as plain data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _FREE = (
 
 
 def functions(layout: Layout, filters: Filters) -> dict[int, Unit]:
-    """The compiled functions that the machine of a pattern can come to call, by their places in the header."""
+    """The compiled functions that the machine of a pattern can call, by their places in the header."""
     kinds, table = {p.kind for p in layout.processors}, filters.table
     passed_over = any(p.counted and p.least == 0 for p in layout.processors)
     again = any(p.every >= 0 or p.within_every >= 0 for p in layout.processors)
@@ -216,20 +216,20 @@ class Pools:
                 self.index(size)
 
     def bind_log(self) -> None:
-        """Tells the machine where the log lies now."""
+        """Updates the log's addresses in the header."""
         self.hold(m.XW, self.log.words)
         self.hold(m.XZ, self.log.null)
         self.hold(m.XET, self.log.times)
         self.header[m.WORDS] = self.log.words.shape[1]
 
     def begin(self, parts: Array, times: Array) -> None:
-        """Begins those of the instances that have not begun, in their order; `times` int64: when each was made (ms)."""
+        """Starts the instances that have not started, in order; `times` int64: when each was made (ms)."""
         if len(parts):
             self.need((4 * self.n + 8) * len(parts))
             begin_parts(self.header.ctypes.data, np.ascontiguousarray(parts, np.int64), times[parts])
 
     def forget(self, parts: Array) -> None:
-        """Empties the lists of partition instances, as if they had never been."""
+        """Empties the lists of partition instances, as if they had never existed."""
         forget_parts(self.header.ctypes.data, np.ascontiguousarray(parts, np.int64))
         rows = self._held[m.XL].reshape(-1, m.L_SIZE)
         lists = (parts[:, None] * self.n + np.arange(self.n)).ravel()
@@ -238,7 +238,7 @@ class Pools:
     # -------------------------------------------------------------------------------------------------------- state
 
     def trim(self) -> None:
-        """Lets the log forget the events that no partial refers to."""
+        """Trims the log to the events that partials refer to."""
         used = np.zeros(self.log.n, np.uint8)
         address, capacity = self.header.ctypes.data, len(self._held[m.XE])
         mark_events(address, capacity, used)
@@ -247,7 +247,7 @@ class Pools:
         self.bind_log()
 
     def state(self) -> dict[str, Any]:
-        """Everything, in an order that depends on the lists alone and not on how memory came to lie."""
+        """The whole state, in an order that depends on the lists alone and not on the layout in memory."""
         self.trim()
         sizes = np.zeros(4, np.int64)
         address = self.header.ctypes.data
@@ -279,7 +279,7 @@ class Pools:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Takes over what `state` gave."""
+        """Restores what `state` returned."""
         self.clear()
         self.log.load(state["log"])
         self.bind_log()
@@ -307,14 +307,14 @@ class Pools:
 
 
 def zeros(words: int) -> Array:
-    """int64 zeros that begin with a line of the processor's cache."""
+    """int64 zeros, aligned to a cache line."""
     out = np.zeros(words + 8, np.int64)
     start = -out.ctypes.data % 64 // 8
     return out[start : start + words]
 
 
 def fresh_lists(n: int) -> Array:
-    """`n` records of `L` of which nothing is known yet."""
+    """`n` new records of `L`."""
     rows = np.zeros((n, m.L_SIZE), np.int64)
     rows[:, m.ACTIVE] = 1
     rows[:, m.LOW] = rows[:, m.LAST_START] = -FAR

@@ -1,4 +1,4 @@
-"""What the states of a pattern do with an event, compiled: `processAndReturn` of Siddhi's `*PreStateProcessor`s."""
+"""Processes an event in the states of a pattern (compiled): `processAndReturn` of Siddhi's `*PreStateProcessor`s."""
 
 from __future__ import annotations
 
@@ -214,8 +214,8 @@ def process(X: Words, l0: int, p: int, g: int, plain: int, c: int) -> int:
 
 @compiled
 def start_again(X: Words, l0: int, p: int, g: int) -> bool:
-    """An event that begins a match of a first state under `every`, done at once: the partial without events that waits
-    there would go on with the event, and a copy of it without events would wait instead. False where it is not so."""
+    """Shortcut for an event that starts a match of a first state under `every`: normally the waiting partial without
+    events would take the event, and an empty copy of it would wait instead. False if the shortcut does not apply."""
     P, L, E = pool(X, XP), pool(X, XL), pool(X, XE)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     if P[f + AGAIN] == 0 or L[lp + PEND_N] != 1 or L[lp + NEW] != 0:

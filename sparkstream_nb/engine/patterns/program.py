@@ -1,9 +1,9 @@
-"""Splitting a state's filters into what columns, an index, a program and Python callbacks do.
+"""Splits a state's filters into parts for columns, an index, bytecode and Python callbacks.
 
-A filter is a conjunction. A conjunct that names only the event at hand is evaluated as a column over the rows of its
-stream. In any other, the largest parts that name only one event become *derived columns*: they are evaluated over the
-rows of that event's stream when they come, and kept in the event log beside it; what is left to combine several
-events is a small program (`check`). What no program can do (a function over several events) stays an expression.
+A filter is a conjunction. A conjunct over the current event alone is evaluated as a column over the rows of its stream.
+In any other conjunct, the largest parts over a single event become *derived columns*: they are evaluated over the rows
+of that event's stream on arrival, and stored with it in the event log; the rest, which combines several events, is
+bytecode (`check`). A function over several events cannot be compiled and stays an expression.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a part of an expression gets its values: (mode, processor, number) as `machine.find_event` reads them."""
+    """The source of a part's values: (mode, processor, number), as `partials.find_event` reads them."""
 
     mode: int
     processor: int
@@ -85,7 +85,7 @@ class Derived:
 class Filters:
     """All filters of a pattern. `current[p]` and `slow[p]`: conjuncts; `codes`: programs, keys and bounds, found
     through `table`, the machine's table of processors; `constants`: words that programs load; `general`:
-    whether a program does more than to compare."""
+    whether a program does more than comparisons."""
 
     layout: Layout
     table: Array
@@ -150,8 +150,8 @@ class Filters:
     # ------------------------------------------------------------------------------------------------ where from
 
     def origin(self, ref: Ref | EventRef, p: int) -> Origin:
-        """Where a reference in the filter of processor `p` gets its event (Siddhi's `ExpressionParser.parseVariable`:
-        in a state's own filter `[last]` is the event before the one at hand)."""
+        """The event that a reference in the filter of processor `p` refers to (Siddhi's
+        `ExpressionParser.parseVariable`: in a state's own filter `[last]` is the event before the one at hand)."""
         q = self.layout.slots[ref.slot]
         own, index = q == p, ref.index
         nothing = Origin(SINGLE, len(self.layout.processors))
@@ -166,7 +166,7 @@ class Filters:
         return Origin(FROM_FIRST, q, index.offset)
 
     def origins(self, e: Expr, p: int) -> set[Origin]:
-        """Where all parts of an expression get their values; constants come from nowhere."""
+        """The sources of all parts of an expression; constants have none."""
         if isinstance(e, Ref | EventRef):
             return {self.origin(e, p)}
         out: set[Origin] = set()

@@ -1,4 +1,4 @@
-"""The processors of a pattern, compiled: what Siddhi's `*PreStateProcessor` and `*PostStateProcessor` do.
+"""The processors of a pattern (compiled), equivalent to Siddhi's `*PreStateProcessor` and `*PostStateProcessor`.
 
 Functions carry the names of Siddhi's methods where there is one. `l0` is where the lists of the current partition
 instance start, `lp` a processor's own; `g` the log number of the event, `e` a partial.
@@ -87,7 +87,7 @@ FREE_TRIES = 4
 
 @compiled
 def has_room(X: Words) -> bool:
-    """Whether one further partial can be processed: what it can cause at most is bounded by the number of states."""
+    """Whether the pools have room to process one further partial, whose effects are bounded by the number of states."""
     n = 4 * X[NP] + 8
     return X[N_LEFT] > n and X[E_LEFT] > n and X[C_LEFT] > 4 and X[T_LEFT] > n and X[R_N] + n < X[R_CAP]
 
@@ -101,7 +101,7 @@ def has_room_for_event(X: Words) -> bool:
 
 @compiled
 def give(X: Words, e: int) -> None:
-    """Puts a partial into what goes to the selector (`returnEventChunk.add`), where it is only once."""
+    """Adds a partial to the output for the selector (`returnEventChunk.add`), at most once."""
     E = pool(X, XE)
     if E[e + E_GIVEN] == 0:
         E[e + E_GIVEN] = 1
@@ -159,7 +159,7 @@ def _add_one(X: Words, l0: int, p: int, e: int) -> None:
 
 @unit
 def add_every(X: Words, l0: int, p: int, e: int) -> int:
-    """`addEveryState`: a copy of `e` without the events from this state on waits here anew."""
+    """`addEveryState`: a copy of `e` without the events from this state on waits here again."""
     P, E, L = pool(X, XP), pool(X, XE), pool(X, XL)
     kind, other, lp = P[p * P_SIZE + KIND], P[p * P_SIZE + PARTNER], l0 + p * L_SIZE
     f = copy_partial(X, e)
@@ -224,7 +224,7 @@ def add_any(X: Words, l0: int, p: int, e: int) -> int:
 
 @compiled
 def add_state(X: Words, l0: int, p: int, e: int) -> None:
-    """`addState`, and on to the next state where this one needs no event."""
+    """`addState`, and also to the next state if this one needs no event."""
     P, f = pool(X, XP), p * P_SIZE
     if P[f + KIND] > COUNT or _skippable(X, p, e):
         call3(X[F_ADD], X, l0, p, e)
@@ -274,8 +274,8 @@ def update_state(X: Words, l0: int, p: int) -> int:
 
 @compiled
 def is_blank_start(X: Words, l0: int, p: int) -> bool:
-    """Whether a start state of a sequence holds just the partial without events that it would be given anew before the
-    next event, so that it may as well keep it."""
+    """Whether a start state of a sequence holds only the partial without events that it would get again before the next
+    event, so that it can keep it."""
     L, P, E = pool(X, XL), pool(X, XP), pool(X, XE)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     if P[f + KIND] != STREAM or P[f + START] == 0 or P[f + EVERY] < 0 or P[f + CALLBACK] >= 0:
@@ -482,7 +482,8 @@ def logical(X: Words, l0: int, p: int, e: int, g: int) -> int:
 
 @unit
 def came(X: Words, l0: int, p: int, e: int, g: int) -> int:
-    """`AbsentStreamPostStateProcessor` and `AbsentLogicalPostStateProcessor`: what should not come has come."""
+    """`AbsentStreamPostStateProcessor` and `AbsentLogicalPostStateProcessor`: the event that must not occur has
+    occurred."""
     P, L = pool(X, XP), pool(X, XL)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     t = pool(X, XET)[g]

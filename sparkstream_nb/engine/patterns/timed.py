@@ -1,4 +1,4 @@
-"""What the absent states of a pattern do when a time of theirs has come, compiled."""
+"""Timers of the absent states of a pattern (compiled)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled helpers beside the loop: what Python asks for between its calls."""
+"""Compiled maintenance functions that Python calls between runs of the loop."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def candidates(address: int, p: int, out: Any) -> int:
 
 @entry
 def reindex(address: int, parts: int) -> None:
-    """Enters all pending cells into the bucket array, which is new and empty, in list order."""
+    """Inserts all pending cells into the new, empty bucket array, in list order."""
     X = header(address)
     L, N, P = pool(X, XL), pool(X, XN), pool(X, XP)
     X[INDEXED] = 0
@@ -104,7 +104,7 @@ def begin_parts(address: int, parts: Any, times: Any) -> None:
 
 @entry
 def forget_parts(address: int, parts: Any) -> None:
-    """Gives back the memory of partition instances. Their records in `L` are not cleared otherwise, and entries of
+    """Frees the memory of partition instances. Their records in `L` are not cleared otherwise, and entries of
     theirs in the schedulers' heaps find nothing to run."""
     X = header(address)
     L, T = pool(X, XL), pool(X, XT)

@@ -1,7 +1,7 @@
-"""`output ...`: what a query lets out, and when. Siddhi's `query/output/ratelimit` (`OutputParser` chooses the class).
+"""Output rate limits (`output ...`). Siddhi's `query/output/ratelimit` (`OutputParser` chooses the class).
 
-A limiter stands between a query's select and where its events go: it takes `Selected` rows, CURRENT, EXPIRED and (from
-a select without group by) RESET ones, and gives rows. Limiters that wait for a time have one scheduler, counted after
+A limiter is between a query's select and its output: it takes `Selected` rows, CURRENT, EXPIRED and (from
+a select without group by) RESET ones, and gives rows. Time-based limiters have one scheduler, counted after
 those of the query's input. State is per partition instance and plain data.
 """
 
@@ -32,11 +32,11 @@ class Limiter(Protocol):
     """One query's rate limit."""
 
     def run(self, selected: Selected, clock: Clock) -> Rows:
-        """The rows that are let out for these rows, and for the timers that `clock` lets fire."""
+        """The output rows for these rows, and for the timers that `clock` lets fire."""
         ...
 
     def forget(self, parts: Array) -> None:
-        """Drops what is held for partition instances that are no more."""
+        """Drops the state of purged partition instances."""
         ...
 
     def state(self) -> Any: ...
@@ -50,12 +50,12 @@ class Limiter(Protocol):
 
 
 def waits(rate: nodes.Rate | None) -> bool:
-    """Whether the limiter puts something out when only the clock moves, so that it needs a scheduler."""
+    """Whether the limiter emits rows when only the clock moves, so that it needs a scheduler."""
     return rate is not None and rate.unit == "time" and rate.kind != "first"
 
 
 def limiter(query: nodes.Query, services: Services, scheduler: int, partitioned: bool) -> Limiter | None:
-    """The limiter of a query, None where it has none. `scheduler` is the number of its timer phase."""
+    """The limiter of a query, None if it has no rate limit. `scheduler` is the number of its timer phase."""
     rate = query.rate
     if rate is None:
         return None

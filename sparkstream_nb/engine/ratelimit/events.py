@@ -1,4 +1,5 @@
-"""Limits that count events: `output [all|first|last] every n events`. No clock, no rows held longer than n events."""
+"""Rate limits by event count: `output [all|first|last] every n events`. Without a clock; rows are held for at most n
+events."""
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ def without_resets(selected: Selected) -> Selected:
 class FirstEvents:
     """`FirstPerEventOutputRateLimiter` and its grouped kind: the first of every n, of an instance or of a group.
 
-    As there, `first every 1 events` lets out the first one and never another; a RESET counts as an event.
+    As there, `first every 1 events` emits the first event and never another; a RESET counts as an event.
     """
 
     def __init__(self, every: int, grouped: bool) -> None:
@@ -146,7 +147,7 @@ class LastEvents:
 
 
 class AllEvents:
-    """`AllPerEventOutputRateLimiter`: events wait until n are there, then leave together with the n-th."""
+    """`AllPerEventOutputRateLimiter`: events are held until n have arrived, and are emitted with the n-th."""
 
     def __init__(self, every: int, types: Sequence[Type]) -> None:
         self.every = every

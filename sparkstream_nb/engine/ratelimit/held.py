@@ -1,4 +1,4 @@
-"""What a snapshot limiter keeps, and what it lets out when the time comes.
+"""The state of snapshot limiters, and their output at a flush.
 
 Events are named by serial numbers, which never change; `Log` holds their rows. So the state of a `Held` is numbers.
 """
@@ -19,7 +19,7 @@ from ..windows.log import EventLog
 
 @dataclass(frozen=True)
 class Taken:
-    """Rows that a limiter takes: `serial` int64[n], `kind` int8[n], `part` int32[n], `group` int64[n] (zeros where the
+    """Input rows of a limiter: `serial` int64[n], `kind` int8[n], `part` int32[n], `group` int64[n] (zeros where the
     query does not group), `rows` with the values."""
 
     serial: Array
@@ -47,32 +47,32 @@ class Taken:
 
 @dataclass(frozen=True)
 class Out:
-    """Events to let out, in order; the values of the aggregated attributes come from `values` where that is given."""
+    """Output events in order; the values of the aggregated attributes come from `values` if given."""
 
     serial: Sequence[int] | Array
     values: Sequence[int] | Array | None = None
 
 
 class Held(Protocol):
-    """What is kept, per partition instance.
+    """The state per partition instance.
 
-    `aggregated` are the attributes whose values come from `Out.values`; with `currents_only` other events do not even
-    bring a flush about.
+    `aggregated` are the attributes whose values come from `Out.values`; with `currents_only` other events do not cause
+    a flush.
     """
 
     aggregated: Sequence[int]
     currents_only: bool
 
     def prepare(self, taken: Taken, log: Log) -> Any:
-        """The rows of a call as `add` wants them."""
+        """Prepares the rows of a call for `add`."""
         ...
 
     def add(self, rows: Any, a: int, b: int) -> None:
-        """Takes those a ≤ i < b of the rows that `prepare` gave: the ones between two flushes."""
+        """Adds the rows a ≤ i < b of those that `prepare` returned: the rows between two flushes."""
         ...
 
     def flush(self, part: int) -> Out:
-        """What an instance lets out now."""
+        """The output of an instance at a flush."""
         ...
 
     def serials(self) -> Iterable[int]:
@@ -122,7 +122,7 @@ class Log:
         return [self._log.column(a, at) for a in attrs]
 
     def tidy(self, held: Held) -> None:
-        """Drops what nothing needs, where that is worth it."""
+        """Drops unused rows, if there are enough of them."""
         if self._log.end < self._look_at:
             return
         self._keep(held)

@@ -1,7 +1,7 @@
-"""What `output snapshot every t` keeps: Siddhi's classes in `ratelimit/snapshot`, one each.
+"""The state of `output snapshot every t`: one class for each of Siddhi's in `ratelimit/snapshot`.
 
-What is kept stays after a flush, so that the next snapshot shows it again. An expired event takes out of a windowed
-snapshot the first event that has the same output.
+State is kept after a flush, so the next snapshot shows it again. An expired event removes the first event with the same
+output from a windowed snapshot.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ class _LastHeld(_OneByOne):
 
 
 class LastSnapshot(_LastHeld):
-    """`PerSnapshotOutputRateLimiter`: the last current event, for ever."""
+    """`PerSnapshotOutputRateLimiter`: the last current event, kept forever."""
 
     def take(self, taken: Taken) -> None:
         super().take(_currents(taken))
 
 
 class GroupedSnapshot(_OneByOne):
-    """`GroupByPerSnapshotOutputRateLimiter`: the last current event of each group, for ever."""
+    """`GroupByPerSnapshotOutputRateLimiter`: the last current event of each group, kept forever."""
 
     currents_only = True
 
@@ -113,7 +113,7 @@ class GroupedSnapshot(_OneByOne):
 
 
 class OnlyAggregatesSnapshot(_LastHeld):
-    """`AllAggregationPerSnapshotOutputRateLimiter`: the last event, unless that expired or reset something."""
+    """`AllAggregationPerSnapshotOutputRateLimiter`: the last event, unless it is EXPIRED or RESET."""
 
     def take(self, taken: Taken) -> None:
         super().take(taken)

@@ -1,4 +1,4 @@
-"""Limits that look at the clock: `output [all|first|last] every t`, `output snapshot every t`.
+"""Rate limits by time: `output [all|first|last] every t`, `output snapshot every t`.
 
 Siddhi's limiters of this kind read the wall clock even in playback. Here they run on the app's clock: a period begins
 with the app's first clock step, in a partition with the event that makes the instance.
@@ -110,7 +110,7 @@ class _Schedule:
             heapq.heappush(self._heap, (due, part))
 
     def notice(self, clock: Clock, services: Services, partitioned: bool) -> None:
-        """Takes in the instances that there are now."""
+        """Adds new instances."""
         known = len(self.queues)
         if partitioned:
             self.born(services.born()[known:])
@@ -196,7 +196,7 @@ class _Schedule:
         heapq.heappush(self._heap, (queue[0], part))
 
     def forget(self, parts: Iterable[int]) -> None:
-        """Takes the times of instances out."""
+        """Removes the times of instances."""
         for p in parts:
             self.queues[p].clear()
         self._heap = [(t, p) for t, p in self._heap if self.queues[p]]

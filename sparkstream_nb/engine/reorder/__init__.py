@@ -1,6 +1,7 @@
-"""`reorder:kslack` and `reorder:akslack`: events held back until their time is due, so that late ones find their place.
+"""`reorder:kslack` and `reorder:akslack`: hold events back and emit them in the order of their times.
 
-`step` is the operator, `loop` its compiled loop, `held` keeps the events that wait, `adapting` is what `akslack` adds.
+`step` is the operator, `loop` its compiled loop, `held` stores the waiting events, `adapting` is the adaptation of
+`akslack`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How `akslack` adapts alpha, the share of the disorder that becomes slack, to a wanted quality of results.
+"""Adapts alpha of `akslack`, the fraction of the disorder that is used as slack, to the requested result quality.
 
-Rules of `AlphaKSlackExtension` and `WindowCoverage`: of every instance, after so many events, the share of a window
-that had come in time is compared with what a wanted error asks for. Alpha itself, and the window's length, are those of
-all.
+Rules of `AlphaKSlackExtension` and `WindowCoverage`: for every instance, after a number of events, the fraction of a
+window that arrived in time is compared with the fraction that the error threshold requires. Alpha and the window's
+length are shared by all instances.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Seen:
 
 
 class Adapting:
-    """Alpha, and what it follows from."""
+    """Alpha, and the statistics it is computed from."""
 
     def __init__(self, threshold: float, confidence: float) -> None:
         self.threshold = threshold

@@ -1,13 +1,13 @@
-"""The events that a reordering step holds back, by partition instance, in the order of their times.
+"""The events that a reordering step holds back, ordered by time per partition instance.
 
-An event is a node of four words at its place in the log. Of each instance there are
+An event is a node of four words at its position in the log. Each instance has
 
-- a queue of the events that were not older than any before them when they came, which are in order as they come;
-- a heap of the late ones: a pairing heap, as two of those become one at no cost, and need no room but the nodes;
+- a queue of the events that arrived in order;
+- a heap of the late events: a pairing heap, because merging two is free and needs no memory but the nodes;
 - a heap of the late ones that are not merged yet: those that came since the last event with a new greatest time. The
   queue's events behind that one (`MERGED`) are not merged either.
 
-Of equal times the first to come is first; in the queue it has come before any in the heap.
+Of events with equal times the first to arrive is first; one in the queue arrived before any in the heap.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def close_ranks(end: int, node: Array, instance: Array, keep: Array) -> None:
 
 @kernel
 def hold(time: Array, part: Array, fresh: Array, node: Array, instance: Array) -> None:
-    """Takes events that were held, in the order in which they came: their times, instances (none: there is one), and
+    """Restores held events, in their order of arrival: their times, instances (none: there is one), and
     which of them are not merged."""
     for i in range(len(time)):
         p = part[i] if len(part) else 0

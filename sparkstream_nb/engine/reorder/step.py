@@ -1,9 +1,9 @@
 """A reordering step: its arguments, its log, and what a snapshot holds of it.
 
-Rules of `KSlackExtension` and `AlphaKSlackExtension` of siddhi-execution-reorder: the slack K is the greatest
-disorder seen so far; an event leaves once the greatest time seen is K ahead of its own; with a timeout, a timer lets
-go what has waited too long. In a partition there is one timer all the same: it belongs to the instance that set it,
-and when that holds nothing more, to the one that the next event comes to.
+Rules of `KSlackExtension` and `AlphaKSlackExtension` of siddhi-execution-reorder: the slack K is the greatest disorder
+seen so far; an event leaves once the greatest time seen is K ahead of its own; with a timeout, a timer lets go what has
+waited too long. In a partition there is also only one timer: it belongs to the instance that set it and, once that
+holds no events, to the instance of the next event.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Reorder:
         return self._node
 
     def run(self, rows: Rows, args: Sequence[Column], clock: Clock, parts: int) -> Rows:
-        """The rows that leave, in their new order: those of a chunk that lets them go, or of a timer, are one chunk."""
+        """The emitted rows in their new order: those released by one chunk, or by a timer, are one chunk."""
         n, at = len(rows), self.log.append(rows)
         time = writable(np.ascontiguousarray(args[0].values, np.int64)) if n else np.empty(0, np.int64)
         value = args[1].values.astype(np.float64, copy=False) if self.adaptive and n else np.empty(0)

@@ -15,7 +15,7 @@ from ..arrays import grown
 from ..columns import Array, Column, Mask, Strings
 from ..expressions import Context
 from ..jit import inlined
-from ..rows import CURRENT, ENTER, RESET, ROOT_BITS, Clock, Passing, Rows
+from ..rows import CURRENT, ENTER, RESET, Clock, Passing, Rows
 from .log import EventLog
 
 
@@ -198,12 +198,6 @@ class Emission:
         part = None if rows.part is None else log.part
         passing = Passing(log.at(self.pos[:n]), self.kind[:n], part, True)
         return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part, passing)
-
-
-def timer_roots(clock: Clock, scheduler: int) -> tuple[int, int]:
-    """(first, last) step indices at which timers may fire; their roots are `(base + i) << ROOT_BITS | scheduler`."""
-    assert scheduler < (1 << ROOT_BITS) - 1
-    return clock.first, clock.last
 
 
 def no_rows(types: Sequence[Type]) -> Rows:

@@ -1,1 +1,1 @@
-"""Interactive views. Each is also a result: its bundle holds a picture and a table for where widgets do not work."""
+"""Interactive views. Each also renders as a static chart and table where widgets do not work."""

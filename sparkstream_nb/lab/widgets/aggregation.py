@@ -1,4 +1,4 @@
-"""An aggregation by shard and merged: choose the duration, the group and the measure; drawn with plotly."""
+"""An aggregation by shard and merged: a plotly chart with controls for duration, group and measure."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ MOST_GROUPS = 500
 
 
 class AggregationView(Shown):
-    """What each shard holds of an aggregation, and the merged answer, by duration.
+    """The view of an aggregation by shard and merged.
 
-    `fetch(per)` gives the merged frame and the one by shard; it is called once a duration, when it is first looked at,
-    and again after `refresh`. Raises `Misuse` for a duration or measure that the aggregation does not have.
+    `fetch(per)` gives the merged frame and the one by shard; it is called once per duration, on first use, and again
+    after `refresh`. Raises `Misuse` for a duration or measure that the aggregation does not have.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class AggregationView(Shown):
         self._frames: dict[AggDuration, Frames] = {}
         self.measures = measures(aggregation)
         if not self.measures:
-            raise Misuse(f"{aggregation.id} selects no number to draw")
+            raise Misuse(f"{aggregation.id} selects no numeric attribute to draw")
         self.per = self._duration(per)
         additive = [m for m in self.measures if m.additive]
         self.measure = self._measure(measure) if measure is not None else (additive or self.measures)[0]
@@ -106,7 +106,7 @@ class AggregationView(Shown):
             self.group = None if free else groups[0]
 
     def series(self) -> Series:
-        """The data of the picture as it is chosen now."""
+        """The chart data of the current selection."""
         return series(
             self.aggregation,
             self.per,
@@ -120,7 +120,8 @@ class AggregationView(Shown):
     # ------------------------------------------------------------------------------------------ without widgets
 
     def grid(self) -> Grid:
-        """The picture's numbers: a row per bucket, a column per shard, and the merged answer; the latest twelve."""
+        """The chart's numbers: a row per bucket, a column per shard, and the merged value; the latest twelve
+        buckets."""
         s = self.series()
         value = s.measure.value
         rows = [[n, *map(value, s.parts[:, b]), value(s.merged[b])] for b, n in enumerate(s.names)]
@@ -146,7 +147,7 @@ class AggregationView(Shown):
 
     @cached_property
     def widget(self) -> ipywidgets.VBox:
-        """The controls and the figure; made when first shown."""
+        """The controls and the figure, created when first shown."""
         return self._build()
 
     def _build(self) -> ipywidgets.VBox:
@@ -188,7 +189,7 @@ class AggregationView(Shown):
         return box
 
     def refresh(self) -> None:
-        """Reads the aggregation again, and draws what it holds now."""
+        """Reads the aggregation again and redraws it."""
         self._frames.clear()
         self._settle_group()
         if "widget" in self.__dict__:

@@ -1,4 +1,4 @@
-"""A bar that shows how far a feed is while it runs, and goes when it has ended."""
+"""A progress bar of a running feed, removed when the feed ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class FeedBar:
-    """Shown when it is first told of progress. Closed, it leaves nothing in the cell."""
+    """Shown with the first progress report; `close` removes it from the cell."""
 
     def __init__(self) -> None:
         self.box: Any = None
@@ -29,7 +29,7 @@ class FeedBar:
         self.words.value = str(progress)
 
     def close(self) -> None:
-        """Takes the bar away."""
+        """Removes the bar."""
         if self.box is not None:
             for widget in (self.box, self.bar, self.words):
                 widget.close()

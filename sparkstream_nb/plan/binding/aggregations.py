@@ -68,7 +68,7 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
     found = symbols.find(d.id)
     if found is not None:
         raise SiddhiBindError(
-            f"aggregation '{d.id}' cannot be defined: there is a {found.kind} '{d.id}'",
+            f"aggregation '{d.id}' cannot be defined: '{d.id}' is already defined as a {found.kind}",
             d.span,
             kind="DuplicateDefinitionException",
         )
@@ -153,8 +153,8 @@ def _check_calls(e: tree.Expression) -> None:
                         hint="Compute it in a query before, and aggregate that query's output.",
                     )
         elif key in AGGREGATORS:
-            hint = f"It can keep {', '.join(INCREMENTAL)}."
-            raise SiddhiBindError(f"an aggregation cannot keep '{key}'", e.span, hint=hint)
+            hint = f"It supports {', '.join(INCREMENTAL)}."
+            raise SiddhiBindError(f"an aggregation does not support '{key}'", e.span, hint=hint)
     for f in fields(e):
         v = getattr(e, f.name)
         for x in v if isinstance(v, tuple) else (v,):
@@ -210,7 +210,7 @@ def _durations(d: tree.AggregationDefinition) -> tuple[AggDuration, ...]:
     for name in d.durations:
         if name == "week":
             raise SiddhiBindError(
-                "an aggregation cannot be kept per week",
+                "an aggregation cannot aggregate per week",
                 d.span,
                 hint="Use sec, min, hour, day, month or year.",
                 kind="SiddhiParserException",
@@ -220,7 +220,7 @@ def _durations(d: tree.AggregationDefinition) -> tuple[AggDuration, ...]:
         low, high = places
         if low >= high:
             raise SiddhiBindError(
-                f"the range {d.durations[0]} ... {d.durations[1]} must go up",
+                f"the range {d.durations[0]} ... {d.durations[1]} must be ascending",
                 d.span,
                 hint=f"Write {d.durations[1]} ... {d.durations[0]}.",
             )
@@ -271,7 +271,7 @@ def _check_annotations(d: tree.AggregationDefinition) -> None:
     if persisted is not None and (persisted.get("enable") or "true").lower() == "true":
         for a in d.select.attributes:
             if isinstance(a.expression, tree.FunctionCall) and a.expression.name == "distinctCount":
-                raise SiddhiBindError("a persisted aggregation cannot keep distinctCount", a.span)
+                raise SiddhiBindError("a persisted aggregation does not support distinctCount", a.span)
 
 
 def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]) -> Retention | None:
@@ -291,7 +291,9 @@ def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]
         duration = _NAMES.get((e.key or "").lower())
         if duration is None:
             raise SiddhiBindError(
-                f"@retentionPeriod knows no '{e.key}'", e.span, hint="It takes sec, min, hours, days, months and years."
+                f"@retentionPeriod has no element '{e.key}'",
+                e.span,
+                hint="It takes sec, min, hours, days, months and years.",
             )
         if duration not in durations:
             raise SiddhiBindError(
@@ -305,5 +307,5 @@ def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]
         found = kept[duration] = parse_time(e.value, e.span, duration)
         if found < _LEAST[duration]:
             least = _LEAST[duration]
-            raise SiddhiBindError(f"'{e.key}' must be kept for {least} ms at least, found {found} ms", e.span)
+            raise SiddhiBindError(f"the retention of '{e.key}' must be at least {least} ms, found {found} ms", e.span)
     return Retention(max(every, 1), {x: ms for x, ms in kept.items() if ms is not None})

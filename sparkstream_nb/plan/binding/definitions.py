@@ -58,7 +58,7 @@ def _playback(a: tree.Annotation) -> None:
     for key, element in keys.items():
         if key not in ("idle.time", "increment"):
             raise SiddhiBindError(
-                f"@app:playback knows no '{element.key}'",
+                f"@app:playback has no element '{element.key}'",
                 element.span,
                 hint="It takes idle.time and increment.",
                 kind="SiddhiAppValidationException",
@@ -104,7 +104,7 @@ def _claim(id_: str, what: str, symbols: Symbols, span: Span) -> None:
     if found is not None:
         kind = "trigger" if id_ in symbols.triggers else found.kind
         raise SiddhiBindError(
-            f"{what} '{id_}' cannot be defined: there is a {kind} '{id_}'",
+            f"{what} '{id_}' cannot be defined: '{id_}' is already defined as a {kind}",
             span,
             hint="Rename one of them.",
             kind="DuplicateDefinitionException",
@@ -134,7 +134,7 @@ def _on_error(d: tree.StreamDefinition) -> Literal["LOG", "STREAM", "STORE"] | N
     action = (a.get("action") or "LOG").upper()
     if action not in _ACTIONS:
         raise SiddhiBindError(
-            f"@OnError knows no action '{a.get('action')}'", a.span, hint="Expected LOG, STREAM or STORE."
+            f"@OnError has no action '{a.get('action')}'", a.span, hint="Expected LOG, STREAM or STORE."
         )
     return cast(Literal["LOG", "STREAM", "STORE"], action)
 
@@ -238,7 +238,9 @@ def _trigger(d: tree.TriggerDefinition, symbols: Symbols) -> None:
     else:
         problem = cron_problem(d.at or "")
         if problem is not None:
-            raise SiddhiBindError(problem, d.span, hint="Write 'start', every 5 sec, or a cron text of six fields.")
+            raise SiddhiBindError(
+                problem, d.span, hint="Write 'start', every 5 sec, or a cron expression of six fields."
+            )
         trigger = TriggerDef(d.id, cron=d.at)
     symbols.triggers[d.id] = trigger
     schema = Schema.of(("triggered_time", Type.LONG))

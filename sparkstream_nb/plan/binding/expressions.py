@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from ...errors import SiddhiBindError, Span
@@ -60,7 +59,7 @@ def bind_expression(e: tree.Expression, scope: Scope) -> Expr:
 
 
 def bind_condition(e: tree.Expression, scope: Scope, what: str) -> Expr:
-    """`e`, which must be BOOL; `what` names what wants it so."""
+    """`e`, which must be BOOL; `what` names its context in the message."""
     bound = bind_expression(e, scope)
     if bound.type is not Type.BOOL:
         raise SiddhiBindError(f"{what} needs a bool, found {bound.type}", e.span)
@@ -111,13 +110,13 @@ def _comparison(e: tree.Comparison, scope: Scope) -> Expr:
             if Type.OBJECT in (left.type, right.type):
                 hint = "An object can be cast first: cast(x, 'string')."
             elif Type.STRING in (left.type, right.type):
-                hint = "Write a text in quotes, a number without; convert(x, 'type') changes the type."
+                hint = "Put a string in quotes, and a number not; convert(x, 'type') changes the type."
             raise SiddhiBindError(f"cannot compare {left.type} with {right.type}", e.span, hint=hint)
     elif not both_numbers:
         raise SiddhiBindError(
             f"'{e.op}' compares numbers only, found {left.type} and {right.type}",
             e.span,
-            hint="Texts can be compared with str:strcmp(a, b)." if left.type is right.type is Type.STRING else None,
+            hint="Compare strings with str:strcmp(a, b)." if left.type is right.type is Type.STRING else None,
         )
     return Compare(Type.BOOL, e.op, left, right, span=e.span)
 
@@ -172,13 +171,3 @@ def bind_arguments(e: tree.FunctionCall, scope: Scope) -> tuple[Expr, ...]:
     if e.star:
         return tuple(scope.all_attributes(e.span))
     return tuple(bind_expression(a, scope) for a in e.args)
-
-
-def constant_text(e: Expr) -> str | None:
-    """The text of a STRING constant, or None."""
-    return e.value if isinstance(e, Const) and isinstance(e.value, str) else None
-
-
-def types_of(args: Sequence[Expr]) -> str:
-    """The types of `args`, for messages."""
-    return ", ".join(str(a.type) for a in args)

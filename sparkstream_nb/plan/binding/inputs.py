@@ -1,4 +1,4 @@
-"""What a query reads: one source with its handlers, or a join.
+"""The input of a query: one source with its handlers, or a join.
 
 Rules of Siddhi's `SingleInputStreamParser` and `JoinInputStreamParser`.
 """
@@ -36,7 +36,7 @@ Reader = Literal["query", "join", "pattern", "aggregation"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a query stands: in which partition, if any."""
+    """The partition of a query, if any."""
 
     symbols: Symbols
     partition: str | None = None
@@ -49,7 +49,7 @@ def bind_stream(stream: tree.StandardStream, place: Place, reader: Reader = "que
         raise SiddhiBindError(
             f"'{source.id}' is a {source.kind}: it does not send events",
             stream.source.span,
-            hint="Join a stream with it, or ask it by an on-demand query.",
+            hint="Join it with a stream, or read it with an on-demand query.",
         )
     scope = Scope(
         place.symbols, (Entry(0, str(stream.source), source.schema, what=source.kind),), "a filter", bare="first"
@@ -60,7 +60,8 @@ def bind_stream(stream: tree.StandardStream, place: Place, reader: Reader = "que
 def bind_handlers(
     source: Source, handlers: tuple[tree.Handler, ...], scope: Scope, slot: int, reader: Reader
 ) -> StreamInput:
-    """The handlers of a source whose event has `slot` in `scope`. Stream functions widen what later ones see."""
+    """The handlers of a source whose event has `slot` in `scope`. Stream functions add attributes for later
+    handlers."""
     schema = source.schema
     steps: list[Step] = []
     windowed = False
@@ -73,7 +74,7 @@ def bind_handlers(
             case tree.Window():
                 if source.kind == "window":
                     raise SiddhiBindError(
-                        f"'{source.id}' is a window already, it cannot have another one",
+                        f"'{source.id}' is already a window and cannot have another one",
                         h.span,
                         hint="Read it without a window.",
                     )
@@ -111,9 +112,9 @@ def bind_stream_function(h: tree.StreamFunction, scope: Scope, schema: Schema) -
     for a in appends:
         if schema.find(a.name) is not None:
             raise SiddhiBindError(
-                f"'{key}' appends an attribute '{a.name}' that the stream has already",
+                f"'{key}' adds an attribute '{a.name}' that the stream already has",
                 h.span,
-                hint="Rename the stream's own in a query before.",
+                hint="Rename the stream's attribute in an earlier query.",
             )
     return FunctionStep(key, args, appends, span=h.span)
 
@@ -185,7 +186,7 @@ def _with_range(side: StreamInput, span: Span, aggregation: str) -> StreamInput:
             raise SiddhiBindError(
                 f"'{side.source.id}' has an attribute '{a.name}', which the join with aggregation '{aggregation}' adds",
                 span,
-                hint="Rename the stream's own in a query before.",
+                hint="Rename the stream's attribute in an earlier query.",
                 kind="DuplicateAttributeException",
             )
     return replace(side, schema=Schema(side.schema.attributes + RANGE.attributes))
@@ -243,19 +244,19 @@ def bind_range(
     for b in bounds:
         if b.type not in (Type.STRING, Type.LONG) or (len(bounds) == 1 and b.type is not Type.STRING):
             raise SiddhiBindError(
-                f"a bound of 'within' is a text or a long, found {b.type}",
+                f"a bound of 'within' must be a string or a long, found {b.type}",
                 b.span,
-                hint="One bound alone is a text such as '2024-**-** **:**:**'.",
+                hint="A single bound is a string such as '2024-**-** **:**:**'.",
             )
     bound = bind_expression(per, scope)
     if bound.type is not Type.STRING:
-        raise SiddhiBindError(f"'per' needs a text such as 'days', found {bound.type}", bound.span)
+        raise SiddhiBindError(f"'per' needs a string such as 'days', found {bound.type}", bound.span)
     if isinstance(bound, Const):
         duration = _PER.get(str(bound.value).strip().lower())
         names = "'seconds', 'minutes', 'hours', 'days', 'months' or 'years'"
         if duration is None:
             raise SiddhiBindError(
-                f"'{bound.value}' is no duration",
+                f"'{bound.value}' is not a valid duration",
                 bound.span,
                 hint=f"Expected {names}.",
                 kind="SiddhiAppValidationException",

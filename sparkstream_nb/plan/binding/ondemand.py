@@ -61,7 +61,7 @@ def _read(
     if source is None or source.kind == "stream":
         stores = (*symbols.tables, *symbols.windows, *symbols.aggregations)
         hint = did_you_mean(input_.id, stores) or (f"There are {', '.join(stores)}." if stores else None)
-        raise SiddhiBindError(f"'{input_.id}' is no table, aggregation or window", input_.span, hint=hint)
+        raise SiddhiBindError(f"'{input_.id}' is not a table, aggregation or window", input_.span, hint=hint)
     scope = Scope(
         symbols,
         (Entry(0, input_.id, source.schema, what=source.kind),),
@@ -90,6 +90,8 @@ def _changed_table(output: tree.QueryOutput, symbols: Symbols) -> Source:
     table = symbols.tables.get(str(output.target))
     if table is None:
         raise SiddhiBindError(
-            f"'{output.target}' is no table", output.target.span, hint=did_you_mean(str(output.target), symbols.tables)
+            f"'{output.target}' is not a table",
+            output.target.span,
+            hint=did_you_mean(str(output.target), symbols.tables),
         )
     return table.source

@@ -1,4 +1,4 @@
-"""Where a query's events go: streams, windows, tables (Siddhi's `OutputParser`)."""
+"""The output of a query: streams, windows, tables (Siddhi's `OutputParser`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def output_id(output: tree.QueryOutput, place: Place) -> str:
     """The id of what the query writes, before it is looked up."""
     if isinstance(output, tree.Return):
         raise SiddhiBindError(
-            "a query of an app cannot return",
+            "a query of an app cannot use 'return'",
             output.span,
             hint="Write 'insert into ...'; 'return' is for on-demand queries.",
         )
@@ -36,9 +36,9 @@ def output_id(output: tree.QueryOutput, place: Place) -> str:
 
 
 def bind_output(output: tree.QueryOutput, select: Select, place: Place, default: tree.EventType = "current") -> Output:
-    """The output of a query that selects `select`. A stream that nobody defined is defined by this.
+    """The output of a query that selects `select`. Defines an undefined target stream.
 
-    `default` is what goes on where the text names no kind of events.
+    `default` is the event type to send if the text names none.
     """
     id_ = output_id(output, place)
     assert not isinstance(output, tree.Return)
@@ -68,7 +68,7 @@ def bind_output(output: tree.QueryOutput, select: Select, place: Place, default:
 
 
 def table_scope(target: Source, row: Schema, place: Place) -> Scope:
-    """What conditions and `set` see: the query's output row by bare names, the table's row by its name."""
+    """The scope of conditions and `set`: the query's output row by bare names, the table's row by its name."""
     entries = (Entry(OUTPUT, None, row, what="output"), Entry(TABLE, target.id, target.schema, what="table"))
     return Scope(place.symbols, entries, "a condition on a table", bare="first")
 
@@ -125,7 +125,7 @@ def _check_columns(row: Schema, target: Source, span: Span) -> None:
                 f"has '{a.name}' as {target.schema[at].type}, not {a.type}" if at is not None else f"has no '{a.name}'"
             )
             raise SiddhiBindError(
-                f"table '{target.id}' {what}", span, hint="Select what the table has, or write 'set'."
+                f"table '{target.id}' {what}", span, hint="Select the table's attributes, or use 'set'."
             )
 
 

@@ -55,7 +55,7 @@ class Names:
                 raise SiddhiBindError(
                     f"two queries are called '{name}'",
                     annotation.span,
-                    hint="Give each a name of its own.",
+                    hint="Give each query its own name.",
                     kind="SiddhiAppValidationException",
                 )
             names.taken[name] = element
@@ -83,7 +83,7 @@ def _elements(elements: tuple[tree.Query | tree.Partition, ...]) -> Iterator[tre
 
 
 def bind_query(q: tree.Query, place: Place, names: Names) -> Query:
-    """One query; what it inserts into is defined by it where nothing else did."""
+    """One query. It defines its target stream if nothing else has."""
     name, named = names.query(q)
     rate = _rate(q.rate)
     default: tree.EventType = "all" if rate is not None and rate.kind == "snapshot" else "current"
@@ -150,7 +150,7 @@ def _key(k: tree.ValuePartition | tree.RangePartition, symbols: Symbols) -> Valu
     found = symbols.find(k.stream)
     if found is None or found.kind in ("table", "aggregation"):
         if found is not None:
-            raise SiddhiBindError(f"'{k.stream}' is a {found.kind}, a partition is over streams", k.span)
+            raise SiddhiBindError(f"only streams can be partitioned, '{k.stream}' is a {found.kind}", k.span)
         raise symbols.undefined(tree.SourceName(k.stream, span=k.span), None, k.span)
     scope = Scope(symbols, (Entry(0, found.id, found.schema, what=found.kind),), "a partition's key", bare="first")
     if isinstance(k, tree.ValuePartition):

@@ -1,4 +1,4 @@
-"""What an attribute name means at a place of a query.
+"""Resolves attribute names at a place of a query.
 
 The rules are those of Siddhi's `ExpressionParser.parseVariable`: with one input a bare name is its attribute; with
 several it must be in exactly one of them; in the filter of a pattern's state it is that state's own; in `having` and
@@ -19,7 +19,8 @@ from .symbols import Symbols
 
 @dataclass(frozen=True)
 class Entry:
-    """An event that expressions may name: by `name` (a reference, else the source's id), by `alias`, or by nothing."""
+    """An event that expressions can refer to: by `name` (a reference, else the source's id), by `alias`, or without a
+    prefix."""
 
     slot: int
     name: str | None
@@ -34,12 +35,12 @@ Bare = Literal["first", "all"]
 
 @dataclass(frozen=True)
 class Scope:
-    """The events in sight, and how bare names are looked up.
+    """The visible events, and how unqualified names are resolved.
 
-    `bare`: "first" looks only in the first entry, "all" in each and wants one. `own` is the slot of the state whose
-    filter is being bound. `lists`: a counted state's attribute without index is the list of all its events.
-    `aggregators` tells whether aggregators may stand here; `place` names the place for messages.
-    `later` are references that stand further on in a pattern.
+    `bare`: "first" searches only the first entry, "all" searches each and requires exactly one match. `own` is the slot
+    of the state whose filter is being bound. `lists`: a counted state's attribute without index is the list of all its
+    events. `aggregators` tells whether aggregators are allowed here; `place` names the place for messages. `later` are
+    references that come later in a pattern.
     """
 
     symbols: Symbols
@@ -57,7 +58,7 @@ class Scope:
         return replace(self, entries=(*self.entries, Entry(TABLE, table, schema, what="table")), aggregators=False)
 
     def variable(self, v: tree.Variable) -> Expr:
-        """What `v` means. Raises SiddhiBindError where it means nothing, or two things."""
+        """Resolves `v`. Raises SiddhiBindError if it is unknown or ambiguous."""
         if v.inner_name is not None:
             raise SiddhiBindError(f"'#{v.inner_name}' cannot be used in an attribute's name", v.span)
         if v.source is None:

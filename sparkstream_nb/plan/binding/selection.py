@@ -14,7 +14,7 @@ from .scope import Bare, Entry, Scope
 
 @dataclass(frozen=True)
 class Selecting:
-    """What a select sees: `scope` for items and group by; `output` is the id of what the query writes.
+    """The context of a select: `scope` for items and group by; `output` is the id of the query's target.
 
     `several`: the query has several inputs, whose attributes `having` may name too.
     """
@@ -25,7 +25,7 @@ class Selecting:
 
 
 def bind_selection(selection: tree.Selection, selecting: Selecting, span: Span) -> Select:
-    """The select of a query or retrieval. `span` is where `select *` is blamed when nothing else is there to blame."""
+    """The select of a query or retrieval. `span` is the place for errors of `select *` without a place of their own."""
     items = _items(selection, selecting.scope, span)
     group_by = _group_by(selection, selecting.scope)
     schema = Schema.of(*((i.name, i.expr.type) for i in items))
@@ -62,7 +62,7 @@ def _items(selection: tree.Selection, scope: Scope, span: Span) -> tuple[OutputI
             raise SiddhiBindError(
                 f"the select has two attributes '{name}'",
                 a.span,
-                hint="Name one of them otherwise with 'as'.",
+                hint="Rename one of them with 'as'.",
                 kind="DuplicateAttributeException",
             )
         expr = bind_expression(a.expression, seeing)
@@ -78,7 +78,7 @@ def _no_nested_aggregates(e: Expr) -> None:
                 for deep in walk(inner):
                     if isinstance(deep, Agg):
                         raise SiddhiBindError(
-                            f"aggregator '{deep.function}' inside of aggregator '{agg.function}'", deep.span
+                            f"aggregator '{deep.function}' cannot be nested in aggregator '{agg.function}'", deep.span
                         )
 
 
@@ -104,7 +104,7 @@ def _order(o: tree.OrderBy, schema: Schema, selecting: Selecting, unselected: li
         raise SiddhiBindError(
             f"the query's output has no attribute '{v.name if own else f'{v.source}.{v.name}'}'",
             v.span,
-            hint=f"Order by sees what was selected. {hint}",
+            hint=f"'order by' can use selected attributes only. {hint}",
             kind="AttributeNotExistException" if own or v.name not in schema.names else "SiddhiAppCreationException",
         )
     if at is None:

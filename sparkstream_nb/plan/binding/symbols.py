@@ -1,4 +1,4 @@
-"""What the names of an app mean, as far as it has been read."""
+"""The symbol table of an app, filled in the order of the text."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def full_id(name: tree.SourceName, partition: str | None, span: Span) -> str:
     if name.inner:
         if partition is None:
             raise SiddhiBindError(
-                f"inner stream '{name}' outside of a partition", span, hint="Inner streams live in partitions only."
+                f"inner stream '{name}' outside of a partition", span, hint="Inner streams exist in partitions only."
             )
         return f"{partition}#{name.id}"
     return f"!{name.id}" if name.fault else name.id

@@ -1,4 +1,4 @@
-"""Times inside of annotation values, such as `idle.time='100 millisecond'`, and the time zones of a node."""
+"""Time values in annotations, such as `idle.time='100 millisecond'`, and the time zones of a node."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ _TIME = re.compile(r"\s*" + "".join(rf"(?:(\d+)\s*{unit}\b\s*)?" for unit, _ in 
 
 
 def parse_time(text: str, span: Span, what: str) -> int:
-    """Milliseconds of a time written as in a query, `1 min 5 sec`. Raises SiddhiBindError where it is none."""
+    """Milliseconds of a time written as in a query, `1 min 5 sec`. Raises SiddhiBindError for any other text."""
     match = _TIME.fullmatch(text)
     if match is None or not any(match.groups()):
         raise SiddhiBindError(
-            f"'{text}' is no time for '{what}'", span, hint="Write it as '1 min 30 sec'.", kind="SiddhiParserException"
+            f"'{text}' is not a valid time for '{what}'",
+            span,
+            hint="Write it as '1 min 30 sec'.",
+            kind="SiddhiParserException",
         )
     return sum(int(n) * ms for n, (_, ms) in zip(match.groups(), _UNITS, strict=True) if n)
 
@@ -38,5 +41,5 @@ def check_zone(properties: Mapping[str, str], name: str, span: Span = NOWHERE) -
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise SiddhiBindError(
-            f"there is no time zone '{zone}'", span, hint=f"'{name}' is a name such as 'GMT' or 'Asia/Kolkata'."
+            f"'{zone}' is not a valid time zone", span, hint=f"'{name}' is a name such as 'GMT' or 'Asia/Kolkata'."
         ) from None

@@ -1,4 +1,4 @@
-"""The expression of an `expression` or `expressionBatch` window, which is a text of its own."""
+"""Binds the expression of an `expression` or `expressionBatch` window, which is given as a string."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def bind_window_condition(text: str, schema: Schema, source: str = "the window")
 def window_condition(args: Sequence[Expr], schema: Schema, source: str | None) -> Expr | None:
     """The condition of a window whose expression is a constant; None where an attribute gives it, event by event.
 
-    Errors are put on the text's place in the app.
+    Errors get the string's place in the app.
     """
     text = args[0]
     if not isinstance(text, Const) or not isinstance(text.value, str):

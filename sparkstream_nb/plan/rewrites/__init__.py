@@ -1,4 +1,4 @@
-"""Rewrites: plan → plan, same meaning, each in a file of its own. They run in this order, once."""
+"""Rewrite rules: plan → equivalent plan, each in a file of its own. They run once, in the order of `RULES`."""
 
 from __future__ import annotations
 

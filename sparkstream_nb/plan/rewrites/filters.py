@@ -1,4 +1,4 @@
-"""A filter that is always true passes every event, so it goes."""
+"""Removes filters that are always true."""
 
 from __future__ import annotations
 

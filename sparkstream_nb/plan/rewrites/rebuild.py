@@ -1,4 +1,4 @@
-"""Changing a plan below its top: the parts of a plan are frozen, so what holds a changed part is made anew."""
+"""Changes nested parts of a plan. Plans are immutable, so the ancestors of a changed part are copied."""
 
 from __future__ import annotations
 

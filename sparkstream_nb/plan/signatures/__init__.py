@@ -1,1 +1,1 @@
-"""The tables of `plan.functions`, one file a kind."""
+"""The signature tables of `plan.functions`."""

@@ -1,10 +1,10 @@
-"""What a signature is, how a table of them is read, and how a call is checked against it.
+"""Signatures: their text format, how they are read, and how a call is checked against them.
 
 A signature is a row of a text table in `plan/signatures/` and reads like a declaration:
 
     str:substr(input.string string, begin.index int, length int) -> string
 
-Several rows of one name are overloads, tried in order. After a type, `!` means that only a constant will do;
+Several rows of one name are overloads, tried in order. After a type, `!` requires a constant;
 `...` at the end repeats the last parameter any number of times, none included (Siddhi's
 `InputParameterValidator`). Types may be joined by `|`; `num` is int|long|float|double, `prim` everything but
 object, `any` every type, `dur` int|long. The result is a type, `$1` for the type of the first argument, or `?`
@@ -29,7 +29,8 @@ _GROUPS: Mapping[str, tuple[Type, ...]] = {
 
 
 class RuleError(Exception):
-    """A rule that a signature's types cannot say is broken; `arg` is the culprit's position, None for the call."""
+    """A call violates a rule beyond the signature's types. `arg` is the position of the wrong argument, None for the
+    call."""
 
     def __init__(self, message: str, arg: int | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -59,7 +60,7 @@ Check = Callable[[Sequence[Expr]], None]
 
 @dataclass(frozen=True)
 class Overload:
-    """`repeats`: the last parameter may come again. `result` is a type, "$1", "?" (a rule), or None (windows)."""
+    """`repeats`: the last parameter can repeat. `result` is a type, "$1", "?" (a rule), or None (windows)."""
 
     params: tuple[Param, ...]
     repeats: bool
@@ -95,7 +96,7 @@ class Signature:
 def signatures(
     text: str, rules: Mapping[str, Rule] | None = None, checks: Mapping[str, Check] | None = None
 ) -> dict[str, Signature]:
-    """Reads a table of signatures. Raises ValueError where a row is malformed: a defect of ours."""
+    """Reads a table of signatures. Raises ValueError for a malformed row, which is a bug."""
     overloads: dict[str, list[Overload]] = {}
     for line in text.splitlines():
         line = line.split("--")[0].strip()
@@ -130,8 +131,8 @@ def _overload(text: str, result: str | None) -> Overload:
 def resolve(sig: Signature, args: Sequence[Expr], span: Span, what: str) -> Type | None:
     """The result type of calling `sig` with `args`; None for a window. `what` names the thing, such as "function".
 
-    Raises SiddhiBindError (`SiddhiAppCreationException` in Siddhi) where no overload fits, where a constant is
-    asked for, or where the rule of the signature says no.
+    Raises SiddhiBindError (`SiddhiAppCreationException` in Siddhi) if no overload matches, a constant is
+    required, or the signature's rule rejects the call.
     """
     chosen = next((o for o in sig.overloads if o.accepts(args)), None)
     if chosen is None:
@@ -169,7 +170,7 @@ def _culprit(sig: Signature, args: Sequence[Expr]) -> int | None:
 
 
 def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str | None = None) -> SiddhiBindError:
-    """The error for a name that no table has (`ExtensionNotFoundException` in Siddhi)."""
+    """The error for an unknown name (`ExtensionNotFoundException` in Siddhi)."""
     known = tuple(known)
     bare = key.split(":")[-1]
     namespace = key.split(":")[0] if ":" in key else ""
@@ -178,9 +179,9 @@ def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str 
     if bare in _NAMED.get(namespace, frozenset()):
         kin = f"This build has '{by_name[0]}', which does not go by the key." if by_name else None
         return SiddhiBindError(
-            f"{what} '{key}' is of WSO2's extension '{namespace}', which is not in this build",
+            f"{what} '{key}' belongs to WSO2's extension '{namespace}', which this build does not include",
             span,
-            hint=hint or kin or "Leave it out, or write what it does with the windows and functions of this build.",
+            hint=hint or kin or "Leave it out, or use the windows and functions of this build instead.",
             kind="ExtensionNotFoundException",
         )
     if namespace in ELSEWHERE:

@@ -1,4 +1,4 @@
-"""What a row of a table cannot say: result types that depend on the arguments, and values that are checked."""
+"""Rules that a signature row cannot express: result types that depend on the arguments, and checks of values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...types import Type
-from ..nodes import Agg, Call, Const, Expr, Ref
+from ..nodes import Const, Expr, Ref
 from .core import Check, Rule, RuleError
 
 _CONVERTIBLE = {t.value: t for t in (Type.STRING, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE, Type.BOOL)}
@@ -57,7 +57,7 @@ def _target(name: str, args: Sequence[Expr]) -> Type:
         raise RuleError(f"the second argument of '{name}' must be a constant: one of {names}", 1)
     found = _CONVERTIBLE.get(str(target.value).lower())
     if found is None:
-        raise RuleError(f"'{name}' cannot make '{target.value}'", 1, f"Expected one of {names}.")
+        raise RuleError(f"'{name}' cannot convert to '{target.value}'", 1, f"Expected one of {names}.")
     return found
 
 
@@ -70,7 +70,7 @@ def _convert(args: Sequence[Expr]) -> Type:
     """`ConvertFunctionExecutor`: an object becomes only a string."""
     target = _target("convert", args)
     if args[0].type is Type.OBJECT and target is not Type.STRING:
-        raise RuleError("'convert' makes only a string of an object", 1, f"Use cast(..., '{target}').")
+        raise RuleError("'convert' converts an object to a string only", 1, f"Use cast(..., '{target}').")
     return target
 
 
@@ -122,7 +122,7 @@ def percents(args: Sequence[Expr]) -> None:
     """`PercentileFunctionExtension`."""
     share = args[1]
     if isinstance(share, Const) and not 0 < float(share.value) <= 100:
-        raise RuleError(f"'math:percentile' takes more than 0 and at most 100 percent, found {share.value}")
+        raise RuleError(f"the percentage of 'math:percentile' must be above 0 and at most 100, found {share.value}")
 
 
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
@@ -158,7 +158,7 @@ def sort_window(args: Sequence[Expr]) -> None:
             one_of(i, "asc", "desc", what="an order")(args)
             previous_is_attribute = False
         else:
-            raise RuleError("a 'sort' window takes attributes, each perhaps followed by 'asc' or 'desc'", i)
+            raise RuleError("a 'sort' window takes attributes, each optionally followed by 'asc' or 'desc'", i)
 
 
 def attribute_at(window: str, position: int) -> Check:
@@ -196,7 +196,9 @@ def session_window(args: Sequence[Expr]) -> None:
     gap = args[0]
     if gap.type is not Type.LONG:
         raise RuleError(
-            "the gap of a 'session' window is a time or a long", 0, "Write it as a time, such as 500 millisec, or 500L."
+            "the gap of a 'session' window must be a time or a long",
+            0,
+            "Write it as a time, such as 500 millisec, or 500L.",
         )
     not_negative("the gap of a 'session' window", 0)(args)
     attribute_at("session", 1)(args[:2] if len(args) > 1 and args[1].type is Type.STRING else args[:1])
@@ -220,16 +222,16 @@ _CRON_FIELDS = (
 
 
 def cron_problem(text: str) -> str | None:
-    """What is wrong with a cron text in Quartz's form (six or seven fields), or None."""
+    """What is wrong with a cron expression in Quartz's form (six or seven fields), or None."""
     parts = text.split()
     if len(parts) not in (6, 7):
-        return f"a cron text has six or seven fields, '{text}' has {len(parts)}"
+        return f"a cron expression has six or seven fields, '{text}' has {len(parts)}"
     if (parts[3] == "?") == (parts[5] == "?"):
-        return "exactly one of day of month and day of week is '?' in a cron text"
+        return "exactly one of day of month and day of week is '?' in a cron expression"
     for part, (name, low, high, words) in zip(parts, _CRON_FIELDS, strict=False):
         for item in part.upper().split(","):
             if not _cron_item(item, name, low, high, words):
-                return f"'{item}' is no {name} of a cron text"
+                return f"'{item}' is not a valid {name} in a cron expression"
     return None
 
 
@@ -273,17 +275,5 @@ def lossy_frequent(args: Sequence[Expr]) -> None:
     for i in (0, 1):
         arg = args[i]
         if isinstance(arg, Const) and isinstance(arg.value, float) and not 0 <= arg.value <= 1:
-            raise RuleError("support and error of window 'lossyFrequent' lie between 0 and 1", i)
+            raise RuleError("support and error of window 'lossyFrequent' must be between 0 and 1", i)
     attributes_from("lossyFrequent", 2)(args)
-
-
-def is_plain(e: Expr) -> bool:
-    """Whether `e` holds no call that differs from one evaluation to the next, nor an aggregator."""
-    return not isinstance(e, Agg) and not (isinstance(e, Call) and e.function in VOLATILE)
-
-
-# Functions whose value is not a function of their arguments.
-VOLATILE = frozenset(
-    {"UUID", "currentTimeMillis", "eventTimestamp", "math:rand", "time:currentDate", "time:currentTime",
-     "time:currentTimestamp", "time:timestampInMilliseconds", "time:utcTimestamp"}
-)  # fmt: skip

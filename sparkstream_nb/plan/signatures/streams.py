@@ -1,4 +1,4 @@
-"""Stream functions and stream processors: what they take, and the attributes that they append."""
+"""Signatures of stream functions and stream processors, and the attributes that they add."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _log(args: Sequence[Expr]) -> None:
         first = args[0]
         if isinstance(first, Const) and str(first.value).upper() not in _PRIORITIES:
             raise RuleError(
-                f"'{first.value}' is no priority of a log", 0, "Expected one of " + ", ".join(_PRIORITIES) + "."
+                f"'{first.value}' is not a log priority", 0, "Expected one of " + ", ".join(_PRIORITIES) + "."
             )
 
 

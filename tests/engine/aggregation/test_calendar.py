@@ -78,7 +78,7 @@ def test_times_before_1970_are_floored_downwards() -> None:
 
 
 def test_an_unknown_zone_is_an_error() -> None:
-    with pytest.raises(SparkStreamError, match="no time zone 'Mars/Olympus'"):
+    with pytest.raises(SparkStreamError, match="'Mars/Olympus' is not a valid time zone"):
         Calendar("Mars/Olympus")
 
 
@@ -114,7 +114,7 @@ def test_two_bounds() -> None:
     for same in ((5, 5), (6, 5), ("1970-01-01 00:00:01", 1000)):
         with pytest.raises(SiddhiRuntimeError, match="must be before its end"):
             within_range(same)
-    with pytest.raises(SiddhiRuntimeError, match="one value takes a text"):
+    with pytest.raises(SiddhiRuntimeError, match="one value takes a string"):
         within_range((5,))
 
 
@@ -131,7 +131,7 @@ def test_times_as_texts() -> None:
 
 def test_per_names_a_duration_that_is_kept() -> None:
     assert duration_of("Hours", "A", ("sec", "hour")) == "hour"
-    with pytest.raises(SiddhiRuntimeError, match="keeps no days; it has seconds, hours"):
+    with pytest.raises(SiddhiRuntimeError, match="'A' has no days; it has seconds, hours"):
         duration_of("day", "A", ("sec", "hour"))
-    with pytest.raises(SiddhiRuntimeError, match="'weeks' is no duration"):
+    with pytest.raises(SiddhiRuntimeError, match="'weeks' is not a valid duration"):
         duration_of("weeks", "A", ("sec",))

@@ -1,4 +1,4 @@
-"""Scalar functions by key, a file a namespace. A function is one row of a table: key → builder (`..rowwise`)."""
+"""Scalar functions, one file per namespace. A function is one row of a table: key → builder (`..rowwise`)."""
 
 from __future__ import annotations
 

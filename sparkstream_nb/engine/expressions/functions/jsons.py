@@ -12,7 +12,7 @@ from ..values import Failure, object_text, parse_double, parse_float, parse_int,
 
 
 def document(json: Any) -> Any:
-    """What a JSON text, or an object, means. Fails the row where it is no JSON, or null."""
+    """The parsed JSON of a string or object. Fails the row if it is invalid or null."""
     text = json if isinstance(json, str) else write_gson(json)
     try:
         value = read_smart(text)
@@ -24,7 +24,7 @@ def document(json: Any) -> Any:
 
 
 def find(json: Any, path: str | None) -> Any:
-    """What `path` names in `json`; raises `jsonpath.NotFound`, fails the row for a bad path."""
+    """The value at `path` in `json`. Raises `jsonpath.NotFound`; fails the row for an invalid path."""
     if not path:
         raise Failure("the path is null or empty")
     return jsonpath.read(document(json), path)

@@ -1,4 +1,4 @@
-"""`list:*` (siddhi-execution-list). A list that is changed is copied first: an event that was sent on never changes."""
+"""`list:*` (siddhi-execution-list). Lists are copied on write: an emitted event never changes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _sort(items: list[Any], order: str = "REV") -> None:
         kinds = {type_of(x) for x in items}
         kind = kinds.pop()
         if kinds or kind in (Type.BOOL, Type.OBJECT):
-            raise Failure("list:sort() takes texts, or numbers of one type")
+            raise Failure("list:sort() takes strings, or numbers of one type")
         items.sort(key=(lambda s: s.upper().lower()) if kind is Type.STRING else None)
     if order in ("DESC", "REV"):
         items.reverse()

@@ -1,4 +1,4 @@
-"""`map:*` (siddhi-execution-map). A map that is changed is copied first: an event that was sent on never changes."""
+"""`map:*` (siddhi-execution-map). Maps are copied on write: an emitted event never changes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _combine(*maps: dict[Any, Any]) -> HashMap:
 
 def _from_json(text: Any) -> HashMap:
     if not isinstance(text, str):
-        raise Failure("map:createFromJSON() takes a text")
+        raise Failure("map:createFromJSON() takes a string")
     try:
         return read_org(text)
     except JsonError as e:
@@ -84,7 +84,7 @@ def _from_json(text: Any) -> HashMap:
 
 def _from_xml(text: Any) -> HashMap:
     if not isinstance(text, str):
-        raise Failure("map:createFromXML() takes a text")
+        raise Failure("map:createFromXML() takes a string")
     if "<!DOCTYPE" in text:
         raise Failure("a document type is not accepted in XML")
     try:
@@ -115,7 +115,7 @@ def _to_xml(value: dict[Any, Any], *root: str) -> str:
 
 def _xml_value(value: Any) -> str:
     if value is None:
-        raise Failure("map:toXML() meets a null")
+        raise Failure("map:toXML() cannot write a null")
     return _to_xml(value) if isinstance(value, dict) else object_text(value)
 
 

@@ -14,7 +14,7 @@ from ..values import Failure
 
 
 def check_constant(call: Call, position: int) -> None:
-    """Refuses a constant pattern that does not compile, as Siddhi does when it creates the app."""
+    """Rejects a constant pattern that does not compile, as Siddhi does when it creates the app."""
     arg = call.args[position]
     if isinstance(arg, Const):
         try:
@@ -34,7 +34,7 @@ def patterned(position: int, function: Plain, whole: Callable[[Call], Whole | No
 
 
 def required(key: str, *values: Any) -> None:
-    """Fails the row where one of `values` is null."""
+    """Fails the row if one of `values` is null."""
     for i, value in enumerate(values):
         if value is None:
             raise Failure(f"argument {i + 1} of {key}() is null")
@@ -48,7 +48,7 @@ def _find(pattern: str | None, text: str | None, *start: int | None) -> bool:
     compiled = compile_java(pattern)
     at = start[0] if start else 0
     if at is None or not 0 <= at <= len(text):
-        raise Failure(f"regex:find() cannot start at {at} in a text of length {len(text)}")
+        raise Failure(f"regex:find() cannot start at {at} in a string of length {len(text)}")
     return limited(compiled.search, text, at) is not None
 
 

@@ -50,7 +50,7 @@ def _strict(key: str, function: Callable[..., Any], whole: Callable[[Call], Whol
 def _char_at(s: str, index: int) -> str:
     wide = units(s)
     if not 0 <= index < len(wide):
-        raise Failure(f"index {index} is not in '{s}'")
+        raise Failure(f"index {index} is out of range in '{s}'")
     return joined(wide[index])
 
 
@@ -106,9 +106,9 @@ def _fill_template(call: Call) -> Plain:
             try:
                 index = int(name)
             except ValueError:
-                raise Failure(f"'{name}' in a template is not the number of a value") from None
+                raise Failure(f"'{name}' in the template is not the number of a value") from None
             if not 0 <= index <= len(values):
-                raise Failure(f"a template asks for value {index} of {len(values)}")
+                raise Failure(f"the template refers to value {index} of {len(values)}")
             value = values[index - 1] if index else template
             if value is not None:
                 parts[i] = text(kinds[index], value)
@@ -136,7 +136,7 @@ def _unhex(s: str) -> str:
 def _locate(wanted: str, s: str, *start: int) -> int:
     wide, at = units(s), start[0] if start else 0
     if not 0 <= at <= len(wide):
-        raise Failure(f"index {at} is not in '{s}'")
+        raise Failure(f"index {at} is out of range in '{s}'")
     return wide[at:].find(units(wanted)) + at
 
 
@@ -167,7 +167,7 @@ def _cut(s: str, begin: int, *length: int) -> str:
     wide = units(s)
     end = begin + length[0] if length else len(wide)
     if not 0 <= begin <= end <= len(wide):
-        raise Failure(f"begin {begin}, end {end}, length {len(wide)}")
+        raise Failure(f"begin {begin}, end {end} is out of range for length {len(wide)}")
     return joined(wide[begin:end])
 
 
