@@ -94,7 +94,7 @@ def _plain_query(plan: n.Plan, q: n.Query) -> bool:
 
 def _plain_input(plan: n.Plan, i: n.StreamInput) -> bool:
     stream = plan.streams.get(i.source.id)
-    if stream is None or stream.kind in ("fault", "trigger") or stream.on_error is not None:
+    if stream is None or stream.kind == "fault" or stream.on_error is not None or i.source.id in plan.triggers:
         return False
     return i.source.id not in _heard(plan) and all(isinstance(s, n.FilterStep) for s in i.steps)
 

@@ -42,6 +42,10 @@ R = "define stream R (symbol string, rate float);\n"
         (S + "from S select str:upper(volume) as s insert into O;", "volume", "does not take (int)", "input.string string"),
         (S + "@info(name='q') from S select symbol insert into O; @info(name='q') from S select symbol insert into O;",
          None, "two queries are called 'q'", "name of its own"),
+        ("define stream T (time long); define trigger T at 'start';", "define trigger T at 'start'", "there is a stream 'T'",
+         "Only a stream (triggered_time long)"),
+        ("define trigger T at 'start'; define trigger T at 'start';", None, "there is a trigger 'T'", "Rename one"),
+        (S + "@async " + S, None, "stream 'S' cannot be defined: there is a stream 'S'", "same attributes and annotations"),
     ],
 )  # fmt: skip
 def test_error_shows_culprit_and_way_out(app: str, culprit: str | None, message: str, hint: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, cast
 
 from ...errors import SiddhiBindError, Span, did_you_mean
@@ -98,15 +99,15 @@ def _schema(attributes: tuple[tree.AttributeDefinition, ...]) -> Schema:
     return Schema(tuple(Attribute(n, t) for n, t in seen.items()))
 
 
-def _claim(id_: str, what: str, symbols: Symbols, span: Span) -> None:
-    """Raises SiddhiBindError where something is called `id_` already."""
+def _claim(id_: str, what: str, symbols: Symbols, span: Span, hint: str = "Rename one of them.") -> None:
+    """Raises SiddhiBindError, which shows `hint`, where something is called `id_` already."""
     found = symbols.find(id_)
     if found is not None:
         kind = "trigger" if id_ in symbols.triggers else found.kind
         raise SiddhiBindError(
             f"{what} '{id_}' cannot be defined: there is a {kind} '{id_}'",
             span,
-            hint="Rename one of them.",
+            hint=hint,
             kind="DuplicateDefinitionException",
         )
 
@@ -114,9 +115,11 @@ def _claim(id_: str, what: str, symbols: Symbols, span: Span) -> None:
 def _stream(d: tree.StreamDefinition, symbols: Symbols) -> None:
     schema = _schema(d.attributes)
     before = symbols.streams.get(d.id.id)
-    if before is not None and before.kind == "defined" and before.source.schema == schema:
+    if before is not None and before.source.schema == schema and before.annotations == d.annotations:
+        symbols.streams[d.id.id] = replace(before, kind="defined")  # the same text twice, or what a trigger defines
         return
-    _claim(d.id.id, "stream", symbols, d.span)
+    hint = "Rename one of them, or define both alike, with the same attributes and annotations."
+    _claim(d.id.id, "stream", symbols, d.span, hint)
     for a in d.annotations:
         _transport(a, schema)
     on_error = _on_error(d)
@@ -229,8 +232,15 @@ def _window(d: tree.WindowDefinition, symbols: Symbols) -> None:
     symbols.windows[d.id.id] = WindowDef(source, step, d.output or "all", d.annotations)
 
 
+_TRIGGERED = Schema.of(("triggered_time", Type.LONG))
+
+
 def _trigger(d: tree.TriggerDefinition, symbols: Symbols) -> None:
-    _claim(d.id, "trigger", symbols, d.span)
+    """A trigger defines a stream. It may share its name with that very stream (`SiddhiApp.defineTrigger`)."""
+    stream = symbols.streams.get(d.id)
+    if d.id in symbols.triggers or stream is None or stream.source.schema != _TRIGGERED or stream.annotations:
+        hint = f"Rename one of them. Only a stream {_TRIGGERED} without annotations may have its name."
+        _claim(d.id, "trigger", symbols, d.span, hint)
     if d.every is not None:
         trigger = TriggerDef(d.id, every=d.every.millis)
     elif (d.at or "").strip().lower() == "start":
@@ -241,8 +251,7 @@ def _trigger(d: tree.TriggerDefinition, symbols: Symbols) -> None:
             raise SiddhiBindError(problem, d.span, hint="Write 'start', every 5 sec, or a cron text of six fields.")
         trigger = TriggerDef(d.id, cron=d.at)
     symbols.triggers[d.id] = trigger
-    schema = Schema.of(("triggered_time", Type.LONG))
-    symbols.streams[d.id] = StreamDef(Source("stream", d.id, schema), "trigger", None, d.annotations)
+    symbols.streams.setdefault(d.id, StreamDef(Source("stream", d.id, _TRIGGERED), "trigger"))
 
 
 def _function(d: tree.FunctionDefinition, symbols: Symbols) -> None:
