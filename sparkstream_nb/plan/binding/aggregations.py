@@ -7,6 +7,7 @@ attribute by its own name in the output).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -30,7 +31,7 @@ from ..nodes import (
     Select,
     Source,
 )
-from .definitions import check_store
+from .connectors import check_store
 from .expressions import bind_arguments, bind_expression
 from .inputs import Place, bind_stream
 from .scope import Entry, Scope
@@ -73,7 +74,7 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
             d.span,
             kind="DuplicateDefinitionException",
         )
-    _check_annotations(d)
+    _check_annotations(d, symbols.properties)
     _check_zone(d, symbols)
     place = Place(symbols)
     source = symbols.source(d.input.source, None, d.input.source.span)
@@ -276,13 +277,13 @@ _NAMES: dict[str, AggDuration] = {
 }  # fmt: skip
 
 
-def _check_annotations(d: tree.AggregationDefinition) -> None:
+def _check_annotations(d: tree.AggregationDefinition, properties: Mapping[str, str]) -> None:
     key = tree.find_annotation(d.annotations, "PrimaryKey")
     if key is not None:
         raise SiddhiBindError(
             "the tables of an aggregation have a key of their own, @PrimaryKey cannot change it", key.span
         )
-    check_store(d.annotations)
+    check_store(d.annotations, properties)
     persisted = tree.find_annotation(d.annotations, "persistedAggregation")
     if persisted is not None and (persisted.get("enable") or "true").lower() == "true":
         for a in d.select.attributes:
