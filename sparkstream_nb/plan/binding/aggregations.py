@@ -31,6 +31,7 @@ from ..nodes import (
     Select,
     Source,
 )
+from .annotations import single
 from .connectors import check_store
 from .expressions import bind_arguments, bind_expression
 from .inputs import Place, bind_stream
@@ -284,7 +285,7 @@ def _check_annotations(d: tree.AggregationDefinition, properties: Mapping[str, s
             "the tables of an aggregation have a key of their own, @PrimaryKey cannot change it", key.span
         )
     check_store(d.annotations, properties)
-    persisted = tree.find_annotation(d.annotations, "persistedAggregation")
+    persisted = single(d.annotations, "persistedAggregation")
     if persisted is not None and (persisted.get("enable") or "true").lower() == "true":
         for a in d.select.attributes:
             if isinstance(a.expression, tree.FunctionCall) and a.expression.name == "distinctCount":

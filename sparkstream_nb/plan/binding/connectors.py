@@ -14,6 +14,7 @@ from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema
 from ..query_parts import configured, connector_options, connector_type, template_attributes
+from .annotations import single
 
 # Extension types by their kind: what runs here or is known to WSO2. Others are misspelt.
 SOURCES = frozenset(
@@ -46,16 +47,6 @@ _OWN = frozenset({"inMemory", "log"})
 _DYNAMIC = re.compile(r"\{\{.*?\}\}")
 _INT = re.compile(r"[+-]?\d+")
 _INT_MAX = 2**31 - 1
-
-
-def single(annotations: tuple[tree.Annotation, ...], name: str) -> tree.Annotation | None:
-    """The annotation called `name`, whatever its case, or None. Raises SiddhiBindError where there are two."""
-    found = [a for a in annotations if a.name.lower() == name.lower()]
-    if len(found) > 1:
-        raise SiddhiBindError(
-            f"there are two @{found[1].name}", found[1].span, hint="Keep one.", kind="DuplicateAnnotationException"
-        )
-    return found[0] if found else None
 
 
 # --------------------------------------------------------------------------------------------------- @async, @OnError

@@ -9,6 +9,7 @@ from ...lang import tree
 from ...types import Attribute, Schema, Type
 from ..nodes import FunctionDef, Source, StreamDef, TableDef, TriggerDef, WindowDef
 from ..signatures.rules import cron_problem
+from .annotations import single, single_value
 from .connectors import check_async, check_connectors, check_store, on_error_action
 from .inputs import bind_window
 from .scope import Entry, Scope
@@ -20,16 +21,16 @@ SCRIPTS = frozenset({"javascript", "js", "r", "scala"})
 
 def bind_app_annotations(annotations: tuple[tree.Annotation, ...]) -> str | None:
     """Checks the `@app:` annotations; the app's name, if they give one."""
-    name = None
+    for once in ("statistics", "enforceOrder", "playback"):
+        single(annotations, once)
+    name = single_value(annotations, "name", None) or single_value(annotations, "name", "name")
     for a in annotations:
         key = a.name.lower()
-        if key == "name":
-            name = a.get(None) or a.get("name")
-        elif key == "async":
+        if key == "async":
             raise SiddhiBindError(
                 "@async belongs to streams, not to the app", a.span, hint="Write @async(...) before 'define stream'."
             )
-        elif key == "playback":
+        if key == "playback":
             _playback(a)
     return name
 
