@@ -82,7 +82,7 @@ def arrow_column(type: Type, values: list[Any]) -> Any:
 def jsonable(value: Any) -> Any:
     """A value as the reference engine's oracle prints it: non-finite numbers as text, sets and lists as arrays."""
     if isinstance(value, ErrorObject):
-        return "<SiddhiAppRuntimeException>"
+        return f"<{value.exception}>"
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, float) and not math.isfinite(value):

@@ -18,9 +18,17 @@ _SURE = frozenset(
 
 
 class ErrorObject(str):
-    """The value of `_error` in a fault stream: the message of the error."""
+    """The value of `_error` in a fault stream: the message of the error. `exception` is Siddhi's class for it."""
 
     __slots__ = ()
+    exception = "SiddhiAppRuntimeException"
+
+
+class Undelivered(ErrorObject):
+    """The error of an event that a sink published to a topic without a source."""
+
+    __slots__ = ()
+    exception = "ConnectionUnavailableException"
 
 
 def fault_stream(stream: str) -> str:

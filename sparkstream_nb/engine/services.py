@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -67,17 +68,31 @@ class Services:
         rows = np.flatnonzero(env.failed if only is None else env.failed & only)
         if len(rows) == 0:
             return
-        reasons = [env.reason(row) or "the expression failed" for row in rows.tolist()]
+        errors = [ErrorObject(env.reason(row) or "the expression failed") for row in rows.tolist()]
         held = [c.take(rows) for c in columns]
+        self.refused(query, stream, held, env.ts[rows], None if root is None else root[rows], errors)
+
+    def refused(
+        self, by: str, stream: str, columns: list[Column], ts: Array, root: Array | None, errors: list[ErrorObject]
+    ) -> None:
+        """Sends events of `stream`, each with its error, where `@OnError` says; `by` is what did not take them."""
         action = self.on_error.get(stream)
         if action == "STREAM" and root is not None:
-            error = Column.of(Type.OBJECT, [ErrorObject(r) for r in reasons], self.strings)
-            fault = Rows([*held, error], env.ts[rows], root[rows], np.arange(len(rows)))
-            self.faults.append((fault_stream(stream), fault))
+            error = Column.of(Type.OBJECT, list(errors), self.strings)
+            self.faults.append((fault_stream(stream), Rows([*columns, error], ts, root, np.arange(len(ts)))))
             return
-        values = zip(*(c.to_list(self.strings) for c in held), strict=True) if held else ([] for _ in reasons)
-        for ts, row, reason in zip(env.ts[rows].tolist(), values, reasons, strict=True):
-            if action == "LOG":
-                self.logs.append(f"{query}: {stream} at {ts}, {list(row)}: {reason}")
-            else:
-                self.errors.append(EventError(query, stream, ts, list(row), reason))
+        if action != "LOG":
+            self.keep(by, stream, columns, ts, errors)
+            return
+        for at, row, reason in zip(ts.tolist(), self._values(columns, len(ts)), errors, strict=True):
+            self.logs.append(f"{by}: {stream} at {at}, {row}: {reason}")
+
+    def keep(self, by: str, stream: str, columns: list[Column], ts: Array, errors: list[ErrorObject]) -> None:
+        """Adds events, each with its error, to the errors of the step."""
+        for at, row, reason in zip(ts.tolist(), self._values(columns, len(ts)), errors, strict=True):
+            self.errors.append(EventError(by, stream, at, row, str(reason)))
+
+    def _values(self, columns: list[Column], n: int) -> list[list[Any]]:
+        """The rows of `columns`, n of them."""
+        rows = zip(*(c.to_list(self.strings) for c in columns), strict=True) if columns else ([] for _ in range(n))
+        return [list(row) for row in rows]

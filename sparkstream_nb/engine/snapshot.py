@@ -16,7 +16,7 @@ from ..types import Type
 from .columns import Array, Column, Strings
 from .expressions import Float, Long
 from .expressions.objects import NULL, HashMap, Null
-from .faults import ErrorObject
+from .faults import ErrorObject, Undelivered
 
 _MAGIC = b"SSNB1"
 
@@ -72,6 +72,8 @@ class _Writer:
             return self.value(v.item())
         if isinstance(v, float):
             return {"g": v.hex()}
+        if isinstance(v, Undelivered):
+            return {"r": str(v), "k": v.exception}
         if isinstance(v, ErrorObject):
             return {"r": str(v)}
         if v is None or isinstance(v, bool | int | str):
@@ -135,7 +137,7 @@ def unpack(blob: bytes, strings: Strings) -> Any:
         if "b" in v:
             return bytes(buffers[v["b"]])
         if "r" in v:
-            return ErrorObject(v["r"])
+            return Undelivered(v["r"]) if "k" in v else ErrorObject(v["r"])
         if "j" in v:
             return Long(v["j"])
         if "f" in v:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..errors import NOWHERE, NotInThisBuild, Span
 from ..lang import tree
 from . import nodes as n
-from .query_parts import connector_option, expressions, inputs
+from .query_parts import connector_type, expressions, inputs
 
 _LIST = """
 script:r                          functions in R
@@ -109,11 +109,11 @@ def _stream(s: n.StreamDef, properties: Mapping[str, str]) -> Iterator[GapUse]:
     for a in s.annotations:
         kind = a.name.lower()
         if kind in ("source", "sink"):
-            type_ = connector_option(a, "type", properties)
-            if type_ and type_.lower() not in ("inmemory", "log"):
+            type_ = connector_type(a, properties)
+            if type_ and type_ not in ("inMemory", "log"):
                 yield GapUse(kind, f"a {kind} of type '{type_}'", a.span)
             mapping = next((m.get("type") for m in a.nested if m.name.lower() == "map"), None)
-            if type_.lower() == "inmemory" and (mapping or "passThrough").lower() != "passthrough":
+            if type_ == "inMemory" and mapping not in (None, "passThrough"):
                 yield GapUse("mapping", f"a {kind} with mapping '{mapping}'", a.span)
         elif kind == "onerror" and s.on_error in ("STREAM", "STORE"):
             name = "fault-stream" if s.on_error == "STREAM" else "on-error-store"

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from . import nodes as n
 from .cycles import cycles
-from .query_parts import connector_option, expressions, sources
+from .query_parts import connector_type, expressions, sources
 
 _DRAWN = frozenset({"UUID", "math:rand"})
 """Functions whose answer is not the event's alone."""
@@ -94,7 +94,7 @@ def _plain_query(plan: n.Plan, q: n.Query) -> bool:
 
 def _plain_input(plan: n.Plan, i: n.StreamInput) -> bool:
     stream = plan.streams.get(i.source.id)
-    if stream is None or stream.kind in ("fault", "trigger") or stream.on_error is not None:
+    if stream is None or stream.kind == "fault" or stream.on_error is not None or i.source.id in plan.triggers:
         return False
     return i.source.id not in _heard(plan) and all(isinstance(s, n.FilterStep) for s in i.steps)
 
@@ -114,16 +114,16 @@ def _plain(e: n.Expr) -> bool:
 
 def _heard(plan: n.Plan) -> set[str]:
     """Streams that take events from a topic inside the node."""
-    return _connected(plan, ("source",), ("inmemory",))
+    return _connected(plan, ("source",), ("inMemory",))
 
 
 def _connected(
-    plan: n.Plan, names: tuple[str, ...] = ("source", "sink"), types: tuple[str, ...] = ("inmemory", "log")
+    plan: n.Plan, names: tuple[str, ...] = ("source", "sink"), types: tuple[str, ...] = ("inMemory", "log")
 ) -> set[str]:
     """Streams with a source or sink that works inside the node."""
     return {
         s
         for s, d in plan.streams.items()
         for a in d.annotations
-        if a.name.lower() in names and connector_option(a, "type", plan.properties).lower() in types
+        if a.name.lower() in names and connector_type(a, plan.properties) in types
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from ..lang import tree
@@ -43,13 +44,38 @@ def stream_states(s: n.State) -> Iterator[n.StreamState]:
             yield from stream_states(s.state)
 
 
-def connector_option(connector: tree.Annotation, key: str, properties: Mapping[str, str]) -> str:
-    """An option of a `@source` or `@sink`: as written, or as the node's properties have it under its `ref`; or ''."""
+def configured(ref: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """The options that the deployment defines under the name `ref`; empty where it defines none.
+
+    The one place where refs are looked up. So far they are properties of the node, `NAME.option`.
+    """
+    return {k.removeprefix(f"{ref}."): v for k, v in properties.items() if k.startswith(f"{ref}.")}
+
+
+def connector_options(connector: tree.Annotation, properties: Mapping[str, str]) -> dict[str, str]:
+    """The options of a `@source`, `@sink` or `@destination`: as its `ref` has them, and over these as written."""
     ref = connector.get("ref")
-    found = connector.get(key)
-    if found is None and ref is not None:
-        found = properties.get(f"{ref}.{key}")
-    return found or ""
+    found = {} if ref is None else configured(ref, properties)
+    return found | {e.key: e.value for e in connector.elements if e.key is not None and e.key.lower() != "ref"}
+
+
+def connector_type(connector: tree.Annotation, properties: Mapping[str, str]) -> str:
+    """The type of a `@source` or `@sink`; empty where none is given."""
+    found = connector_options(connector, properties)
+    return next((v for k, v in found.items() if k.lower() == "type"), "")
+
+
+_TEMPLATE = re.compile(r"\{\{([^{}]*)\}\}")
+
+
+def template_parts(template: str) -> list[str]:
+    """A text with `{{attribute}}` in it, cut up: texts at even places, attributes at odd ones."""
+    return _TEMPLATE.split(template)
+
+
+def template_attributes(template: str) -> list[str]:
+    """The attributes that a text names as `{{attribute}}`."""
+    return template_parts(template)[1::2]
 
 
 def conjuncts(e: n.Expr | None) -> Iterator[n.Expr]:

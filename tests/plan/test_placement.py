@@ -54,6 +54,7 @@ def test_the_rest_stays_in_the_node() -> None:
         "from S select k order by k insert into O;",
         "from S select k output every 2 events insert into O;",
         "from S select UUID() as k insert into O;",
+        "define stream T (triggered_time long); define trigger T at every 1 sec; from T select triggered_time as t insert into O;",
         "@sink(type = 'log') define stream O (k string); from S select k insert into O;",
         "@OnError(action = 'STREAM') define stream E (k string); from E select cast(k, 'int') as n insert into O; from !E select k insert into P;",
     ],

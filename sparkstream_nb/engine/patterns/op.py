@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import NotInThisBuild
 from ...plan.nodes import (
     Call,
     EventRef,
@@ -24,10 +23,9 @@ from ...plan.nodes import (
 )  # fmt: skip
 from ...types import Type
 from ..columns import Array, Column, Mask
-from ..expressions import Env, Evaluator, compile_condition, compile_expr
+from ..expressions import Env, compile_condition, compile_expr
 from ..rows import Clock, Rows
 from ..services import Services
-from ..streamfunctions import STREAM_FUNCTIONS
 from . import memory as m
 from .layout import lay_out, table
 from .log import EventLog, Key
@@ -46,8 +44,6 @@ TRIM_FROM = 4096
 class StateOp:
     """One pattern. `inputs`: the ids of the streams that it reads; `schedulers`: how many timer phases it uses, from
     `scheduler` on. `select` gives the attributes of matches that are read. `query` names it in errors.
-
-    Raises `NotInThisBuild` for a stream function in a pattern that refers to other events.
     """
 
     def __init__(self, input: StateInput, services: Services, scheduler: int, select: Select, query: str = "") -> None:
@@ -65,7 +61,11 @@ class StateOp:
         context = services.context
         self._current = [[compile_condition(e, context) for e in x] for x in filters.current]
         self._slow = [[compile_condition(e, context) for e in x] for x in filters.slow]
-        self._functions = [self._stream_functions(p) for p in range(len(ps))]
+        # What a stream function appends is null in a pattern, as it is in Siddhi.
+        self._appended = [
+            [t for step in x.state.input.steps if isinstance(step, FunctionStep) for t in step.appends.types]
+            for x in ps
+        ]
         self._derived = [compile_expr(d.expr, context) for d in filters.derived]
         self._reason = "a filter of the pattern failed"
         asked = [*(i.expr for i in select.items), *select.group_by, *select.unselected]
@@ -75,9 +75,7 @@ class StateOp:
         kept = self._kept(e for x in asked for e in walk(x))
         self.log = EventLog(len(self.inputs), filters.derived, self._special(), kept)
         self.pools = Pools(self.layout, filters, self.log)
-        self._clocked = self._functions != [[]] * len(ps) or any(
-            isinstance(x, Call | ScriptCall | InTable) for d in filters.everything for x in walk(d)
-        )
+        self._clocked = any(isinstance(x, Call | ScriptCall | InTable) for d in filters.everything for x in walk(d))
         self._whole: bool | None = None
         self._trim_at = TRIM_FROM
         self._begun = 0  # partition instances that were seen here
@@ -85,21 +83,6 @@ class StateOp:
         self._rate = self._events_rate = 0.125  # matches, and events of counted states, a row to make room for
 
     # -------------------------------------------------------------------------------------------------------- set-up
-
-    def _stream_functions(self, p: int) -> list[tuple[FunctionStep, list[Evaluator]]]:
-        """The stream functions of a processor. Attributes that one appends are null in a pattern, as they are in
-        Siddhi, so only one that appends none (`#log`) does anything."""
-        state = self.layout.processors[p].state
-        out = []
-        for step in state.input.steps:
-            if isinstance(step, FunctionStep):
-                refs = [x for a in step.args for x in walk(a) if isinstance(x, Ref | EventRef)]
-                if any(x.slot != state.slot for x in refs):
-                    raise NotInThisBuild(
-                        "pattern:stream-function", "a stream function of a pattern that names another event", step.span
-                    )
-                out.append((step, [compile_expr(a, self.services.context) for a in step.args]))
-        return out
 
     def _kept(self, parts: Iterable[Expr]) -> dict[Key, Type]:
         """The columns of the log that references need."""
@@ -221,7 +204,7 @@ class StateOp:
             now = clock.at(r.root) if self._clocked else r.ts
             place = merged.places[s]
             for p in self.layout.receivers[s]:
-                columns = self._extended(p, r, now)
+                columns = [*r.columns, *(Column.all_null(t, len(r)) for t in self._appended[p])]
                 env = self._row_env(r, now, columns)
                 if self._current[p]:
                     mask = _passing(self._current[p], env)
@@ -245,18 +228,6 @@ class StateOp:
         )
         self.pools.bind_log()
         return masks
-
-    def _extended(self, p: int, rows: Rows, now: Array) -> list[Column]:
-        """The columns of a processor's events: those of the stream, and those that its stream functions append."""
-        columns = list(rows.columns)
-        for step, args in self._functions[p]:
-            if len(step.appends):
-                columns += [Column.all_null(t, len(rows)) for t in step.appends.types]
-            else:
-                env = self._row_env(rows, now, columns)
-                lines = STREAM_FUNCTIONS[step.function](rows, [a(env) for a in args], self.services.strings)[2]
-                self.services.logs.extend(lines)
-        return columns
 
     def _row_env(self, rows: Rows, now: Array, columns: Sequence[Column]) -> Env:
         def resolve(ref: Ref | EventRef) -> Column:

@@ -7,6 +7,7 @@ attribute by its own name in the output).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 
 from ...errors import SiddhiBindError
@@ -29,7 +30,8 @@ from ..nodes import (
     Select,
     Source,
 )
-from .definitions import check_store
+from .annotations import single
+from .connectors import check_store
 from .expressions import bind_arguments, bind_expression
 from .inputs import Place, bind_stream
 from .scope import Entry, Scope
@@ -72,7 +74,7 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
             d.span,
             kind="DuplicateDefinitionException",
         )
-    _check_annotations(d)
+    _check_annotations(d, symbols.properties)
     check_zone(symbols.properties, "aggTimeZone", d.span)
     place = Place(symbols)
     source = symbols.source(d.input.source, None, d.input.source.span)
@@ -260,14 +262,14 @@ _NAMES: dict[str, AggDuration] = {
 }  # fmt: skip
 
 
-def _check_annotations(d: tree.AggregationDefinition) -> None:
+def _check_annotations(d: tree.AggregationDefinition, properties: Mapping[str, str]) -> None:
     key = tree.find_annotation(d.annotations, "PrimaryKey")
     if key is not None:
         raise SiddhiBindError(
             "the tables of an aggregation have a key of their own, @PrimaryKey cannot change it", key.span
         )
-    check_store(d.annotations)
-    persisted = tree.find_annotation(d.annotations, "persistedAggregation")
+    check_store(d.annotations, properties)
+    persisted = single(d.annotations, "persistedAggregation")
     if persisted is not None and (persisted.get("enable") or "true").lower() == "true":
         for a in d.select.attributes:
             if isinstance(a.expression, tree.FunctionCall) and a.expression.name == "distinctCount":

@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from dataclasses import replace
 
 from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Attribute, Schema, Type
 from ..nodes import FunctionDef, Source, StreamDef, TableDef, TriggerDef, WindowDef
 from ..signatures.rules import cron_problem
+from .annotations import single, single_value
+from .connectors import check_async, check_connectors, check_store, on_error_action
 from .inputs import bind_window
 from .scope import Entry, Scope
 from .symbols import Symbols
 from .times import parse_time
 
-# Extension types by their kind: what runs here or is known to WSO2. Others are misspelt.
-SOURCES = frozenset(
-    {"inMemory", "http", "http-request", "http-response", "http-call-response", "http-service",
-     "http-service-request", "sse", "kafka", "kafkaMultiDC", "tcp", "file", "fileeventlistener", "email", "jms",
-     "mqtt", "rabbitmq", "nats", "websocket", "cdc", "prometheus", "grpc", "grpc-call-response", "grpc-service",
-     "grpc-service-request", "s3", "gcs", "googlepubsub", "azureservicebus", "twitter", "sqs", "hl7",
-     "wso2event", "activemq"}
-)  # fmt: skip
-SINKS = frozenset(
-    {"inMemory", "log", "http", "http-request", "http-response", "http-call", "http-service-response", "sse",
-     "kafka", "kafkaMultiDC", "kafka-replay-request", "tcp", "file", "email", "jms", "mqtt", "rabbitmq", "nats",
-     "websocket", "prometheus", "grpc", "grpc-call", "grpc-service-response", "s3", "gcs",
-     "google-cloud-storage", "googlepubsub", "rdbms", "slack", "sqs", "sns", "hl7", "wso2event", "opensearch",
-     "elasticsearch", "activemq"}
-)  # fmt: skip
-STORES = frozenset(
-    {"rdbms", "inMemory", "mongodb", "hbase", "cassandra", "solr", "elasticsearch", "opensearch", "redis"}
-)
 SCRIPTS = frozenset({"javascript", "js", "r", "scala"})
-
-_ACTIONS = ("LOG", "STREAM", "STORE")
 
 
 def bind_app_annotations(annotations: tuple[tree.Annotation, ...]) -> str | None:
     """Checks the `@app:` annotations; the app's name, if they give one."""
-    name = None
+    for once in ("statistics", "enforceOrder", "playback"):
+        single(annotations, once)
+    name = single_value(annotations, "name", None) or single_value(annotations, "name", "name")
     for a in annotations:
         key = a.name.lower()
-        if key == "name":
-            name = a.get(None) or a.get("name")
-        elif key == "async":
+        if key == "async":
             raise SiddhiBindError(
                 "@async belongs to streams, not to the app", a.span, hint="Write @async(...) before 'define stream'."
             )
-        elif key == "playback":
+        if key == "playback":
             _playback(a)
     return name
 
@@ -98,15 +80,15 @@ def _schema(attributes: tuple[tree.AttributeDefinition, ...]) -> Schema:
     return Schema(tuple(Attribute(n, t) for n, t in seen.items()))
 
 
-def _claim(id_: str, what: str, symbols: Symbols, span: Span) -> None:
-    """Raises SiddhiBindError where something is called `id_` already."""
+def _claim(id_: str, what: str, symbols: Symbols, span: Span, hint: str = "Rename one of them.") -> None:
+    """Raises SiddhiBindError, which shows `hint`, where something is called `id_` already."""
     found = symbols.find(id_)
     if found is not None:
         kind = "trigger" if id_ in symbols.triggers else found.kind
         raise SiddhiBindError(
             f"{what} '{id_}' cannot be defined: '{id_}' is already defined as a {kind}",
             span,
-            hint="Rename one of them.",
+            hint=hint,
             kind="DuplicateDefinitionException",
         )
 
@@ -114,60 +96,19 @@ def _claim(id_: str, what: str, symbols: Symbols, span: Span) -> None:
 def _stream(d: tree.StreamDefinition, symbols: Symbols) -> None:
     schema = _schema(d.attributes)
     before = symbols.streams.get(d.id.id)
-    if before is not None and before.kind == "defined" and before.source.schema == schema:
+    if before is not None and before.source.schema == schema and before.annotations == d.annotations:
+        symbols.streams[d.id.id] = replace(before, kind="defined")  # the same text twice, or what a trigger defines
         return
-    _claim(d.id.id, "stream", symbols, d.span)
-    for a in d.annotations:
-        _transport(a, schema)
-    on_error = _on_error(d)
+    hint = "Rename one of them, or define both alike, with the same attributes and annotations."
+    _claim(d.id.id, "stream", symbols, d.span, hint)
+    check_async(d.annotations)
+    check_connectors(d.annotations, schema, d.id.id, symbols.properties)
+    on_error = on_error_action(d.annotations)
     symbols.streams[d.id.id] = StreamDef(Source("stream", d.id.id, schema), "defined", on_error, d.annotations)
     if on_error == "STREAM":
         fault = f"!{d.id.id}"
         widened = Schema((*schema.attributes, Attribute("_error", Type.OBJECT)))
         symbols.streams[fault] = StreamDef(Source("stream", fault, widened), "fault")
-
-
-def _on_error(d: tree.StreamDefinition) -> Literal["LOG", "STREAM", "STORE"] | None:
-    a = tree.find_annotation(d.annotations, "onerror")
-    if a is None:
-        return None
-    action = (a.get("action") or "LOG").upper()
-    if action not in _ACTIONS:
-        raise SiddhiBindError(
-            f"@OnError has no action '{a.get('action')}'", a.span, hint="Expected LOG, STREAM or STORE."
-        )
-    return cast(Literal["LOG", "STREAM", "STORE"], action)
-
-
-def _transport(a: tree.Annotation, schema: Schema) -> None:
-    """@source and @sink: the type must be one that exists, and attributes that it names must be the stream's."""
-    kinds = {"source": SOURCES, "sink": SINKS}.get(a.name.lower())
-    if kinds is None:
-        return
-    type_ = a.get("type")
-    if type_ is None:
-        if a.get("ref") is None:
-            raise SiddhiBindError(f"@{a.name} lacks 'type'", a.span, hint=f"Write @{a.name}(type='inMemory', ...).")
-    else:
-        _known_type(a.name.lower(), type_, kinds, a)
-
-
-def _known_type(what: str, type_: str, kinds: frozenset[str], a: tree.Annotation) -> None:
-    if type_.lower() not in {k.lower() for k in kinds}:
-        element = next((e for e in a.elements if e.key is not None and e.key.lower() == "type"), None)
-        raise SiddhiBindError(
-            f"unknown {what} type '{type_}'",
-            element.span if element is not None else a.span,
-            hint=did_you_mean(type_, kinds),
-            kind="ExtensionNotFoundException",
-        )
-
-
-def check_store(annotations: tuple[tree.Annotation, ...]) -> None:
-    """@store of a table or aggregation: the type must be one that exists."""
-    a = tree.find_annotation(annotations, "store")
-    if a is not None and (type_ := a.get("type")) is not None:
-        _known_type("store", type_, STORES, a)
 
 
 def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
@@ -176,7 +117,7 @@ def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
     if before is not None and before.source.schema == schema and before.annotations == d.annotations:
         return  # the same text twice is one table (`SiddhiApp.checkDuplicateDefinition`)
     _claim(d.id.id, "table", symbols, d.span)
-    check_store(d.annotations)
+    check_store(d.annotations, symbols.properties)
     keys: tuple[int, ...] | None = None
     indexes: list[int] = []
     for a in d.annotations:
@@ -198,7 +139,15 @@ def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
                         hint="Write one @Index for each attribute.",
                         kind="SiddhiAppValidationException",
                     )
-                indexes.extend(_attributes(a, schema, d.id.id))
+                (at,) = _attributes(a, schema, d.id.id)
+                if at in indexes:
+                    raise SiddhiBindError(
+                        f"table '{d.id.id}' has two @Index on '{schema[at].name}'",
+                        a.span,
+                        hint="Keep one.",
+                        kind="SiddhiAppValidationException",
+                    )
+                indexes.append(at)
             case "indexby":
                 raise SiddhiBindError("@IndexBy is not supported any more", a.span, hint="Write @PrimaryKey or @Index.")
     source = Source("table", d.id.id, schema)
@@ -223,14 +172,23 @@ def _attributes(a: tree.Annotation, schema: Schema, table: str) -> tuple[int, ..
 def _window(d: tree.WindowDefinition, symbols: Symbols) -> None:
     schema = _schema(d.attributes)
     _claim(d.id.id, "window", symbols, d.span)
+    check_async(d.annotations)
+    on_error_action(d.annotations)
     source = Source("window", d.id.id, schema)
     scope = Scope(symbols, (Entry(0, d.id.id, schema, what="window"),), "a window", bare="first")
     step = bind_window(d.window, d.window.span, scope)
     symbols.windows[d.id.id] = WindowDef(source, step, d.output or "all", d.annotations)
 
 
+_TRIGGERED = Schema.of(("triggered_time", Type.LONG))
+
+
 def _trigger(d: tree.TriggerDefinition, symbols: Symbols) -> None:
-    _claim(d.id, "trigger", symbols, d.span)
+    """A trigger defines a stream. It may share its name with that very stream (`SiddhiApp.defineTrigger`)."""
+    stream = symbols.streams.get(d.id)
+    if d.id in symbols.triggers or stream is None or stream.source.schema != _TRIGGERED or stream.annotations:
+        hint = f"Rename one of them. Only a stream {_TRIGGERED} without annotations may have its name."
+        _claim(d.id, "trigger", symbols, d.span, hint)
     if d.every is not None:
         trigger = TriggerDef(d.id, every=d.every.millis)
     elif (d.at or "").strip().lower() == "start":
@@ -243,8 +201,7 @@ def _trigger(d: tree.TriggerDefinition, symbols: Symbols) -> None:
             )
         trigger = TriggerDef(d.id, cron=d.at)
     symbols.triggers[d.id] = trigger
-    schema = Schema.of(("triggered_time", Type.LONG))
-    symbols.streams[d.id] = StreamDef(Source("stream", d.id, schema), "trigger", None, d.annotations)
+    symbols.streams.setdefault(d.id, StreamDef(Source("stream", d.id, _TRIGGERED), "trigger"))
 
 
 def _function(d: tree.FunctionDefinition, symbols: Symbols) -> None:

@@ -26,6 +26,7 @@ from ..nodes import (
     StreamInput,
     WindowStep,
 )
+from ..signatures.streams import IN_PATTERNS
 from .expressions import bind_arguments, bind_condition, bind_expression
 from .scope import Entry, Scope
 from .symbols import Symbols
@@ -88,6 +89,13 @@ def bind_handlers(
                 if reader == "join" and windowed:
                     raise SiddhiBindError("in a join nothing may follow the window", h.span)
                 step = bind_stream_function(h, scope, schema)
+                if reader == "pattern" and step.function not in IN_PATTERNS:
+                    raise SiddhiBindError(
+                        f"a pattern's streams cannot have '#{step.function}'",
+                        h.span,
+                        hint="Apply it in a query before, and let the pattern read that query's output.",
+                        kind="ExtensionNotFoundException",
+                    )
                 steps.append(step)
                 schema = Schema(schema.attributes + step.appends.attributes)
                 entries = tuple(_widened(e, schema) if e.slot == slot else e for e in scope.entries)

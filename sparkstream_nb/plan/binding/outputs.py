@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
-from ...types import Schema
+from ...types import Schema, promote
 from ..nodes import (
     OUTPUT,
     TABLE,
@@ -74,7 +74,10 @@ def table_scope(target: Source, row: Schema, place: Place) -> Scope:
 
 
 def bind_set(items: tuple[tree.SetAssignment, ...] | None, target: Source, scope: Scope) -> tuple[SetItem, ...] | None:
-    """`set T.a = e, ...`: an attribute of the table, and a value of its type."""
+    """`set T.a = e, ...`: an attribute of the table, and a value of its type or a number of a narrower one.
+
+    The table takes such a number over as one of the attribute's type.
+    """
     if items is None:
         return None
     out = []
@@ -88,7 +91,7 @@ def bind_set(items: tuple[tree.SetAssignment, ...] | None, target: Source, scope
             raise SiddhiBindError(f"table '{target.id}' has no attribute '{v.name}'", v.span, hint=hint)
         value = bind_expression(item.value, scope)
         wanted = target.schema[at].type
-        if value.type is not wanted:
+        if value.type is not wanted and promote(value.type, wanted) is not wanted:
             hint = f"Write convert(..., '{wanted}')."
             raise SiddhiBindError(
                 f"'{v.name}' of table '{target.id}' is {wanted}, the value is {value.type}", value.span, hint=hint

@@ -21,6 +21,7 @@ from ..nodes import (
     StreamInput,
     ValueKey,
 )
+from .annotations import single, single_value
 from .expressions import bind_condition, bind_expression
 from .inputs import Place, bind_join, bind_stream
 from .outputs import bind_output, output_id
@@ -47,8 +48,8 @@ class Names:
         """The names given in the text. Raises SiddhiBindError where two are the same."""
         names = Names()
         for element in _elements(elements):
-            annotation = tree.find_annotation(element.annotations, "info")
-            name = annotation.get("name") if annotation is not None else None
+            annotation = single(element.annotations, "info")
+            name = single_value(element.annotations, "info", "name")
             if annotation is None or name is None:
                 continue
             if name in names.taken:
@@ -159,7 +160,7 @@ def _key(k: tree.ValuePartition | tree.RangePartition, symbols: Symbols) -> Valu
 
 
 def _purge(p: tree.Partition) -> Purge | None:
-    annotation = tree.find_annotation(p.annotations, "purge")
+    annotation = single(p.annotations, "purge")
     if annotation is None:
         return None
     enable = _needed(annotation, "enable")

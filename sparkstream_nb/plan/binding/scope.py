@@ -38,9 +38,9 @@ class Scope:
     """The visible events, and how unqualified names are resolved.
 
     `bare`: "first" searches only the first entry, "all" searches each and requires exactly one match. `own` is the slot
-    of the state whose filter is being bound. `lists`: a counted state's attribute without index is the list of all its
-    events. `aggregators` tells whether aggregators are allowed here; `place` names the place for messages. `later` are
-    references that come later in a pattern.
+    of the state whose filter is being bound, `own_ref` the reference that the text gives this state. `lists`: a counted
+    state's attribute without index is the list of all its events. `aggregators` tells whether aggregators are allowed
+    here; `place` names the place for messages. `later` are references that come later in a pattern.
     """
 
     symbols: Symbols
@@ -48,6 +48,7 @@ class Scope:
     place: str
     bare: Bare = "all"
     own: int | None = None
+    own_ref: str | None = None
     lists: bool = False
     aggregators: bool = False
     later: tuple[str, ...] = ()
@@ -77,7 +78,7 @@ class Scope:
                 return self.variable(tree.Variable(source.id, index=index, span=span))
         entry = self._named(source, span, "")
         self._check_index(entry, index, span)
-        return EventRef(Type.OBJECT, entry.slot, index, span=span)
+        return EventRef(Type.OBJECT, entry.slot, self._of_own_name(entry, index), span=span)
 
     def all_attributes(self, span: Span) -> list[Ref]:
         """The attributes of all entries, for `*`. Raises SiddhiBindError where two have one name."""
@@ -181,8 +182,19 @@ class Scope:
         if index is not None and entry.slot < 0:
             raise SiddhiBindError("only events of a pattern can be indexed", span)
 
+    def _of_own_name(self, entry: Entry, index: tree.EventIndex | None) -> tree.EventIndex | None:
+        """`index` as it counts where `entry` is another state of the own state's name.
+
+        `[last]` of the own name is the event before the one that is looked at. Siddhi's `parseVariable` counts so
+        wherever the name is the own one, so it is the last event but one of the other state.
+        """
+        if index is None or not index.from_last or entry.slot == self.own or entry.name != self.own_ref:
+            return index
+        return replace(index, offset=index.offset + 1)
+
     def _ref(self, entry: Entry, at: int, index: tree.EventIndex | None, span: Span, *, qualified: bool) -> Expr:
         self._check_index(entry, index, span)
+        index = self._of_own_name(entry, index)
         attribute = entry.schema[at]
         type_ = attribute.type
         if entry.counted and index is None and entry.slot != self.own:

@@ -25,7 +25,8 @@ from .scope import Entry, Scope
 @dataclass
 class _Binder:
     """Walks the states. Slots are numbered in the order of the text; `known` holds the entries in the order in which
-    Siddhi makes them: of `A and B` it makes B first, of `A and not B` A, so the other's filter may name that one."""
+    Siddhi makes them: of `A and B` it makes B first, of `A and not B` A, so the other's filter may name that one.
+    Where two states have one name, it means the one made first, in filters (their own too) and in the select."""
 
     place: Place
     slots: dict[int, Slot] = field(default_factory=dict)
@@ -69,8 +70,15 @@ class _Binder:
         name = s.ref or str(s.source)
         own = Entry(slot, name, source.schema, counted, source.kind)
         later = tuple(r for r in self.refs if r != s.ref and all(e.name != r for e in self.known))
-        others = [e for e in self.known if e.name != name] + [e for e in self.known if e.name == name]
-        scope = Scope(symbols, (own, *others), "a pattern's filter", own=slot, later=later, tables=False)
+        scope = Scope(
+            symbols,
+            (*self.known, own),
+            "a pattern's filter",
+            own=slot,
+            own_ref=s.ref,
+            later=later,
+            tables=False,
+        )
         bound = bind_handlers(source, s.handlers, scope, slot, "pattern")
         self.known.append(Entry(slot, name, bound.schema, counted, source.kind))
         self.slots[slot] = Slot(s.ref, source, bound.schema, counted)
@@ -99,8 +107,6 @@ def bind_states(stream: tree.StateStream, place: Place) -> tuple[StateInput, tup
     for number, s in enumerate(_streams(stream.state)):
         binder.numbers[id(s)] = number
         if s.ref is not None:
-            if s.ref in binder.refs:
-                raise SiddhiBindError(f"two states of the pattern are called '{s.ref}'", s.span)
             binder.refs.append(s.ref)
     state = binder.state(stream.state)
     slots = tuple(binder.slots[i] for i in range(len(binder.slots)))

@@ -87,5 +87,9 @@ _APPENDS: Mapping[str, Callable[[Sequence[Expr]], Schema]] = {
 
 TABLE: Mapping[str, StreamFunction] = {k: StreamFunction(s, _APPENDS[k]) for k, s in _SIGNATURES.items()}
 
+# Those that a pattern's state may have: Siddhi looks only for stream functions there, not for stream processors
+# (`SingleInputStreamParser.generateProcessor`).
+IN_PATTERNS = frozenset({"pol2Cart"})
+
 # Those that keep events or let time decide; the others look at one event alone.
 STATEFUL = frozenset({"reorder:kslack", "reorder:akslack"})

@@ -1,0 +1,347 @@
+"""What the annotations `@source`, `@sink`, `@store`, `@async` and `@OnError` must keep to.
+
+Rules of Siddhi's `DefinitionParserHelper`, `StreamJunction`, and the `init` of its own sources, sinks and mappers.
+Names of types and of options are case-sensitive there, but for `type` and `ref`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal, cast
+
+from ...errors import SiddhiBindError, Span, did_you_mean
+from ...lang import tree
+from ...types import Schema
+from ..query_parts import configured, connector_options, connector_type, template_attributes
+from .annotations import single
+
+# Extension types by their kind: what runs here or is known to WSO2. Others are misspelt.
+SOURCES = frozenset(
+    {"inMemory", "http", "http-request", "http-response", "http-call-response", "http-service",
+     "http-service-request", "sse", "kafka", "kafkaMultiDC", "tcp", "file", "fileeventlistener", "email", "jms",
+     "mqtt", "rabbitmq", "nats", "websocket", "cdc", "prometheus", "grpc", "grpc-call-response", "grpc-service",
+     "grpc-service-request", "s3", "gcs", "googlepubsub", "azureservicebus", "twitter", "sqs", "hl7",
+     "wso2event", "activemq"}
+)  # fmt: skip
+SINKS = frozenset(
+    {"inMemory", "log", "http", "http-request", "http-response", "http-call", "http-service-response", "sse",
+     "kafka", "kafkaMultiDC", "kafka-replay-request", "tcp", "file", "email", "jms", "mqtt", "rabbitmq", "nats",
+     "websocket", "prometheus", "grpc", "grpc-call", "grpc-service-response", "s3", "gcs",
+     "google-cloud-storage", "googlepubsub", "rdbms", "slack", "sqs", "sns", "hl7", "wso2event", "opensearch",
+     "elasticsearch", "activemq"}
+)  # fmt: skip
+STORES = frozenset({"rdbms", "mongodb", "hbase", "cassandra", "solr", "elasticsearch", "opensearch", "redis"})
+MAPPINGS = frozenset(
+    {"passThrough", "json", "xml", "text", "csv", "binary", "avro", "protobuf", "keyvalue", "wso2event"}
+)
+STRATEGIES = frozenset({"roundRobin", "partitioned", "broadcast"})
+
+OnError = Literal["LOG", "STREAM", "STORE"]
+_STREAM_ACTIONS = ("LOG", "STREAM", "STORE")
+_SINK_ACTIONS = ("LOG", "WAIT", "STREAM", "STORE")
+_PRIORITIES = ("INFO", "DEBUG", "WARN", "FATAL", "ERROR", "OFF", "TRACE")
+_OWN = frozenset({"inMemory", "log"})
+"""Types that run here, of which all options are known."""
+
+_DYNAMIC = re.compile(r"\{\{.*?\}\}")
+_INT = re.compile(r"[+-]?\d+")
+_INT_MAX = 2**31 - 1
+
+
+# --------------------------------------------------------------------------------------------------- @async, @OnError
+
+
+def check_async(annotations: tuple[tree.Annotation, ...]) -> None:
+    """`@async` of a stream or window: its numbers must be numbers that Siddhi can start with."""
+    a = single(annotations, "async")
+    if a is None:
+        return
+    for key in ("buffer.size", "workers", "batch.size.max"):
+        e = _element(a, key)
+        if e is None:
+            continue
+        hint = f"Write {key}='64'."
+        number = int(e.value) if _INT.fullmatch(e.value) else None
+        if number is None or not -_INT_MAX - 1 <= number <= _INT_MAX:
+            raise SiddhiBindError(f"'{key}' of @async is a number, found '{e.value}'", e.span, hint=hint)
+        if number <= 0:
+            raise SiddhiBindError(f"'{key}' of @async must be above 0, found '{e.value}'", e.span, hint=hint)
+        if key == "buffer.size" and number & (number - 1):
+            raise SiddhiBindError(
+                f"'buffer.size' of @async must be a power of 2, found '{e.value}'",
+                e.span,
+                hint=f"The next one is '{1 << number.bit_length()}'.",
+            )
+
+
+def on_error_action(annotations: tuple[tree.Annotation, ...]) -> OnError | None:
+    """What `@OnError` of a stream or window says; None where there is none."""
+    a = single(annotations, "OnError")
+    if a is None:
+        return None
+    e = _element(a, "action")
+    if e is None:
+        raise SiddhiBindError("@OnError lacks 'action'", a.span, hint="Write @OnError(action='STREAM').")
+    if e.value.upper() not in _STREAM_ACTIONS:
+        raise SiddhiBindError(f"@OnError knows no action '{e.value}'", e.span, hint="Expected LOG, STREAM or STORE.")
+    return cast(OnError, e.value.upper())
+
+
+# ---------------------------------------------------------------------------------------------- @source, @sink, @store
+
+
+def check_store(annotations: tuple[tree.Annotation, ...], properties: Mapping[str, str]) -> None:
+    """`@store` of a table or aggregation: its `ref` must be defined, its type one that exists."""
+    a = single(annotations, "store")
+    if a is not None:
+        _check_ref(a, "store", properties)
+        _type(a, "store", STORES, properties)
+
+
+def check_connectors(
+    annotations: tuple[tree.Annotation, ...], schema: Schema, stream: str, properties: Mapping[str, str]
+) -> None:
+    """Every `@source` and `@sink` of `stream`. `properties` are the node's. Raises SiddhiBindError for the first one
+    that Siddhi would refuse.
+    """
+    for a in annotations:
+        if a.name.lower() == "source":
+            _check_source(a, schema, stream, properties)
+        elif a.name.lower() == "sink":
+            _check_sink(a, schema, properties)
+
+
+def _check_source(a: tree.Annotation, schema: Schema, stream: str, properties: Mapping[str, str]) -> None:
+    _check_ref(a, "source", properties)
+    type_ = _type(a, "source", SOURCES, properties)
+    mapping = single(a.nested, "map")
+    if mapping is not None:
+        _type(mapping, "mapping", MAPPINGS, {})
+        _check_options(mapping, None, ())
+        _check_no_deployment(mapping, "a mapping")
+        _check_mapped_attributes(mapping, schema, stream)
+    _check_options(a, connector_options(a, properties), ())
+    if type_ in _OWN:
+        _check_no_deployment(a, f"a source of type '{type_}'")
+
+
+def _check_sink(a: tree.Annotation, schema: Schema, properties: Mapping[str, str]) -> None:
+    _check_ref(a, "sink", properties)
+    type_ = _type(a, "sink", SINKS, properties)
+    options = connector_options(a, properties)
+    own = type_ in _OWN
+    dynamic = ("topic",) if type_ == "inMemory" else ()
+    _check_options(a, options, dynamic if own else None)
+    if own:
+        _check_no_deployment(a, f"a sink of type '{type_}'")
+        _check_template(options.get("topic", ""), schema, _span(a, "topic"))
+    _check_value(a, options, "on.error", _SINK_ACTIONS)
+    if type_ == "log":
+        _check_value(a, options, "priority", _PRIORITIES)
+    mapping = single(a.nested, "map")
+    if mapping is not None:
+        passing = _type(mapping, "mapping", MAPPINGS, {}) == "passThrough"
+        _check_options(mapping, None, () if passing else None)
+        _check_no_deployment(mapping, "a mapping")
+        _check_payload(mapping, schema)
+    distribution = single(a.nested, "distribution")
+    if distribution is not None:
+        _check_distribution(distribution, schema)
+        for place in _destinations(distribution):
+            _check_destination(place, type_, options, schema, properties)
+    elif type_ == "inMemory" and "topic" not in options:
+        raise _no_topic(a)
+
+
+def _check_ref(a: tree.Annotation, what: str, properties: Mapping[str, str]) -> None:
+    ref = a.get("ref")
+    if ref is not None and not configured(ref, properties):
+        raise SiddhiBindError(
+            f"no configuration defines the {what} '{ref}'",
+            _span(a, "ref"),
+            hint="No deployment configuration is read yet: write the options here instead of 'ref'.",
+        )
+
+
+def _type(a: tree.Annotation, what: str, known: frozenset[str], properties: Mapping[str, str]) -> str:
+    """The type of a connector or mapping, which must be given and exist."""
+    type_ = connector_type(a, properties)
+    if not type_:
+        example = min(known & {"inMemory", "passThrough", "rdbms"})
+        raise SiddhiBindError(f"@{a.name} lacks 'type'", a.span, hint=f"Write @{a.name}(type='{example}', ...).")
+    if type_ not in known:
+        raise SiddhiBindError(
+            f"unknown {what} type '{type_}'",
+            _span(a, "type"),
+            hint=did_you_mean(type_, known),
+            kind="ExtensionNotFoundException",
+        )
+    return type_
+
+
+def _check_options(a: tree.Annotation, options: Mapping[str, str] | None, dynamic: tuple[str, ...] | None) -> None:
+    """Every option must have a name, and only those of `dynamic` (None: any) may depend on the event.
+
+    `options` are all of them where a configuration adds some.
+    """
+    for e in a.elements:
+        if e.key is None:
+            raise SiddhiBindError(f"an option of @{a.name} has no name", e.span, hint=f"Write name='{e.value}'.")
+    found = {e.key: e.value for e in a.elements if e.key is not None} if options is None else options
+    for key, value in found.items():
+        if dynamic is not None and key not in dynamic and _DYNAMIC.search(value):
+            raise SiddhiBindError(
+                f"'{key}' of this @{a.name} cannot depend on the event",
+                _span(a, key),
+                hint=f"Write a text without {{{{...}}}}{', as only topic may have it' if 'topic' in dynamic else ''}.",
+            )
+
+
+def _check_no_deployment(a: tree.Annotation, what: str) -> None:
+    for e in a.elements:
+        if e.key is not None and e.key.startswith("dep:"):
+            raise SiddhiBindError(f"{what} takes no deployment property '{e.key}'", e.span, hint="Leave it out.")
+
+
+def _check_value(a: tree.Annotation, options: Mapping[str, str], key: str, allowed: tuple[str, ...]) -> None:
+    value = options.get(key)
+    if value is not None and value.upper() not in allowed:
+        raise SiddhiBindError(
+            f"'{key}' of @{a.name} knows no '{value}'",
+            _span(a, key),
+            hint=f"Expected {', '.join(allowed[:-1])} or {allowed[-1]}.",
+        )
+
+
+def _check_template(value: str, schema: Schema, span: Span) -> None:
+    for name in template_attributes(value):
+        if schema.find(name) is None:
+            raise SiddhiBindError(
+                f"the stream has no attribute '{name}' for '{{{{{name}}}}}'",
+                span,
+                hint=did_you_mean(name, schema.names) or f"It has {', '.join(schema.names)}.",
+            )
+
+
+# --------------------------------------------------------------------------------------------------------------- @map
+
+
+def _check_mapped_attributes(mapping: tree.Annotation, schema: Schema, stream: str) -> None:
+    """`@attributes` of a source's mapping names all attributes of the stream, or gives one place for each in order."""
+    a = next((x for x in mapping.nested if x.name.lower() == "attributes"), None)
+    if a is None:
+        return
+    named = [e for e in a.elements if e.key is not None]
+    if named and len(named) < len(a.elements):
+        other = next(e for e in a.elements if (e.key is None) is not (a.elements[0].key is None))
+        raise SiddhiBindError(
+            "some attributes of @attributes are named and some are not",
+            other.span,
+            hint=f"Name each, as in {schema.names[0]}='...', or none.",
+        )
+    if not named and len(a.elements) != len(schema):
+        raise SiddhiBindError(
+            f"@attributes maps {len(a.elements)} attributes, stream '{stream}' has {len(schema)}",
+            a.span,
+            hint=f"It has {', '.join(schema.names)}.",
+        )
+    given = {e.key: e for e in named}
+    missing = [n for n in schema.names if n not in given] if named else []
+    if missing:
+        near = did_you_mean(missing[0], (k for k in given if k is not None and k not in schema.names))
+        raise SiddhiBindError(
+            f"@attributes does not map '{missing[0]}' of stream '{stream}'",
+            a.span,
+            hint=near or f"It must map {', '.join(schema.names)}.",
+        )
+
+
+def _check_payload(mapping: tree.Annotation, schema: Schema) -> None:
+    payloads = [a for a in mapping.nested if a.name.lower() == "payload"]
+    if len(payloads) > 1:
+        raise SiddhiBindError("@map takes one @payload", payloads[1].span, hint="Keep one.")
+    seen: set[str | None] = set()
+    for e in payloads[0].elements if payloads else ():
+        _check_template(e.value, schema, e.span)
+        if e.key in seen:
+            what = "parts without a name" if e.key is None else f"parts '{e.key}'"
+            raise SiddhiBindError(f"@payload has two {what}", e.span, hint="Give each a name of its own.")
+        seen.add(e.key)
+
+
+# ------------------------------------------------------------------------------------------------------- @distribution
+
+
+def _destinations(distribution: tree.Annotation) -> list[tree.Annotation]:
+    return [a for a in distribution.nested if a.name.lower() == "destination"]
+
+
+def _check_distribution(a: tree.Annotation, schema: Schema) -> None:
+    _check_options(a, None, ())
+    options = {e.key: e.value for e in a.elements}
+    strategy = options.get("strategy")
+    if strategy is None:
+        raise SiddhiBindError("@distribution lacks 'strategy'", a.span, hint="Write strategy='roundRobin'.")
+    if strategy not in STRATEGIES:
+        hint = did_you_mean(strategy, STRATEGIES) or f"Expected {', '.join(sorted(STRATEGIES))}."
+        raise SiddhiBindError(
+            f"unknown strategy '{strategy}'", _span(a, "strategy"), hint=hint, kind="ExtensionNotFoundException"
+        )
+    if strategy == "partitioned":
+        key = options.get("partitionKey")
+        if key is None:
+            raise SiddhiBindError(
+                "strategy 'partitioned' needs a 'partitionKey'",
+                a.span,
+                hint=f"Write partitionKey='{schema.names[0]}'.",
+            )
+        if schema.find(key) is None:
+            raise SiddhiBindError(
+                f"the stream has no attribute '{key}'",
+                _span(a, "partitionKey"),
+                hint=did_you_mean(key, schema.names) or f"It has {', '.join(schema.names)}.",
+                kind="SiddhiAppValidationException",
+            )
+    if not _destinations(a):
+        raise SiddhiBindError("@distribution has no @destination", a.span, hint="Write @destination(topic='...').")
+
+
+def _check_destination(
+    a: tree.Annotation, sink: str, above: Mapping[str, str], schema: Schema, properties: Mapping[str, str]
+) -> None:
+    """One destination of a sink of type `sink` with the options `above`."""
+    _check_ref(a, "destination", properties)
+    options = connector_options(a, properties)
+    _check_options(a, options, ("topic",) if sink == "inMemory" else () if sink == "log" else None)
+    if sink in _OWN:
+        _check_no_deployment(a, f"a sink of type '{sink}'")
+        _check_template(options.get("topic", ""), schema, _span(a, "topic"))
+    if sink != "inMemory":
+        return
+    topic = above.get("topic", options.get("topic"))
+    if topic is None:
+        raise _no_topic(a)
+    if options.keys() == {"topic"} and (topic == "" or _DYNAMIC.search(topic)):
+        raise SiddhiBindError(
+            "the topic of a destination is a text that is the same for all events",
+            _span(a, "topic"),
+            hint="Write a text without {{...}}.",
+            kind="SiddhiAppValidationException",
+        )
+
+
+def _no_topic(a: tree.Annotation) -> SiddhiBindError:
+    return SiddhiBindError(
+        f"@{a.name} lacks 'topic'", a.span, hint="Write topic='...'.", kind="SiddhiAppValidationException"
+    )
+
+
+def _element(a: tree.Annotation, key: str) -> tree.AnnotationElement | None:
+    return next((e for e in a.elements if e.key is not None and e.key.lower() == key), None)
+
+
+def _span(a: tree.Annotation, key: str) -> Span:
+    """Where the option `key` is written; the annotation, where its configuration gives it."""
+    e = _element(a, key.lower())
+    return a.span if e is None else e.span
