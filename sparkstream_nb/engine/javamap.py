@@ -6,8 +6,6 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..types import Type
 from .columns import Array
 
@@ -80,16 +78,7 @@ def spread(hash: int) -> int:
 
 
 def computed_ranks(spreads: Array, numbers: Array, buckets: int) -> Array:
-    """int64 by which the keys `numbers` stand in a map that came in by `computeIfAbsent`: the newest comes first in its
-    bucket."""
+    """int64 by which the keys that came `numbers`-th stand in a map that `computeIfAbsent` filled: the newest comes
+    first in its bucket."""
     ranks: Array = (spreads & (buckets - 1)) << 32 | (2**32 - 1 - numbers)
     return ranks
-
-
-def computed_order(spreads: Array) -> Array:
-    """`walk_order` for keys that came in by `computeIfAbsent`, by their spread hashes: the map grows only before the
-    key after the one that filled it.
-    """
-    n = len(spreads)
-    order: Array = np.argsort(computed_ranks(spreads, np.arange(n), capacity(n - 1)))
-    return order

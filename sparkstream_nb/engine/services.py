@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,8 +21,9 @@ class Services:
 
     `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
     order in the map of a Siddhi scheduler, `hashes` those of their keys, `born` the clock (ms) at which each was made,
-    `gone` the root from which on it is forgotten (None: none is), `partitioned` whether it is in one. `on_error` is
-    what `@OnError` says of a stream, `faults` what an operator's last run put into fault streams.
+    `gone` the root from which on it is forgotten (None: none is), `deaths` those roots, one after the other, and which
+    instances are forgotten there, as far as something may still be held for them, `partitioned` whether it is in one.
+    `on_error` is what `@OnError` says of a stream, `faults` what an operator's last run put into fault streams.
     """
 
     strings: Strings
@@ -34,6 +35,7 @@ class Services:
     hashes: Callable[[], Array | None] = lambda: None
     born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
     gone: Callable[[], Array | None] = lambda: None
+    deaths: Callable[[], Sequence[tuple[int, Array]]] = lambda: ()
     partitioned: bool = False
     in_table: Callable[..., Mask] | None = None
     on_error: Mapping[str, str] = field(default_factory=dict)

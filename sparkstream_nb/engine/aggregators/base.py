@@ -203,6 +203,10 @@ class Aggregator(Protocol):
         """The rows whose arguments raise an error, and why; None where there is none. They must not come to `run`."""
         ...
 
+    def forget(self, groups: Array, parts: Array) -> None:
+        """Begins anew for these `groups`, which are all those of the partition instances `parts`."""
+        ...
+
     def state(self) -> dict[str, Any]:
         """Plain data that `load` takes back."""
         ...

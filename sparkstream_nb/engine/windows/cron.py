@@ -8,7 +8,6 @@ import numpy as np
 
 from ..columns import Array
 from ..cron import CronTimes
-from ..javamap import computed_order
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
 from .base import Emission, WindowSetup
@@ -63,9 +62,11 @@ def _cron(
 class CronWindow:
     """What came since the last time that the text names comes out at the next one, by the app's clock."""
 
+    stamps, moves, ordered = None, False, False
+
     def __init__(self, setup: WindowSetup) -> None:
         self.times = CronTimes(str(setup.constant(0)))
-        self.scheduler = setup.scheduler
+        self.scheduler, self.ranks = setup.scheduler, setup.ranks
         self.log = ChainedLog(setup.types, chains=2)
         self.due = self.times.after(0)
 
@@ -86,7 +87,8 @@ class CronWindow:
         log = self.log
         at = log.add(rows, parts)
         out = Emission(2 * (at + n))
-        order = np.empty(0, np.int64) if hashes is None else computed_order(hashes[:parts])
+        ranks = self.ranks()
+        order = np.empty(0, np.int64) if ranks is None else np.argsort(ranks[:parts])
         made = _cron(
             self.scheduler, parts, order, at, n, rows.root, clock.base, clock.now, self._fires(clock), log.ts, log.part,
             log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], *out.arrays,
@@ -94,6 +96,9 @@ class CronWindow:
         result = out.rows(made, log, rows.part is not None)
         log.tidy()
         return result
+
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
 
     def state(self) -> dict[str, Any]:
         return {"current": self.log.chain_state(0), "expired": self.log.chain_state(1), "due": self.due}
