@@ -416,6 +416,6 @@ def make_window(
         WindowSetup(
             args, types, scheduler, wants_expired, findable, condition, tuple(schema.names[a] for a in attrs),
             tuple(range(len(attrs))) if selected is None else tuple(None if a is None else places[a] for a in selected),
-            services.strings, services.context, services.partitioned, services.rank, apart, anew, refuse,
+            services.strings, services.context, services.partitioned, apart, anew, refuse,
         )
     )  # fmt: skip

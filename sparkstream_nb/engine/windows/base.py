@@ -27,8 +27,7 @@ class WindowSetup:
     timer phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query puts out expired events;
     `findable` tells that a join looks into the window. `condition` is what an `expression` window's constant text
     states, `names` the attributes of the columns, `selected` the columns that the query selects as they are, in
-    order (None for what it computes). `partitioned` tells that there are several instances, and `ranks` how a
-    scheduler of Siddhi's walks through them (`Instances.rank`). With `apart`, the query
+    order (None for what it computes). `partitioned` tells that there are several instances. With `apart`, the query
     wants the CURRENT rows alone, and a window may put out its input instead and tell the rest aside (`rows.Passing`).
     With `anew` it wants the CURRENT rows alone, and each chunk begins with a RESET, which is not put out (`Rows.anew`).
     `refuse` takes rows that raise an error (mask over them, why):
@@ -46,7 +45,6 @@ class WindowSetup:
     strings: Strings = field(default_factory=Strings)
     context: Context = field(default_factory=Context)
     partitioned: bool = False
-    ranks: Callable[[], Array | None] = lambda: None
     apart: bool = False
     anew: bool = False
     refuse: Callable[[Rows, Mask, str], None] = lambda rows, mask, why: None
