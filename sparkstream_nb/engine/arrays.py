@@ -36,6 +36,11 @@ def grown(array: Array, n: int, fill: Any = 0) -> Array:
     return out
 
 
+def fill_at(array: Array, places: Array, fill: Any) -> None:
+    """Writes `fill` to those of the places along the last axis that the array has."""
+    array[..., places[places < array.shape[-1]]] = fill
+
+
 def arrow_of(values: Array, type: pa.DataType, null: Mask | None) -> pa.Array:
     """An Arrow array over the memory of `values` (a copy for booleans, which Arrow stores as bits). `pa.array` would
     process nulls one by one."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..plan import nodes
+from ..plan.signatures.windows import DECLARATIONS
 from .aggregation import AggregationOp
 from .circles import repeatable
 from .columns import Array, Mask
@@ -78,7 +79,7 @@ class Assembly:
 
     def _stamped_between_looks(self, window: NamedWindow) -> bool:
         """Whether what joins have looked at shows in what the window puts out (see `NamedWindow._track`)."""
-        stamps = getattr(window.window, "stamps", None)
+        stamps = window.window.stamps
         readers = [q for q in self.plan.queries if window.id in sources_of(q)]
         if stamps is None or not any(isinstance(q.input, nodes.JoinInput) for q in readers):
             return False
@@ -92,7 +93,7 @@ class Assembly:
 
     def _query(
         self, query: nodes.Query, services: Services, keys: Mapping[str, str], partitioned: bool = False
-    ) -> None:
+    ) -> QueryOp:
         found: list[TableLookup | AggregationLookup] = []
 
         def lookups(join: nodes.JoinInput) -> dict[int, Lookup]:
@@ -129,6 +130,7 @@ class Assembly:
             writer is None or writer.whole,
         )
         self.operators.append(QueryOperator(op, sources, node, writer, self.windows, found))
+        return op
 
     def _faults(self, *streams: str) -> tuple[str, ...]:
         """The fault streams that failing events of these streams go to."""
@@ -148,7 +150,7 @@ class Assembly:
         services = self.services.inside()
         instances = Instances(services, partition.purge)
         services.rank, services.hashes = instances.rank, instances.hashes
-        services.born, services.gone = instances.born, instances.gone
+        services.born, services.gone, services.deaths = instances.born, instances.gone, lambda: instances.deaths
         self.instances[partition.id] = instances
         keyed = {k.stream: k for k in partition.keys}
         inner = {s.id for s in partition.inner}
@@ -176,11 +178,9 @@ class Assembly:
         for q in partition.queries:
             joins = isinstance(q.input, nodes.JoinInput)  # they look into a named window as it is
             keys = {s: k for s, k in used.items() if not (joins and s in self.windows)}
-            self._query(q, services, keys, partitioned=True)
-
-
-_ONE_CHUNK = frozenset({"length", "externalTime", "sort"})
-"""Windows that hand on what one event brings about as one chunk."""
+            op = self._query(q, services, keys, partitioned=True)
+            instances.holders.append(op.release)
+            instances.reuses &= op.forgets_all
 
 
 def _single(query: nodes.Query) -> bool:
@@ -190,7 +190,7 @@ def _single(query: nodes.Query) -> bool:
     if not isinstance(query.input, nodes.StreamInput) or query.rate is not None:
         return False
     return all(
-        isinstance(s, nodes.FilterStep) or (isinstance(s, nodes.WindowStep) and s.function in _ONE_CHUNK)
+        isinstance(s, nodes.FilterStep) or (isinstance(s, nodes.WindowStep) and DECLARATIONS[s.function].single_chunk)
         for s in query.input.steps
     )
 

@@ -6,8 +6,6 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..types import Type
 from .columns import Array
 
@@ -84,12 +82,3 @@ def computed_ranks(spreads: Array, numbers: Array, buckets: int) -> Array:
     bucket."""
     ranks: Array = (spreads & (buckets - 1)) << 32 | (2**32 - 1 - numbers)
     return ranks
-
-
-def computed_order(spreads: Array) -> Array:
-    """`walk_order` for keys that came in by `computeIfAbsent`, by their spread hashes: the map grows only before the
-    key after the one that filled it.
-    """
-    n = len(spreads)
-    order: Array = np.argsort(computed_ranks(spreads, np.arange(n), capacity(n - 1)))
-    return order

@@ -137,7 +137,7 @@ class JoinOp:
         self._serial = [0, 0]
         self._group = np.empty(0, np.int64)
         windows = [None if s is None else s.window for s in self.steps]
-        self._stamps = [getattr(w, "stamps", None) for w in windows]
+        self._stamps = [None if w is None else w.stamps for w in windows]
         """The kind of rows to which a side's window gives the time at which they come out, if it does."""
         self._loses = np.array([stamps == CURRENT for stamps in self._stamps])
         self.looked: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ class NamedWindow:
             schema=definition.source.schema, services=services, query=self.id, stream=self.id,
         )  # fmt: skip
         self.serial = 0
-        self.ordered = getattr(self.window, "ordered", False)
+        self.ordered = self.window.ordered
         self._held = Contents([self.types])
 
     def run(self, rows: Rows, clock: Clock) -> Rows:
@@ -85,7 +85,7 @@ class NamedWindow:
         held.add(0, fresh.with_columns(fresh.columns[:width]), rank)
         slot = held.slots(0, rows.columns[-1].values)
         side, key, part, probed = np.zeros(n, np.int8), np.full(n, -1), np.zeros(n, np.int64), np.full(n, -1)
-        stamps = getattr(self.window, "stamps", None)
+        stamps = self.window.stamps
         off, loses = np.zeros(2, np.bool_), np.array([stamps == CURRENT, False])
         rows.kind = rows.kinds().copy()
         for _ in held.run(side, rows.kind, key, slot, part, off, loses, probed, 0, 1):

@@ -140,6 +140,8 @@ class NodeEngine:
                     run = self._run_by_operator if calm else self._run_by_chunk
                     run(self._between(given, a + x, a + y), part.part(x, y), collected)
         outputs = self._outputs(collected)
+        for instances in self.parts.instances.values():
+            instances.release()
         self.steps += len(batch.clock)
         return outputs
 

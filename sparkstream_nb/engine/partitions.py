@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,25 @@ class Instances:
     """The instances of one partition: key texts, numbered in the order in which they first came.
 
     `@purge` removes the keys that had no event for its idle period, every interval of the app's clock
-    (`PartitionRuntimeImpl.initPartition` does so on the wall clock). A key that comes again is a new instance with a
-    new number.
+    (`PartitionRuntimeImpl.initPartition` does so on the wall clock). A key that comes again is a new instance. If no
+    state of an instance is left then (`reuses`), its number goes to a new instance.
     """
 
     def __init__(self, services: Services, purge: nodes.Purge | None = None) -> None:
         self.services, self.purge = services, purge
         self.numbers: dict[str, int] = {}
         self.count = 0
+        """How many numbers there are."""
+        self.holders: list[Callable[[], None]] = []
+        """What makes each query inside drop the state of the instances in `deaths`."""
+        self.reuses = True
+        self.deaths: list[tuple[int, Array]] = []
+        """Roots at which instances were forgotten, whose state may still be held, and their numbers."""
+        self._made = 0
+        """How many instances there ever were."""
+        self._turn = np.zeros(0, np.int64)
+        """By number: which of those the instance is."""
+        self._free: list[int] = []
         self._most = 0
         self._born = np.zeros(0, np.int64)
         self._hashes = np.zeros(0, np.int64)
@@ -50,11 +62,15 @@ class Instances:
         """The instance of a key, new if need be; `now` is the clock (ms)."""
         found = self.numbers.get(key)
         if found is None:
-            found = self.numbers[key] = self.count
-            self.count += 1
+            found = self._free.pop() if self._free else self.count
+            self.numbers[key] = found
+            self.count = max(self.count, found + 1)
             self._most = max(self._most, len(self.numbers))
             self._born, self._hashes = grown(self._born, self.count), grown(self._hashes, self.count)
             self._born[found], self._hashes[found] = now, spread(string_hash(key))
+            self._turn = grown(self._turn, self.count)
+            self._turn[found], self._made = self._made, self._made + 1
+            self._ranked = min(self._ranked, found)
             self._walk, self.services.parts = None, self.count
         return found
 
@@ -68,14 +84,14 @@ class Instances:
 
     def rank(self) -> Array:
         """int64 per instance: its position in the iteration order of a Java map that `computeIfAbsent` filled in the
-        order of the instances (`computed_order`), as in Siddhi's schedulers."""
-        buckets = capacity(self.count - 1)
+        order of the instances (`computed_ranks`), as in Siddhi's schedulers."""
+        buckets = capacity(self._made - 1)
         if self._buckets != buckets:
             self._buckets, self._ranked = buckets, 0
         if self._ranked < self.count:
             fresh = np.arange(self._ranked, self.count)
             self._rank, self._ranked = grown(self._rank, self.count), self.count
-            self._rank[fresh] = computed_ranks(self._hashes[fresh], fresh, buckets)
+            self._rank[fresh] = computed_ranks(self._hashes[fresh], self._turn[fresh], buckets)
         return self._rank[: self.count]
 
     def in_order(self) -> list[int]:
@@ -124,8 +140,21 @@ class Instances:
             return
         self.age, self._walk = self.age + 1, None
         self._gone = grown(self._gone, self.count, NEVER)
-        for key in idle:
-            self._gone[self.numbers.pop(key)] = ((clock.base + step) << ROOT_BITS) | EVENT_PHASE
+        dead, root = np.array([self.numbers.pop(key) for key in idle]), ((clock.base + step) << ROOT_BITS) | EVENT_PHASE
+        self._gone[dead] = root
+        self.deaths.append((root, dead))
+
+    def release(self) -> None:
+        """Drops the state of the instances that were forgotten. To be called between micro-batches."""
+        if not self.deaths:
+            return
+        for release in self.holders:
+            release()
+        for _, dead in self.deaths:
+            if self.reuses:
+                self._free += dead.tolist()
+                self._gone[dead] = NEVER
+        self.deaths.clear()
 
     # ----------------------------------------------------------------------------------------------------------- state
 
@@ -138,6 +167,9 @@ class Instances:
             "hashes": self.hashes().copy(),
             "seen": self._seen[: self.count].copy(),
             "gone": self._gone[: self.count].copy(),
+            "made": self._made,
+            "turns": self._turn[: self.count].copy(),
+            "free": np.array(self._free, np.int64),
             "check": self._check,
         }
 
@@ -147,6 +179,8 @@ class Instances:
         self.count, self._most, self._check = state["count"], state["most"], state["check"]
         self._born, self._hashes = state["born"].copy(), state["hashes"].copy()
         self._seen, self._gone = state["seen"].copy(), state["gone"].copy()
+        self._made, self._turn, self._free = state["made"], state["turns"].copy(), state["free"].tolist()
+        self.deaths.clear()
         self._ranked, self._walk = 0, None
         self.services.parts = self.count
 

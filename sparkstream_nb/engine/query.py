@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..plan import nodes
 from ..plan.nodes import Expr
-from ..plan.signatures.windows import BATCHING
+from ..plan.signatures.windows import DECLARATIONS
 from .columns import Array, Mask
 from .faults import may_fail
 from .frame import Frame, frame_of
@@ -54,17 +54,14 @@ def query_exprs(query: nodes.Query) -> list[Expr]:
     return out
 
 
-_NOT_SLIDING = BATCHING | {"session"}
-"""Windows whose queries keep only the best of `min` and `max` unless they want expired events (`ProcessingMode`)."""
-
-
 def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, expired: bool) -> bool:
-    """Whether rows of a query with this input expire one by one, as far as `min` and `max` are concerned."""
+    """Whether rows of a query with this input expire one by one, as far as `min` and `max` are concerned: if not, they
+    keep only the best."""
     if isinstance(source, nodes.StateInput):
         return False
     sides = (source,) if isinstance(source, nodes.StreamInput) else (source.left, source.right)
     windows = [s.function for side in sides for s in side.steps if isinstance(s, nodes.WindowStep)]
-    return expired or any(w not in _NOT_SLIDING for w in windows)
+    return expired or any(DECLARATIONS[w].processing_mode == "slide" for w in windows)
 
 
 class QueryOp:
@@ -92,7 +89,8 @@ class QueryOp:
         self._pattern: Any = None
         self._join: JoinOp | None = None
         self.schedulers = 0
-        self._forgotten = np.empty(0, np.int64)
+        self._forgotten = 0
+        """How many of `Services.deaths` are dealt with."""
         source = query.input
         origin: nodes.Source | None = None
         if isinstance(source, nodes.StreamInput) and any(may_fail(e) for e in query_exprs(query)):
@@ -171,28 +169,57 @@ class QueryOp:
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         """The query's output for these rows, and for the timers that `clock` lets fire."""
+        rows = concat_rows([self._passed(given, time) for given, time in self._between_deaths(inputs, clock)])
         gone = self.services.gone()
-        if gone is not None:
-            self._forget(np.flatnonzero(gone < clock.base << ROOT_BITS))
-        if self._join is not None and self._join.self_join:
-            rows = concat_rows([self._limited(i, c).rows for i, c in self._join.event_by_event(inputs, clock)])
-        else:
-            rows = self._limited(inputs, clock).rows
         if gone is not None and rows.part is not None:  # what is forgotten has nothing more to say
             rows = rows.where(rows.root < gone[rows.part])
         return Selected(rows, None)
 
-    def _forget(self, gone: Array) -> None:
-        """Drops what is held for instances that were forgotten before this run."""
-        fresh = gone[~np.isin(gone, self._forgotten)]
-        if len(fresh):
-            self._forgotten = gone
-            if self._limiter is not None:
-                self._limiter.forget(fresh)
-            if self._steps is not None:
-                self._steps.forget(fresh)
-            if self._pattern is not None:
-                self._pattern.forget(fresh)
+    def _between_deaths(
+        self, inputs: Mapping[str, Rows], clock: Clock
+    ) -> Iterator[tuple[Mapping[str, Rows], Clock]]:  # fmt: skip
+        """The inputs, cut where partition instances are forgotten: what is held for them is dropped in between, so that
+        their timers are out of the others' way from that moment on, whatever the micro-batches are."""
+        at = clock.first
+        for root, parts in self.services.deaths()[self._forgotten :]:
+            cut = {s: int(np.searchsorted(rows.root, root)) for s, rows in inputs.items()}
+            until = max(at, min((root >> ROOT_BITS) - clock.base + 1, clock.last))
+            if until == clock.last and all(cut[s] == len(rows) for s, rows in inputs.items()):
+                break  # nothing comes after it
+            if until > at or any(cut.values()):
+                given = {s: rows.slice(0, cut[s]) for s, rows in inputs.items()}
+                yield given, Clock(clock.base, clock.now, clock.moved, at, until)
+            self.forget(parts)
+            self._forgotten += 1
+            inputs = {s: rows.slice(cut[s], len(rows)) for s, rows in inputs.items()}
+            at = until
+        yield inputs, Clock(clock.base, clock.now, clock.moved, at, clock.last)
+
+    def _passed(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows:
+        if self._join is not None and self._join.self_join:
+            return concat_rows([self._limited(i, c).rows for i, c in self._join.event_by_event(inputs, clock)])
+        return self._limited(inputs, clock).rows
+
+    def release(self) -> None:
+        """Drops what is still held for the partition instances that were forgotten (`Services.deaths`)."""
+        for _, parts in self.services.deaths()[self._forgotten :]:
+            self.forget(parts)
+        self._forgotten = 0
+
+    def forget(self, parts: Array) -> None:
+        """Drops what is held for these partition instances, which get no rows any more."""
+        if self._limiter is not None:
+            self._limiter.forget(parts)
+        if self._steps is not None:
+            self._steps.forget(parts)
+            self.selector.forget(parts)
+        if self._pattern is not None:
+            self._pattern.forget(parts)
+
+    @property
+    def forgets_all(self) -> bool:
+        """Whether nothing is held for an instance after `forget`, so that its number may be given to another one."""
+        return self._steps is not None and self._steps.forgets_all and self._limiter is None
 
     def _limited(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         frame: Frame

@@ -379,6 +379,15 @@ class Selector:
             cut = np.append(cut, shorter)
         return Selected(shown.take(order), None if group is None else group[order], cut)
 
+    def forget(self, parts: Array) -> None:
+        """Drops what is held for these partition instances. A group's id stays, for the case that an instance of the
+        same number has it again."""
+        groups = parts
+        if self._keys is not None:
+            groups = np.flatnonzero(np.isin(self._keys.columns()[0].values, parts))
+        for agg in self._aggs:
+            agg.forget(groups, parts)
+
     # -------------------------------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:

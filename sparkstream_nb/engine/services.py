@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,9 +31,10 @@ class Services:
 
     `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their order
     in the map of a Siddhi scheduler, `hashes` those of their keys, `born` the clock (ms) at which each was made, `gone`
-    the root from which on it is purged (None: none is), `partitioned` whether it is in a partition. `on_error` is the
-    action of `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` tells where
-    the node's clock began.
+    the root from which on it is purged (None: none is), `deaths` those roots in order, each with the instances that are
+    purged there and may still have state, `partitioned` whether it is in a partition. `on_error` is the action of
+    `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` tells where the node's
+    clock began.
     """
 
     strings: Strings
@@ -45,6 +46,7 @@ class Services:
     hashes: Callable[[], Array | None] = lambda: None
     born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
     gone: Callable[[], Array | None] = lambda: None
+    deaths: Callable[[], Sequence[tuple[int, Array]]] = lambda: ()
     partitioned: bool = False
     in_table: Callable[..., Mask] | None = None
     on_error: Mapping[str, str] = field(default_factory=dict)

@@ -25,6 +25,7 @@ from ..plan.nodes import (
     WindowStep,
     walk,
 )
+from ..plan.signatures.windows import DECLARATIONS, streams_current_events
 from ..types import Schema, Type
 from .aggregators import Aggregator, make_aggregator
 from .columns import Array, Column, Mask
@@ -35,24 +36,12 @@ from .rows import CURRENT, Clock, Rows, one_by_one
 from .services import Services
 from .streamfunctions import STREAM_FUNCTIONS
 from .windows import WINDOWS, Window, WindowSetup, for_joins
-from .windows.chain import ChainedLog
-from .windows.time_by_instance import TimeByInstance
-
-_BY_INSTANCE = frozenset(
-    {"length", "time", "lengthBatch", "timeBatch", "timeLength", "externalTime", "delay", "cron", "batch"}
-)
-"""Windows whose chains of events are those of partition instances, and nothing else."""
 
 _RANK, _SERIAL = 1 << 30, (1 << 30) + 1
 """Stand for the columns of ranks and of serial numbers among attribute numbers."""
 
 GROUP = _RANK - 1
 """Stands for the column of group ids among attribute numbers."""
-
-_BEGIN_ANEW = frozenset({"lengthBatch", "timeBatch", "externalTimeBatch", "batch"})
-
-_NUMBERED = _BY_INSTANCE | {"externalTimeBatch", "session", "sort", "frequent", "lossyFrequent"}
-"""Windows that take a column more than the query has without looking at it."""
 
 
 def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:
@@ -63,17 +52,16 @@ def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:
 def numbered(source: StreamInput) -> bool:
     """Whether events can be given their group ids before they enter the window, which is the last step."""
     last = source.steps[-1] if source.steps else None
-    return isinstance(last, WindowStep) and last.function in _NUMBERED
+    return isinstance(last, WindowStep) and DECLARATIONS[last.function].carries_group_id
 
 
 def begins_anew(source: StreamInput) -> bool:
     """Whether each chunk that the last step, a window, puts out for a query that wants the CURRENT events alone begins
     with a RESET, and there is no other."""
     last = source.steps[-1] if source.steps else None
-    if not isinstance(last, WindowStep) or last.function not in _BEGIN_ANEW:
+    if not isinstance(last, WindowStep):
         return False
-    streams = any(isinstance(a, Const) and a.value is True for a in last.args)  # with `stream.current.event`
-    return last.function == "externalTimeBatch" or not streams
+    return DECLARATIONS[last.function].resets_per_chunk and not streams_current_events(last)
 
 
 def step_exprs(step: Step) -> tuple[Expr, ...]:
@@ -88,14 +76,17 @@ def select_exprs(select: Select) -> list[Expr]:
 
 
 def window_attrs(step: WindowStep, width: int, selected: bool) -> set[int]:
-    """What a window reads besides its arguments: the attributes that the expression of an `expression` window may name,
-    all `width` where each event brings it; all for the key of a `frequent` window that neither it nor, with
-    `selected`, the query names."""
+    """What a window reads besides its arguments (`WindowDeclaration.reads`), of the `width` attributes that there are.
+    `selected`: the query names what it selects."""
     if step.condition is not None:
         return {e.attr for e in walk(step.condition) if isinstance(e, Ref)}
-    bare = not selected and not any(isinstance(a, Ref) for a in step.args)
-    every = step.function in ("expression", "expressionBatch")
-    every = every or (bare and step.function in ("frequent", "lossyFrequent"))
+    match DECLARATIONS[step.function].reads:
+        case "arguments":
+            every = False
+        case "expression":
+            every = True
+        case "selection":
+            every = not selected and not any(isinstance(a, Ref) for a in step.args)
     return set(range(width)) if every else set()
 
 
@@ -170,7 +161,6 @@ class Steps:
         self.rank = 0  # the query's place among those that use a table
         self.window: Window | None = None
         self._group = group
-        self._by_instance = False
         self._steps: list[_Filter | _Function | _Window | _Reorder] = []
         self.schedulers = 0
         self._keep: list[list[int]] = []  # before each step, the attributes to carry on; the last entry: after all
@@ -219,12 +209,11 @@ class Steps:
                     types = (*types, Type.INT)
                 phase = scheduler + self.schedulers
                 self.window = make_window(
-                    step, types, phase, wants_expired, findable, self._keep[i], slot, schema=input.schema,
+                    step, types, phase, wants_expired, findable, self._keep[i], schema=input.schema,
                     services=services, query=query, stream=self.source, selected=selected,
                     apart=apart and step is input.steps[-1], anew=anew and step is input.steps[-1],
                 )  # fmt: skip
                 self._steps.append(_Window(self.window))
-                self._by_instance = step.function in _BY_INSTANCE
                 self.schedulers += 1
         self._widths, self._types, self._schema = widths, schema, input.source.schema
         self.places = {a: i for i, a in enumerate(self._keep[-1])}
@@ -251,7 +240,7 @@ class Steps:
                 rows = step.window.run(rows, clock, self.services.parts, self.services.hashes())
                 if serial is not None:
                     rows = for_joins(rows, step.window)
-                    if getattr(step.window, "ordered", False):
+                    if step.window.ordered:
                         held = [*held[:-1], _RANK, _SERIAL]
                 continue
             if isinstance(step, _Reorder):
@@ -330,10 +319,18 @@ class Steps:
         self.services.failed(self.query, self.source, env, columns, rows.root, only)
 
     def forget(self, parts: Array) -> None:
-        """Lets go of the events that the window holds for these partition instances, where it can."""
-        held = self.window if isinstance(self.window, TimeByInstance) else getattr(self.window, "log", None)
-        if isinstance(held, TimeByInstance | ChainedLog) and self._by_instance:
-            held.forget(parts)
+        """Drops what the window and the filters hold for these partition instances."""
+        if self.window is not None:
+            self.window.forget(parts)
+        for step in self._steps:
+            if isinstance(step, _Filter):
+                for _, aggregator, _ in step.aggregates:
+                    aggregator.forget(parts, parts)
+
+    @property
+    def forgets_all(self) -> bool:
+        """Whether nothing is held for an instance after `forget`."""
+        return not any(isinstance(s, _Reorder) for s in self._steps)
 
     def named(self, rows: Rows) -> Rows:
         """Rows of a named window, whose last column is the serial number, with the columns of `places` and that."""
@@ -393,7 +390,6 @@ def make_window(
     wants_expired: bool,
     findable: bool,
     attrs: Sequence[int] = (),
-    slot: int = 0,
     *,
     schema: Schema,
     services: Services,
@@ -408,9 +404,7 @@ def make_window(
     References among its arguments and in its condition are made to name column positions instead of attributes.
     """
     places = {a: i for i, a in enumerate(attrs)}
-    args = tuple(
-        replace(a, attr=places[a.attr]) if isinstance(a, Ref) and a.slot == slot else a for a in step.args
-    )
+    args = tuple(_placed(a, places) for a in step.args)
     condition = None if step.condition is None else _placed(step.condition, places)
 
     def refuse(rows: Rows, mask: Mask, why: str) -> None:

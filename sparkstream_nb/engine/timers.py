@@ -237,6 +237,30 @@ def notify(
     notify_at(part, time, qtime, qnext, qhead, qtail, heap, first, meta, cursor[BUSY] != part)
 
 
+@kernel
+def _forget(
+    parts: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, due: Array,
+    meta: Array,
+) -> None:  # fmt: skip
+    """Empties the queues of `parts`, which leave the heap and the map."""
+    for i in range(len(parts)):
+        p = parts[i]
+        while qhead[p] >= 0:
+            pop_time(p, qnext, qhead, qtail, meta)
+        if meta[MAP + p] != 0:
+            meta[MAP + p] = 0
+            meta[HELD] -= 1
+    size = meta[HEAP]
+    meta[HEAP] = 0
+    for i in range(size):
+        p = heap[i]
+        if qhead[p] >= 0:
+            n = meta[HEAP]
+            heap[n] = p
+            meta[HEAP] = n + 1
+            _sift_up(heap, first, n)
+
+
 class Timers:
     """The arrays, and their growth."""
 
@@ -271,6 +295,10 @@ class Timers:
     def hashes(self, hashes: Array | None) -> Array:
         """The instances' hashes (`Instances.hashes`); zeros where there are no partitions."""
         return self._hashes if hashes is None else hashes
+
+    def forget(self, parts: Array) -> None:
+        """Drops what is scheduled for these instances."""
+        _forget(parts[parts < len(self.head)], *self.arrays)
 
     def state(self) -> dict[str, Any]:
         """The concatenated queues of the instances, and the instances in the map in insertion order."""

@@ -2,7 +2,7 @@
 
 The apps below run on a few events each; the loops that they use are compiled into numba's cache (see `jit.py`), which
 all processes of this machine share. `make setup` does this once. A loop that no app here uses is compiled when it is
-first used; a loop that many apps use, in particular that of a new window, belongs in `WINDOWS` or `QUERIES`.
+first used; a loop that many apps use belongs in `QUERIES`. The windows are those that are declared.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ..plan import compile_app
 from ..plan.nodes import Plan
+from ..plan.signatures.windows import DECLARATIONS
 from ..types import Type
 from .batch import InputBatch, StreamRows
 from .columns import ARROW
@@ -34,19 +35,9 @@ AGGREGATES = (
     "and(ok) as all, or(ok) as some"
 )
 
-WINDOWS = (
-    "length(3)",
-    "lengthBatch(3)",
-    "time(20)",
-    "timeBatch(20)",
-    "timeLength(20, 3)",
-    "externalTime(at, 20)",
-    "externalTimeBatch(at, 20, 0, 50)",
-    "session(5 millisec, symbol)",
-    "sort(3, price)",
-    "delay(20)",
-    "batch()",
-    "cron('*/1 * * * * ?')",
+WINDOWS = tuple(
+    d.example_call(count=3, few=3, time="20 millisec", at="at", key="symbol", value="price")
+    for d in DECLARATIONS.values()
 )
 
 QUERIES = (
@@ -56,13 +47,10 @@ QUERIES = (
     # Windows with groups, and what they give to the aggregators.
     *(
         f"from S#window.{w} select symbol, price, {AGGREGATES} group by symbol insert all events into Out;"
-        for w in WINDOWS
+        for w in (*WINDOWS, "externalTimeBatch(at, 20, 0, 50)")
     ),
     # And where nobody sees what expires.
-    *(
-        f"from S#window.{w} select symbol, price, {AGGREGATES} group by symbol insert into Out;"
-        for w in ("length(3)", "time(20)", "timeBatch(20)", "externalTimeBatch(at, 20)")
-    ),
+    *(f"from S#window.{w} select symbol, price, {AGGREGATES} group by symbol insert into Out;" for w in WINDOWS),
     f"from S select symbol, {AGGREGATES} group by symbol having n > 1 insert into Out;",
     f"""partition with (symbol of S) begin
     from S#window.time(20) select symbol, {AGGREGATES} insert all events into Out; end;""",

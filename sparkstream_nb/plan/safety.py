@@ -36,15 +36,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..lang import tree
-from ..types import Type
 from . import nodes as n
 from .query_parts import conjuncts, expressions, inputs, sources, stream_states
 from .signatures.streams import STATEFUL
+from .signatures.windows import DECLARATIONS, argument
 
 Keys = Mapping[str, str]
-
-# Windows whose content goes by the clock; the others go by other events.
-BY_CLOCK = frozenset({"time", "delay", "cron"})
 
 
 @dataclass(frozen=True)
@@ -314,9 +311,8 @@ def _window_of(i: n.StreamInput, plan: n.Plan) -> n.WindowStep | None:
 
 def by_clock(w: n.WindowStep) -> bool:
     """Rule 2: whether an event's stay in the window depends on the clock alone."""
-    if w.function == "timeBatch":
-        return any(a.type is not Type.BOOL for a in w.args[1:])
-    return w.function in BY_CLOCK
+    by = DECLARATIONS[w.function].retained_by
+    return by == "clock" or (by == "start" and argument(w, "start.time") is not None)
 
 
 def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> _Own:
@@ -329,11 +325,12 @@ def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> _Own:
     window = _window_of(i, plan)
     if window is None or by_clock(window):
         return _STATELESS
-    if window.function == "session" and len(window.args) > 1 and isinstance(window.args[1], n.Ref):
-        key = _attribute(window.args[1], q.input)
+    by = DECLARATIONS[window.function].retained_by
+    if by == "key":
+        key = _attribute(argument(window, "session.key"), q.input)
         if key is not None:
             return _Own("keyed", f"a session per {key[1]}", ({key[0]: key[1]},))
-    if window.function == "timeBatch":
+    if by == "start":
         return _dependent(
             "its batches begin with the first event that the node sees; a start.time would make them equal"
         )

@@ -17,15 +17,15 @@ from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.plan.signatures.windows import DECLARATIONS
 
 TESTS = Path(__file__).resolve().parents[1]
 STREAM = "define stream Trades (symbol string, price double, quantity long, timestamp long); "
 EVENTS, FEW = 24_000, 300
-WINDOWS = (
-    "length(6000)", "time(8 sec)", "externalTime(timestamp, 8 sec)", "timeLength(8 sec, 4000)", "delay(4 sec)",
-    "lengthBatch(4000)", "timeBatch(4 sec)", "externalTimeBatch(timestamp, 4 sec)", "session(1 sec, symbol)",
-    "sort(600, price)", "frequent(50, symbol)", "lossyFrequent(0.01, 0.005, symbol)", "expression('count() < 4000')",
-)  # fmt: skip
+WINDOWS = tuple(
+    d.example_call(count=4000, few=50, time="4 sec", at="timestamp", key="symbol", value="price")
+    for d in DECLARATIONS.values()
+)
 QUERIES = (
     "from Trades#window.{} select symbol, sum(quantity) as q, max(price) as hi group by symbol insert into Out;",
     "from Trades#window.{} select symbol, avg(price) as p insert all events into Out;",

@@ -202,6 +202,10 @@ class Aggregator(Protocol):
         `run`."""
         ...
 
+    def forget(self, groups: Array, parts: Array) -> None:
+        """Begins anew for these `groups`, which are all those of the partition instances `parts`."""
+        ...
+
     def state(self) -> dict[str, Any]:
         """Plain data that `load` takes back."""
         ...

@@ -77,6 +77,10 @@ class Collected(Base):
         """The ops' kinds, and the groups and instances whose states they are about."""
         return kind, group, part
 
+    def forget(self, groups: Array, parts: Array) -> None:
+        for p in parts.tolist():
+            self.held.pop(p, None)
+
     def state(self) -> dict[str, Any]:
         return {"held": {p: dict(sorted(held.items())) for p, held in sorted(self.held.items())}}
 
@@ -223,6 +227,10 @@ class GroupConcat(Collected):
         self, kind: Array | None, group: Array, part: Array | None
     ) -> tuple[Array | None, Array, Array | None]:  # fmt: skip
         return shared(self.touched, kind, part), np.zeros_like(group), None
+
+    def forget(self, groups: Array, parts: Array) -> None:
+        """The texts of the instances stay in the one store."""
+        self.touched.difference_update(parts.tolist())
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "touched": sorted(self.touched)}

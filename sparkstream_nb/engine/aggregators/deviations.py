@@ -111,6 +111,10 @@ class StdDev(Grouped):
             np.sqrt(out, out=out)
         return shown_column(Type.DOUBLE, out, null)
 
+    def forget(self, groups: Array, parts: Array) -> None:
+        cells = self.cells.reshape(-1, 4)
+        cells[groups[groups < len(cells)]] = 0
+
     def state(self) -> dict[str, Any]:
         cells = self.cells.reshape(-1, 4)
         count = cells.view(np.int64)[:, 3]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import Array, Column
 from ..jit import inlined, kernel
 from ..rows import CURRENT, EXPIRED, RESET
@@ -179,6 +179,10 @@ class DistinctCount(Grouped):
         self.size = len(numbers)
         self.table: Array = np.zeros(2 * places, np.int64)
         _enter(numbers, (lives[group] << 32) + held, self.table)
+
+    def forget(self, groups: Array, parts: Array) -> None:
+        fill_at(self.cells[::2], groups, 0)
+        fill_at(self.cells[1::2], groups, -1)
 
     def state(self) -> dict[str, Any]:
         numbers, group, held = self._live()

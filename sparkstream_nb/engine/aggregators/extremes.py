@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import DTYPES, Array, Column
 from ..jit import eight_equal, eight_greater, eight_less, either, inlined, kernel, ones_above, prefetch
 from ..rows import CURRENT, EXPIRED, RESET, Pushed
@@ -362,6 +362,12 @@ class Min(Grouped):
         bests(column.values, NO_MASK if column.null is None else column.null, self.sign, group, best, has)
         return Column(self.type, best, None if column.null is None else ~has)
 
+    def forget(self, groups: Array, parts: Array) -> None:
+        fill_at(self.has, groups, False)
+        queues = self.queue.reshape(-1, 4)
+        known = groups[groups < len(queues)]
+        queues[known, 1] = queues[known, 0]
+
     def state(self) -> dict[str, Any]:
         """The concatenated queues, independent of their layout in memory."""
         common = {"epoch": self.epoch, "era": self.eras}
@@ -447,6 +453,9 @@ class MinForever(Grouped):
             *self._ops(feed), self.best, self.has, out, null,
         )  # fmt: skip
         return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if holes and null.any() else None)
+
+    def forget(self, groups: Array, parts: Array) -> None:
+        fill_at(self.has, groups, False)
 
     def state(self) -> dict[str, Any]:
         return {"best": self.best, "has": self.has, "epoch": self.epoch, "era": self.eras}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import Array, Column
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET
@@ -65,6 +65,9 @@ class And(Grouped):
             self.counts[0], self.counts[1], out,
         )  # fmt: skip
         return Column(Type.BOOL, out)
+
+    def forget(self, groups: Array, parts: Array) -> None:
+        fill_at(self.counts, groups, 0)
 
     def state(self) -> dict[str, Any]:
         return {"counts": self.counts, "epoch": self.epoch, "era": self.eras}

@@ -106,6 +106,10 @@ class Percentile(Base):
         )  # fmt: skip
         return Column(Type.DOUBLE, out, null if null.any() else None)
 
+    def forget(self, groups: Array, parts: Array) -> None:
+        """The values of the instances stay in the one list."""
+        self.touched.difference_update(parts.tolist())
+
     def state(self) -> dict[str, Any]:
         return {"held": self.held[: self.size].copy(), "touched": sorted(self.touched)}
 

@@ -86,6 +86,12 @@ class Cells:
         """A view that starts at the count of aggregate `at` in the first row."""
         return self._words if self._counts is None else self._counts[1 + at :]
 
+    def clear(self, at: int, groups: Array) -> None:
+        """Aggregate `at` begins anew for these groups. So must the others that share the cells."""
+        totals, counts = self.by_group(at)
+        known = groups[groups < len(counts)]
+        totals[known], counts[known] = 0, 0
+
     def _rows(self, words: Array) -> Array:
         return words.reshape(-1, 1 << self.shift)
 
@@ -124,6 +130,9 @@ class Running(Grouped):
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         return over_all([self], [args], feed)[0]
+
+    def forget(self, groups: Array, parts: Array) -> None:
+        self.cells.clear(self.at, groups)
 
     def state(self) -> dict[str, Any]:
         totals, counts = self.cells.by_group(self.at)

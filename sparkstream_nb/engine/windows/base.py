@@ -79,12 +79,26 @@ class WindowSetup:
 class Window(Protocol):
     """One window of one query (or one named window).
 
-    What a join finds in it: a CURRENT row enters, an EXPIRED or LEAVE row leaves. Where a window has an attribute
-    `moves` that is true, only ENTER and LEAVE rows count. It puts out such rows only when it is made `findable`.
-    With an attribute `ordered` that is true, a findable window puts a LONG column before the last: what a join finds is
-    sorted by what it holds for the ENTER rows. An attribute `stamps` names the kind of rows that Siddhi stamps with the
-    time of a batch, but only from where a join's last look ended.
+    What a join finds in it: a CURRENT row enters, an EXPIRED or LEAVE row leaves. What depends on the window's
+    arguments or setup about that, it says itself; the rest is declared (`plan.signatures.windows`).
     """
+
+    @property
+    def stamps(self) -> int | None:
+        """The kind of rows that Siddhi stamps with the time of a batch, but only from where a join's last look ended;
+        None where it does not go on from there."""
+        ...
+
+    @property
+    def moves(self) -> bool:
+        """Whether for joins only ENTER and LEAVE rows count. It puts out such rows only when it is made `findable`."""
+        ...
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it puts, when it is made `findable`, a LONG column before the last: what a join finds is sorted by
+        what that holds for the ENTER rows."""
+        ...
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         """Takes CURRENT rows, lets due timers fire, and puts out rows of all kinds in Siddhi's order.
@@ -92,6 +106,11 @@ class Window(Protocol):
         `parts` is the number of partition instances so far, `hashes` those of their keys (`Instances.hashes`; None
         outside partitions).
         """
+        ...
+
+    def forget(self, parts: Array) -> None:
+        """Drops all that is held for these partition instances, whose numbers may be given to new ones. Never called
+        outside partitions."""
         ...
 
     def state(self) -> dict[str, Any]: ...
@@ -104,10 +123,17 @@ class Window(Protocol):
         ...
 
 
+class OutsidePartitions:
+    """A window that is made only outside partitions."""
+
+    def forget(self, parts: Array) -> None:
+        raise AssertionError("there are no partition instances")
+
+
 def for_joins(rows: Rows, window: Window) -> Rows:
     """What a window put out, for a reader that tells by the serial numbers (the last column) what the window holds:
     where only ENTER and LEAVE rows count, the others have -2 - number."""
-    if not getattr(window, "moves", False) or rows.kind is None:
+    if not window.moves or rows.kind is None:
         return rows
     serial = rows.columns[-1]
     told = np.where(rows.kind > RESET, serial.values, -2 - serial.values)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import Array
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
@@ -79,7 +79,7 @@ class BatchWindow:
     A join finds the chunk only in a query that wants expired events: else Siddhi does not keep it.
     """
 
-    stamps = EXPIRED
+    stamps, ordered = EXPIRED, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0, 0))
@@ -118,6 +118,10 @@ class BatchWindow:
             begin = at[fresh][np.cumsum(fresh) - 1]
             chunk = np.cumsum((at - begin) % self.length == 0)
         return Rows(rows.columns, rows.ts, rows.root, chunk, None, rows.part, anew=True)
+
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
+        fill_at(self.reset, parts, -1)
 
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state(), "reset": reset_state(self.log, self.reset)}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import Array
 from ..jit import inlined, kernel
 from ..rows import Rows
@@ -120,11 +120,10 @@ class ChainedLog(EventLog):
         return at
 
     def forget(self, parts: Array) -> None:
-        """Empties the chains of these instances, which get no events any more."""
-        known = parts[parts < self.parts]
-        self.alive[: self.end][np.isin(self.part[: self.end], known)] = False
+        """Empties the chains of these instances, and lets go of whatever else is held of them."""
+        self.alive[: self.end][np.isin(self.part[: self.end], parts)] = False
         for ends in (*self.head, *self.tail):
-            ends[known] = -1
+            fill_at(ends, parts, -1)
 
     def tidy(self, *positions: Array) -> None:
         """Compacts when a third of the log is dead. `positions` are arrays of positions (-1: none) to move along, in

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import grown
 from ..columns import Array
 from ..cron import CronTimes
-from ..javamap import computed_order
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
 from .base import Emission, WindowSetup
@@ -17,13 +17,29 @@ from .chain import ChainedLog, pop, push
 _BITS = np.int64(ROOT_BITS)
 
 
+BUCKETS, KEYS, TURN = range(3)
+"""Numbers of Siddhi's map of the instances that have had an event: its buckets, its keys, and how many came in ever."""
+
+
+@kernel
+def _walked(turn: Array, hashes: Array, size: Array) -> Array:
+    """The instances in the order of the map, which `computeIfAbsent` fills: the newest is the first in its bucket."""
+    there = np.flatnonzero(turn)
+    place = np.empty(len(there), np.int64)
+    for i in range(len(there)):
+        p = there[i]
+        place[i] = ((hashes[p] & (size[BUCKETS] - 1)) << 32) | (2**32 - turn[p])
+    return there[np.argsort(place)]
+
+
 @kernel
 def _cron(
-    scheduler: int, parts: int, order: Array, at: int, rows: int, row_root: Array, base: int, now: Array, fires: Array,
-    ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array,
-    pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    scheduler: int, hashes: Array, turn: Array, size: Array, at: int, rows: int, row_root: Array, base: int,
+    now: Array, fires: Array, ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
+    ehead: Array, etail: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`CronWindowProcessor.process` and `dispatchEvents`: no RESET, and expired events come out whoever wants them."""
+    """`CronWindowProcessor.process` and `dispatchEvents`: no RESET, and expired events come out whoever wants them.
+    `turn` tells of each instance as which it came into Siddhi's map, 0: it is not in it."""
     n = 0
     chunk = 0
     f = 0
@@ -34,8 +50,7 @@ def _cron(
                 break
             t = now[fires[f]]
             f += 1
-            for k in range(parts):
-                p = order[k] if len(order) else k
+            for p in _walked(turn, hashes, size):
                 if chead[p] < 0:
                     continue
                 begin = n
@@ -55,7 +70,14 @@ def _cron(
                 chunk += 1
         if i == rows:
             break
-        push(at + i, part[at + i], nxt, chead, ctail)
+        p = part[at + i]
+        if turn[p] == 0:
+            if size[KEYS] > size[BUCKETS] * 3 // 4:  # before a key comes in
+                size[BUCKETS] *= 2
+            size[KEYS] += 1
+            size[TURN] += 1
+            turn[p] = size[TURN]
+        push(at + i, p, nxt, chead, ctail)
         alive[at + i] = True
     return n
 
@@ -63,10 +85,13 @@ def _cron(
 class CronWindow:
     """What came since the last time that the text names comes out at the next one, by the app's clock."""
 
+    stamps, moves, ordered = None, False, False
+
     def __init__(self, setup: WindowSetup) -> None:
         self.times = CronTimes(str(setup.constant(0)), setup.context.timezone)
         self.scheduler = setup.scheduler
         self.log = ChainedLog(setup.types, chains=2)
+        self.turn, self.size = np.zeros(0, np.int64), np.array([16, 0, 0], np.int64)
         self.due = self.times.after(0)
 
     def _fires(self, clock: Clock) -> Array:
@@ -86,21 +111,36 @@ class CronWindow:
         log = self.log
         at = log.add(rows, parts)
         out = Emission(2 * (at + n))
-        order = np.empty(0, np.int64) if hashes is None else computed_order(hashes[:parts])
+        self.turn = grown(self.turn, parts)
         made = _cron(
-            self.scheduler, parts, order, at, n, rows.root, clock.base, clock.now, self._fires(clock), log.ts, log.part,
-            log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], *out.arrays,
+            self.scheduler, np.zeros(1, np.int64) if hashes is None else hashes, self.turn, self.size, at, n, rows.root,
+            clock.base, clock.now, self._fires(clock), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
+            log.head[1], log.tail[1], *out.arrays,
         )  # fmt: skip
         result = out.rows(made, log, rows.part is not None)
         log.tidy()
         return result
 
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
+        known = parts[parts < len(self.turn)]
+        self.size[KEYS] -= np.count_nonzero(self.turn[known])
+        self.turn[known] = 0
+
     def state(self) -> dict[str, Any]:
-        return {"current": self.log.chain_state(0), "expired": self.log.chain_state(1), "due": self.due}
+        there = np.flatnonzero(self.turn)
+        return {
+            "current": self.log.chain_state(0), "expired": self.log.chain_state(1), "due": self.due,
+            "map": there[np.argsort(self.turn[there])], "buckets": int(self.size[BUCKETS]),
+        }  # fmt: skip
 
     def load(self, state: dict[str, Any]) -> None:
         self.log.load_chains([state["current"], state["expired"]])
         self.due = state["due"]
+        there = state["map"]
+        self.turn = np.zeros(self.log.parts, np.int64)
+        self.turn[there] = np.arange(1, len(there) + 1)
+        self.size = np.array([state["buckets"], len(there), len(there)], np.int64)
 
     @property
     def bytes(self) -> int:

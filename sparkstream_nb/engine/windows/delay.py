@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import Array
 from ..jit import inlined, kernel
 from ..rows import CURRENT, ENTER, LEAVE, ROOT_BITS, Clock, Rows
@@ -16,6 +16,8 @@ from .chain import ChainedLog, pop, push
 from .time import TimeInLine
 
 _BITS = np.int64(ROOT_BITS)
+UNSEEN = -(2**63)
+"""The newest time of an instance that has had no event."""
 
 
 @inlined
@@ -99,7 +101,7 @@ def delay_window(setup: WindowSetup) -> Window:
 class DelayByInstance:
     """`delay(t)` in a partition."""
 
-    moves = True
+    stamps, moves, ordered = None, True, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
@@ -113,7 +115,7 @@ class DelayByInstance:
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
-        self.newest = grown(self.newest, parts, -(2**63))
+        self.newest = grown(self.newest, parts, UNSEEN)
         self.timers.room(n, parts)
         out = Emission(2 * (at + n) + n)
         made = _delay(
@@ -124,6 +126,11 @@ class DelayByInstance:
         result = out.rows(made, log, rows.part is not None)
         log.tidy()
         return result
+
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
+        fill_at(self.newest, parts, UNSEEN)
+        self.timers.forget(parts)
 
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state(), "newest": self.newest[: self.log.parts], "timers":

@@ -299,7 +299,8 @@ class _ExpressionBase:
     """What both windows share: the condition, constant or from an attribute, and the loop that it is run in."""
 
     chains = 1
-    moves = True
+    stamps: int | None = None
+    moves, ordered = True, False
     loop: Callable[..., int]
     compiled: Callable[..., int]
 
@@ -385,6 +386,9 @@ class _ExpressionBase:
         cuts = [0, *(np.flatnonzero(np.diff(column.values)) + 1).tolist(), len(rows)]
         for a, b in itertools.pairwise(cuts):
             yield a, b, self.setup.strings.text(int(column.values[a]))
+
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
 
     def state(self) -> dict[str, Any]:
         return {

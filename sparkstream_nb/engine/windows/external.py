@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...plan.nodes import Const
-from ..arrays import grown
-from ..columns import Array
+from ..arrays import fill_at, grown
+from ..columns import Array, Mask
+from ..expressions import Env, compile_expr
+from ..frame import frame_of
 from ..jit import kernel
 from ..rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
 from ..timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
@@ -17,7 +19,6 @@ from .base import Emission, Window, WindowSetup
 from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
-from .log import EventLog
 
 _BITS = np.int64(ROOT_BITS)
 _NO_TIME = "the window's time attribute is null"
@@ -60,6 +61,8 @@ def _external_time(
 class ExternalTimeWindow:
     """The events of the last t ms by their own time; only events move it on, the clock never does."""
 
+    stamps, moves, ordered = None, False, False
+
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
         self.time = setup.column(0)
@@ -83,6 +86,9 @@ class ExternalTimeWindow:
         result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
         log.tidy()
         return result
+
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
 
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state()}
@@ -131,7 +137,7 @@ def _external_batches(
             if starts == 1:
                 end = _end_time(t, st[START], span)
             else:
-                st[START] = start[pos] if starts == 2 else t
+                st[START] = start[i] if starts == 2 else t
                 end = st[START] + span
         newest = max(newest, t)
         if t >= end:
@@ -151,26 +157,52 @@ def _external_batches(
 
 
 class _Batching:
-    """The arguments of `externalTimeBatch`. `starts` is as in the loops, `start` the column of its attribute."""
+    """The arguments of `externalTimeBatch`. `starts` is as in the loops."""
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
         self.time, self.span = setup.column(0), int(setup.constant(1))
         third = setup.args[2] if len(setup.args) > 2 else None
-        self.start = None if third is None or isinstance(third, Const) else setup.column(2)
-        self.starts = 0 if third is None else 1 if self.start is None else 2
+        self.starts = 0 if third is None else 1 if isinstance(third, Const) else 2
         self.origin = int(setup.constant(2)) if self.starts == 1 else 0
+        self._start = compile_expr(third, setup.context) if third is not None and self.starts == 2 else None
         self.timeout = int(setup.constant(3, 0))
         self.replaces = bool(setup.constant(4, False))
 
-    def taken(self, rows: Rows) -> Rows:
-        """The rows that have their times."""
-        needed = [self.time] if self.start is None else [self.time, self.start]
-        return self.setup.without_nulls(rows, needed, _NO_TIME)
+    def taken(self, rows: Rows, clock: Clock, end: Array) -> tuple[Rows, Array]:
+        """(the rows that enter, int64[rows] where batches begin that begin with a row). `end` int64[instances] is when
+        the batch of each ends, less than 0 before its first event; those behind its end have none."""
+        rows = self.setup.without_nulls(rows, [self.time], _NO_TIME)
+        if self.span == 0:  # Siddhi divides by it
+            self.setup.refuse(rows, np.ones(len(rows), np.bool_), "the window's time is 0")
+            rows = rows.slice(0, 0)
+        if self._start is None or len(rows) == 0:
+            return rows, np.empty(0, np.int64)
+        env = Env(len(rows), self.setup.strings, rows.ts, lambda: clock.at(rows.root), frame_of(rows).resolve)
+        start = self._start(env)
+        missing = start.null if env.failed is None else env.failed | start.nulls()
+        if missing is None or not missing.any():
+            return rows, start.values
+        lost = _lost(missing, rows.chunk, rows.parts(), end)
+        if lost.any():
+            self.setup.refuse(rows, lost, "the window's start time is null")
+        return rows.where(~lost), start.values[~lost]
 
-    def starting(self, log: EventLog) -> Array:
-        """The attribute `start` of the events in a log, as far as it is looked at."""
-        return log.values(self.time if self.start is None else self.start)
+
+def _lost(missing: Mask, chunk: Array, part: Array, end: Array) -> Mask:
+    """The rows of chunks that would begin an instance's first batch, but have no start time."""
+    out = np.zeros(len(missing), np.bool_)
+    first = np.flatnonzero(np.append(True, chunk[1:] != chunk[:-1]))
+    begun = set(np.flatnonzero(end >= 0).tolist())
+    for i, until in zip(first.tolist(), [*first[1:].tolist(), len(chunk)], strict=True):
+        p = int(part[i])
+        if p in begun:
+            continue
+        if missing[i]:
+            out[i:until] = True
+        else:
+            begun.add(p)
+    return out
 
 
 class _ExternalBatchInLine(BatchesInLine):
@@ -183,13 +215,13 @@ class _ExternalBatchInLine(BatchesInLine):
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         a = self.args
-        rows = a.taken(rows)
+        rows, start = a.taken(rows, clock, self.batch[END : END + 1])
         n = len(rows)
         at = self.take(rows)
         # A batch has an event of its own, or the one before it has.
         end, time, root = (np.empty(2 * n + 4, np.int64) for _ in range(3))
         made = _external_batches(
-            a.span, a.starts, a.starting(self.log), a.replaces, self.wants_expired, at, n, rows.root, rows.chunk,
+            a.span, a.starts, start, a.replaces, self.wants_expired, at, n, rows.root, rows.chunk,
             self.log.values(a.time), self.places, self.batch, end, time, root,
         )  # fmt: skip
         return self.batches(end[:made], time[:made], root[:made])
@@ -289,7 +321,8 @@ def _external_time_batch(
 ) -> int:  # fmt: skip
     """`ExternalTimeBatchWindowProcessor.process` over rows and timers merged by root.
 
-    `starts`: 0 batches begin with the first event, 1 at a constant (already in the state), 2 at the attribute `start`.
+    `starts`: 0 batches begin with the first event, 1 at a constant (already in the state), 2 at what `start` has for
+    the row that begins the first one.
     Returns 0 when it is done, else how much room the next batch needs: it goes on from `stop` when called again.
     """
     n = stop[MADE]
@@ -333,7 +366,7 @@ def _external_time_batch(
             if starts == 1:
                 st[END, p] = _end_time(t, st[START, p], span)
             else:
-                st[START, p] = start[pos] if starts == 2 else t
+                st[START, p] = start[i] if starts == 2 else t
                 st[END, p] = st[START, p] + span
             if timeout > 0:
                 st[SCHEDULED, p] = now[(root >> _BITS) - base] + timeout
@@ -379,7 +412,7 @@ class ExternalTimeBatchWindow:
     afterwards comes out together with what it had. A join finds the batch that came out last.
     """
 
-    moves = True
+    stamps, moves, ordered = None, True, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup, self.args = setup, _Batching(setup)
@@ -400,7 +433,7 @@ class ExternalTimeBatchWindow:
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         a = self.args
-        rows = a.taken(rows)
+        rows, start = a.taken(rows, clock, self.batch[END])
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
@@ -411,7 +444,7 @@ class ExternalTimeBatchWindow:
         lacking = 1
         while lacking:
             lacking = _external_time_batch(
-                a.span, a.starts, a.starting(log), a.timeout, a.replaces, self.wants_expired, self.anew, self.keeps,
+                a.span, a.starts, start, a.timeout, a.replaces, self.wants_expired, self.anew, self.keeps,
                 self.setup.findable, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
                 clock.last, cursor, log.values(a.time), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
                 log.head[1], log.tail[1], self.reset, self.batch, self.timers.hashes(hashes), *self.timers.arrays,
@@ -422,6 +455,14 @@ class ExternalTimeBatchWindow:
         log.alive[self.reset[self.reset >= 0]] = True
         log.tidy(self.reset)
         return result
+
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
+        fill_at(self.reset, parts, -1)
+        fill_at(self.batch, parts, 0)
+        fill_at(self.batch[END], parts, -1)
+        fill_at(self.batch[START], parts, self.args.origin)
+        self.timers.forget(parts)
 
     def state(self) -> dict[str, Any]:
         return {

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import Array
 from ..groups import IdTable
 from ..jit import inlined, kernel
@@ -237,8 +237,7 @@ def _loop(lossy: bool, forgets: bool, findable: bool) -> Callable[..., int]:
 class _Counting:
     """What the two windows share: the numbers of keys and of partition instances."""
 
-    moves = True
-    ordered = True
+    stamps, moves, ordered = None, True, True
     lossy = False
     most = 0
     share = 0.0
@@ -337,6 +336,18 @@ class _Counting:
         place = self.key[SPREAD, counted] & (self.part[SIZE, part] - 1)
         by: Array = counted[np.lexsort((self.key[ORDER, counted], place, part))]
         return by
+
+    def forget(self, parts: Array) -> None:
+        state = self.state()
+        events = state["events"]
+        stays = np.flatnonzero(~np.isin(events["part"], parts))
+        kept = {"columns": [c.take(stays) for c in events["columns"]], "ts": events["ts"][stays]}
+        state["events"] = {**kept, "part": events["part"][stays]}
+        for name in ("counts", "buckets", "orders"):
+            state[name] = state[name][stays]
+        fill_at(state["bins"], parts, _BINS)
+        fill_at(state["totals"], parts, 0)
+        self.load(state)
 
     def state(self) -> dict[str, Any]:
         keys = self._walk()

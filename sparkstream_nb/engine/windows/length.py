@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import Array
 from ..jit import AHEAD, kernel, prefetch
 from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
@@ -72,6 +72,8 @@ _LENGTHS = {apart: kernel(_length, apart=apart) for apart in (False, True)}
 class LengthWindow:
     """The last n events; a new one pushes out the oldest just before itself."""
 
+    stamps, moves, ordered = None, False, False
+
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
         self.apart = setup.apart
@@ -99,6 +101,10 @@ class LengthWindow:
         result = out.beside(made, self.log, rows) if self.apart else out.rows(made, self.log, rows.part is not None)
         self.log.tidy()
         return result
+
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
+        fill_at(self.count, parts, 0)
 
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state()}
@@ -212,7 +218,7 @@ def length_batch_window(setup: WindowSetup) -> Window:
 class LengthBatchWindow:
     """`lengthBatch` inside a partition, of no event, or with `stream.current.event`."""
 
-    stamps = EXPIRED
+    stamps, moves, ordered = EXPIRED, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
@@ -238,6 +244,11 @@ class LengthBatchWindow:
         log.alive[held] = True
         log.tidy(self.reset)
         return result
+
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
+        fill_at(self.count, parts, 0)
+        fill_at(self.reset, parts, -1)
 
     def state(self) -> dict[str, Any]:
         return {

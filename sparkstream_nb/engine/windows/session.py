@@ -8,7 +8,7 @@ import numpy as np
 
 from ...plan.nodes import Ref
 from ...types import Type
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import Array, Column
 from ..groups import Keys
 from ..javamap import string_hash
@@ -354,7 +354,7 @@ class SessionWindow:
     Siddhi's chunk of expired sessions is what a join would look into, and it is empty whenever one looks.
     """
 
-    moves = True
+    stamps, moves, ordered = None, True, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
@@ -428,6 +428,27 @@ class SessionWindow:
         result = out.rows(made, log, rows.part is not None)
         log.tidy(self.num[BEFORE].reshape(-1), self.num[AT].reshape(-1))
         return result
+
+    def forget(self, parts: Array) -> None:
+        """The other sessions get new numbers, in the same order: a key that comes again must come last."""
+        gone = np.isin(self.part_of[: self.keys.size], parts)
+        if not gone.any():
+            return
+        self.timers.forget(parts)
+        state, keep = self.state(), np.flatnonzero(~gone)
+        lists = []
+        for held in state["lists"]:
+            stays = np.flatnonzero(np.repeat(~gone, held["lengths"]))
+            columns = [c.take(stays) for c in held["columns"]]
+            times, part = held["ts"][stays], held["part"][stays]
+            lists.append({"columns": columns, "ts": times, "part": part, "lengths": held["lengths"][keep]})
+        fill_at(state["load"], parts, 0)
+        self.load(
+            {
+                **state, "lists": lists, "cursors": state["cursors"][..., keep], "times": state["times"][..., keep],
+                "keys": {"values": [c.take(keep) for c in state["keys"]["values"]]},
+            }
+        )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         size = self.keys.size

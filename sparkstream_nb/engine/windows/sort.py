@@ -8,7 +8,7 @@ import numpy as np
 
 from ...plan.nodes import Ref
 from ...types import Type
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import Array, Column, Strings
 from ..jit import inlined, kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
@@ -149,7 +149,7 @@ def sort_numbers(column: Column, strings: Strings) -> Array:
 class SortWindow:
     """The n least events in the order asked for; an event too many pushes out the greatest, itself perhaps."""
 
-    ordered = True
+    stamps, ordered = None, True
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
@@ -223,6 +223,12 @@ class SortWindow:
         """The positions that the window holds, by instance and arrival."""
         keep = np.flatnonzero(self.log.alive[: self.log.end])
         return keep[np.lexsort((self.arrival[keep], self.log.part[keep]))]
+
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
+        self.heap[parts[parts < len(self.heap)]] = -1
+        fill_at(self.size, parts, 0)
+        fill_at(self.full, parts, False)
 
     def state(self) -> dict[str, Any]:
         return {"events": self.log.state(self._held()), "parts": self.log.parts, "full": self.full.copy()}

@@ -11,7 +11,7 @@ from ..jit import inlined, kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, ROOT_BITS, Clock, Rows
 from ..timers import step_before
 from .apart import slide_apart
-from .base import Emission, Window, WindowSetup
+from .base import Emission, OutsidePartitions, Window, WindowSetup
 from .log import EventLog
 from .time_by_instance import TimeByInstance
 
@@ -132,8 +132,10 @@ _LOOPS = {
 }
 
 
-class TimeInLine:
+class TimeInLine(OutsidePartitions):
     """`time(t)` outside partitions, or where events come out `late` `delay(t)`."""
+
+    stamps, ordered = None, False
 
     def __init__(self, setup: WindowSetup, late: bool = False) -> None:
         self.span = int(setup.constant(0))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import Array
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
@@ -247,7 +247,7 @@ def time_batch_window(setup: WindowSetup) -> Window:
 class TimeBatchWindow:
     """`timeBatch` inside a partition, or with `stream.current.event`."""
 
-    stamps = EXPIRED
+    stamps, moves, ordered = EXPIRED, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
@@ -281,6 +281,11 @@ class TimeBatchWindow:
         log.alive[held] = True
         log.tidy(self.reset)
         return result
+
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
+        fill_at(self.reset, parts, -1)
+        self.timers.forget(parts)
 
     def state(self) -> dict[str, Any]:
         return {

@@ -36,6 +36,9 @@ ENDS, OLDEST, NEWEST, NUMBER = range(4)
 `TAIL`, half a word each; -1: none), the time of the first, the newest time it has seen, which its last timer is for,
 and its number in the map (0: it is not in it)."""
 
+_FRESH = np.array([-1, 0, _UNSEEN, 0], np.int64)
+"""The words of an instance that has had no event."""
+
 HEAD, TAIL = 0, 1
 """Places among the eight half words of an instance (`ends`, the same memory)."""
 
@@ -293,6 +296,8 @@ def _tie(part: Array, ts: Array, held: Array, timed: Array, link: Array, own: Ar
 class TimeByInstance:
     """The events of all instances in the order in which they came."""
 
+    stamps, moves, ordered = None, False, False
+
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
         self.scheduler, self.apart = setup.scheduler, setup.apart
@@ -330,7 +335,7 @@ class TimeByInstance:
         have = len(self.mark)
         self.mark = grown(self.mark, parts)
         if len(self.mark) > have:
-            self.own = np.concatenate([self.own, np.tile([-1, 0, _UNSEEN, 0], len(self.mark) - have)])
+            self.own = np.concatenate([self.own, np.tile(_FRESH, len(self.mark) - have)])
 
     @property
     def _ends(self) -> Array:
@@ -384,8 +389,14 @@ class TimeByInstance:
         _tie(log.part[: log.end], log.ts, held, timed, self.link, self.own, self._ends)
 
     def forget(self, parts: Array) -> None:
-        """Lets go of the events of these instances, which get no more."""
-        self.own[4 * parts[parts < len(self.mark)].astype(np.int64) + ENDS] = -1
+        parts = parts[parts < len(self.mark)].astype(np.int64)
+        own = self.own.reshape(-1, 4)
+        self.places[HELD] -= np.count_nonzero(own[parts, NUMBER])
+        own[parts] = _FRESH
+        self.link[: self.log.end][np.isin(self.log.part[: self.log.end], parts)] = 0  # neither chain nor timer
+        stays = np.flatnonzero(~np.isin(self.parts, parts))
+        stays = stays[np.argsort(self.times[stays], kind="stable")]  # sorted is a heap
+        self.times, self.parts, self.places[ASIDE] = self.times[stays], self.parts[stays], len(stays)
 
     def state(self) -> dict[str, Any]:
         held, keep = self._kept()

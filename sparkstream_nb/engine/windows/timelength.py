@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import grown
+from ..arrays import fill_at, grown
 from ..columns import Array
 from ..jit import inlined, kernel
 from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
@@ -98,6 +98,8 @@ def _time_length(
 class TimeLengthWindow:
     """Each event leaves at its time + t, or when the n-th after it comes."""
 
+    stamps, moves, ordered = None, False, False
+
     def __init__(self, setup: WindowSetup) -> None:
         self.span, self.length = int(setup.constant(0)), int(setup.constant(1))
         self.scheduler, self.apart = setup.scheduler, setup.apart
@@ -125,6 +127,11 @@ class TimeLengthWindow:
         result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
         log.tidy()
         return result
+
+    def forget(self, parts: Array) -> None:
+        self.log.forget(parts)
+        fill_at(self.count, parts, 0)
+        self.timers.forget(parts)
 
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state(), "timers": self.timers.state()}

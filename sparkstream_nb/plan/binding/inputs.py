@@ -27,6 +27,7 @@ from ..nodes import (
     WindowStep,
 )
 from ..signatures.streams import IN_PATTERNS
+from ..signatures.windows import DECLARATIONS
 from .expressions import bind_arguments, bind_condition, bind_expression
 from .scope import Entry, Scope
 from .symbols import Symbols
@@ -136,7 +137,7 @@ def bind_window(call: tree.FunctionCall, span: Span, scope: Scope) -> WindowStep
     args = _own_arguments(call, scope)
     resolve(found, args, span, "window")
     condition = None
-    if key in ("expression", "expressionBatch"):
+    if DECLARATIONS[key].reads == "expression":
         condition = window_condition(args, scope.entries[0].schema, scope.entries[0].name)
     return WindowStep(key, args, condition, span=span)
 

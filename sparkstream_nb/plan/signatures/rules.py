@@ -268,6 +268,17 @@ def timestamp_windows(window: str, *lengths: int) -> Check:
     return all_of(attribute_at(window, 0), not_negative(f"a time of window '{window}'", *lengths))
 
 
+def external_time_batch(args: Sequence[Expr]) -> None:
+    """`ExternalTimeBatchWindowProcessor`: the start time is a constant, or any expression of type long."""
+    timestamp_windows("externalTimeBatch", 1, 3)(args)
+    if len(args) > 2 and not isinstance(args[2], Const) and args[2].type is not Type.LONG:
+        raise RuleError(
+            f"the start time of an 'externalTimeBatch' window is a constant or of type long, found {args[2].type}",
+            2,
+            "Write convert(..., 'long').",
+        )
+
+
 def lossy_frequent(args: Sequence[Expr]) -> None:
     """`LossyFrequentWindowProcessor` fails on a missing error bound; support and error lie in 0..1."""
     if len(args) < 2:

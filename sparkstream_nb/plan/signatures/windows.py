@@ -1,14 +1,22 @@
-"""Windows. The arguments are constants, or attributes of the event where no `!` stands."""
+"""Windows: what each of them takes, and what the rest of the package relies on.
+
+`DECLARATIONS` is the one place that names the windows, besides the engine's table of their kernels
+(`engine.windows.WINDOWS`). `tests/engine/test_declarations.py` checks what they claim by what the windows do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from .core import Signature, signatures
+from ..nodes import Const, Expr, WindowStep
+from .core import Check, Signature, signatures
 from .rules import (
     all_of,
     attributes_from,
     cron_window,
+    external_time_batch,
     lossy_frequent,
     not_negative,
     session_window,
@@ -16,57 +24,295 @@ from .rules import (
     timestamp_windows,
 )
 
+
+@dataclass(frozen=True)
+class WindowDeclaration:
+    """What the binder, shard safety and the engine know of one window. No field that would be wrong silently where it
+    is forgotten has a default."""
+
+    signature: str
+    """A line for each overload (see `core`). The arguments are constants, or attributes of the event where no `!`
+    stands."""
+
+    processing_mode: Literal["slide", "batch", "group"]
+    """Siddhi's `ProcessingMode`. `slide`: events expire one by one, so that `min` and `max` must keep what may become
+    the extreme. `batch`: events are collected and come out together, as one chunk. `group`: groups of events expire
+    together."""
+
+    retained_by: Literal["clock", "start", "key", "events"]
+    """What decides when an event leaves, for shard safety: the clock alone; the clock once the batches have a
+    `start.time`; the events of its `session.key`; or any events that the window gets."""
+
+    reads: Literal["arguments", "expression", "selection"]
+    """The attributes that the window reads: those among its arguments; besides those, the ones that its `expression`
+    names, which are all where an event brings it; or, without attributes among the arguments, all that the query
+    selects."""
+
+    resets_per_chunk: bool
+    """Whether each chunk, but perhaps the first, begins with a RESET if the query wants the CURRENT events alone, and
+    there is no other (unless `stream.current.event` is set)."""
+
+    single_chunk: bool
+    """Whether whatever one event brings about comes out as at most one chunk, and nothing comes out without an
+    event."""
+
+    carries_group_id: bool
+    """Whether events may enter with their group id as a further column, which the window hands on unseen."""
+
+    example: str
+    """A call for tests and for compiling ahead: a text for `example_call`."""
+
+    check: Check | None = None
+    """What the signature cannot say about the arguments."""
+
+    def example_call(self, *, count: int, few: int, time: str, at: str, key: str, value: str) -> str:
+        """The window's call over a stream. `count` is a length in events, `few` one in keys, or in events that the
+        window looks through; `at`, `key` and `value` are attributes: a timestamp, a text and a number."""
+        return self.example.format(count=count, few=few, time=time, at=at, key=key, value=value)
+
+
+DECLARATIONS: Mapping[str, WindowDeclaration] = {
+    "length": WindowDeclaration(
+        """
+        length(window.length int!)
+        """,
+        processing_mode="slide",
+        retained_by="events",
+        reads="arguments",
+        resets_per_chunk=False,
+        single_chunk=True,
+        carries_group_id=True,
+        example="length({count})",
+        check=not_negative("the length of a 'length' window", 0),
+    ),
+    "lengthBatch": WindowDeclaration(
+        """
+        lengthBatch(window.length int!)
+        lengthBatch(window.length int!, stream.current.event bool!)
+        """,
+        processing_mode="batch",
+        retained_by="events",
+        reads="arguments",
+        resets_per_chunk=True,
+        single_chunk=False,
+        carries_group_id=True,
+        example="lengthBatch({count})",
+        check=not_negative("the length of a 'lengthBatch' window", 0),
+    ),
+    "time": WindowDeclaration(
+        """
+        time(window.time dur!)
+        """,
+        processing_mode="slide",
+        retained_by="clock",
+        reads="arguments",
+        resets_per_chunk=False,
+        single_chunk=False,
+        carries_group_id=True,
+        example="time({time})",
+        check=not_negative("the time of a 'time' window", 0),
+    ),
+    "timeBatch": WindowDeclaration(
+        """
+        timeBatch(window.time dur!)
+        timeBatch(window.time dur!, start.time dur!)
+        timeBatch(window.time dur!, stream.current.event bool!)
+        timeBatch(window.time dur!, start.time dur!, stream.current.event bool!)
+        """,
+        processing_mode="batch",
+        retained_by="start",
+        reads="arguments",
+        resets_per_chunk=True,
+        single_chunk=False,
+        carries_group_id=True,
+        example="timeBatch({time})",
+        check=not_negative("a time of a 'timeBatch' window", 0, 1),
+    ),
+    "timeLength": WindowDeclaration(
+        """
+        timeLength(window.time dur!, window.length int!)
+        """,
+        processing_mode="slide",
+        retained_by="events",
+        reads="arguments",
+        resets_per_chunk=False,
+        single_chunk=False,
+        carries_group_id=True,
+        example="timeLength({time}, {count})",
+        check=not_negative("time and length of a 'timeLength' window", 0, 1),
+    ),
+    "externalTime": WindowDeclaration(
+        """
+        externalTime(timestamp long, window.time dur!)
+        """,
+        processing_mode="slide",
+        retained_by="events",
+        reads="arguments",
+        resets_per_chunk=False,
+        single_chunk=True,
+        carries_group_id=True,
+        example="externalTime({at}, {time})",
+        check=timestamp_windows("externalTime", 1),
+    ),
+    "externalTimeBatch": WindowDeclaration(
+        """
+        externalTimeBatch(timestamp long, window.time dur!)
+        externalTimeBatch(timestamp long, window.time dur!, start.time dur)
+        externalTimeBatch(timestamp long, window.time dur!, start.time dur, timeout dur!)
+        externalTimeBatch(timestamp long, window.time dur!, start.time dur, timeout dur!, replace.with.batchtime bool!)
+        """,
+        processing_mode="batch",
+        retained_by="events",
+        reads="arguments",
+        resets_per_chunk=True,
+        single_chunk=False,
+        carries_group_id=True,
+        example="externalTimeBatch({at}, {time})",
+        check=external_time_batch,
+    ),
+    "session": WindowDeclaration(
+        """
+        session(session.gap dur!)
+        session(session.gap dur!, session.key string)
+        session(session.gap dur!, session.key string, allowed.latency dur!)
+        """,
+        processing_mode="group",
+        retained_by="key",
+        reads="arguments",
+        resets_per_chunk=False,
+        single_chunk=False,
+        carries_group_id=True,
+        example="session({time}, {key})",
+        check=session_window,
+    ),
+    "batch": WindowDeclaration(
+        """
+        batch()
+        batch(window.length int!)
+        """,
+        processing_mode="batch",
+        retained_by="events",
+        reads="arguments",
+        resets_per_chunk=True,
+        single_chunk=False,
+        carries_group_id=True,
+        example="batch()",
+        check=not_negative("the length of a 'batch' window", 0),
+    ),
+    "delay": WindowDeclaration(
+        """
+        delay(window.delay dur!)
+        """,
+        processing_mode="slide",
+        retained_by="clock",
+        reads="arguments",
+        resets_per_chunk=False,
+        single_chunk=False,
+        carries_group_id=True,
+        example="delay({time})",
+        check=not_negative("the time of a 'delay' window", 0),
+    ),
+    "cron": WindowDeclaration(
+        """
+        cron(cron.expression string!)
+        """,
+        processing_mode="batch",
+        retained_by="clock",
+        reads="arguments",
+        resets_per_chunk=False,
+        single_chunk=False,
+        carries_group_id=True,
+        example="cron('*/1 * * * * ?')",
+        check=cron_window,
+    ),
+    "sort": WindowDeclaration(
+        """
+        sort(window.length int!, attribute num|string, ...)
+        """,
+        processing_mode="slide",
+        retained_by="events",
+        reads="arguments",
+        resets_per_chunk=False,
+        single_chunk=True,
+        carries_group_id=True,
+        example="sort({few}, {value})",
+        check=sort_window,
+    ),
+    "expression": WindowDeclaration(
+        """
+        expression(expression string)
+        """,
+        processing_mode="slide",
+        retained_by="events",
+        reads="expression",
+        resets_per_chunk=False,
+        single_chunk=False,
+        carries_group_id=False,
+        example="expression('count() < {count}')",
+    ),
+    "expressionBatch": WindowDeclaration(
+        """
+        expressionBatch(expression string|bool)
+        expressionBatch(expression string|bool, include.triggering.event bool)
+        expressionBatch(expression string|bool, include.triggering.event bool, stream.current.event bool!)
+        """,
+        processing_mode="batch",
+        retained_by="events",
+        reads="expression",
+        resets_per_chunk=False,
+        single_chunk=False,
+        carries_group_id=False,
+        example="expressionBatch('count() < {count}')",
+    ),
+    "frequent": WindowDeclaration(
+        """
+        frequent(event.count int!)
+        frequent(event.count int!, attribute string)
+        """,
+        processing_mode="slide",
+        retained_by="events",
+        reads="selection",
+        resets_per_chunk=False,
+        single_chunk=False,
+        carries_group_id=True,
+        example="frequent({few}, {key})",
+        check=all_of(not_negative("the count of a 'frequent' window", 0), attributes_from("frequent", 1)),
+    ),
+    "lossyFrequent": WindowDeclaration(
+        """
+        lossyFrequent(support.threshold double!)
+        lossyFrequent(support.threshold double!, error.bound double!)
+        lossyFrequent(support.threshold double!, error.bound double!, attribute string)
+        """,
+        processing_mode="slide",
+        retained_by="events",
+        reads="selection",
+        resets_per_chunk=False,
+        single_chunk=False,
+        carries_group_id=True,
+        example="lossyFrequent(0.01, 0.005, {key})",
+        check=lossy_frequent,
+    ),
+}
+"""Every window by the name that SiddhiQL gives it."""
+
 TABLE: Mapping[str, Signature] = signatures(
-    """
-    length(window.length int!)
-    lengthBatch(window.length int!)
-    lengthBatch(window.length int!, stream.current.event bool!)
-    time(window.time dur!)
-    timeBatch(window.time dur!)
-    timeBatch(window.time dur!, start.time dur!)
-    timeBatch(window.time dur!, stream.current.event bool!)
-    timeBatch(window.time dur!, start.time dur!, stream.current.event bool!)
-    timeLength(window.time dur!, window.length int!)
-    externalTime(timestamp long, window.time dur!)
-    externalTimeBatch(timestamp long, window.time dur!)
-    externalTimeBatch(timestamp long, window.time dur!, start.time dur)
-    externalTimeBatch(timestamp long, window.time dur!, start.time dur, timeout dur!)
-    externalTimeBatch(timestamp long, window.time dur!, start.time dur, timeout dur!, replace.with.batchtime bool!)
-    session(session.gap dur!)
-    session(session.gap dur!, session.key string)
-    session(session.gap dur!, session.key string, allowed.latency dur!)
-    batch()
-    batch(window.length int!)
-    delay(window.delay dur!)
-    cron(cron.expression string!)
-    sort(window.length int!, attribute num|string, ...)
-    expression(expression string)
-    expressionBatch(expression string|bool)
-    expressionBatch(expression string|bool, include.triggering.event bool)
-    expressionBatch(expression string|bool, include.triggering.event bool, stream.current.event bool!)
-    frequent(event.count int!)
-    frequent(event.count int!, attribute string)
-    lossyFrequent(support.threshold double!)
-    lossyFrequent(support.threshold double!, error.bound double!)
-    lossyFrequent(support.threshold double!, error.bound double!, attribute string)
-    """,
-    checks={
-        "length": not_negative("the length of a 'length' window", 0),
-        "lengthBatch": not_negative("the length of a 'lengthBatch' window", 0),
-        "time": not_negative("the time of a 'time' window", 0),
-        "timeBatch": not_negative("a time of a 'timeBatch' window", 0, 1),
-        "timeLength": not_negative("time and length of a 'timeLength' window", 0, 1),
-        "externalTime": timestamp_windows("externalTime", 1),
-        "externalTimeBatch": timestamp_windows("externalTimeBatch", 1, 3),
-        "session": session_window,
-        "batch": not_negative("the length of a 'batch' window", 0),
-        "delay": not_negative("the time of a 'delay' window", 0),
-        "cron": cron_window,
-        "sort": sort_window,
-        "frequent": all_of(not_negative("the count of a 'frequent' window", 0), attributes_from("frequent", 1)),
-        "lossyFrequent": lossy_frequent,
-    },
+    "".join(d.signature for d in DECLARATIONS.values()),
+    checks={name: d.check for name, d in DECLARATIONS.items() if d.check is not None},
 )
 
-# Windows that collect and then send at once, so that a chunk holds a whole batch (`BatchingWindowProcessor`).
-BATCHING = frozenset({"lengthBatch", "timeBatch", "externalTimeBatch", "batch", "cron", "expressionBatch"})
+
+def argument(window: WindowStep, parameter: str) -> Expr | None:
+    """The argument of a bound window that the signature calls `parameter`; None where the call has none."""
+    return _named(TABLE[window.function], window.args, parameter)
+
+
+def _named(signature: Signature, args: Sequence[Expr], parameter: str) -> Expr | None:
+    overload = next(o for o in signature.overloads if o.accepts(args))
+    return next((a for i, a in enumerate(args) if overload.param(i).name == parameter), None)
+
+
+def streams_current_events(window: WindowStep) -> bool:
+    """Whether a batch window hands its events on at once (`stream.current.event`)."""
+    flag = argument(window, "stream.current.event")
+    return isinstance(flag, Const) and flag.value is True
