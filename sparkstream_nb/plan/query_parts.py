@@ -22,7 +22,7 @@ def inputs(i: n.Input) -> tuple[n.StreamInput, ...]:
 
 
 def sources(q: n.Query) -> tuple[n.Source, ...]:
-    """What the query reads, by slot."""
+    """The sources of a query, by slot."""
     return tuple(i.source for i in inputs(q.input))
 
 
@@ -53,7 +53,7 @@ def connector_option(connector: tree.Annotation, key: str, properties: Mapping[s
 
 
 def conjuncts(e: n.Expr | None) -> Iterator[n.Expr]:
-    """The conditions that `and` joins in `e`."""
+    """The operands of the `and`s at the top of `e`."""
     if isinstance(e, n.Logic) and e.op == "and":
         yield from conjuncts(e.left)
         yield from conjuncts(e.right)
@@ -62,7 +62,7 @@ def conjuncts(e: n.Expr | None) -> Iterator[n.Expr]:
 
 
 def expressions(q: n.Query) -> Iterator[n.Expr]:
-    """Every expression of the query, at its top."""
+    """The top-level expressions of a query."""
     for i in inputs(q.input):
         for step in i.steps:
             match step:

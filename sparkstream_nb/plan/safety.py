@@ -77,7 +77,7 @@ def with_safety(plan: n.Plan) -> n.Plan:
 
 
 def aggregation_safety(plan: n.Plan, aggregation: n.AggregationDef) -> n.Safety:
-    """Incremental aggregations merge, unless what they read depends on the node already."""
+    """Incremental aggregations are `merged`, unless their input is node-dependent."""
     safety = {q.name: q.safety for q in plan.queries}
     for column in aggregation.base:
         if column.arg is not None and any(isinstance(e, n.Agg) for e in n.walk(column.arg)):
@@ -570,7 +570,7 @@ def _equated(condition: n.Expr | None, column: int, q: n.Query, slot: int = n.TA
 
 
 def routing(safeties: Iterable[n.Safety]) -> dict[str, str] | None:
-    """One key per stream that makes all of `safeties` right, None where no routing does."""
+    """One key per stream that makes all of `safeties` correct, None if no routing does."""
     keys: dict[str, str] | None = {}
     for s in safeties:
         if s.level == "node-dependent" or keys is None:
