@@ -56,7 +56,9 @@ class Assembly:
             window = NamedWindow(d, services, self._phase)
             self._phase += 1
             self.windows[d.source.id] = window
-            alone = f"a join's looks change the times of {window.id}" if self._stamped_between_looks(window) else ""
+            alone = (
+                f"reads of a join change the event times of {window.id}" if self._stamped_between_looks(window) else ""
+            )
             node = OpNode((entry(d.source.id),), d.source.id, alone=alone, timed=True)
             self.operators.append(WindowOperator(window, node))
         self.feeds: dict[str, AggregationOperator] = {}

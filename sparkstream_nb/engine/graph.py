@@ -88,7 +88,7 @@ def build(
     repeats: set[int] = set()
     order = None if reason else _stages(ops, receivers, circles, settling, keyed, repeats)
     if order is None:
-        return Graph(receivers, None, derived, reason or "a stream reaches itself")
+        return Graph(receivers, None, derived, reason or "streams form a cycle")
     ways = _Ways(ops, writers)
     try:
         ties = {i: ways.inputs(i) for i, op in enumerate(ops) if len(op.inputs) > 1 and derived & set(op.inputs)}
@@ -139,7 +139,7 @@ class _Ways:
             if self.ops[i].timed:
                 found.append(((i, 1),))
             if len(found) > _MANY:
-                raise _Unordered("there are too many ways through the app")
+                raise _Unordered("there are too many paths through the app")
             self._known[i] = found
         return self._known[i]
 
@@ -161,7 +161,7 @@ class _Ways:
         try:
             by_rank = list(TopologicalSorter(after).static_order())
         except CycleError:
-            raise _Unordered("queries take turns") from None
+            raise _Unordered("no fixed order of the queries") from None
         out = [0] * len(by_rank)
         for rank, i in enumerate(by_rank):
             out[i] = rank
@@ -178,7 +178,7 @@ class _Ways:
         while streams:
             s = next((s for s in streams if all(pairs[s, o] <= 0 for o in streams if o != s)), None)
             if s is None:
-                raise _Unordered("inputs take turns: " + ", ".join(streams))
+                raise _Unordered("no fixed order of the inputs: " + ", ".join(streams))
             ordered.append(s)
             streams.remove(s)
         return tuple(ordered)
@@ -191,14 +191,14 @@ class _Ways:
                 if x[0][0] == y[0][0]:
                     found.add(self._fork(x, y))
         if len(found) > 1:
-            raise _Unordered(f"{self._name(a[0][-1][0])} is reached in turns")
+            raise _Unordered(f"no fixed order of the paths to {self._name(a[0][-1][0])}")
         return found.pop() if found else 0
 
     def _fork(self, x: Way, y: Way) -> int:
         at = next((k for k, (p, q) in enumerate(zip(x, y, strict=False)) if p != q), min(len(x), len(y)))
         last = x[at - 1][0]
         if (at == 1 and last >= 0) or (at > 1 and not self._one_chunk(last)):
-            raise _Unordered(f"several queries follow {self._name(last)}, and their output meets again")
+            raise _Unordered(f"the paths after {self._name(last)} fork and meet again")
         if at == len(x) or at == len(y):  # one is on the way to the other
             return -1 if len(x) < len(y) else 1
         p, q = (x[at][1], x[at][0]), (y[at][1], y[at][0])
@@ -216,7 +216,7 @@ class _Ways:
         for i in circles:
             self.events_only = True
             if not all(self._calm(s) for s in self.ops[i].inputs):
-                raise _Unordered(f"several events at once ask and change tables: {self._name(i)}")
+                raise _Unordered(f"events of one chunk read and change tables: {self._name(i)}")
 
     def _calm(self, s: str) -> bool:
         w = self.writers.get(s, [])

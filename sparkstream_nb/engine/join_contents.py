@@ -141,8 +141,8 @@ def _move(keep: Array, cells: Array, ends: Array, place: Array, moved: Array) ->
 
 
 def _longer(array: Array, n: int, used: int) -> Array:
-    """`array` with room for `n` along its second axis, of which the first `used` places are kept; what the others hold
-    is nobody's. Same array if it has room."""
+    """`array` with room for `n` along its second axis. The first `used` places are kept, the others are undefined. The
+    same array if it has room."""
     k, have, width = array.shape
     if have >= n:
         return array

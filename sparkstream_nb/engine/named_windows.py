@@ -73,8 +73,8 @@ class NamedWindow:
         self._held.looked_into()
 
     def _track(self, rows: Rows) -> None:
-        """Keeps what the window holds at this moment. Where somebody looked, some rows keep their own time, and some
-        do not expire (see `JoinOp._keep_times`)."""
+        """Updates the contents to the current ones. If they were read, some rows keep their own time, and some do not
+        expire (see `JoinOp._keep_times`)."""
         n = len(rows)
         if n == 0:
             return

@@ -436,7 +436,7 @@ class _Collected:
         self.queries: dict[str, list[Rows]] = {}
 
     def note(self, stream: str, rows: Rows) -> None:
-        """Notes what came into a stream that somebody may look at."""
+        """Records the events of an observable stream."""
         self.streams.setdefault(stream, []).append(rows)
 
     def query(self, op: Operator, rows: Rows) -> None:
@@ -461,7 +461,7 @@ def _as_read(op: Operator, rows: Rows) -> Rows:
 
 
 def _shown(op: Operator) -> Iterator[str]:
-    """The streams that an operator writes and that somebody may look at."""
+    """The observable streams that an operator writes."""
     yield from op.node.also
     target = op.node.target
     outer = isinstance(op, QueryOperator) and op.query.target.kind == "stream" and "#" not in op.query.target.id

@@ -231,8 +231,8 @@ class Selector:
     def _fresh(
         self, frame: Frame, args: list[tuple[Column, ...]], group: Array, groups: int, slot: Array | None
     ) -> list[Column]:
-        """The aggregates where they begin anew with each chunk: what the groups of each come to where only that is
-        asked for (`slot` numbers them), else the values after each row."""
+        """The aggregates, restarted with each chunk: the final values of each chunk's groups if only those are needed
+        (`slot` numbers them), else the values after each row."""
         if not self._aggs:
             return []
         aggs = [make() for make in self._make]

@@ -64,12 +64,12 @@ def holds(
     nulls: Array, known: Array, known_real: Array, stack: Array, real: Array, null: Array, total: Array,
     total_real: Array, count: Array, queue: Array, queue_real: Array, ends: Array,
 ) -> int:  # fmt: skip
-    """Whether the condition is true for `event` (a position), which comes (CURRENT), goes (EXPIRED) or begins anew
-    (RESET). `real`, `reals` and so on are the bits of `stack`, `words` and so on as doubles. The value itself, of
-    whatever type, is left at the bottom: `stack[0]`, and in `null[0]` whether it is null.
+    """Runs a program for `event` (a position), which is added (CURRENT), removed (EXPIRED) or resets the state (RESET).
+    Returns whether the condition is true. `real`, `reals` and so on are the bits of `stack`, `words` and so on as
+    doubles. The value, of any type, is left at the bottom: in `stack[0]`, and in `null[0]` whether it is null.
 
-    `count[0]` is how many values each aggregator holds, `count[1]` whether it was asked since it began anew: one that
-    was not answers null to a RESET (`SingleStateHolder.cleanGroupByStates`).
+    `count[0]` is the number of values of each aggregator, `count[1]` whether it was evaluated since its reset: one that
+    was not returns null for a RESET (`SingleStateHolder.cleanGroupByStates`).
     """
     q = 0
     s = -1

@@ -34,8 +34,8 @@ def _chain(
     held: Array, source: Array, prior: Array, line: Array, turn: Array, after: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """All writes in order: write j is row `row[j]` of the writer `writer[j]` (both empty: row j of the only one), and
-    `after[j]` what it leaves under its key. Returns how many a primary key refused, and how many rows began that nobody
-    finds.
+    `after[j]` what it leaves under its key. Returns the number of inserts that a primary key rejected, and the number
+    of new rows without a findable key.
 
     By writer: `kinds`; `added` and `changed` are where its rows begin in the log, -1 for none; `masks` what it does to
     each attribute. `line[v - base]` is the position at which the row of version v began, `turn` when; `source[v - base,

@@ -552,7 +552,7 @@ class TableWriter:
 
 
 def _unknown(type: Type, n: int) -> Column:
-    """Values that will be others, if anybody gets to see them."""
+    """Placeholder values, replaced before they are read."""
     return Column.all_null(type, n) if type is Type.OBJECT else Column(type, np.zeros(n, DTYPES[type]))
 
 

@@ -27,7 +27,7 @@ def explain(plan: n.Plan) -> str:
 
 def _definitions(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
     if any(a.name.lower() == "playback" and a.elements for a in plan.annotations):
-        yield "clock: events and ticks alone move it, so idle.time and increment have nothing to do"
+        yield "clock: only events and ticks advance it, so idle.time and increment have no effect"
     for id_, s in plan.streams.items():
         note = "" if s.kind == "defined" else f"  -- {s.kind}"
         yield f"stream {id_} {s.source.schema}{note}"
@@ -83,7 +83,7 @@ def _elements(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
                 ranges = ", ".join(f"'{name}' if {show(c)}" for c, name in key.ranges)
                 yield f"  key of {key.stream}: {ranges}"
         if e.purge is not None:
-            yield f"  purge every {e.purge.interval} ms what was idle for {e.purge.idle} ms"
+            yield f"  purge every {e.purge.interval} ms keys that were idle for {e.purge.idle} ms"
         yield f"  routing: {_safety(e.safety)}"
         for q in e.queries:
             yield from (f"  {line}" for line in _query(q, apart))
@@ -98,7 +98,7 @@ def _query(q: n.Query, apart: Collection[str]) -> Iterator[str]:
 
 
 def _place(apart: bool) -> str:
-    return "any worker, a piece of the input by itself" if apart else "the node, in order"
+    return "any worker, on pieces of the input in parallel" if apart else "the node, in order"
 
 
 def _body(q: n.Query) -> Iterator[str]:

@@ -156,8 +156,8 @@ SourceKind = Literal["stream", "window", "table", "aggregation"]
 
 @dataclass(frozen=True)
 class Source:
-    """What a query reads or writes. `id` is unique in the app: inner streams are `#S` prefixed by their
-    partition (`partition0#S`), fault streams are `!S`; a trigger is a stream."""
+    """A stream, table, window, trigger or aggregation that a query reads or writes. `id` is unique in the app: inner
+    streams are `#S` prefixed by their partition (`partition0#S`), fault streams are `!S`; a trigger is a stream."""
 
     kind: SourceKind
     id: str
@@ -187,8 +187,8 @@ class FunctionStep:
 class WindowStep:
     """A window: `function` is its key in `plan.functions.WINDOWS`, such as `timeBatch`.
 
-    `args` are constants, or references to attributes of the event where the window takes such. `condition` is what
-    a constant text of an `expression` window states: slot 0 the event looked at, 1 `first`, 2 `last`.
+    `args` are constants, or references to attributes of the event where the window takes such. `condition` is the bound
+    condition of an `expression` window with a constant string: slot 0 is the current event, 1 `first`, 2 `last`.
     """
 
     function: str
@@ -202,7 +202,7 @@ Step = FilterStep | FunctionStep | WindowStep
 
 @dataclass(frozen=True)
 class StreamInput:
-    """One source and the steps that its events go through. `schema` is that after the last step."""
+    """One source and the steps applied to its events. `schema` is the schema after the last step."""
 
     source: Source
     steps: tuple[Step, ...]
@@ -219,7 +219,7 @@ class JoinInput:
     """Slots 0 and 1. `within`/`per` only with an aggregation, and the other side's schema ends with `RANGE` then. A
     side with kind table/aggregation never triggers.
 
-    `triggers` tells for (left, right) whether an arriving event makes output (`unidirectional` clears one).
+    `triggers` tells for (left, right) whether an arriving event produces output (`unidirectional` clears one).
     """
 
     left: StreamInput
@@ -281,7 +281,7 @@ class EveryState(State):
 
 @dataclass(frozen=True)
 class Slot:
-    """A state's event as the select sees it: its name in the text (if any), schema, and whether it holds several."""
+    """A state's event in the select: its name in the text (if any), schema, and whether it holds several."""
 
     ref: str | None
     source: Source
@@ -396,10 +396,10 @@ Output = Insert | Delete | Update | Upsert
 
 @dataclass(frozen=True)
 class Safety:
-    """What routing over shards does to a query's answer, and why.
+    """Whether a query's result stays correct when events are routed over shards, and why.
 
-    `stateless`: right under any routing. `merged`: right after retrieval merges shards. `keyed`: right if events are
-    routed by `keys` (stream id → attribute name). `node-dependent`: right on no routing.
+    `stateless`: correct under any routing. `merged`: correct after a retrieval merges the shards. `keyed`: correct if
+    events are routed by `keys` (stream id → attribute name). `node-dependent`: correct under no routing.
     """
 
     level: Literal["stateless", "merged", "keyed", "node-dependent"]
@@ -508,7 +508,7 @@ DURATIONS: tuple[AggDuration, ...] = ("sec", "min", "hour", "day", "month", "yea
 
 @dataclass(frozen=True)
 class BaseColumn:
-    """A column that an aggregation stores: how partials of it are made and merged.
+    """A column that an aggregation stores, with the merge of its partials.
 
     `kind` is the merge: sum, count, min, max, set (distinctCount), last (a plain attribute: latest by event time).
     `arg` is None for count(). `name` is the column's name in the store, such as `AGG_SUM_price`.
@@ -544,11 +544,11 @@ class Retention:
 class AggregationDef:
     """An incremental aggregation (`AggregationParser` of Siddhi).
 
-    `select` is what was written, its `Agg`s over slot 0. `base` are the columns stored per bucket and group;
+    `select` is the select as written, its `Agg`s over slot 0. `base` are the columns stored per bucket and group;
     `output` gives each selected name as an expression over the stored columns: slot 0 = group-by attributes
-    then `base` in order. `by` is `aggregate by`, None for the app's clock. `schema` is what readers see:
+    then `base` in order. `by` is `aggregate by`, None for the app's clock. `schema` is the readers' schema:
     `AGG_TIMESTAMP long`, then the selected names.
-    `partitioned`: rows carry SHARD_ID. `retention` is None where nothing is purged.
+    `partitioned`: rows carry SHARD_ID. `retention` is None without `@purge`.
     """
 
     source: Source
@@ -597,7 +597,7 @@ class Plan:
         return tuple(out)
 
     def schema(self, source_id: str) -> Schema:
-        """Schema of a stream, table, window or aggregation. Raises KeyError where there is none."""
+        """Schema of a stream, table, window or aggregation. Raises KeyError for an unknown id."""
         maps: tuple[Mapping[str, Any], ...] = (self.streams, self.tables, self.windows, self.aggregations)
         for m in maps:
             if source_id in m:
@@ -628,5 +628,5 @@ class Retrieval:
 
     @property
     def columns(self) -> Schema:
-        """The columns of the answer: what is selected; of a change without a select, the changed table's."""
+        """The columns of the answer: the selected ones; for a change without a select, those of the changed table."""
         return self.select.schema if self.output is None or self.select.items else self.output.target.schema

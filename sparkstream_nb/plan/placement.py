@@ -20,8 +20,8 @@ _DRAWN = frozenset({"UUID", "math:rand"})
 def stateless(plan: n.Plan) -> tuple[frozenset[str], frozenset[str]]:
     """Names of the queries, and ids of the aggregations, that need no state.
 
-    Those are the stateless queries that only such (or nobody) read and that alone write their streams, and the
-    incremental aggregations that no query reads and whose input nothing in the node changes.
+    These are stateless queries whose outputs only such queries read (or none) and that alone write their streams, and
+    incremental aggregations that no query reads and whose input no query in the node writes.
     """
     chosen = _queries(plan)
     read = {s.id for q in plan.queries for s in sources(q) if s.kind == "aggregation"}
@@ -55,7 +55,7 @@ def split(plan: n.Plan) -> tuple[n.Plan | None, n.Plan]:
 
 
 def idle(plan: n.Plan) -> bool:
-    """Whether a node that runs `plan` has nothing to do with its events."""
+    """Whether a node that runs `plan` does not use its events."""
     return not (plan.elements or plan.aggregations or plan.triggers or plan.windows or _connected(plan))
 
 

@@ -23,7 +23,7 @@ def inputs(i: n.Input) -> tuple[n.StreamInput, ...]:
 
 
 def sources(q: n.Query) -> tuple[n.Source, ...]:
-    """What the query reads, by slot."""
+    """The sources of a query, by slot."""
     return tuple(i.source for i in inputs(q.input))
 
 
@@ -79,7 +79,7 @@ def template_attributes(template: str) -> list[str]:
 
 
 def conjuncts(e: n.Expr | None) -> Iterator[n.Expr]:
-    """The conditions that `and` joins in `e`."""
+    """The operands of the `and`s at the top of `e`."""
     if isinstance(e, n.Logic) and e.op == "and":
         yield from conjuncts(e.left)
         yield from conjuncts(e.right)
@@ -88,7 +88,7 @@ def conjuncts(e: n.Expr | None) -> Iterator[n.Expr]:
 
 
 def expressions(q: n.Query) -> Iterator[n.Expr]:
-    """Every expression of the query, at its top."""
+    """The top-level expressions of a query."""
     for i in inputs(q.input):
         for step in i.steps:
             match step:

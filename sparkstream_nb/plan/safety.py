@@ -53,7 +53,7 @@ class _Own:
     candidates: tuple[Keys, ...] = ()
 
 
-_STATELESS = _Own("stateless", "each event is looked at by itself")
+_STATELESS = _Own("stateless", "each event is processed independently")
 
 
 def _dependent(reason: str) -> _Own:
@@ -74,19 +74,21 @@ def with_safety(plan: n.Plan) -> n.Plan:
 
 
 def aggregation_safety(plan: n.Plan, aggregation: n.AggregationDef) -> n.Safety:
-    """Incremental aggregations merge, unless what they read depends on the node already."""
+    """Incremental aggregations are `merged`, unless their input is node-dependent."""
     safety = {q.name: q.safety for q in plan.queries}
     for column in aggregation.base:
         if column.arg is not None and any(isinstance(e, n.Agg) for e in n.walk(column.arg)):
-            return n.Safety("node-dependent", f"'{column.name}' holds an aggregate over all events that the node saw")
+            return n.Safety(
+                "node-dependent", f"'{column.name}' holds an aggregate over all events that the node received"
+            )
     read = aggregation.input.source.id
     for q in plan.queries:
         if _inserts_into(q, read) and safety[q.name].level == "node-dependent":
             return n.Safety("node-dependent", f"it reads '{read}' of query '{q.name}': {safety[q.name].reason}")
     keyed = [q.safety for q in plan.queries if _inserts_into(q, read) and q.safety.level == "keyed"]
     if keyed:
-        return n.Safety("merged", f"shards are added up; its input is {keyed[0].reason}", keyed[0].keys)
-    return n.Safety("merged", "sums, counts, minima and maxima of shards are added up when it is read")
+        return n.Safety("merged", f"shards are merged; its input is {keyed[0].reason}", keyed[0].keys)
+    return n.Safety("merged", "partial results of the shards are merged when it is read")
 
 
 # ------------------------------------------------------------------------------------------------------ propagation
@@ -143,8 +145,8 @@ class _Propagation:
             if keys is not None:
                 return n.Safety("keyed", own.reason, tuple(sorted(keys.items())))
         if computed is not None:
-            return n.Safety("node-dependent", f"{own.reason}, and the key {computed} is computed inside of the node")
-        return n.Safety("node-dependent", f"{own.reason}, and what it reads is kept apart by another attribute")
+            return n.Safety("node-dependent", f"{own.reason}, and the key {computed} is computed inside the node")
+        return n.Safety("node-dependent", f"{own.reason}, and its input is keyed by another attribute")
 
     def _writers(self, q: n.Query) -> Iterator[n.Query]:
         for source in sources(q):
@@ -269,7 +271,7 @@ def _own_shared(q: n.Query, plan: n.Plan) -> _Own | None:
         if s.id in plan.triggers:
             return _dependent(f"trigger '{s.id}' fires on every node")
         if s.kind == "aggregation":
-            return _dependent(f"it reads what aggregation '{s.id}' has stored by then")
+            return _dependent(f"it reads what aggregation '{s.id}' has stored at that time")
     out: _Own | None = None
     for table in _tables(q):
         found = _own_table(q, table, plan)
@@ -287,9 +289,9 @@ def _own_in_partition(p: n.Partition, q: n.Query, plan: n.Plan) -> _Own:
     keys: dict[str, str] = {}
     for key in p.keys:
         if isinstance(key, n.RangeKey):
-            return _dependent(f"'{p.id}' is by ranges, which no attribute's value names")
+            return _dependent(f"'{p.id}' is partitioned by ranges, not by an attribute's value")
         if not isinstance(key.expr, n.Ref):
-            return _dependent(f"the key of '{p.id}' for '{key.stream}' is computed inside of the node")
+            return _dependent(f"the key of '{p.id}' for '{key.stream}' is computed inside the node")
         keys[key.stream] = key.expr.name
     mine: dict[str, str] = {}
     for s in sources(q):
@@ -298,7 +300,7 @@ def _own_in_partition(p: n.Partition, q: n.Query, plan: n.Plan) -> _Own:
         elif s.id not in {i.id for i in p.inner}:
             return _dependent(f"'{s.id}' has no key in '{p.id}', so its events go to every instance, on every node")
     named = ", ".join(f"{s}.{a}" for s, a in mine.items())
-    own = _Own("keyed", f"an instance of the partition per {named}", (mine,)) if mine else _STATELESS
+    own = _Own("keyed", f"one partition instance per {named}", (mine,)) if mine else _STATELESS
     return own if shared is None else _both(own, shared)
 
 
@@ -319,9 +321,9 @@ def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> _Own:
     """Rules 1 to 3."""
     for step in i.steps:
         if isinstance(step, n.FunctionStep) and step.function in STATEFUL:
-            return _dependent(f"'{step.function}' looks at the order of all events")
+            return _dependent(f"'{step.function}' depends on the order of all events")
         if isinstance(step, n.FilterStep) and any(isinstance(e, n.Agg) for e in n.walk(step.condition)):
-            return _dependent("its filter adds up all events")
+            return _dependent("its filter aggregates all events")
     window = _window_of(i, plan)
     if window is None or by_clock(window):
         return _STATELESS
@@ -332,32 +334,32 @@ def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> _Own:
             return _Own("keyed", f"a session per {key[1]}", ({key[0]: key[1]},))
     if by == "start":
         return _dependent(
-            "its batches begin with the first event that the node sees; a start.time would make them equal"
+            "its batches begin with the first event that the node receives; a start.time would align them"
         )
-    return _dependent(f"window '{window.function}' goes by all events that the node sees")
+    return _dependent(f"window '{window.function}' depends on all events that the node receives")
 
 
 def _own_selection(q: n.Query, own: _Own) -> _Own | None:
     """Rule 4: aggregates, and choices among what comes together."""
     select = q.select
     if select.limit is not None or select.offset is not None:
-        return _dependent("limit and offset count what comes together on the node")
+        return _dependent("limit and offset count the events that arrive together on the node")
     if select.order_by:
-        return _dependent("order by sorts what comes together on the node")
+        return _dependent("order by sorts the events that arrive together on the node")
     having = select.having is not None and any(isinstance(e, n.Agg) for e in n.walk(select.having))
     if not select.aggregates and not having:
         return None
     if not select.group_by:
         if own.level == "keyed":
-            return _dependent("its aggregates add up all keys")
-        return _dependent("its aggregates add up all events")
+            return _dependent("its aggregates combine all keys")
+        return _dependent("its aggregates combine all events")
     return _grouped(q, "its aggregates are per")
 
 
 def _grouped(q: n.Query, what: str) -> _Own:
     keys = [k for g in q.select.group_by if (k := _attribute(g, q.input)) is not None]
     if not keys:
-        return _dependent("its group by is computed inside of the node")
+        return _dependent("its group by is computed inside the node")
     names = ", ".join(dict.fromkeys(a for _, a in keys))
     tied = [_tied(q, {source: attribute}) for source, attribute in keys]
     return _Own("keyed", f"{what} {names}", tuple(tied))
@@ -384,8 +386,8 @@ def _own_rate(q: n.Query) -> _Own | None:
     if q.rate.kind in ("all", "snapshot"):
         return None
     if not q.select.group_by:
-        return _dependent(f"'output {q.rate.kind}' picks one event of all")
-    return _grouped(q, f"'output {q.rate.kind}' picks one event per")
+        return _dependent(f"'output {q.rate.kind}' selects one event of all")
+    return _grouped(q, f"'output {q.rate.kind}' selects one event per")
 
 
 # ------------------------------------------------------------------------------------------------ joins and patterns
@@ -423,23 +425,23 @@ def _own_join(q: n.Query, j: n.JoinInput, plan: n.Plan) -> _Own:
             return own
     candidates = tuple({a[0]: a[1], b[0]: b[1]} for a, b in _equalities(j) if _merge(dict([a]), dict([b])) is not None)
     if not candidates:
-        return _dependent("the join meets every event of one side with every one of the other")
+        return _dependent("the join compares every event of one side with every event of the other")
     names = ", ".join(" = ".join(f"{s}.{a}" for s, a in c.items()) for c in candidates)
-    return _Own("keyed", f"its sides meet on {names}", candidates)
+    return _Own("keyed", f"its sides are joined on {names}", candidates)
 
 
 def _own_pattern(q: n.Query, i: n.StateInput) -> _Own:
     """Rule 6."""
     if i.kind == "sequence":
-        return _dependent("any event of its streams breaks a sequence")
+        return _dependent("any event of its streams can break a sequence")
     states = list(stream_states(i.state))
     first = i.state.first if isinstance(i.state, n.NextState) else i.state
     if not isinstance(first, n.EveryState):
-        return _dependent("without 'every' the pattern matches once in all, and each node would match once")
+        return _dependent("without 'every' the pattern matches only once, and each node would match once")
     if not isinstance(first.state, n.StreamState):
-        return _dependent("what stands under 'every' starts anew only when it is done, whatever the key")
+        return _dependent("the group under 'every' restarts only after a complete match, whatever the key")
     if _every_below(i.state, first):
-        return _dependent("an 'every' further on in the pattern goes by all events")
+        return _dependent("an 'every' later in the pattern depends on all events")
     if len(states) == 1:
         return _STATELESS
     start = first.state.slot
@@ -452,7 +454,7 @@ def _own_pattern(q: n.Query, i: n.StateInput) -> _Own:
         untied = ", ".join(i.slots[s.slot].ref or i.slots[s.slot].source.id for s in states[1:])
         return _dependent(f"no equality ties {untied} to the first event of the pattern")
     named = ", ".join(f"{s}.{a}" for s, a in candidates[0].items())
-    return _Own("keyed", f"all its events have one {named}", tuple(candidates))
+    return _Own("keyed", f"all events of a match have the same {named}", tuple(candidates))
 
 
 def _every_below(s: n.State, first: n.EveryState) -> bool:
@@ -516,7 +518,7 @@ def _own_table(q: n.Query, table: str, plan: n.Plan) -> _Own:
     if tree.find_annotation(definition.annotations, "store") is not None:
         if isinstance(q.output, n.Insert) and _tables(q) == (table,):
             return _STATELESS
-        return _dependent(f"what it finds in the stored table '{table}' is what other nodes have written by then")
+        return _dependent(f"what it finds in the stored table '{table}' is what other nodes have written at that time")
     users = [u for u in plan.queries if table in _tables(u)]
     columns = definition.primary_key or range(len(definition.source.schema))
     for column in columns:
@@ -524,8 +526,8 @@ def _own_table(q: n.Query, table: str, plan: n.Plan) -> _Own:
             key = _table_key(q, table, column)
             assert key is not None
             name = definition.source.schema[column].name
-            return _Own("keyed", f"every query reaches table '{table}' by its '{name}'", ({key[0]: key[1]},))
-    return _dependent(f"table '{table}' of a node holds what that node saw")
+            return _Own("keyed", f"every query accesses table '{table}' by its '{name}'", ({key[0]: key[1]},))
+    return _dependent(f"table '{table}' of a node holds what that node received")
 
 
 def _table_key(q: n.Query, table: str, column: int) -> tuple[str, str] | None:
@@ -565,7 +567,7 @@ def _equated(condition: n.Expr | None, column: int, q: n.Query, slot: int = n.TA
 
 
 def routing(safeties: Iterable[n.Safety]) -> dict[str, str] | None:
-    """One key per stream that makes all of `safeties` right, None where no routing does."""
+    """One key per stream that makes all of `safeties` correct, None if no routing does."""
     keys: dict[str, str] | None = {}
     for s in safeties:
         if s.level == "node-dependent" or keys is None:

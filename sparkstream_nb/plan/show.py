@@ -26,7 +26,7 @@ _PRECEDENCE = {
 
 
 def show(e: n.Expr, names: Mapping[int, str] | None = None) -> str:
-    """`e` in SiddhiQL's own notation; `names` gives what each slot is called, where attributes need that."""
+    """`e` in SiddhiQL's own notation; `names` gives the name of each slot, where attributes need it."""
     return _show(e, names or {}, 0)
 
 

@@ -19,7 +19,7 @@ R = "define stream R (symbol string, rate float);\n"
     [
         (S + "from S[prise > 5] select symbol insert into O;", "prise", "no attribute 'prise'", "Did you mean 'price'?"),
         (S + "from T1 select a insert into O;", "T1", "is defined", None),
-        (S + "from S select price as p having volume > 3 insert into O;", "volume", "output has no attribute", "sees what was"),
+        (S + "from S select price as p having volume > 3 insert into O;", "volume", "output has no attribute", "selected attributes only"),
         (S + R + "from S#window.time(1 sec) join R#window.time(1 sec) select symbol insert into O;", "symbol", "in both", "S.symbol"),
         (S + "from every a=S[price > b.price] -> b=S select a.symbol insert into O;", "b.price", "comes later", "filter of 'b'"),
         (S + "from every a=S -> b=S select c.symbol as s insert into O;", "c.symbol", "not an input", "Known here: a, b"),

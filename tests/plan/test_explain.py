@@ -32,7 +32,7 @@ def test_there_are_apps() -> None:
 
 def test_a_clock_that_would_move_by_itself_is_explained() -> None:
     app = "@app:playback(idle.time='1 sec', increment='1 sec') define stream S (v int); from S select v insert into O;"
-    assert "idle.time and increment have nothing to do" in explain(compile_app(app))
+    assert "idle.time and increment have no effect" in explain(compile_app(app))
     assert "idle.time" not in explain(compile_app(app.replace("(idle.time='1 sec', increment='1 sec')", "")))
 
 

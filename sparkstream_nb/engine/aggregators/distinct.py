@@ -23,10 +23,10 @@ _TIMES = 2**32 - 1
 """The bits of a pair's second word that tell how often it is held; above them stands its life."""
 
 _SPARSE = 1 << 14
-"""A table of so many places may well be nearly empty, which is faster."""
+"""Up to this size a table may be sparse, which is faster."""
 
 _LIVES = 1 << 30
-"""So many lives are the most before they are numbered anew."""
+"""The maximum number of epochs before they are renumbered."""
 
 
 @inlined
@@ -168,7 +168,7 @@ class DistinctCount(Grouped):
         return pairs[alive, 0], group[alive], pairs[alive, 1] & _TIMES
 
     def _keep(self, numbers: Array, group: Array, held: Array) -> None:
-        """Begins anew with these pairs, and room for more; the groups' lives are numbered anew."""
+        """Rebuilds the table with these pairs and room for more; renumbers the groups' epochs."""
         lives = self.cells[1::2]
         lives[lives >= 0] = np.arange(np.count_nonzero(lives >= 0))
         self.lives = int(np.count_nonzero(lives >= 0))

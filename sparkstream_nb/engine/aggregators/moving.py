@@ -46,7 +46,7 @@ def _moved(what: int, values: Array, i: Any, sign: Any, real: Array, whole: Arra
 
 @inlined
 def _show(what: int, count: Any, real: Array, whole: Array, at: Any, o: Any, out: Array) -> None:
-    """Shows what an aggregate comes to."""
+    """Outputs the value of an aggregate."""
     if what == COUNT:
         out[o] = count
     elif what == WHOLE:
@@ -136,9 +136,9 @@ def _pushing(
     group: Array, ahead: int, count: Array, real: Array, whole: Array, values0: Array, values1: Array, values2: Array,
     values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
 ) -> int:  # fmt: skip
-    """As `_together` over the ops of `rows.Pushed`, where what is shown are the values after CURRENT rows. All that
-    goes had come, so a group has a row then. Without ops that may be either, and values that nobody sees, a row takes
-    half as long. Groups of what goes are not asked for where they are still `near` since it came."""
+    """As `_together`, over the ops of `rows.Pushed`; the values after CURRENT rows are output. An event that expires
+    was added before, so its group has a row. Separate loops for add and remove, without values that are not output,
+    take half the time per row. Groups of expiring events are not prefetched if they are still cached (`near`)."""
     far: Any = np.uint64(0)
     turn = max(n - ahead, free)
     for pushes, begin, end, soon in ((0, 0, free, 0), (1, free, turn, ahead), (1, turn, n, 0)):

@@ -168,8 +168,8 @@ class Matches:
 def _linked(partial: Array, group: Array, root: Array) -> tuple[Array, Array]:
     """Which rows are sent when partials match more than once under a root, and the group of each.
 
-    Siddhi's `ComplexEventChunk` is a chain through the partials themselves: one that matches again leaves the chain
-    it was in, with what hung on it, and what comes to hang on it then is seen in both.
+    Siddhi's `ComplexEventChunk` is a linked list through the partials themselves: a partial that matches again leaves
+    its list together with its successors, and successors appended to it later appear in both lists.
     """
     order: list[int] = []
     groups: list[int] = []

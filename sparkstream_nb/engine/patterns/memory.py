@@ -31,7 +31,7 @@ import numpy as np
 NO_EVENT, EMPTY_EVENT = 0, 1
 
 NONE, FALSE, TRUE = np.int64(0), np.bool_(False), np.bool_(True)
-"""Constants as arguments: numba would compile a function anew for each plain one."""
+"""Typed constants for arguments: numba would compile a function again for each literal type."""
 
 FAILURE = 2
 """In place of 1: of a null mark of the log, the value could not be computed; of a verdict or of what columns say of an

@@ -57,7 +57,7 @@ class Origin:
 
 
 HERE = Origin(CURRENT, 0)
-"""The event at hand, and whatever is computed anew for it."""
+"""The current event, and values computed for it."""
 
 PARTIAL = Origin(-1, 0)
 """The partial itself: its timestamp."""

@@ -173,7 +173,7 @@ class Scope:
         where = "the query's output" if entry.slot == OUTPUT else f"{entry.what} '{entry.name}'"
         hint = did_you_mean(name, entry.schema.names) or _known(entry.schema.names)
         if entry.slot == OUTPUT and self.place in ("having", "order by"):
-            hint = f"{self.place.capitalize()} sees what was selected. {hint}"
+            hint = f"'{self.place}' can use selected attributes only. {hint}"
         if name.lower() == "null":
             hint = "There is no null literal: write 'x is null'."
         return SiddhiBindError(f"{where} has no attribute '{name}'", span, hint=hint, kind="AttributeNotExistException")

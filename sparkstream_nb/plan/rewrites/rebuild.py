@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def rebuild(part: T, change: Callable[[Any], Any]) -> T:
-    """`part` with `change` applied to every node of the plan in it, inner ones first. What stays the same is kept."""
+    """`part` with `change` applied to every plan node in it, bottom-up. Unchanged parts are reused."""
     return _part(part, change)  # type: ignore[no-any-return]
 
 
