@@ -7,6 +7,7 @@ import json
 import threading
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..plan import compile_retrieval, explain
 from ..plan.nodes import Plan
 from ..spark import feeds
 from ..spark.commit import Commit, Progress
+from ..spark.entries import Ask
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of
 from ..spark.outputs import OutputFiles
@@ -235,7 +237,7 @@ class App:
 
         def tell() -> None:
             p = self._progress
-            done = sum(e["steps"] for e in entries[: max(0, p.last - first + 1)])
+            done = sum(e.steps for e in entries[: max(0, p.last - first + 1)])
             took = clock.perf_counter() - began
             if progress is not None:
                 progress(FeedProgress(stream, done, found.rows, found.rejected, p.batch + 1, took))
@@ -308,16 +310,17 @@ class App:
         """Puts a question to the nodes in its place among the events; answers by node."""
         with self._lock:
             self.start()
-            entry = {"kind": "ask", "app": 0, "steps": 0, "requests": 0, "clock": None, "text": text}
-            seq = self._inbox.append([entry])
+            seq = self._inbox.append([Ask(text=text)])
         with self._cancelling():
             self._stream.wait(seq)
         with self._progress.changed:
             answers = self._progress.answers.pop(seq)
-        for answer in answers.values():
+        out: dict[int, Answer] = {}
+        for node, answer in sorted(answers.items()):
             if isinstance(answer, Failed):
                 raise SiddhiRuntimeError(answer.message)
-        return dict(sorted(answers.items()))
+            out[node] = answer
+        return out
 
     def aggregation(
         self, name: str, per: str = "sec", within: Sequence[Any] | str | None = None
@@ -361,7 +364,7 @@ class App:
         """How far the app is, and per shard: what the last micro-batch took (ms) and the state's size (bytes)."""
         p, position = self._progress, self._inbox.position
         with p.changed:
-            nodes = {self.shard_ids[n]: dict(mark) for n, mark in sorted(p.nodes.items())}
+            nodes = {self.shard_ids[n]: asdict(report) for n, report in sorted(p.nodes.items())}
             return {
                 "state": self.state,
                 "clock": position.clock,

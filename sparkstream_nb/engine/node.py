@@ -164,6 +164,11 @@ class NodeEngine:
                 self._slice = min(2 * self._slice, SLICE)
             a = max(b, a + 1)
 
+    @property
+    def first_clock(self) -> int | None:
+        """The clock (ms) after the first step; None: there was none yet."""
+        return self.services.clock.first
+
     def skip(self, steps: int, first: int, last: int) -> None:
         """Advances by `steps` steps, from clock `first` to `last` (ms), whose events no operator of the plan reads."""
         if not self.started:

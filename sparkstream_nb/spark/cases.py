@@ -10,13 +10,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from ..engine.batch import Answer
 from ..engine.cases import events, input_batch, jsonable
 from ..engine.node import NodeEngine
 from ..errors import NotInThisBuild, SiddhiError, SparkStreamError
@@ -24,10 +25,10 @@ from ..plan import compile_app, compile_retrieval
 from ..plan.nodes import Partition, Plan, Retrieval, Safety
 from ..plan.safety import aggregation_safety
 from ..stores.duckdb import DuckDBStore
-from . import results
-from .commit import rows_of
+from ..stores.protocol import BatchClock
+from . import results, rows
+from .entries import Ask, Entry
 from .inbox import Inbox
-from .journal import Entry
 from .processor import NodeProcessor, NodeSpec
 from .retrieval import retrieve
 from .session import spark_session
@@ -77,7 +78,8 @@ class _Running:
     got: dict[str, Any]
     store: DuckDBStore | None
     rounds: list[_Round]
-    steps: list[tuple[str, str, int, int, bytes]] = field(default_factory=list)
+    start: int | None
+    emitted: list[tuple[int, rows.TableRow]] = field(default_factory=list)
     failure: Exception | None = None
 
 
@@ -143,7 +145,7 @@ class _Replay:
             store = DuckDBStore(":memory:")
             store.prepare(plans[0].aggregations.values())
         route = "node:1" if self.nodes == 1 else route_of(plans[0])
-        return _Running(plans, shards, route, got, store, rounds)
+        return _Running(plans, shards, route, got, store, rounds, case.get("start", 0))
 
     def _fill(self, inbox: Inbox) -> None:
         """Writes the rounds of all cases, each round a micro-batch."""
@@ -162,8 +164,7 @@ class _Replay:
                 if round.query is not None:
                     entries += self._question(app, r, round.query, inbox.position.seq + len(entries))
             if entries:
-                entries[0]["barrier"] = True
-                inbox.append(entries)
+                inbox.append([replace(entries[0], barrier=True), *entries[1:]])
 
     def _question(self, app: int, r: _Running, text: str, seq: int) -> list[Entry]:
         place = len(r.got.setdefault("results", []))
@@ -180,7 +181,7 @@ class _Replay:
             r.failure = SparkStreamError("On several nodes only aggregations are asked.")
             return []
         self.asked[seq] = (app, place)
-        return [{"kind": "ask", "app": app, "steps": 0, "requests": 0, "clock": None, "text": text}]
+        return [Ask(app=app, text=text)]
 
     # ------------------------------------------------------------------------------------------------------ running
 
@@ -193,7 +194,9 @@ class _Replay:
                 return
             keys = {app: [app * self.nodes + k for k in range(self.nodes)] for app in self.running}
             specs = {
-                keys[app][k]: NodeSpec.of(keys[app][k], shard, plan, trace=True, index=k, count=self.nodes)
+                keys[app][k]: NodeSpec.of(
+                    keys[app][k], shard, plan, trace=True, index=k, count=self.nodes, start=r.start
+                )
                 for app, r in self.running.items()
                 for k, (shard, plan) in enumerate(zip(r.shards, r.plans, strict=True))
             }
@@ -218,30 +221,39 @@ class _Replay:
 
     def _commit(self, frame: DataFrame, batch: int) -> None:
         partials: dict[int, dict[tuple[str, str], list[pa.Table]]] = {}
-        questions: list[tuple[int, int, bytes]] = []
-        for node, seq, _, kind, name, _, blob, _ in rows_of(frame.toArrow()):
-            app, k = divmod(node, self.nodes)
+        questions: list[tuple[int, rows.Answered]] = []
+        clocks: dict[int, BatchClock | None] = {}
+        for row in rows.from_table(frame.toArrow()):
+            app, k = divmod(row.node, self.nodes)
             r = self.running[app]
-            if kind in ("stream", "in", "out"):
-                r.steps.append((kind, name, batch, k, blob))
-            elif kind == "partial":
-                tables = partials.setdefault(app, {}).setdefault((name, r.shards[k]), [])
-                tables.append(results.from_ipc(blob))
-            elif kind == "error":
-                r.got["fault"] = True
-            elif kind == "failure":
-                r.failure = RuntimeError(f"{name}: {blob.decode()}")
-            elif kind == "answer" and k == 0:
-                questions.append((app, seq, blob))
-        for app, found in partials.items():
+            match row:
+                case rows.StreamEvents() | rows.CurrentEvents() | rows.ExpiredEvents():
+                    r.emitted.append((k, row))
+                case rows.Partial():
+                    partials.setdefault(app, {}).setdefault((row.name, r.shards[k]), []).append(row.table())
+                case rows.Errors():
+                    r.got["fault"] = True
+                case rows.Failure():
+                    r.failure = RuntimeError(f"{row.error}: {row.message}")
+                case rows.Answered():
+                    if k == 0:
+                        questions.append((app, row))
+                case rows.Mark():
+                    clocks[app] = row.report.clock
+                case rows.Logs():
+                    pass  # a case expects none
+                case _:
+                    raise TypeError(f"a case has no use for a row of kind '{row.kind}'")
+        for app, clock in clocks.items():
             store = self.running[app].store
             if store is not None:
-                store.commit("case", "run", batch, {key: pa.concat_tables(tables) for key, tables in found.items()})
-        for app, seq, blob in questions:
+                found = {key: pa.concat_tables(tables) for key, tables in partials.get(app, {}).items()}
+                store.commit("case", "run", batch, found, clock=clock)
+        for app, row in questions:
             r = self.running[app]
-            r.got["results"][self.asked[seq][1]] = self._answer(r, seq, blob)
+            r.got["results"][self.asked[row.seq][1]] = self._answer(r, row.seq, row.answer)
 
-    def _answer(self, r: _Running, seq: int, blob: bytes) -> dict[str, Any]:
+    def _answer(self, r: _Running, seq: int, answer: Answer | results.Failed) -> dict[str, Any]:
         """A question's answer: the store's where it is over an aggregation, else the node's."""
         text = [q.query for q in r.rounds if q.query is not None][self.asked[seq][1]]
         assert text is not None
@@ -249,29 +261,28 @@ class _Replay:
             retrieval = compile_retrieval(text, r.plans[0])
             if r.store is not None and _stored(retrieval):
                 found = retrieve(r.plans[0], retrieval, r.store).merged
+            elif isinstance(answer, results.Failed):
+                if answer.kind == NotInThisBuild.__name__:
+                    r.failure = SparkStreamError(answer.message)
+                return {"error": answer.kind, "message": answer.message}
             else:
-                answer = results.answer_of(blob)
-                if isinstance(answer, results.Failed):
-                    if answer.kind == NotInThisBuild.__name__:
-                        r.failure = SparkStreamError(answer.message)
-                    return {"error": answer.kind, "message": answer.message}
                 found = answer
         except SparkStreamError as error:
             return _failed(error)
-        rows = [[jsonable(v) for v in row] for row in found.rows]
-        return {"rows": rows, "columns": [f"{n} {t}" for n, t in found.columns]}
+        answered = [[jsonable(v) for v in row] for row in found.rows]
+        return {"rows": answered, "columns": [f"{n} {t}" for n, t in found.columns]}
 
     # ------------------------------------------------------------------------------------------------------- after
 
     def _got(self, r: _Running) -> dict[str, Any]:
         """What came out, the nodes' parts merged by step."""
         merged: dict[tuple[str, str], list[tuple[int, int, list[Any]]]] = {}
-        for kind, name, _, node, blob in r.steps:
-            emitted = results.emitted_of(blob)
-            rows = zip(emitted.step.tolist(), events(emitted), strict=True)
-            merged.setdefault((kind, name), []).extend((step, node, event) for step, event in rows)
-        for (kind, name), found in merged.items():
-            in_order = [event for _, _, event in sorted(found, key=lambda f: (f[0], f[1]))]
+        for node, row in r.emitted:
+            emitted = results.emitted_of(row.blob)
+            found = zip(emitted.step.tolist(), events(emitted), strict=True)
+            merged.setdefault((row.kind, row.name), []).extend((step, node, event) for step, event in found)
+        for (kind, name), events_of in merged.items():
+            in_order = [event for _, _, event in sorted(events_of, key=lambda f: (f[0], f[1]))]
             if kind == "stream":
                 r.got["streams"][name] = in_order
             else:

@@ -6,19 +6,19 @@ after a crash with the same id and rows; one that is in the ledger is not writte
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from ..engine.batch import Answer
 from ..stores.protocol import ErrorRow, Store
-from . import results
 from .outputs import OutputFiles
+from .results import Failed, errors_of
+from .rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, StreamEvents, from_table
 
 
 @dataclass
@@ -30,8 +30,8 @@ class Progress:
     last: int = -1
     rows: dict[str, int] = field(default_factory=dict)
     errors: int = 0
-    nodes: dict[int, dict[str, Any]] = field(default_factory=dict)
-    answers: dict[int, dict[int, Any]] = field(default_factory=dict)
+    nodes: dict[int, NodeReport] = field(default_factory=dict)
+    answers: dict[int, dict[int, Answer | Failed]] = field(default_factory=dict)
     logs: list[str] = field(default_factory=list)
 
 
@@ -55,60 +55,68 @@ class Commit:
         self.store, self.outputs, self.progress, self.on_batch = store, outputs, progress, on_batch
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        table = frame.toArrow()
-        self.commit(rows_of(table), batch)
+        self.commit(from_table(frame.toArrow()), batch)
 
-    def commit(self, rows: Sequence[results.Row], batch: int) -> None:
-        """Commits the decoded rows of a micro-batch and wakes who waits for it."""
-        streams: dict[str, list[tuple[int, bytes, str]]] = {}
-        partials: dict[tuple[str, str], list[pa.Table]] = {}
-        errors: list[ErrorRow] = []
-        counts: dict[str, int] = {}
-        marks: dict[int, dict[str, Any]] = {}
-        answers: dict[int, dict[int, Any]] = {}
-        logs: list[str] = []
-        spent: list[str] = []
-        last = -1
-        for node, seq, upto, kind, name, n, blob, file in rows:
-            if kind == "stream":
-                streams.setdefault(name, []).append((node, blob, file))
-                counts[name] = counts.get(name, 0) + n
-            elif kind == "partial":
-                if file and not Path(file).exists():
-                    continue  # the commit was cut off after the store had it
-                partials.setdefault((name, self.shards[node]), []).append(results.table_of(blob, file))
-                spent += [file] if file else []
-            elif kind == "error":
-                errors.extend(ErrorRow(*found) for found in results.errors_of(blob))
-            elif kind == "answer":
-                answers.setdefault(seq, {})[node] = results.answer_of(blob)
-            elif kind == "log":
-                logs.extend(json.loads(blob))
-            elif kind == "mark":
-                marks[node] = json.loads(blob)
-                last = max(last, upto)
-        self.outputs.write(batch, streams)
-        whole = {key: pa.concat_tables(tables) for key, tables in partials.items()}
-        now = max((mark["engine"]["clock"] for mark in marks.values()), default=None)
-        fresh = self.store.commit(self.app, self.run, batch, whole, errors, now)
-        for file in spent:
+    def commit(self, rows: Iterable[Row], batch: int) -> None:
+        """Commits the rows of a micro-batch and wakes who waits for it. Raises TypeError for a row of another kind."""
+        found = _Gathered(self.shards)
+        for row in rows:
+            found.take(row)
+        self.outputs.write(batch, found.streams)
+        partials = {key: pa.concat_tables(tables) for key, tables in found.partials.items()}
+        # All nodes of an app see the same clock.
+        clock = next((report.clock for report in found.nodes.values()), None)
+        fresh = self.store.commit(self.app, self.run, batch, partials, found.errors, clock)
+        for file in found.files:
             Path(file).unlink()
         if self.on_batch is not None:
             self.on_batch(batch)
         p = self.progress
         with p.changed:
-            p.batch, p.last = max(p.batch, batch), max(p.last, last)
-            p.nodes.update(marks)
-            p.answers.update(answers)
+            p.batch, p.last = max(p.batch, batch), max(p.last, found.last)
+            p.nodes.update(found.nodes)
+            p.answers.update(found.answers)
             if fresh:
-                for name, n in counts.items():
-                    p.rows[name] = p.rows.get(name, 0) + n
-                p.errors += len(errors)
-            p.logs = (p.logs + logs)[-LOG_LINES_KEPT:]
+                for name, events in found.streams.items():
+                    p.rows[name] = p.rows.get(name, 0) + sum(e.rows for e in events)
+                p.errors += len(found.errors)
+            p.logs = (p.logs + found.logs)[-LOG_LINES_KEPT:]
             p.changed.notify_all()
 
 
-def rows_of(table: pa.Table) -> list[results.Row]:
-    """The rows of `journal.SCHEMA`, in the order of node and entry."""
-    columns = [table[c].to_pylist() for c in results.COLUMNS]
-    return sorted(zip(*columns, strict=True), key=lambda r: (r[0], r[1]))
+@dataclass
+class _Gathered:
+    """The rows of a micro-batch, by what is to be done with them. `files` hold partials, and go when those are stored.
+    `last` is the highest entry that the nodes are through with."""
+
+    shards: Sequence[str]
+    streams: dict[str, list[StreamEvents]] = field(default_factory=dict)
+    partials: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
+    errors: list[ErrorRow] = field(default_factory=list)
+    nodes: dict[int, NodeReport] = field(default_factory=dict)
+    answers: dict[int, dict[int, Answer | Failed]] = field(default_factory=dict)
+    logs: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    last: int = -1
+
+    def take(self, row: Row) -> None:
+        match row:
+            case StreamEvents():
+                self.streams.setdefault(row.name, []).append(row)
+            case Partial():
+                if row.file:
+                    if not Path(row.file).exists():
+                        return  # the commit was cut off after the store had it
+                    self.files.append(row.file)
+                self.partials.setdefault((row.name, self.shards[row.node]), []).append(row.table())
+            case Errors():
+                self.errors.extend(ErrorRow(*found) for found in errors_of(row.lines))
+            case Answered():
+                self.answers.setdefault(row.seq, {})[row.node] = row.answer
+            case Logs():
+                self.logs.extend(row.lines)
+            case Mark():
+                self.nodes[row.node] = row.report
+                self.last = max(self.last, row.last)
+            case _:
+                raise TypeError(f"a row of kind '{row.kind}' is nothing to commit")

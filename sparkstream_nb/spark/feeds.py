@@ -32,9 +32,9 @@ from ..engine.columns import ARROW, Array
 from ..errors import SparkStreamError
 from ..types import Schema
 from . import results
+from .entries import Entry, Reject, RowsEntry
 from .inbox import Inbox
 from .ingest import fits, fits_time, one, times, type_rows
-from .journal import Entry
 
 CHUNK_ROWS = 1_000_000
 MOST_GROUP_ROWS = 4_000_000
@@ -380,28 +380,25 @@ def entries(feed: Typed, shape: Shape, inbox: Inbox, route: str, highest: Array,
     """The journal entries of a feed. Without event times events are 1 ms apart, from `now` (ms) or the clock."""
     out: list[Entry] = []
     start = now if inbox.position.clock is None else max(now, inbox.position.clock + 1)
+    columns = tuple(shape.columns.get(a.name, a.name) for a in shape.schema)
+    given = shape.time is not None
     for k, chunk in enumerate(feed.chunks):
-        entry: Entry = {
-            "kind": "rows",
-            "app": 0,
-            "steps": chunk.rows,
-            "requests": chunk.rows,
-            "route": route,
-            "file": chunk.file,
-            "stream": shape.stream,
-        }
-        if chunk.groups:
-            names = [shape.columns.get(a.name, a.name) for a in shape.schema]
-            entry |= {"groups": list(chunk.groups), "columns": names, "time": shape.time}
-        if shape.time is None:
-            entry |= {"start": start, "clock": start + chunk.rows - 1}
-            start += chunk.rows
-        else:
-            entry["clock"] = int(highest[k])
-        out.append(entry)
-    for file in feed.rejects:
-        out.append({"kind": "reject", "app": 0, "steps": 0, "requests": 0, "clock": None, "file": file})
-    return out
+        out.append(
+            RowsEntry(
+                steps=chunk.rows,
+                requests=chunk.rows,
+                clock=int(highest[k]) if given else start + chunk.rows - 1,
+                route=route,
+                file=chunk.file,
+                stream=shape.stream,
+                groups=chunk.groups,
+                columns=columns if chunk.groups else (),
+                time=shape.time if chunk.groups else None,
+                start=None if given else start,
+            )
+        )
+        start += 0 if given else chunk.rows
+    return [*out, *(Reject(file=file) for file in feed.rejects)]
 
 
 def reasons(feed: Typed, inbox: Path, most: int = 5) -> list[str]:

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from . import results
-from .commit import Commit, rows_of
+from .commit import Commit
+from .results import from_ipc
+from .rows import from_table
 
 _POLLING_SECONDS = 0.02
 
@@ -61,7 +62,7 @@ class Intake:
         """Commits the files that are there. Raises what the commit raises; the file then stays."""
         with self._lock:
             while (file := _file(self.folder, self.next)).exists():
-                self.commit.commit(rows_of(results.from_ipc(file.read_bytes())), self.next)
+                self.commit.commit(from_table(from_ipc(file.read_bytes())), self.next)
                 _file(self.folder, self.next - 1).unlink(missing_ok=True)
                 self.next += 1
 

@@ -1,23 +1,23 @@
 """The inbox of an app: everything that enters it, in one order, on disk before it is worked on.
 
 `journal` is a file of JSON lines, each a list of entries that enter together: a line is there whole or not at all.
-An entry is a run of steps (events sent, a feed's chunk), an on-demand question, or rows that were rejected.
-Entries are numbered (`seq`); so are steps and requests, and an entry knows the clock of its app `before` it. That makes
-its meaning independent of how entries are later cut into micro-batches. One process writes; Spark's reader follows the
-file by its size.
+An entry is a run of steps (events sent, a feed's chunk), an on-demand query, or rows that were rejected
+(`entries.py`). Entries are numbered (`seq`); so are steps and requests, and an entry knows the clock of its app
+`before` it. That makes its meaning independent of how entries are later cut into micro-batches. One process writes;
+Spark's reader follows the file by its size.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..engine.batch import InputBatch
-from .journal import Entry, lines
+from .entries import Entry, StepsEntry, from_json, to_json
+from .journal import lines
 from .segments import requests_of
 
 INLINE_BYTES = 16_384
@@ -27,7 +27,7 @@ INLINE_BYTES = 16_384
 @dataclass
 class Position:
     """How far the inbox is filled: numbers of the next entry, step and request, and the highest clock so far (ms), of
-    all and by app as a node's clock begins, at 0."""
+    all and by app."""
 
     seq: int = 0
     step: int = 0
@@ -48,7 +48,7 @@ class Inbox:
         end = 0
         for at, line in lines(self.folder, 0):
             end = at + len(line)
-            for entry in json.loads(line):
+            for entry in from_json(line):
                 self._pass(entry)
         self._file = self.journal.open("ab")
         self._file.truncate(end)
@@ -65,29 +65,25 @@ class Inbox:
         numbered = []
         for entry in entries:
             p = self.position
-            before = p.clocks.get(entry["app"], 0)
-            numbered.append({"seq": p.seq, "step": p.step, "request": p.request, "before": before, **entry})
+            numbered.append(entry.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app)))
             self._pass(numbered[-1])
-        self._file.write(json.dumps(numbered, separators=(",", ":")).encode() + b"\n")
+        self._file.write(to_json(numbered) + b"\n")
         self._file.flush()
         return self.position.seq - 1
 
-    def batch(self, batch: InputBatch, route: str, app: int = 0) -> Entry:
+    def batch(self, batch: InputBatch, route: str, app: int = 0) -> StepsEntry:
         """An entry that holds `batch`."""
         blob = batch.to_bytes()
-        entry: Entry = {
-            "kind": "steps",
-            "app": app,
-            "steps": len(batch.clock),
-            "requests": requests_of(batch),
-            "clock": int(batch.clock.max()),
-            "route": route,
-        }
-        if len(blob) <= INLINE_BYTES:
-            entry["data"] = base64.b64encode(blob).decode()
-        else:
-            entry["file"] = self.write(f"batch-{os.urandom(8).hex()}", blob)
-        return entry
+        inline = len(blob) <= INLINE_BYTES
+        return StepsEntry(
+            app=app,
+            steps=len(batch.clock),
+            requests=requests_of(batch),
+            clock=int(batch.clock.max()),
+            route=route,
+            data=base64.b64encode(blob).decode() if inline else None,
+            file=None if inline else self.write(f"batch-{os.urandom(8).hex()}", blob),
+        )
 
     def write(self, name: str, blob: bytes) -> str:
         """Writes a file of the inbox; returns its name."""
@@ -100,13 +96,13 @@ class Inbox:
         withdrawn = 0
         self.position = Position()
         for _, line in lines(self.folder, 0):
-            entries = json.loads(line)
-            keep = [e for e in entries if e["seq"] < seq]
-            withdrawn += sum(e["steps"] for e in entries if e["seq"] >= seq)
+            entries = from_json(line)
+            keep = [e for e in entries if e.seq < seq]
+            withdrawn += sum(e.steps for e in entries if e.seq >= seq)
             for e in keep:
                 self._pass(e)
             if keep:
-                kept.append(json.dumps(keep, separators=(",", ":")).encode() + b"\n")
+                kept.append(to_json(keep) + b"\n")
         self._file.close()
         new = self.journal.with_suffix(".new")
         new.write_bytes(b"".join(kept))
@@ -116,9 +112,9 @@ class Inbox:
 
     def _pass(self, entry: Entry) -> None:
         p = self.position
-        p.seq = entry["seq"] + 1
-        p.step = entry["step"] + entry["steps"]
-        p.request = entry["request"] + entry["requests"]
-        if entry["clock"] is not None:
-            p.clock = entry["clock"] if p.clock is None else max(p.clock, entry["clock"])
-            p.clocks[entry["app"]] = max(p.clocks.get(entry["app"], 0), entry["clock"])
+        p.seq = entry.seq + 1
+        p.step = entry.step + entry.steps
+        p.request = entry.request + entry.requests
+        if entry.clock is not None:
+            p.clock = entry.clock if p.clock is None else max(p.clock, entry.clock)
+            p.clocks[entry.app] = max(p.clocks.get(entry.app, entry.clock), entry.clock)

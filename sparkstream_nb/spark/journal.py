@@ -5,18 +5,29 @@ Spark starts a process for every query that plans its micro-batches: what that n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-SCHEMA = "node int, seq long, last long, kind string, name string, rows long, blob binary, file string"
-"""Of entries on their way to the nodes, and of results (`results.py`) on theirs to the commit."""
+from .entries import Entry, from_json
+
+COLUMNS = {
+    "node": "int",
+    "seq": "long",
+    "last": "long",
+    "kind": "string",
+    "name": "string",
+    "rows": "long",
+    "blob": "binary",
+    "file": "string",
+}
+"""Spark's types of the rows (`rows.py`) in which entries go to the nodes, and results to the commit."""
+SCHEMA = ", ".join(f"{name} {type}" for name, type in COLUMNS.items())
+
+E = TypeVar("E", bound=Entry)
 
 STEPS_PER_PIECE = 1_000_000
 """Steps that are taken at once, as far as entries are not larger."""
-
-Entry = dict[str, Any]
 
 
 def lines(folder: Path, at: int) -> Iterator[tuple[int, bytes]]:
@@ -40,29 +51,29 @@ def entries_from(folder: Path, offset: dict[str, int]) -> Iterator[tuple[Entry, 
     An offset is `{"seq": number of the next entry, "at": byte of its line, "skip": entries of that line before it}`.
     """
     for at, line in lines(folder, offset["at"]):
-        entries = json.loads(line)
+        entries = from_json(line)
         skip = offset["skip"] if at == offset["at"] else 0
         for i, entry in enumerate(entries[skip:], skip + 1):
             last = i == len(entries)
             yield (
                 entry,
                 {
-                    "seq": entry["seq"] + 1,
+                    "seq": entry.seq + 1,
                     "at": at + len(line) if last else at,
                     "skip": 0 if last else i,
                 },
             )
 
 
-def runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def runs(entries: Iterable[E]) -> Iterator[list[E]]:
     """Consecutive entries of events, as many as make a piece."""
-    run: list[Entry] = []
+    run: list[E] = []
     steps = 0
     for entry in entries:
-        if run and steps + entry["steps"] > STEPS_PER_PIECE:
+        if run and steps + entry.steps > STEPS_PER_PIECE:
             yield run
             run, steps = [], 0
         run.append(entry)
-        steps += entry["steps"]
+        steps += entry.steps
     if run:
         yield run

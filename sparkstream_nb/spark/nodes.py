@@ -13,7 +13,7 @@ import os
 import pickle
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 
 import pandas as pd
 
+from ..engine.batch import Answer
 from ..engine.node import NodeEngine
 from ..engine.pieces import pieces
 from ..errors import SparkStreamError
@@ -28,9 +29,13 @@ from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
 from ..plan.nodes import Plan
 from ..plan.placement import idle, split
-from . import journal, results, segments
-from .journal import Entry
+from ..stores.protocol import BatchClock
+from . import journal, rows, segments
+from .entries import Ask, Entry, EventsEntry, Reject
 from .processor import NodeProcessor, NodeSpec
+from .results import Failed
+from .rows import Row
+from .spill import Spill
 
 ENGINES_KEPT = 64
 
@@ -60,32 +65,40 @@ def _plan(blob: bytes) -> tuple[Plan, Plan]:
 def _engine(spec: NodeSpec) -> NodeEngine:
     """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small."""
     plan = _plan(spec.plan)[1]
-    return NodeEngine(plan, shard=spec.shard, trace=spec.trace, stored=not spec.trace, allow_scripts=spec.scripts)
+    return NodeEngine(
+        plan,
+        shard=spec.shard,
+        trace=spec.trace,
+        stored=not spec.trace,
+        allow_scripts=spec.scripts,
+        start=spec.start,
+    )
 
 
-def work(p: NodeProcessor, key: Any, rows: Iterator[pd.DataFrame]) -> pd.DataFrame:
+def work(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> pd.DataFrame:
     """The results of a node's entries, as rows of `journal.SCHEMA`."""
     try:
-        out = _take(p, key, rows)
+        out = _take(p, key, frames)
     except Exception as error:
         if not p.isolate:
             raise
-        out = [(p.specs[key[0]].node, 0, -1, "failure", type(error).__name__, 1, str(error).encode(), "")]
-    return pd.DataFrame({c: [r[i] for r in out] for i, c in enumerate(results.COLUMNS)})
+        out = [rows.Failure.of(p.specs[key[0]].node, error)]
+    raw = [rows.encode(row) for row in out]
+    return pd.DataFrame({c: [r[i] for r in raw] for i, c in enumerate(journal.COLUMNS)})
 
 
-def _take(p: NodeProcessor, key: Any, rows: Iterator[pd.DataFrame]) -> list[results.Row]:
+def _take(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> list[Row]:
     began = time.perf_counter()
     spec = p.specs[key[0]]
-    out: list[results.Row] = []
+    out: list[Row] = []
     entries: list[Entry] = []
-    for frame in rows:
-        for node, seq, last, kind, name, n, blob, file in zip(*(frame[c] for c in results.COLUMNS), strict=True):
-            if kind == "entries":
-                entries += json.loads(blob)
+    for frame in frames:
+        for row in rows.from_columns(frame):
+            if isinstance(row, rows.Entries):
+                entries += row.entries()
             else:
-                out.append((node, seq, last, kind, name, n, blob, file))
-    entries.sort(key=lambda e: int(e["seq"]))
+                out.append(row)
+    entries.sort(key=lambda e: e.seq)
     stored = p.version.get()
     # Taken out while it works: an engine that fails half-way must not be found again.
     kept = _engines.pop((p.run, key[0]), None)
@@ -96,33 +109,39 @@ def _take(p: NodeProcessor, key: Any, rows: Iterator[pd.DataFrame]) -> list[resu
             restored = True
             kept.pieces = json.loads(stored[1])
             kept.engine.restore(b"".join(_piece(p, d) for d in kept.pieces))
-    steps = 0
-    for aside, run in groupby(entries, key=lambda e: e["kind"] in ("ask", "reject")):
-        if aside:
-            out += _aside(p, kept.engine, spec, list(run))
+    steps, before = 0, kept.engine.now
+    for run in _runs(entries):
+        if isinstance(run, list):
+            steps += _steps(p, kept.engine, spec, run, out)
         else:
-            steps += _steps(p, kept.engine, spec, list(run), out)
-    low, high = (entries[0]["seq"], entries[-1]["seq"]) if entries else (0, -1)
+            out += _aside(p, kept.engine, spec, run)
+    low, high = (entries[0].seq, entries[-1].seq) if entries else (0, -1)
     size = _store(p, key[0], kept)
-    mark = {
-        "shard": spec.shard,
-        "ms": round(1000 * (time.perf_counter() - began), 1),
-        "restored": restored,
-        "state_bytes": size,
-        "engine": kept.engine.stats(),
-    }
-    out.append((spec.node, low, high, "mark", "", steps, json.dumps(mark, default=str).encode(), ""))
+    ms = round(1000 * (time.perf_counter() - began), 1)
+    first, now = kept.engine.first_clock, kept.engine.now
+    clock = None if first is None else BatchClock(first, max(first, before), now)
+    report = rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock)
+    out.append(rows.Mark(spec.node, low, high, steps, report))
     return out
 
 
-def _steps(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entries: list[Entry], out: list[results.Row]) -> int:
+def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
+    """Consecutive entries of events as a list; the other entries one by one."""
+    for events, run in groupby(entries, key=lambda e: isinstance(e, EventsEntry)):
+        if events:
+            yield [e for e in run if isinstance(e, EventsEntry)]
+        else:
+            yield from run
+
+
+def _steps(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entries: list[EventsEntry], out: list[Row]) -> int:
     """Lets the engine take events; how many steps those were."""
     if idle(engine.plan):
-        engine.skip(sum(e["steps"] for e in entries), entries[0]["clock"], max(e["clock"] for e in entries))
+        engine.skip(sum(e.steps for e in entries), entries[0].clock, max(e.clock for e in entries))
         return 0
     schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
     folder, steps = Path(p.folder), 0
-    spill = results.Spill(p.outputs)
+    spill = Spill(p.outputs)
     runs = journal.runs(entries)
     for (piece,) in segments.ahead(segments.pieces(folder, r, schemas, [spec.index], spec.count) for r in runs):
         out += spill.encode(engine.step(piece.batch), spec.node, piece)
@@ -131,17 +150,18 @@ def _steps(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entries: list[E
     return steps
 
 
-def _aside(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entries: list[Entry]) -> list[results.Row]:
-    """Questions go to every node; rejected rows pass through the first one to the commit."""
-    out: list[results.Row] = []
-    for entry in entries:
-        where = (spec.node, entry["seq"], entry["seq"])
-        if entry["kind"] == "ask":
-            out.append((*where, "answer", "", 1, _answer(engine, spec, entry["text"]), ""))
-        elif spec.index == 0:
-            blob = (Path(p.folder) / entry["file"]).read_bytes()
-            out.append((*where, "error", "", blob.count(b"\n"), blob, ""))
-    return out
+def _aside(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entry: Entry) -> list[Row]:
+    """An on-demand query goes to every node; rejected rows pass through the first one to the commit."""
+    where = (spec.node, entry.seq, entry.seq)
+    match entry:
+        case Ask():
+            return [rows.Answered(*where, _answer(engine, spec, entry.text))]
+        case Reject():
+            if spec.index:
+                return []
+            lines = (Path(p.folder) / entry.file).read_bytes()
+            return [rows.Errors(*where, lines.count(b"\n"), lines)]
+    raise TypeError(f"a node does not know what to do with an entry of kind '{entry.kind}'")
 
 
 def _piece(p: NodeProcessor, digest: str) -> bytes:
@@ -150,16 +170,16 @@ def _piece(p: NodeProcessor, digest: str) -> bytes:
     return bytes(found[0])
 
 
-def _answer(engine: NodeEngine, spec: NodeSpec, text: str) -> bytes:
+def _answer(engine: NodeEngine, spec: NodeSpec, text: str) -> Answer | Failed:
     plan = _plan(spec.plan)[0]
     try:
         retrieval = bind_retrieval(parse_on_demand(text), plan, text)
         source = retrieval.source
         if source is not None and source.kind == "aggregation" and source.id not in engine.plan.aggregations:
             raise SparkStreamError(f"Aggregation '{source.id}' is kept by its store.")
-        return results.encode_answer(engine.answer(retrieval))
+        return engine.answer(retrieval)
     except SparkStreamError as error:
-        return results.encode_answer(error)
+        return Failed.of(error)
 
 
 def _store(p: NodeProcessor, key: int, kept: _Kept) -> int:

@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import results
+from .rows import StreamEvents
+from .spill import UNTAKEN
 
 
 class OutputFiles:
@@ -29,17 +31,17 @@ class OutputFiles:
 
     def clear(self) -> None:
         """Removes the files that workers wrote and no commit took. Only while nothing runs."""
-        shutil.rmtree(self.folder / results.UNTAKEN, ignore_errors=True)
+        shutil.rmtree(self.folder / UNTAKEN, ignore_errors=True)
 
-    def write(self, batch: int, found: Mapping[str, Sequence[tuple[int, bytes, str]]]) -> None:
-        """Keeps what a micro-batch put out: per stream (node, IPC stream of `results.emitted_table`, or its file)."""
+    def write(self, batch: int, found: Mapping[str, Sequence[StreamEvents]]) -> None:
+        """Keeps what a micro-batch put out, by stream."""
         for stream, parts in found.items():
             folder = self.folder / quote(stream, safe="")
             folder.mkdir(parents=True, exist_ok=True)
-            for part, (node, blob, file) in enumerate(parts):
-                new, kept = Path(file or folder / ".new"), folder / f"{batch:012d}-{part:06d}-{node}.arrows"
-                if not file:
-                    new.write_bytes(blob)
+            for part, row in enumerate(parts):
+                new, kept = Path(row.file or folder / ".new"), folder / f"{batch:012d}-{part:06d}-{row.node}.arrows"
+                if not row.file:
+                    new.write_bytes(row.blob)
                 elif not new.exists() and kept.exists():
                     continue  # the commit was cut off after this
                 new.replace(kept)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class NodeSpec:
     """A node as the workers need it: number `index` of its app's `count`. `plan` is pickled, so that it is unpickled
-    only where an engine is made."""
+    only where an engine is made. The node's clock starts at `start` (ms; None: with the first event or tick)."""
 
     node: int
     shard: str
@@ -32,6 +32,7 @@ class NodeSpec:
     scripts: bool = False
     index: int = 0
     count: int = 1
+    start: int | None = None
 
     @staticmethod
     def of(
@@ -43,8 +44,9 @@ class NodeSpec:
         scripts: bool = False,
         index: int = 0,
         count: int = 1,
+        start: int | None = None,
     ) -> NodeSpec:
-        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count)
+        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count, start)
 
 
 class NodeProcessor(StatefulProcessor):

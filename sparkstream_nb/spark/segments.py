@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from ..engine.batch import InputBatch, StreamRows
 from ..types import Schema, Type
 from . import ingest, routing
-from .journal import Entry
+from .entries import EventsEntry, RowsEntry, StepsEntry
 
 T = TypeVar("T")
 
@@ -24,17 +24,17 @@ T = TypeVar("T")
 @dataclass
 class Piece:
     """Consecutive steps of one node: those of the entries `seq`..`last`, the first of them number `step` of the app's
-    life, with the app's clock (ms) at `before` until then."""
+    life, with the app's clock (ms) at `before` until then (None: there was no step before)."""
 
     seq: int
     last: int
     step: int
-    before: int
+    before: int | None
     batch: InputBatch
 
 
 def pieces(
-    folder: Path, run: Sequence[Entry], schemas: Mapping[str, Schema], nodes: Sequence[int], count: int
+    folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema], nodes: Sequence[int], count: int
 ) -> list[Piece]:
     """What entries of events mean to each of the `nodes` (numbers from 0) of an app that has `count`."""
     parts: list[list[InputBatch]] = [[] for _ in nodes]
@@ -43,11 +43,11 @@ def pieces(
         if count == 1:
             parts[0].append(batch)
             continue
-        places = routing.assign(batch, routing.Route.parse(entry["route"], count), schemas, count, entry["request"])
+        places = routing.assign(batch, routing.Route.parse(entry.route, count), schemas, count, entry.request)
         for node, own in zip(nodes, parts, strict=True):
             own.append(routing.part(batch, places, node))
-    first, last = run[0], run[-1]["seq"]
-    return [Piece(first["seq"], last, first["step"], first["before"], join(own)) for own in parts]
+    first, last = run[0], run[-1].seq
+    return [Piece(first.seq, last, first.step, first.before, join(own)) for own in parts]
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
@@ -66,47 +66,50 @@ def requests_of(batch: InputBatch) -> int:
     return len(np.unique(np.concatenate([r.step for r in batch.rows.values()])))
 
 
-def load(folder: Path, entry: Entry, schemas: Mapping[str, Schema]) -> InputBatch:
-    """The batch that a journal entry of kind `steps` or `rows` stands for."""
-    if entry["kind"] == "rows":
-        return _rows(folder / entry["file"], entry, schemas[entry["stream"]])
-    if "data" in entry:
-        return InputBatch.from_bytes(base64.b64decode(entry["data"]))
-    return InputBatch.from_bytes((folder / entry["file"]).read_bytes())
+def load(folder: Path, entry: EventsEntry, schemas: Mapping[str, Schema]) -> InputBatch:
+    """The batch that an entry of the journal stands for."""
+    match entry:
+        case RowsEntry():
+            return _rows(folder / entry.file, entry, schemas[entry.stream])
+        case StepsEntry(data=str(data)):
+            return InputBatch.from_bytes(base64.b64decode(data))
+        case StepsEntry(file=str(file)):
+            return InputBatch.from_bytes((folder / file).read_bytes())
+    raise TypeError(f"an entry of kind '{entry.kind}' has no events")
 
 
-def _rows(file: Path, entry: Entry, schema: Schema) -> InputBatch:
+def _rows(file: Path, entry: RowsEntry, schema: Schema) -> InputBatch:
     """Rows of a feed's file, each a step; with `start`, 1 ms apart from there."""
-    if "groups" in entry:
+    if entry.groups:
         ts, columns = _parquet(file, entry, schema)
     else:
         with pa.memory_map(str(file)) as source:
             table = pa.ipc.open_file(source).read_all()
         arrays = [ingest.one(c) for c in table.columns]
         ts, columns = arrays[0].to_numpy(zero_copy_only=False), arrays[1:]
-    if "start" in entry:
-        ts = np.arange(entry["start"], entry["start"] + entry["steps"], dtype=np.int64)
+    if entry.start is not None:
+        ts = np.arange(entry.start, entry.start + entry.steps, dtype=np.int64)
     ts = np.asarray(ts, np.int64)
     coded = [c.dictionary_encode() if c.type == pa.string() else c for c in columns]
-    return InputBatch(ts, {entry["stream"]: StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)})
+    return InputBatch(ts, {entry.stream: StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)})
 
 
-def _parquet(file: Path, entry: Entry, schema: Schema) -> tuple[Any, list[pa.Array]]:
+def _parquet(file: Path, entry: RowsEntry, schema: Schema) -> tuple[Any, list[pa.Array]]:
     """Row groups of a parquet file whose columns fit the schema as they are (`ingest.fits`)."""
-    texts = [n for n, a in zip(entry["columns"], schema, strict=True) if a.type is Type.STRING]
+    texts = [n for n, a in zip(entry.columns, schema, strict=True) if a.type is Type.STRING]
     with pa.memory_map(str(file)) as source:
         parquet = pq.ParquetFile(source, read_dictionary=texts)
-        wanted = list(dict.fromkeys([*entry["columns"], *([entry["time"]] if entry["time"] else [])]))
-        table = parquet.read_row_groups(entry["groups"], columns=wanted)
+        wanted = list(dict.fromkeys([*entry.columns, *([entry.time] if entry.time else [])]))
+        table = parquet.read_row_groups(list(entry.groups), columns=wanted)
     columns = []
-    for name, attribute in zip(entry["columns"], schema, strict=True):
+    for name, attribute in zip(entry.columns, schema, strict=True):
         column = table.column(name)
         if pa.types.is_dictionary(column.type) and column.num_chunks:
             array = pa.concat_arrays(column.unify_dictionaries().chunks)
             columns.append(array.cast(pa.dictionary(pa.int32(), pa.string())))
         else:
             columns.append(ingest.convert(ingest.one(column), attribute.type)[0])
-    return ingest.times(ingest.one(table.column(entry["time"])))[0] if entry["time"] else None, columns
+    return ingest.times(ingest.one(table.column(entry.time)))[0] if entry.time else None, columns
 
 
 def join(batches: Sequence[InputBatch]) -> InputBatch:

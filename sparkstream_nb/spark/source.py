@@ -20,7 +20,8 @@ from pyspark.sql.types import StructType
 
 from ..errors import SparkStreamError
 from . import journal
-from .journal import Entry, entries_from
+from .entries import Entry
+from .journal import entries_from
 
 ROWS_PER_TRIGGER = 10_000_000
 SCHEMA = f"key int, {journal.SCHEMA}"
@@ -65,7 +66,7 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.rows)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.target = max((e["seq"] for e, _ in entries_from(self.folder, self.initialOffset())), default=-1)
+        self.target = max((e.seq for e, _ in entries_from(self.folder, self.initialOffset())), default=-1)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """As far as the limit allows; one entry at least. An entry with `barrier` begins a micro-batch of its own.
@@ -77,18 +78,18 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = self.rows if isinstance(limit, ReadAllAvailable) else getattr(limit, "max_rows", self.rows)
         reached, rows = start, 0
         for entry, after in entries_from(self.folder, start):
-            if self.target is not None and entry["seq"] > self.target:
+            if self.target is not None and entry.seq > self.target:
                 break
-            if reached is not start and (rows + entry["steps"] > most or entry.get("barrier")):
+            if reached is not start and (rows + entry.steps > most or entry.barrier):
                 break
-            reached, rows = after, rows + entry["steps"]
+            reached, rows = after, rows + entry.steps
         return reached
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """One task that passes the entries on; one for each piece where some app has work to do here."""
         entries: list[Entry] = []
         for entry, _ in entries_from(self.folder, start):
-            if entry["seq"] >= end["seq"]:
+            if entry.seq >= end["seq"]:
                 break
             entries.append(entry)
         if self.work:
@@ -106,8 +107,8 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         named: set[str] = set()
         needed: set[str] = set()
         for entry, _ in entries_from(self.folder, self.swept):
-            if "file" in entry:
-                (named if entry["seq"] < end["seq"] else needed).add(entry["file"])
+            if entry.file is not None:
+                (named if entry.seq < end["seq"] else needed).add(entry.file)
         for name in named - needed:
             (self.folder / name).unlink(missing_ok=True)
         self.swept = end

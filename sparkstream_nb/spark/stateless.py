@@ -5,12 +5,10 @@ The results pass through the node to the commit, together with the journal's ent
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,10 +16,12 @@ from ..engine.node import NodeEngine
 from ..plan.nodes import Plan
 from ..plan.placement import split
 from ..types import Schema
-from . import journal, results, segments
-from .journal import Entry
+from . import journal, rows, segments
+from .entries import Entry, EventsEntry, to_json
 from .processor import NodeSpec
+from .rows import Row
 from .source import ROWS_PER_TRIGGER
+from .spill import Spill
 
 _APPS = "apps.pickle"
 
@@ -30,7 +30,7 @@ _APPS = "apps.pickle"
 class SourceApp:
     """What the source knows of an app: the key and the number of every node, the schemas of its streams, and the part
     of its plan without state for each node (empty where there is none). Large results go to the folder `outputs`. With
-    `trace`, an error of the engine is a row of kind `failure`."""
+    `trace`, an error of the engine is a row of kind `failure`. `start` is that of the nodes (`NodeSpec`)."""
 
     keys: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -39,6 +39,7 @@ class SourceApp:
     shards: tuple[str, ...] = ()
     trace: bool = False
     outputs: str | None = None
+    start: int | None = None
 
 
 def app_of(
@@ -54,6 +55,7 @@ def app_of(
         tuple(s.shard for s in specs),
         any(s.trace for s in specs),
         outputs,
+        specs[0].start,
     )
 
 
@@ -69,48 +71,46 @@ def options_of(
 
 
 def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
-    """Rows of `source.SCHEMA`, a batch for each app: its entries for every node, and the results for a piece.
-
-    A row of kind `entries` has in `blob` a JSON list of the journal's entries; any other is a result, and passes.
-    """
+    """Rows of `source.SCHEMA`, a batch for each app: its entries for every node, and the results for a piece."""
     apps: list[SourceApp | None] = pickle.loads((folder / _APPS).read_bytes())
     by_app: dict[int, list[Entry]] = {}
     for entry in entries:
-        by_app.setdefault(entry["app"], []).append(entry)
+        by_app.setdefault(entry.app, []).append(entry)
     for number, found in by_app.items():
         app = apps[number]
         if app is None:
             continue
-        blob = json.dumps(found, separators=(",", ":")).encode()
-        low, high = found[0]["seq"], found[-1]["seq"]
-        rows: list[tuple[Any, ...]] = [
-            (key, node, low, high, "entries", "", 0, blob, "") for key, node in zip(app.keys, app.nodes, strict=True)
+        low, high, text = found[0].seq, found[-1].seq, to_json(found)
+        out: list[tuple[int, Row]] = [
+            (key, rows.Entries(node, low, high, text)) for key, node in zip(app.keys, app.nodes, strict=True)
         ]
         if app.stateless:
-            for run in journal.runs(e for e in found if e["kind"] in ("steps", "rows")):
+            for run in journal.runs(e for e in found if isinstance(e, EventsEntry)):
                 parts = segments.pieces(folder, run, app.schemas, range(len(app.keys)), len(app.keys))
                 for k, (key, piece) in enumerate(zip(app.keys, parts, strict=True)):
-                    rows += [(key, *row) for row in _results(app, k, piece)]
-        yield _batch(rows)
+                    out += [(key, row) for row in _results(app, k, piece)]
+        yield _batch(out)
 
 
-def _results(app: SourceApp, k: int, piece: segments.Piece) -> list[results.Row]:
+def _results(app: SourceApp, k: int, piece: segments.Piece) -> list[Row]:
     """What node number `k` of an app puts out for a piece, as far as no state is needed."""
-    engine = NodeEngine(app.stateless[k], shard=app.shards[k], trace=app.trace, stored=True)
-    engine.now = piece.before
-    spill = results.Spill(app.outputs)
+    clock = max((t for t in (app.start, piece.before) if t is not None), default=None)
+    engine = NodeEngine(app.stateless[k], shard=app.shards[k], trace=app.trace, stored=True, start=clock)
+    spill = Spill(app.outputs)
     try:
         out = spill.encode(engine.step(piece.batch), app.nodes[k], piece)
     except Exception as error:
         if not app.trace:
             raise
-        return [(app.nodes[k], 0, -1, "failure", type(error).__name__, 1, str(error).encode(), "")]
+        return [rows.Failure.of(app.nodes[k], error)]
     return out + spill.close()
 
 
-def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
+def _batch(found: Sequence[tuple[int, Row]]) -> pa.RecordBatch:
+    """Rows under the keys of their nodes."""
+    raw = [(key, *rows.encode(row)) for key, row in found]
+    columns = list(zip(*raw, strict=True)) or [()] * len(_SCHEMA)
     return pa.record_batch([pa.array(c, t) for c, t in zip(columns, _SCHEMA.types, strict=True)], schema=_SCHEMA)
 
 
-_SCHEMA = pa.schema([("key", pa.int32()), *results.ARROW_SCHEMA])
+_SCHEMA = pa.schema([("key", pa.int32()), *rows.ARROW_SCHEMA])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -16,9 +15,11 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.spark.entries import EventsEntry, RowsEntry
 from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
 from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox
 from sparkstream_nb.spark.journal import entries_from, runs
+from sparkstream_nb.spark.rows import Entries, from_table
 from sparkstream_nb.spark.segments import ahead, join, load, pieces
 from sparkstream_nb.spark.source import InboxReader
 from sparkstream_nb.spark.stateless import SourceApp, options_of
@@ -45,15 +46,15 @@ def reader(folder: Path, rows: int = 1000) -> InboxReader:
     return InboxReader(options_of(folder, [SourceApp((7,), (0,), SCHEMAS)], rows))
 
 
-def entries_of(found: InboxReader, start: dict[str, int], end: dict[str, int]) -> list[dict[str, Any]]:
+def entries_of(found: InboxReader, start: dict[str, int], end: dict[str, int]) -> list[EventsEntry]:
     """What the source passes on of the journal between two offsets."""
-    out: list[dict[str, Any]] = []
+    out: list[EventsEntry] = []
     for partition in found.partitions(start, end):
-        for rows in found.read(partition):
-            assert rows["key"].to_pylist() == [7] * rows.num_rows
-            for kind, blob in zip(rows["kind"].to_pylist(), rows["blob"].to_pylist(), strict=True):
-                assert kind == "entries"
-                out += json.loads(blob)
+        for batch in found.read(partition):
+            assert batch["key"].to_pylist() == [7] * batch.num_rows
+            for row in from_table(pa.Table.from_batches([batch])):
+                assert isinstance(row, Entries)
+                out += [e for e in row.entries() if isinstance(e, EventsEntry)]
     return out
 
 
@@ -73,15 +74,16 @@ def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path)
     assert inbox.position.seq == 1
     inbox.append([inbox.batch(batch(1, 2), "round_robin")])
-    assert [e["steps"] for e, _ in entries_from(tmp_path, START)] == [1, 2]
+    assert [e.steps for e, _ in entries_from(tmp_path, START)] == [1, 2]
 
 
 def test_large_batches_get_a_file_that_goes_when_spark_is_done_with_it(tmp_path: Path) -> None:
     inbox = filled(tmp_path, INLINE_BYTES)
     ((entry, end),) = entries_from(tmp_path, START)
-    assert (tmp_path / entry["file"]).exists()
+    assert entry.file is not None
+    assert (tmp_path / entry.file).exists()
     reader(tmp_path).commit(end)
-    assert not (tmp_path / entry["file"]).exists()
+    assert not (tmp_path / entry.file).exists()
     inbox.close()
 
 
@@ -92,7 +94,7 @@ def test_what_was_not_begun_can_be_taken_back(tmp_path: Path) -> None:
     assert inbox.truncate(1) == 11
     assert (inbox.position.seq, inbox.position.step) == (1, 4)
     inbox.append([inbox.batch(batch(50, 1), "round_robin")])
-    assert [json.dumps(e["steps"]) for e, _ in entries_from(tmp_path, START)] == ["4", "1"]
+    assert [e.steps for e, _ in entries_from(tmp_path, START)] == [4, 1]
 
 
 def test_a_trigger_takes_entries_up_to_its_limit_and_one_at_least(tmp_path: Path) -> None:
@@ -155,7 +157,8 @@ def test_a_parquet_file_in_order_enters_as_it_is(tmp_path: Path, text: pa.DataTy
     feed, last = in_order(feed, inbox.folder)
     inbox.append(entries(feed, shape, inbox, "round_robin", last, 0))
     ((entry, _),) = entries_from(inbox.folder, START)
-    assert (entry["steps"], entry["clock"], entry["groups"]) == (4, 9, [0, 1])
+    assert isinstance(entry, RowsEntry)
+    assert (entry.steps, entry.clock, entry.groups) == (4, 9, (0, 1))
     rows = load(inbox.folder, entry, SCHEMAS).rows["S"]
     assert rows.ts.tolist() == [5, 7, 7, 9]
     assert [c.to_pylist() for c in rows.columns] == [["a", None, "b", "a"], [1, 2, None, 4]]

@@ -1,0 +1,136 @@
+"""The entries of an app's journal: one frozen class for each kind, and their form as JSON.
+
+A new kind is a class with a `kind` of its own, named in `KINDS`. This module loads no engine: Spark's process that
+plans micro-batches reads entries too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, ClassVar
+
+from ..errors import SparkStreamError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What every entry has.
+
+    `seq`, `step` and `request` number the entry, its first step and its first request through the app's life. `before`
+    is the clock (ms) of the app before the entry, None before its first step. `Inbox.append` sets these four. The entry
+    adds `steps` steps and `requests` requests, and moves the clock to `clock` (ms; None: not at all). `app` is the
+    app's number in the journal. `file` is the file of the inbox that the entry needs, if any; it is removed when no
+    micro-batch will read it again. An entry with `barrier` begins a micro-batch of its own.
+    """
+
+    kind: ClassVar[str] = ""
+
+    seq: int = -1
+    step: int = -1
+    request: int = -1
+    before: int | None = None
+    app: int = 0
+    steps: int = 0
+    requests: int = 0
+    clock: int | None = None
+    file: str | None = None
+    barrier: bool = False
+
+    def numbered(self, seq: int, step: int, request: int, before: int | None) -> Entry:
+        """The entry at its place in the journal."""
+        return replace(self, seq=seq, step=step, request=request, before=before)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsEntry(Entry):
+    """Base of the entries that carry events, or a tick of the clock. `route` tells which node gets which event."""
+
+    clock: int
+    route: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsEntry(EventsEntry):
+    """A batch that was sent: `InputBatch.to_bytes`, as base64 in `data`, or in the inbox's file `file`."""
+
+    kind = "steps"
+
+    data: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsEntry(EventsEntry):
+    """Rows of a feed for `stream`, each a step, from the inbox's file `file`.
+
+    The file is in Arrow's IPC format, or, where there are `groups`, in parquet: the entry has these row groups,
+    `columns` are the source columns by attribute, and `time` is the column of the event times. With `start` (ms),
+    events are 1 ms apart from there.
+    """
+
+    kind = "rows"
+
+    file: str
+    stream: str
+    groups: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
+    time: str | None = None
+    start: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask(Entry):
+    """An on-demand query for every node."""
+
+    kind = "ask"
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reject(Entry):
+    """Rows of a feed that did not fit: `file`, of the inbox, has them as `results.error_lines`."""
+
+    kind = "reject"
+
+    file: str
+
+
+KINDS: dict[str, type[Entry]] = {c.kind: c for c in (StepsEntry, RowsEntry, Ask, Reject)}
+
+_ALWAYS = ("app", "steps", "requests", "clock")
+"""Members that are written whatever they are, so that a person who reads the journal sees them."""
+
+
+def to_json(entries: Iterable[Entry]) -> bytes:
+    """A JSON list of objects. A member that is as it is by default is left out."""
+    return json.dumps([_members(e) for e in entries], separators=(",", ":")).encode()
+
+
+def from_json(text: bytes | str) -> list[Entry]:
+    """The inverse of `to_json`. Raises SparkStreamError for an entry that this version does not know."""
+    return [_entry(members) for members in json.loads(text)]
+
+
+def _members(entry: Entry) -> dict[str, Any]:
+    if type(entry) not in KINDS.values():
+        raise TypeError(f"{type(entry).__name__} is not among the kinds of entries")
+    out = {"seq": entry.seq, "step": entry.step, "request": entry.request, "before": entry.before, "kind": entry.kind}
+    out |= {name: getattr(entry, name) for name in _ALWAYS}
+    for field in fields(entry):
+        value = getattr(entry, field.name)
+        if field.name not in out and (field.default is MISSING or value != field.default):
+            out[field.name] = value
+    return out
+
+
+def _entry(members: dict[str, Any]) -> Entry:
+    kind = members.pop("kind", None)
+    if kind not in KINDS:
+        raise SparkStreamError(
+            f"The journal has an entry of kind '{kind}', which this version does not know: a later version wrote it. "
+            "Update sparkstream_nb, or deploy the app with fresh."
+        )
+    known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in members.items()}
+    return KINDS[kind](**known)

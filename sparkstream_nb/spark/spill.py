@@ -1,0 +1,119 @@
+"""What a node puts out, piece after piece, becomes rows; what is large is written to files meanwhile."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..engine.batch import Emitted, Outputs
+from .results import emitted_table, error_lines, to_ipc
+from .rows import CurrentEvents, Errors, ExpiredEvents, Logs, Partial, Row, StreamEvents
+from .segments import Piece
+
+INLINE_ROWS = 20_000
+"""Rows of one kind up to which they pass through Spark themselves."""
+UNTAKEN = ".new"
+"""The folder, among an app's outputs, of files that wait for their commit."""
+
+
+class Spill:
+    """Turns what a node puts out, piece after piece, into rows. What is large goes to files under `folder`, where there
+    is one: a file per stream, written while the node goes on. `close` gives the rows of the files.
+    """
+
+    def __init__(self, folder: str | None) -> None:
+        self.folder = None if folder is None else Path(folder, UNTAKEN)
+        self._files: dict[str, _File] = {}
+        self._pool: ThreadPoolExecutor | None = None
+
+    def encode(self, outputs: Outputs, node: int, piece: Piece) -> list[Row]:
+        """The rows of one `NodeEngine.step`."""
+        out: list[Row] = []
+        where = (node, piece.seq, piece.last)
+        for stream, emitted in outputs.streams.items():
+            if stream in self._files or (self.folder is not None and len(emitted) > INLINE_ROWS):
+                self._append(stream, emitted, node, piece)
+            elif len(emitted):
+                out.append(StreamEvents(*where, stream, len(emitted), _blob(emitted, piece)))
+        for query, (current, expired) in outputs.queries.items():
+            if len(current):
+                out.append(CurrentEvents(*where, query, len(current), _blob(current, piece)))
+            if len(expired):
+                out.append(ExpiredEvents(*where, query, len(expired), _blob(expired, piece)))
+        for aggregation, table in outputs.partials.items():
+            if self.folder is not None and table.num_rows > INLINE_ROWS:
+                file = self._new()
+                with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+                    writer.write(table)
+                out.append(Partial(*where, aggregation, table.num_rows, file=str(file)))
+            elif table.num_rows:
+                out.append(Partial(*where, aggregation, table.num_rows, to_ipc(table)))
+        if outputs.errors:
+            found = [[e.stream, e.ts, e.values, f"{e.query}: {e.message}"] for e in outputs.errors]
+            out.append(Errors(*where, len(found), error_lines(found)))
+        if outputs.logs:
+            out.append(Logs(*where, tuple(outputs.logs)))
+        return out
+
+    def _append(self, stream: str, emitted: Emitted, node: int, piece: Piece) -> None:
+        self._pool = self._pool or ThreadPoolExecutor(1)
+        file = self._files.get(stream)
+        if file is None:
+            file = self._files[stream] = _File(self._new(), node, piece.seq)
+        if file.writing is not None:
+            file.writing.result()
+        file.last, file.rows = piece.last, file.rows + len(emitted)
+        file.writing = self._pool.submit(file.write, emitted, piece.step)
+
+    def _new(self) -> Path:
+        assert self.folder is not None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder / uuid.uuid4().hex
+
+    def close(self) -> list[Row]:
+        """Ends the files; their rows."""
+        out: list[Row] = []
+        for stream, f in self._files.items():
+            f.close()
+            out.append(StreamEvents(f.node, f.seq, f.last, stream, f.rows, file=str(f.path)))
+        if self._pool is not None:
+            self._pool.shutdown()
+        return out
+
+
+def _blob(emitted: Emitted, piece: Piece) -> bytes:
+    return to_ipc(emitted_table(emitted, piece.step))
+
+
+@dataclass
+class _File:
+    """A stream's events on their way to a file."""
+
+    path: Path
+    node: int
+    seq: int
+    last: int = -1
+    rows: int = 0
+    writing: Future[None] | None = None
+    sink: Any = None
+    writer: Any = None
+
+    def write(self, emitted: Emitted, base: int) -> None:
+        if len(emitted) == 0:
+            return
+        batch = emitted_table(emitted, base, coded=True)
+        if self.writer is None:
+            self.sink = pa.OSFile(str(self.path), "wb")
+            self.writer = pa.ipc.new_stream(self.sink, batch.schema)
+        self.writer.write_batch(batch)
+
+    def close(self) -> None:
+        if self.writing is not None:
+            self.writing.result()
+        self.writer.close()
+        self.sink.close()

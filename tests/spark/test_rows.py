@@ -1,0 +1,110 @@
+"""The rows that pass through Spark, and what the commit makes of each kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from sparkstream_nb.engine.batch import Answer, Emitted
+from sparkstream_nb.spark import results, rows
+from sparkstream_nb.spark.commit import Commit, Progress
+from sparkstream_nb.spark.entries import Ask, to_json
+from sparkstream_nb.spark.journal import COLUMNS
+from sparkstream_nb.spark.outputs import OutputFiles
+
+EVENTS = Emitted(("k",), np.array([0, 1]), np.array([5, 6]), [pa.array(["a", "b"])])
+BLOB = results.to_ipc(results.emitted_table(EVENTS, 40))
+SUMS = pa.table({"total": [7, 8]})
+REPORT = rows.NodeReport("node-1", 1.5, True, 120, {"clock": 9, "steps": 4})
+ROWS: list[rows.Row] = [
+    rows.StreamEvents(0, 3, 4, "Out", 2, BLOB),
+    rows.StreamEvents(0, 3, 4, "Big", 50_000, file="/somewhere"),
+    rows.CurrentEvents(0, 3, 4, "q", 2, BLOB),
+    rows.ExpiredEvents(0, 3, 4, "q", 2, BLOB),
+    rows.Partial(0, 3, 4, "Sums", 2, results.to_ipc(SUMS)),
+    rows.Errors(0, 3, 4, 1, results.error_lines([["S", 5, [1, "x"], "q: no number"]])),
+    rows.Logs(0, 3, 4, ("one", "two")),
+    rows.Answered(0, 4, 4, Answer([("n", "long")], [[2**40], [None]])),
+    rows.Answered(0, 4, 4, results.Failed("SiddhiRuntimeError", "no")),
+    rows.Mark(0, 3, 4, 17, REPORT),
+    rows.Failure.of(0, ValueError("what went wrong")),
+    rows.Entries(0, 3, 4, to_json([Ask(text="from T select *")])),
+]
+
+
+def columns_of(found: list[rows.Row]) -> dict[str, list[Any]]:
+    return dict(zip(COLUMNS, map(list, zip(*map(rows.encode, found), strict=True)), strict=True))
+
+
+@pytest.mark.parametrize("form", ["arrow", "pandas"])
+def test_every_kind_comes_back_as_it_was(form: str) -> None:
+    table = pa.table(columns_of(ROWS), schema=rows.ARROW_SCHEMA)
+    assert rows.from_columns(table if form == "arrow" else table.to_pandas()) == ROWS
+    assert {type(r) for r in ROWS} == set(rows.KINDS.values())
+    assert rows.decode(rows.encode(ROWS[10])) == rows.Failure(0, 0, -1, "ValueError", "what went wrong")
+
+
+def test_rows_come_in_the_order_of_node_and_entry() -> None:
+    found: list[rows.Row] = [rows.Logs(*at, ()) for at in ((1, 0, 0), (0, 7, 7), (0, 2, 3))]
+    table = pa.table(columns_of(found), schema=rows.ARROW_SCHEMA)
+    assert [(r.node, r.seq) for r in rows.from_table(table)] == [(0, 2), (0, 7), (1, 0)]
+
+
+def test_a_kind_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="kind 'control'"):
+        rows.decode((0, 0, 0, "control", "", 0, b"", ""))
+
+    class Control(rows.Row):
+        kind = "control"
+
+    with pytest.raises(TypeError, match="Control is not among the kinds of rows"):
+        rows.encode(Control(0, 0, 0))
+
+
+class Kept:
+    """A store that notes what it is told to commit."""
+
+    def __init__(self) -> None:
+        self.told: tuple[Any, ...] = ()
+
+    def commit(self, *told: Any) -> bool:
+        self.told = told
+        return True
+
+
+def commit_to(folder: Path) -> tuple[Commit, Any]:
+    store: Any = Kept()
+    return Commit("app", "run", ["node-1"], store, OutputFiles(folder, ["node-1"]), Progress()), store
+
+
+def test_a_commit_takes_each_kind_to_its_place(tmp_path: Path) -> None:
+    commit, store = commit_to(tmp_path)
+    large = tmp_path / "partial"
+    large.write_bytes(results.to_ipc(SUMS))
+    taken = [ROWS[i] for i in (0, 4, 5, 6, 7, 9)]
+    commit.commit([*taken, rows.Partial(0, 3, 4, "Sums", 2, file=str(large))], 12)
+    app, run, batch, partials, errors, now = store.told
+    assert (app, run, batch, now) == ("app", "run", 12, 9)
+    assert {key: table["total"].to_pylist() for key, table in partials.items()} == {("Sums", "node-1"): [7, 8, 7, 8]}
+    assert [(e.stream, e.ts, e.values, e.reason) for e in errors] == [("S", 5, [1, "x"], "q: no number")]
+    assert not large.exists()
+    p = commit.progress
+    assert (p.batch, p.last, p.rows, p.errors, p.logs) == (12, 4, {"Out": 2}, 1, ["one", "two"])
+    assert p.nodes == {0: REPORT}
+    assert p.answers == {4: {0: Answer([("n", "long")], [[2**40], [None]])}}
+    frame = commit.outputs.frame("Out", ["k"], 12)
+    expected = pd.DataFrame({"node": ["node-1"] * 2, "timestamp": [5, 6], "k": ["a", "b"]})
+    pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
+
+
+@pytest.mark.parametrize("row", [ROWS[2], ROWS[10], ROWS[11]])
+def test_a_commit_refuses_what_is_not_for_it(tmp_path: Path, row: rows.Row) -> None:
+    commit, store = commit_to(tmp_path)
+    with pytest.raises(TypeError, match=f"'{row.kind}'"):
+        commit.commit([row], 0)
+    assert store.told == ()
