@@ -521,6 +521,15 @@ class BaseColumn:
 
 
 @dataclass(frozen=True)
+class BatchClock:
+    """The app's clock over a micro-batch (ms): after the very first step of the app, before the batch, and after it."""
+
+    first: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
 class Retention:
     """`@purge` of an aggregation (`IncrementalDataPurger`): a purge is due every `interval` since the first clock step,
     and keeps the buckets of a duration for the time in `kept`; in ms."""
@@ -528,11 +537,10 @@ class Retention:
     interval: int
     kept: Mapping[AggDuration, int]
 
-    def due(self, first: int, before: int, after: int) -> int | None:
-        """The time (ms) of the last purge that falls due when the clock goes from `before` to `after`; None for none.
-        `first` is the clock after its first step."""
-        intervals = (after - first) // self.interval
-        return first + intervals * self.interval if intervals > (before - first) // self.interval else None
+    def due(self, clock: BatchClock) -> int | None:
+        """The time (ms) of the last purge that falls due in a micro-batch; None for none."""
+        before, after = ((t - clock.first) // self.interval for t in (clock.before, clock.after))
+        return clock.first + after * self.interval if after > before else None
 
     def begins(self, duration: AggDuration, due: int) -> int | None:
         """The time (ms) before which the purge of time `due` deletes buckets of `duration`; None: it deletes none."""

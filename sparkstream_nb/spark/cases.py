@@ -22,10 +22,9 @@ from ..engine.cases import events, input_batch, jsonable
 from ..engine.node import NodeEngine
 from ..errors import NotInThisBuild, SiddhiError, SparkStreamError
 from ..plan import compile_app, compile_retrieval
-from ..plan.nodes import Partition, Plan, Retrieval, Safety
+from ..plan.nodes import BatchClock, Partition, Plan, Retrieval, Safety
 from ..plan.safety import aggregation_safety
 from ..stores.duckdb import DuckDBStore
-from ..stores.protocol import BatchClock
 from . import results, rows
 from .entries import Ask, Entry
 from .inbox import Inbox

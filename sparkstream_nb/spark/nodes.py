@@ -27,9 +27,8 @@ from ..engine.pieces import pieces
 from ..errors import SparkStreamError
 from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
-from ..plan.nodes import Plan
+from ..plan.nodes import BatchClock, Plan
 from ..plan.placement import idle, split
-from ..stores.protocol import BatchClock
 from . import journal, rows, segments
 from .entries import Ask, Entry, EventsEntry, Reject
 from .processor import NodeProcessor, NodeSpec

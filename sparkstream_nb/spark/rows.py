@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 
 from ..engine.batch import Answer
-from ..stores.protocol import BatchClock
+from ..plan.nodes import BatchClock
 from . import results
 from .entries import Entry, from_json
 from .journal import COLUMNS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .duckdb import DuckDBStore
-from .protocol import BatchClock, ErrorRow, ShardRows, Store
+from .protocol import ErrorRow, ShardRows, Store
 from .shards import shard_warnings
 
-__all__ = ["BatchClock", "DuckDBStore", "ErrorRow", "ShardRows", "Store", "shard_warnings"]
+__all__ = ["DuckDBStore", "ErrorRow", "ShardRows", "Store", "shard_warnings"]

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from ..errors import StoreError
-from ..plan.nodes import AggDuration, AggregationDef
+from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
 from .layout import (
     LAST_TIMESTAMP,
@@ -27,7 +27,7 @@ from .layout import (
     rows_from_store,
     rows_to_store,
 )
-from .protocol import BatchClock, ErrorRow, ShardRows
+from .protocol import ErrorRow, ShardRows
 
 _open: weakref.WeakSet[DuckDBStore] = weakref.WeakSet()
 
@@ -221,7 +221,7 @@ class DuckDBStore:
     def _purge(self, clock: BatchClock) -> None:
         for layout in self._layouts.values():
             retention = layout.retention
-            due = None if retention is None else retention.due(clock.first, clock.before, clock.after)
+            due = None if retention is None else retention.due(clock)
             if retention is None or due is None:
                 continue
             for duration in layout.durations:

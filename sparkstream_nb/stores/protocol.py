@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ..plan.nodes import AggDuration, AggregationDef
+from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,6 @@ class ShardRows:
 
     shard: str
     rows: int
-
-
-@dataclass(frozen=True)
-class BatchClock:
-    """The app's clock over a micro-batch (ms): after the very first step of the app, before the batch, and after it."""
-
-    first: int
-    before: int
-    after: int
 
 
 class Store(Protocol):

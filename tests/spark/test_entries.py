@@ -40,7 +40,7 @@ def test_every_kind_comes_back_as_it_was() -> None:
 
 def test_the_journal_is_written_as_it_was_before_there_were_classes() -> None:
     assert to_json([ENTRIES[0]]) == (
-        b'[{"seq":0,"step":0,"request":0,"before":0,"kind":"steps","app":0,"steps":2,"requests":1,'
+        b'[{"seq":0,"step":0,"request":0,"before":null,"kind":"steps","app":0,"steps":2,"requests":1,'
         b'"clock":1400000000000,"route":"hash:k","data":"AAEC"}]'
     )
     assert to_json([ENTRIES[4]]) == (
@@ -51,7 +51,7 @@ def test_the_journal_is_written_as_it_was_before_there_were_classes() -> None:
 
 def test_a_journal_of_an_earlier_version_is_read() -> None:
     assert from_json(OLD) == [
-        StepsEntry(seq=0, step=0, request=0, steps=1, requests=1, clock=5, route="node:1", data="AAEC"),
+        StepsEntry(seq=0, step=0, request=0, before=0, steps=1, requests=1, clock=5, route="node:1", data="AAEC"),
         RowsEntry(
             seq=1, step=1, request=1, before=5, steps=4, requests=4, clock=9, route="round_robin", file="feed-1",
             stream="S", groups=(0, 1), columns=("k", "v"), start=6,

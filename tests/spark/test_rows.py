@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.engine.batch import Answer, Emitted
+from sparkstream_nb.plan.nodes import BatchClock
 from sparkstream_nb.spark import results, rows
 from sparkstream_nb.spark.commit import Commit, Progress
 from sparkstream_nb.spark.entries import Ask, to_json
@@ -20,7 +21,7 @@ from sparkstream_nb.spark.outputs import OutputFiles
 EVENTS = Emitted(("k",), np.array([0, 1]), np.array([5, 6]), [pa.array(["a", "b"])])
 BLOB = results.to_ipc(results.emitted_table(EVENTS, 40))
 SUMS = pa.table({"total": [7, 8]})
-REPORT = rows.NodeReport("node-1", 1.5, True, 120, {"clock": 9, "steps": 4})
+REPORT = rows.NodeReport("node-1", 1.5, True, 120, {"clock": 9, "steps": 4}, BatchClock(3, 5, 9))
 ROWS: list[rows.Row] = [
     rows.StreamEvents(0, 3, 4, "Out", 2, BLOB),
     rows.StreamEvents(0, 3, 4, "Big", 50_000, file="/somewhere"),
@@ -88,8 +89,8 @@ def test_a_commit_takes_each_kind_to_its_place(tmp_path: Path) -> None:
     large.write_bytes(results.to_ipc(SUMS))
     taken = [ROWS[i] for i in (0, 4, 5, 6, 7, 9)]
     commit.commit([*taken, rows.Partial(0, 3, 4, "Sums", 2, file=str(large))], 12)
-    app, run, batch, partials, errors, now = store.told
-    assert (app, run, batch, now) == ("app", "run", 12, 9)
+    app, run, batch, partials, errors, clock = store.told
+    assert (app, run, batch, clock) == ("app", "run", 12, BatchClock(3, 5, 9))
     assert {key: table["total"].to_pylist() for key, table in partials.items()} == {("Sums", "node-1"): [7, 8, 7, 8]}
     assert [(e.stream, e.ts, e.values, e.reason) for e in errors] == [("S", 5, [1, "x"], "q: no number")]
     assert not large.exists()

@@ -11,8 +11,8 @@ import pytest
 
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import StoreError
-from sparkstream_nb.plan.nodes import DURATIONS
-from sparkstream_nb.stores import BatchClock, ErrorRow, ShardRows, Store, shard_warnings
+from sparkstream_nb.plan.nodes import DURATIONS, BatchClock
+from sparkstream_nb.stores import ErrorRow, ShardRows, Store, shard_warnings
 
 from .trades import AGGREGATION, NOON, TRADES, partials_of, plan_of, rows_of, step
 
