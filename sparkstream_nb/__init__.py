@@ -6,17 +6,21 @@ In a notebook, `%load_ext sparkstream_nb` gives the magics `%siddhi` and `%%sidd
     app.feed("Trades", frame, time="timestamp")
     app.query("from TradeAggregation within '2013-**-** **:**:**' per 'hours' select *")
 
-`deploy`, `get`, `apps`, `check` and `explain` come from `sparkstream_nb.lab`, which is loaded on their first use, so
-importing a lower layer, such as `sparkstream_nb.plan`, loads neither Spark nor IPython.
+These functions come from `sparkstream_nb.cluster`, which is loaded on their first use, so importing a lower layer, such
+as `sparkstream_nb.plan`, loads neither Spark nor IPython. `sparkstream_nb.lab` is then the front end: it displays apps
+and their results.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .cluster import App, apps, check, deploy, explain, get
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "apps", "check", "deploy", "explain", "get"]
+__all__ = ["App", "__version__", "apps", "check", "deploy", "explain", "get"]
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -38,13 +42,16 @@ def unload_ipython_extension(shell: Any) -> None:
     jvm.drop()
 
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from .lab import app
+if not TYPE_CHECKING:  # for a type checker, there is what is imported above, and nothing else
 
-        return getattr(app, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from . import cluster
+        from .lab import connect
 
+        connect()
+        return getattr(cluster, name)
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -245,13 +245,12 @@ def run_app(options: Any) -> int:
     for _, path in options.feed:
         if not Path(path).exists():
             raise CannotRead(f"file not found: {path}")
-    from .cluster import ProgressLine, deploy
+    from .cluster import deploy
 
-    mode = options.mode or ("active-active" if options.nodes > 1 else "single")
     app = deploy(
         text,
         nodes=options.nodes,
-        mode=mode,
+        mode=options.mode,
         routing=options.routing,
         master=options.master,
         store=options.store,
@@ -260,11 +259,7 @@ def run_app(options: Any) -> int:
     )
     try:
         for stream, path in options.feed:
-            line = ProgressLine()
-            try:
-                r = app.feed(stream, Path(path), time=options.time, progress=line)
-            finally:
-                line.close()
+            r = app.feed(stream, Path(path), time=options.time)
             print(
                 f"{stream}: {r.rows - r.rejected:,} events in {r.seconds:.1f} s, {r.events_per_second:,.0f} events/s"
                 + (f", {r.rejected:,} rows rejected" if r.rejected else "")
@@ -272,11 +267,11 @@ def run_app(options: Any) -> int:
         app.flush()
         for stream, definition in app.plan.streams.items():
             if definition.kind == "inferred":
-                _print_frame(f"\n{stream}", app.output(stream, last=options.last))
+                _print_frame(f"\n{stream}", app.output(stream, last=options.last).frame)
         for query in options.query:
             _print_frame(f"\n{query}", app.query(query).frame)
         if len(app.errors):
-            _print_frame("\nerrors", app.errors.groupby("reason").size().reset_index(name="count"))
+            _print_frame("\nerrors", app.errors.frame.groupby("reason").size().reset_index(name="count"))
     finally:
         app.stop()
         app.close()

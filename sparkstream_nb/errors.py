@@ -35,6 +35,10 @@ class SparkStreamError(Exception):
         return f"{type(self).__name__}: {self}".splitlines()
 
 
+class Misuse(SparkStreamError):
+    """A function or a magic was called with something that it does not know; the message says what it knows."""
+
+
 class SiddhiError(SparkStreamError):
     """An app, or a part of one, is wrong. Shows line and column, the text with a caret, and the way out.
 
@@ -134,3 +138,12 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
         return f"Did you mean '{folded[name.lower()]}'?"
     near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
     return f"Did you mean '{folded[near[0]]}'?" if near else None
+
+
+def nearest(message: str, name: str, known: Iterable[str]) -> str:
+    """`message`, then "Did you mean ...?" or, where nothing is near, the names that are known."""
+    names = sorted(set(known))
+    near = did_you_mean(name, names)
+    if near:
+        return f"{message}. {near}"
+    return f"{message}. Known: {', '.join(names)}" if names else f"{message}. There are none yet"

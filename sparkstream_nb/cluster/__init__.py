@@ -7,9 +7,32 @@ app.query("from TradeAggregation within '2014-**-** **:**:**' per 'sec' select s
 
 from __future__ import annotations
 
-from .answers import FeedReport, Result
+from .answers import Apps, Check, Errors, Events, FeedReport, PlanText, Result, Stats
 from .app import App
+from .check import check, explain
 from .deploy import apps, deploy, get, stop_all
+from .deployment import Deployment
+from .frontend import Displayed
 from .progress import FeedProgress, ProgressLine
 
-__all__ = ["App", "FeedProgress", "FeedReport", "ProgressLine", "Result", "apps", "deploy", "get", "stop_all"]
+__all__ = [
+    "App",
+    "Apps",
+    "Check",
+    "Deployment",
+    "Displayed",
+    "Errors",
+    "Events",
+    "FeedProgress",
+    "FeedReport",
+    "PlanText",
+    "ProgressLine",
+    "Result",
+    "Stats",
+    "apps",
+    "check",
+    "deploy",
+    "explain",
+    "get",
+    "stop_all",
+]

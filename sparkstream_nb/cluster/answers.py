@@ -1,52 +1,198 @@
-"""Result types of a running app."""
+"""Result types of a running app: plain, typed data. `lab.display` tells how each is displayed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 
 from ..engine.batch import Answer
 from ..engine.columns import ARROW
+from ..errors import SiddhiError
+from ..plan.nodes import Plan
+from ..spark.rows import NodeReport
 from ..types import Type
+from .frontend import Displayed
+
+if TYPE_CHECKING:
+    from .app import App
 
 SHARD = "SHARD_ID"
 
 
-@dataclass(frozen=True)
-class FeedReport:
-    """The report of a feed: `rows` read, of which `rejected` did not fit; `outputs` counts the events of derived
-    streams."""
+@dataclass(frozen=True, repr=False)
+class FeedReport(Displayed):
+    """The report of a feed: `rows` read, of which `rejected` did not fit the stream; `seconds` until all was committed.
 
+    `outputs` counts the events that each derived stream put out meanwhile. `reasons` counts rejected rows by reason,
+    the most frequent first; of many, the first 10,000 (of each Spark task that read the feed).
+    """
+
+    app: str
     stream: str
     rows: int
     rejected: int
     seconds: float
     outputs: dict[str, int] = field(default_factory=dict)
-    reasons: tuple[str, ...] = ()
+    reasons: dict[str, int] = field(default_factory=dict)
 
     @property
     def events_per_second(self) -> float:
+        """Events that were taken, by second."""
         return (self.rows - self.rejected) / self.seconds if self.seconds else 0.0
 
+    def summary(self) -> str:
+        return f"<FeedReport {self.app}.{self.stream}: {self.rows} rows, {self.rejected} rejected>"
 
-@dataclass(frozen=True)
-class Result:
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result(Displayed):
     """The answer to an on-demand query: `columns` are (name, type) pairs, `rows` Python values, merged over shards.
 
-    `by_shard` is the same by shard, SHARD_ID first; None if the query has no shards.
+    `by_shard` is the same by shard, SHARD_ID first; None if the query has no shards. `limit`: how many rows are
+    displayed; None: the front end's default.
     """
 
     columns: list[tuple[str, str]]
     rows: list[list[Any]]
     by_shard: pd.DataFrame | None = None
+    limit: int | None = None
 
     @property
     def frame(self) -> pd.DataFrame:
+        """The rows as a pandas frame with the columns' types."""
         return typed_frame(self.columns, self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def summary(self) -> str:
+        return f"<Result: {len(self)} rows of {', '.join(f'{n} {t}' for n, t in self.columns)}>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Events(Displayed):
+    """What `stream` put out so far. `frame` has all of it: `node`, `timestamp` (ms), the attributes.
+
+    Where the stream has an attribute `timestamp` of its own, the event's time is `event_timestamp`. `limit`: how many
+    rows are shown; None: as many as the front end shows.
+    """
+
+    app: str
+    stream: str
+    frame: pd.DataFrame
+    limit: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def summary(self) -> str:
+        return f"<Events of {self.app}.{self.stream}: {len(self)}>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Errors(Displayed):
+    """Rows and events that an app could not take. `frame` has all: stream, timestamp (ms), values, reason.
+
+    `limit`: how many rows are shown; None: as many as the front end shows.
+    """
+
+    app: str
+    frame: pd.DataFrame
+    limit: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Count by reason, the most frequent first."""
+        counts = Counter(map(str, self.frame["reason"].tolist()))
+        return dict(sorted(counts.items(), key=lambda kv: (-kv[1], kv[0])))
+
+    def summary(self) -> str:
+        return f"<Errors of {self.app}: {len(self)}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Stats(Displayed):
+    """How far an app is.
+
+    `clock`: the app's clock (ms since 1970; None before the first event). `events`: events and chunks that were sent.
+    `waiting`: entries of the inbox that are not committed yet. `micro_batches`: how many were committed. `outputs`
+    counts what each derived stream put out, `errors` what could not be taken, both since this process deployed the app.
+    `nodes`: by shard id, what the last micro-batch took (ms) and the state's size (bytes).
+    """
+
+    state: str
+    clock: int | None
+    events: int
+    waiting: int
+    micro_batches: int
+    outputs: dict[str, int]
+    errors: int
+    nodes: dict[str, NodeReport]
+
+    def summary(self) -> str:
+        return f"<Stats: {self.state}, {self.events} events, {self.waiting} entries waiting>"
+
+
+@dataclass(frozen=True, repr=False)
+class PlanText(Displayed):
+    """A plan as `explain` prints it: `str()` is the text."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text.rstrip("\n")
+
+    def summary(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Check(Displayed):
+    """Whether an app is right, which is also what it is in a condition.
+
+    Either `plan` is the app's plan, or `error` the first thing that is wrong, with its place and the way out.
+    """
+
+    plan: Plan | None
+    error: SiddhiError | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.error is None
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def summary(self) -> str:
+        return "<Check: right>" if self.error is None else str(self.error)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Apps(Displayed, Mapping[str, "App"]):
+    """The apps of this process by name, stopped ones too."""
+
+    apps: dict[str, App]
+
+    def __getitem__(self, name: str) -> App:
+        return self.apps[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.apps)
+
+    def __len__(self) -> int:
+        return len(self.apps)
+
+    def summary(self) -> str:
+        return f"<Apps: {', '.join(self.apps) or 'none'}>"
 
 
 def typed_frame(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> pd.DataFrame:
@@ -69,4 +215,5 @@ NULLABLE = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_()
 
 
 def frame_of(answer: Answer) -> pd.DataFrame:
+    """An answer's rows as a pandas frame."""
     return typed_frame(answer.columns, answer.rows)

@@ -7,7 +7,6 @@ import json
 import threading
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ import pandas as pd
 from ..engine.batch import Answer, InputBatch, StreamRows
 from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
-from ..errors import SiddhiRuntimeError, SparkStreamError, did_you_mean
+from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, did_you_mean, nearest
 from ..plan import compile_retrieval, explain
-from ..plan.nodes import Plan
+from ..plan.nodes import AggDuration, Plan
 from ..spark import feeds
 from ..spark.commit import Commit, Progress
-from ..spark.entries import Ask
+from ..spark.entries import Ask, Entry
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of
 from ..spark.outputs import OutputFiles
@@ -34,76 +33,94 @@ from ..spark.stream import Stream
 from ..stores.duckdb import DuckDBStore
 from ..stores.shards import shard_warnings
 from ..types import Schema
-from .answers import NULLABLE, SHARD, FeedReport, Result, frame_of
+from . import frontend
+from .answers import NULLABLE, SHARD, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
+from .deployment import Deployment
 from .folder import Life
+from .frontend import Displayed, View
 from .progress import FeedProgress, OnProgress
 
 _ALL_TIMES = (-62_135_596_800_000, 253_402_300_800_000)
 """The years 1 to 9999 in ms."""
 
 
-class App:
-    """An app on its nodes. Made by `deploy`."""
+class App(Displayed):
+    """A deployed app. Made by `deploy`, or found by `get`; a notebook shows it as a card.
+
+    Times are ms since 1970. Nodes are numbered from 1.
+    """
 
     def __init__(
-        self,
-        name: str,
-        plans: Sequence[Plan],
-        life: Life,
-        home: Path,
-        session: Any,
-        *,
-        mode: str,
-        routing: str,
-        store: str | Path | None,
-        redeployed: str | None,
-        fresh: bool,
-        allow_scripts: bool,
-        rows_per_micro_batch: int | None = None,
+        self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Any, redeployed: str | None = None
     ) -> None:
-        self.name, self.plan, self.mode, self.routing = name, plans[0], mode, routing
-        self.shard_ids, self.home, self.redeployed = list(life.shards), home, redeployed
+        """`plans`: one for each node. `redeployed`: what became of the state of an earlier deployment."""
+        self.deployment, self.plan, self.redeployed = deployment, plans[0], redeployed
+        self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
         self._session = session
         self._lock = threading.RLock()
         self._stopped = False
-        self._scripts = allow_scripts
-        self.store = DuckDBStore(home / "store.duckdb" if store is None else store)
-        if fresh and store is not None:
-            self.store.prepare(self.plan.aggregations.values())
-            for aggregation in self.plan.aggregations:
-                self.store.drop(aggregation)
-        self.store.prepare(self.plan.aggregations.values())
+        self.store = self._open_store()
         self.warnings = [
             w
             for a in self.plan.aggregations.values()
             if a.partitioned
             for w in shard_warnings(self.store, a.id, self.shard_ids)
         ]
-        self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
-        folder = life.folder(home)
+        folder = life.folder(self.home)
         self._inbox = Inbox(folder / "inbox")
         self._outputs = OutputFiles(folder / "outputs", self.shard_ids)
         self._progress = Progress()
         specs = [
-            NodeSpec.of(i, s, p, scripts=allow_scripts, index=i, count=len(plans))
+            NodeSpec.of(i, s, p, scripts=deployment.allow_scripts, index=i, count=len(plans))
             for i, (s, p) in enumerate(zip(self.shard_ids, plans, strict=True))
         ]
-        commit = Commit(name, life.run, self.shard_ids, self.store, self._outputs, self._progress)
-        self._stream = Stream(session, name, folder, life.run, specs, self.schemas, commit, rows_per_micro_batch)
+        commit = Commit(self.name, life.run, self.shard_ids, self.store, self._outputs, self._progress)
+        most = deployment.rows_per_micro_batch
+        self._stream = Stream(session, self.name, folder, life.run, specs, self.schemas, commit, most)
         self._progress.batch, self._progress.last = self._stream.committed()
 
-    @staticmethod
-    def check_routing(plan: Plan, routing: str, nodes: int) -> None:
-        """Raises SparkStreamError for a route that the app's input streams do not have."""
-        inputs = {s: d.source.schema for s, d in plan.streams.items() if d.kind == "defined"}
-        Route.parse(routing, nodes, inputs)
+    def _open_store(self) -> DuckDBStore:
+        """The store of the aggregations; emptied where a store of the user's is to be fresh."""
+        d, aggregations = self.deployment, self.plan.aggregations
+        store = DuckDBStore(self.home / "store.duckdb" if d.store is None else d.store)
+        if d.fresh and d.store is not None:
+            store.prepare(aggregations.values())
+            for aggregation in aggregations:
+                store.drop(aggregation)
+        store.prepare(aggregations.values())
+        return store
 
-    # ------------------------------------------------------------------------------------------------------- running
+    # --------------------------------------------------------------------------------------------------- what it is
+
+    @property
+    def name(self) -> str:
+        """The name under which it was deployed."""
+        return self.deployment.name
+
+    @property
+    def mode(self) -> str:
+        """ "single" or "active-active"."""
+        return self.deployment.mode
+
+    @property
+    def routing(self) -> str:
+        """Which node gets an event: "round_robin", "hash:ATTRIBUTE" or "node:K"."""
+        return self.deployment.routing
+
+    @property
+    def shard_ids(self) -> tuple[str, ...]:
+        """The shard id of each node, in order."""
+        return self.deployment.shard_ids
 
     @property
     def nodes(self) -> int:
         """How many nodes there are."""
-        return len(self.shard_ids)
+        return self.deployment.nodes
+
+    @property
+    def home(self) -> Path:
+        """The app's folder."""
+        return self.deployment.home
 
     @property
     def state(self) -> str:
@@ -112,8 +129,13 @@ class App:
             return "running"
         return "failed" if self._stream.failure() and not self._stopped else "stopped"
 
+    def summary(self) -> str:
+        return f"<App {self.name}: {self.state}, {self.nodes} node{'s' if self.nodes > 1 else ''}, {self.mode}>"
+
+    # ------------------------------------------------------------------------------------------------------- running
+
     def start(self) -> None:
-        """Starts the app, or starts it again where it left off."""
+        """Starts the app, or starts it again where it left off. Raises SparkStreamError where Spark refuses to."""
         with self._lock:
             if not self._stream.active:
                 self._stopped = False
@@ -173,12 +195,12 @@ class App:
 
         An event is a list of values in the stream's order or a dict by attribute. `at` is its time in ms; without it
         that of this machine, or the app's clock where that is ahead. `node` (from 1) overrides the routing. Returns
-        when the event is in the inbox; `flush` waits for what it causes. Raises SparkStreamError for values that do
-        not fit.
+        when the event is in the inbox; `flush` waits for what it causes. Raises `Misuse` for an unknown stream, and
+        SparkStreamError for values that do not fit.
         """
         schema = self._schema(stream)
         several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
-        rows = [self._row(stream, schema, v) for v in (values if several else [values])]
+        rows = [_row(stream, schema, v) for v in (values if several else [values])]
         columns = columns_of(schema, rows, stream)
         route = self.routing if node is None else f"node:{node}"
         Route.parse(route, self.nodes)
@@ -190,7 +212,7 @@ class App:
             self._inbox.append([self._inbox.batch(batch, route)])
 
     def tick(self, ms: int) -> None:
-        """Moves the app's clock to `ms` with no event."""
+        """Moves the app's clock to `ms` with no event, so that windows and timers run."""
         with self._lock:
             self.start()
             self._inbox.append([self._inbox.batch(InputBatch(np.array([ms], np.int64)), self.routing)])
@@ -209,28 +231,38 @@ class App:
         """Feeds `stream` from a frame (pandas, Arrow, Spark) or a `.csv` or `.parquet` file, until all is committed.
 
         `time` names the column of event times (ms, datetime, or text): events are put in their order, ties in the
-        feed's. Without it events keep the feed's order, 1 ms apart. `columns` maps attributes to source columns, or
-        lists these in the attributes' order. Rows that do not fit are counted and kept in `errors`. `progress` is
-        called when the reading begins, and then several times a second until all is committed.
+        feed's. Without it events keep the feed's order, 1 ms apart. `route` overrides the routing. `limit`: only the
+        first so many rows. `columns` maps attributes to source columns, or lists these in the attributes' order. Rows
+        that do not fit are counted and kept in `errors`. `progress` is called when the reading begins, and then several
+        times a second until all is committed; by default the front end shows how far the feed is. Raises `Misuse` for
+        an unknown stream, SparkStreamError for a source that is no feed.
         """
         schema = self._schema(stream)
         names = dict(columns) if isinstance(columns, Mapping) else dict(zip(schema.names, columns or (), strict=False))
         shape = feeds.Shape(stream, schema, time, names)
-        chosen = route or self.routing
-        Route.parse(chosen, self.nodes, {stream: schema} if route else None)
-        began = clock.perf_counter()
+        Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         if progress is not None:
-            progress(FeedProgress(stream, 0, None, 0, self._progress.batch + 1, 0.0))
+            return self._feed(source, shape, route or self.routing, limit, progress)
+        display = frontend.current().progress()
+        try:
+            return self._feed(source, shape, route or self.routing, limit, display)
+        finally:
+            display.close()
+
+    def _feed(self, source: Any, shape: feeds.Shape, route: str, limit: int | None, progress: OnProgress) -> FeedReport:
+        stream = shape.stream
+        began = clock.perf_counter()
+        progress(FeedProgress(stream, 0, None, 0, self._progress.batch + 1, 0.0))
         self.start()
         with self._cancelling(), self._tagged():
             found = feeds.read_feed(source, shape, self._inbox.folder, self._session, limit, nodes=self.nodes)
         highest = np.empty(0, np.int64)
-        if time is not None:
+        if shape.time is not None:
             found, highest = feeds.in_order(found, self._inbox.folder)
-        why = tuple(feeds.reasons(found, self._inbox.folder))
+        reasons = feeds.reasons(found, self._inbox.folder)
         before = dict(self._progress.rows)
         with self._lock:
-            entries = feeds.entries(found, shape, self._inbox, chosen, highest, self._now())
+            entries: list[Entry] = feeds.entries(found, shape, self._inbox, route, highest, self._now())
             first = self._inbox.position.seq
             if entries:
                 self._inbox.append(entries)
@@ -239,17 +271,16 @@ class App:
             p = self._progress
             done = sum(e.steps for e in entries[: max(0, p.last - first + 1)])
             took = clock.perf_counter() - began
-            if progress is not None:
-                progress(FeedProgress(stream, done, found.rows, found.rejected, p.batch + 1, took))
+            progress(FeedProgress(stream, done, found.rows, found.rejected, p.batch + 1, took))
 
         self._settle(tell)
         after = self._progress.rows
         outputs = {s: n - before.get(s, 0) for s, n in after.items() if n > before.get(s, 0)}
         seconds = clock.perf_counter() - began
-        return FeedReport(stream, found.rows + found.rejected, found.rejected, seconds, outputs, why)
+        return FeedReport(self.name, stream, found.rows + found.rejected, found.rejected, seconds, outputs, reasons)
 
     @contextlib.contextmanager
-    def _tagged(self) -> Any:
+    def _tagged(self) -> Iterator[None]:
         """Marks the Spark jobs started inside, for `interrupt`."""
         self._session.addTag(self._tag)
         try:
@@ -263,51 +294,31 @@ class App:
 
     def _schema(self, stream: str) -> Schema:
         if stream not in self.schemas:
-            hint = did_you_mean(stream, self.schemas)
-            raise SparkStreamError(f"{self.name} has no stream '{stream}'. {hint or ''}".strip())
+            raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
         return self.schemas[stream]
-
-    def _row(self, stream: str, schema: Schema, values: Any) -> list[Any]:
-        if isinstance(values, Mapping):
-            for name in values:
-                if name not in schema.names:
-                    raise SparkStreamError(
-                        f"{stream} has no attribute '{name}'. {did_you_mean(name, schema.names) or ''}".strip()
-                    )
-            missing = [n for n in schema.names if n not in values]
-            if missing:
-                raise SparkStreamError(f"{stream}: the event lacks {', '.join(missing)}.")
-            return [values[n] for n in schema.names]
-        if isinstance(values, str) or not isinstance(values, Sequence):
-            raise SparkStreamError(f"{stream}: an event is a list of values {schema} or a dict by attribute.")
-        return list(values)
 
     # --------------------------------------------------------------------------------------------------- answers out
 
-    def query(self, text: str) -> Result:
+    def query(self, text: str, *, limit: int | None = None) -> Result:
         """Answers an on-demand query when everything sent is committed.
 
-        Over an aggregation: merged over shards. Over a node's own tables and windows, with several nodes: the select
-        works on the rows of all. Raises SiddhiError for a wrong query.
+        Over an aggregation: merged over shards, and `by_shard` what each holds. Over a node's own tables and windows,
+        with several nodes: the select works on the rows of all. `limit` is how many rows to show. Raises SiddhiError,
+        with a caret, for a wrong query.
         """
         retrieval = compile_retrieval(text, self.plan)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
-            return self._retrieved(retrieve(self.plan, retrieval, self.store, now=self._now()))
+            return _merged(retrieve(self.plan, retrieval, self.store, now=self._now()), limit)
         if self.nodes == 1 or retrieval.output is not None:
             first = next(iter(self._ask(text).values()))
-            return Result(first.columns, first.rows)
+            return Result(first.columns, first.rows, limit=limit)
         answers = {self.shard_ids[n]: a for n, a in self._ask(rows_wanted(text)).items()}
-        context = Context(scripts=scripts_of(self.plan, self._scripts))
-        return self._retrieved(merge_nodes(retrieval, answers, context, self._now()))
-
-    @staticmethod
-    def _retrieved(found: Retrieved) -> Result:
-        by_shard = None if found.by_shard is None else frame_of(found.by_shard)
-        return Result(found.merged.columns, found.merged.rows, by_shard)
+        context = Context(scripts=scripts_of(self.plan, self.deployment.allow_scripts))
+        return _merged(merge_nodes(retrieval, answers, context, self._now()), limit)
 
     def _ask(self, text: str) -> dict[int, Answer]:
-        """Puts a question to the nodes in its place among the events; answers by node."""
+        """Puts a query to the nodes in its place among the events; answers by node."""
         with self._lock:
             self.start()
             seq = self._inbox.append([Ask(text=text)])
@@ -327,12 +338,14 @@ class App:
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """All of an aggregation's buckets of a duration: (merged over shards, by shard with SHARD_ID first).
 
-        `within`: one text with wildcards, or two bounds (texts or ms). Raises SparkStreamError for an unknown name.
+        `within`: one text with wildcards, or two bounds (texts or ms). Raises `Misuse` for an unknown name, and
+        SparkStreamError for a duration that the aggregation does not have.
         """
+        self._aggregation(name)
         self.flush()
         bounds = _ALL_TIMES if within is None else (within,) if isinstance(within, str) else tuple(within)
         wanted = select_all(self.plan, name, per, bounds)  # type: ignore[arg-type]
-        found = self._retrieved(retrieve(self.plan, wanted, self.store, now=self._now()))
+        found = _merged(retrieve(self.plan, wanted, self.store, now=self._now()))
         frame = found.frame
         if found.by_shard is not None:
             return frame, found.by_shard
@@ -340,46 +353,88 @@ class App:
         alone.insert(0, SHARD, self.shard_ids[0])
         return frame, alone
 
-    def output(self, stream: str, *, last: int | None = None) -> pd.DataFrame:
-        """What a derived stream put out so far: `node`, `timestamp` (ms), attributes; the `last` so many where given.
+    def view(self, name: str | None = None, *, per: str | None = None, measure: str | None = None) -> View:
+        """Draws an aggregation by shard and merged, by duration, group and measure.
 
-        Where the stream has an attribute `timestamp` of its own, the event's time is `event_timestamp`.
+        `name` may be left out where there is one. `per` and `measure` are what it begins with. Raises `Misuse` for
+        names that the app does not have, and SparkStreamError where no front end is connected.
         """
-        return self._outputs.frame(stream, self._schema(stream).names, self._progress.batch, last)
+        known = list(self.plan.aggregations)
+        if name is None:
+            if len(known) != 1:
+                raise Misuse(nearest(f"{self.name} has {len(known)} aggregations: name one", "", known))
+            name = known[0]
+        self._aggregation(name)
+        wanted: str = name
+
+        def fetch(duration: AggDuration) -> tuple[pd.DataFrame, pd.DataFrame]:
+            return self.aggregation(wanted, per=duration)
+
+        screen = frontend.current()
+        return screen.view(self.plan.aggregations[name], fetch, shards=self.shard_ids, per=per, measure=measure)
+
+    def _aggregation(self, name: str) -> None:
+        if name not in self.plan.aggregations:
+            raise Misuse(nearest(f"{self.name} has no aggregation '{name}'", name, self.plan.aggregations))
+
+    def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
+        """What a derived stream put out so far, as far as it is committed; the `last` so many events where given.
+
+        `limit` is how many rows to show. Raises `Misuse` for an unknown stream.
+        """
+        frame = self._outputs.frame(stream, self._schema(stream).names, self._progress.batch, last)
+        return Events(self.name, stream, frame, limit)
 
     @property
-    def errors(self) -> pd.DataFrame:
-        """Rows and events that the app could not take: stream, timestamp, values, reason."""
+    def errors(self) -> Errors:
+        """Rows and events that the app could not take, each with its reason."""
         found = self.store.errors(self.name)
         frame = found.to_pandas(types_mapper=NULLABLE.get if found.column("ts").null_count else None)
         frame.columns = pd.Index(["stream", "timestamp", "values", "reason"])
         frame["values"] = [json.loads(v) for v in frame["values"]]
-        return frame
+        return Errors(self.name, frame)
 
-    def explain(self) -> str:
-        """The plan, and what routing does to each query."""
-        return str(explain(self.plan))
+    def explain(self) -> PlanText:
+        """The plan: what runs where, and what routing does to each query."""
+        return PlanText(str(explain(self.plan)))
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> Stats:
         """How far the app is, and per shard: what the last micro-batch took (ms) and the state's size (bytes)."""
         p, position = self._progress, self._inbox.position
         with p.changed:
-            nodes = {self.shard_ids[n]: asdict(report) for n, report in sorted(p.nodes.items())}
-            return {
-                "state": self.state,
-                "clock": position.clock,
-                "events": position.request,
-                "waiting": position.seq - 1 - p.last,
-                "micro_batches": p.batch + 1,
-                "outputs": dict(p.rows),
-                "errors": p.errors,
-                "nodes": nodes,
-            }
+            return Stats(
+                state=self.state,
+                clock=position.clock,
+                events=position.request,
+                waiting=position.seq - 1 - p.last,
+                micro_batches=p.batch + 1,
+                outputs=dict(p.rows),
+                errors=p.errors,
+                nodes={self.shard_ids[n]: report for n, report in sorted(p.nodes.items())},
+            )
 
     @property
     def logs(self) -> list[str]:
         """The last lines that `#log` and `log` sinks wrote."""
         return list(self._progress.logs)
 
-    def __repr__(self) -> str:
-        return f"<App {self.name}: {self.state}, {self.nodes} node{'s' if self.nodes > 1 else ''}, {self.mode}>"
+
+def _row(stream: str, schema: Schema, values: Any) -> list[Any]:
+    """An event's values in the order of `schema`. Raises SparkStreamError where attributes are missing or unknown."""
+    if isinstance(values, Mapping):
+        for name in values:
+            if name not in schema.names:
+                hint = did_you_mean(name, schema.names) or ""
+                raise SparkStreamError(f"{stream} has no attribute '{name}'. {hint}".strip())
+        missing = [n for n in schema.names if n not in values]
+        if missing:
+            raise SparkStreamError(f"{stream}: the event lacks {', '.join(missing)}.")
+        return [values[n] for n in schema.names]
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise SparkStreamError(f"{stream}: an event is a list of values {schema} or a dict by attribute.")
+    return list(values)
+
+
+def _merged(found: Retrieved, limit: int | None = None) -> Result:
+    by_shard = None if found.by_shard is None else frame_of(found.by_shard)
+    return Result(found.merged.columns, found.merged.rows, by_shard, limit)

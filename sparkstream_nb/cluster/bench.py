@@ -58,8 +58,8 @@ def run(
             stats = app.stats()
         finally:
             app.stop()
-        state = sum(n["state_bytes"] for n in stats["nodes"].values())
-        out.append(_line(workload, "spark", events, seconds, stats["outputs"].get("Out", 0), state))
+        state = sum(n.state_bytes for n in stats.nodes.values())
+        out.append(_line(workload, "spark", events, seconds, stats.outputs.get("Out", 0), state))
         job = bare.job(plan)
         if job is not None:
             session, result = spark_session(), str(Path(folder, "bare"))

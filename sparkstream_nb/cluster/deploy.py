@@ -6,16 +6,19 @@ import signal
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..engine.scripts import refuse_scripts
-from ..errors import SparkStreamError, did_you_mean
+from ..errors import Misuse, SparkStreamError, nearest
 from ..plan import compile_app
 from ..plan.gaps import refuse
+from ..plan.nodes import Plan
+from ..spark.routing import Route
 from ..spark.session import spark_session
+from .answers import Apps
 from .app import App
+from .deployment import Deployment, mode_of
 from .folder import default_home, open_folder
-
-MODES = ("single", "active-active")
 
 _apps: dict[str, App] = {}
 _lock = threading.RLock()
@@ -26,7 +29,7 @@ def deploy(
     *,
     name: str | None = None,
     nodes: int = 1,
-    mode: str = "single",
+    mode: str | None = None,
     routing: str = "round_robin",
     shard_ids: Sequence[str] | None = None,
     master: str | None = None,
@@ -37,72 +40,69 @@ def deploy(
     home: str | Path | None = None,
     rows_per_micro_batch: int | None = None,
 ) -> App:
-    """Deploys a SiddhiQL app on `nodes` simulated nodes, and starts it.
+    """Deploys a SiddhiQL app on `nodes` simulated nodes, carried by Spark, and starts it.
 
-    `mode`: "single" (one node), or "active-active" (every node runs the whole app on its share of the events, and
-    writes aggregations under its shard id). `routing`: "round_robin", "hash:ATTR" or "node:K". `store`: the DuckDB file
-    of the aggregations, by default one in the app's folder `home`. `allow_scripts`: the app's script functions may
-    run, with limits. An app of that name in this process is stopped. `rows_per_micro_batch` limits how much of a
-    backlog is committed at once. State in the folder is kept where the app means what it meant before, unless `fresh`;
-    `App.redeployed` says what became of it.
+    - `name`: the app's name, by default that of `@app:name`. An app of that name in this process is stopped.
+    - `nodes`, `mode`: "single" (one node), or "active-active", the default for several nodes: every node runs the whole
+      app on its share of the events, and writes aggregations under its shard id.
+    - `routing`: which node gets an event: "round_robin", "hash:ATTRIBUTE" or "node:K", K from 1.
+    - `shard_ids`: one for each node, by default node-1, node-2, ...
+    - `master`: a Spark master or Connect address; local by default.
+    - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
+    - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept
+      where the app means what it meant before; `App.redeployed` says what became of them.
+    - `variables`: values of `${NAME}` in the text; the environment is never looked at.
+    - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
+    - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
+    - `rows_per_micro_batch`: how many events of a backlog are committed at once, at most.
 
-    Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable, and
-    SparkStreamError for arguments that do not fit together.
+    Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
+    without a usable Spark, and SparkStreamError for arguments that do not fit together.
     """
-    if mode not in MODES:
-        hint = did_you_mean(mode, MODES)
-        raise SparkStreamError(
-            f"'{mode}' is no mode of deployment. Modes are {' and '.join(MODES)}. {hint or ''}".strip()
-        )
-    if nodes < 1:
-        raise SparkStreamError("A deployment has one node at least.")
-    if mode == "single" and nodes != 1:
-        raise SparkStreamError(f"Mode single is one node. For {nodes} nodes use mode active-active.")
-    shards = list(shard_ids) if shard_ids is not None else [f"node-{i + 1}" for i in range(nodes)]
+    mode = mode_of(mode, nodes)
+    shards = tuple(shard_ids) if shard_ids is not None else tuple(f"node-{i + 1}" for i in range(nodes))
     if len(shards) != nodes or len(set(shards)) != nodes:
         raise SparkStreamError(
             f"{nodes} nodes need as many different shard ids, and these were given: {', '.join(shards)}."
         )
-
-    def plan_of(shard: str):  # type: ignore[no-untyped-def]
-        properties = {"shardId": shard}
-        if mode == "active-active":
-            properties["partitionById"] = "true"
-        return compile_app(text, properties=properties, variables=variables)
-
-    plans = [plan_of(s) for s in shards]
+    own = {"partitionById": "true"} if mode == "active-active" else {}
+    plans = [compile_app(text, properties={"shardId": s, **own}, variables=variables) for s in shards]
     refuse(plans[0])
     refuse_scripts(plans[0], allow_scripts)
+    inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
+    Route.parse(routing, nodes, inputs)
     name = name or plans[0].name
-    App.check_routing(plans[0], routing, nodes)
+    deployment = Deployment(
+        name=name,
+        mode=mode,
+        routing=routing,
+        shard_ids=shards,
+        home=default_home(name) if home is None else Path(home),
+        store=store,
+        fresh=fresh,
+        allow_scripts=allow_scripts,
+        rows_per_micro_batch=rows_per_micro_batch,
+    )
+    return _start(deployment, plans, master)
+
+
+def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) -> App:
+    """The running app, in place of a former one of its name."""
     with _lock:
-        former = _apps.pop(name, None)
+        former = _apps.pop(deployment.name, None)
         if former is not None:
             former.stop()
             former.close()
         session = _session(master)
-        folder = Path(home) if home is not None else default_home(name)
-        life, said = open_folder(folder, plans[0], shards=shards, mode=mode, fresh=fresh)
-        app = App(
-            name,
-            plans,
-            life,
-            folder,
-            session,
-            mode=mode,
-            routing=routing,
-            store=store,
-            redeployed=said,
-            fresh=fresh,
-            allow_scripts=allow_scripts,
-            rows_per_micro_batch=rows_per_micro_batch,
+        life, said = open_folder(
+            deployment.home, plans[0], shards=deployment.shard_ids, mode=deployment.mode, fresh=deployment.fresh
         )
-        _apps[name] = app
+        app = _apps[deployment.name] = App(deployment, plans, life, session, said)
         app.start()
         return app
 
 
-def _session(master: str | None):  # type: ignore[no-untyped-def]
+def _session(master: str | None) -> Any:
     """The session. Spark's handler for Ctrl-C, which cancels the work of every app, is not left behind."""
     if threading.current_thread() is not threading.main_thread():
         return spark_session(master)
@@ -113,16 +113,16 @@ def _session(master: str | None):  # type: ignore[no-untyped-def]
         signal.signal(signal.SIGINT, former)
 
 
-def apps() -> dict[str, App]:
+def apps() -> Apps:
     """The apps of this process by name, stopped ones too."""
-    return dict(_apps)
+    return Apps(dict(_apps))
 
 
 def get(name: str) -> App:
-    """The app called `name`. Raises SparkStreamError where there is none."""
+    """The app of this process that was deployed under `name`. Raises `Misuse` where there is none."""
     found = _apps.get(name)
     if found is None:
-        raise SparkStreamError(f"There is no app '{name}'. {did_you_mean(name, _apps) or ''}".strip())
+        raise Misuse(nearest(f"no app is called '{name}'", name, _apps))
     return found
 
 

@@ -1,14 +1,22 @@
-"""The notebook interface: magics, result objects, charts and widgets. A thin layer over `sparkstream_nb.cluster`."""
+"""The notebook interface: magics, the display of results, charts and widgets. A thin layer over `cluster`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
+def connect() -> None:
+    """Makes apps and their results show themselves by this package: in IPython, where that runs, and in print."""
+    from . import screen
+
+    screen.connect()
+
+
 def load_ipython_extension(shell: Any) -> None:
-    """Registers `%siddhi` and `%%siddhi` in `shell`. Raises `Misuse` outside IPython."""
+    """Registers `%siddhi` and `%%siddhi` in `shell`, and the display of apps and results."""
     from .magics import SiddhiMagic
 
+    connect()
     magic = SiddhiMagic(shell)
     shell.register_magics(magic)
     magic.offer_completions()

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from ..errors import SparkStreamError, did_you_mean
+from ..cluster.deployment import MODES
+from ..errors import Misuse, nearest
 
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
-
-
-class Misuse(SparkStreamError):
-    """A magic or a function was called with an unknown argument; the message lists the known ones."""
 
 
 class HelpAsked(Exception):
@@ -119,15 +115,6 @@ class Options(argparse.ArgumentParser):
         raise HelpAsked(self.format_help())
 
 
-def nearest(message: str, name: str, known: Iterable[str]) -> str:
-    """`message`, then "Did you mean ...?" or, if no name is close, the known names."""
-    names = sorted(set(known))
-    near = did_you_mean(name, names)
-    if near:
-        return f"{message}. {near}"
-    return f"{message}. Known: {', '.join(names)}" if names else f"{message}. There are none yet"
-
-
 def name_and_value(text: str) -> tuple[str, str]:
     """`k=v` as a pair, for `--param`."""
     name, equals, value = text.partition("=")
@@ -141,9 +128,6 @@ def variable(text: str) -> str:
     if not text.isidentifier():
         raise argparse.ArgumentTypeError(f"'{text}' is not a variable's name")
     return text
-
-
-MODES = ("single", "active-active")
 
 
 def deploy_options() -> Options:

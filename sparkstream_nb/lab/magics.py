@@ -1,4 +1,4 @@
-"""`%siddhi` and `%%siddhi`: words of a line → a call of `lab.app` → what it shows."""
+"""`%siddhi` and `%%siddhi`: words of a line → a call of `cluster` → what it shows."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import json
 import sys
 import traceback
 from argparse import Namespace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from traitlets import Int, observe
 
-from . import app as lab
-from . import results
-from .app import App
-from .arguments import HelpAsked, Misuse, Options, deploy_options, line_options, nearest, overview, split, split_query
-from .results import FrameShown, Shown
+from .. import cluster
+from ..cluster import App, Errors, Events
+from ..errors import Misuse, nearest
+from . import display
+from .arguments import HelpAsked, Options, deploy_options, line_options, overview, split, split_query
+
+T = TypeVar("T", Events, Errors)
 
 
 @magics_class
@@ -28,7 +31,7 @@ class SiddhiMagic(Magics):
     shell: Any  # IPython types it as possibly missing; a magic that runs has one
 
     displaylimit = Int(
-        results.DISPLAY_LIMIT, min=1, help="Rows shown of a query's answer, a stream's output or the errors."
+        display.DISPLAY_LIMIT, min=1, help="Rows shown of a query's answer, a stream's output or the errors."
     ).tag(config=True)
 
     def __init__(self, shell: Any) -> None:
@@ -40,7 +43,7 @@ class SiddhiMagic(Magics):
 
     @observe("displaylimit")
     def _limit_changed(self, change: Any) -> None:
-        results.DISPLAY_LIMIT = change["new"]
+        display.DISPLAY_LIMIT = change["new"]
 
     @line_cell_magic
     def siddhi(self, line: str, cell: str | None = None) -> Any:
@@ -58,16 +61,16 @@ class SiddhiMagic(Magics):
         if o.query:
             if not o.name:
                 raise Misuse("%%siddhi --query NAME: the name of the running app is missing")
-            return self._query(lab.get(o.name), cell, o)
+            return self._query(cluster.get(o.name), cell, o)
         if o.check:
-            checked = lab.check(cell, variables=variables)
+            checked = cluster.check(cell, variables=variables)
             if checked.error is not None:
                 raise checked.error
             return checked
         if o.explain:
-            return lab.explain(cell, variables=variables)
+            return cluster.explain(cell, variables=variables)
         app = self._interruptible(
-            lambda: lab.deploy(
+            lambda: cluster.deploy(
                 cell,
                 name=o.name,
                 nodes=o.nodes,
@@ -119,12 +122,12 @@ class SiddhiMagic(Magics):
         o = options.parse(words)
         if not text:
             raise Misuse(f'%siddhi query {o.app} "from … select …": the query is missing')
-        return self._query(lab.get(o.app), text, o)
+        return self._query(cluster.get(o.app), text, o)
 
     def _do_view(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         name, _, aggregation = o.aggregation.partition(".")
-        return lab.get(name).view(aggregation or None, per=o.per, measure=o.measure)
+        return cluster.get(name).view(aggregation or None, per=o.per, measure=o.measure)
 
     def _do_output(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
@@ -133,7 +136,7 @@ class SiddhiMagic(Magics):
         return self._frame(o, app.output(stream, last=o.last))
 
     def _do_explain(self, options: Options, rest: str) -> Any:
-        return lab.get(options.parse(split(rest)).app).explain()
+        return cluster.get(options.parse(split(rest)).app).explain()
 
     def _do_check(self, options: Options, rest: str) -> Any:
         source = options.parse(split(rest)).source
@@ -144,30 +147,30 @@ class SiddhiMagic(Magics):
             text = Path(source).read_text(encoding="utf-8")
         else:
             raise Misuse(f"'{source}' is neither a variable that holds a text nor a file")
-        checked = lab.check(text)
+        checked = cluster.check(text)
         if checked.error is not None:
             raise checked.error
         return checked
 
     def _do_list(self, options: Options, rest: str) -> Any:
         options.parse(split(rest))
-        return lab.apps()
+        return cluster.apps()
 
     def _do_stop(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         if bool(o.app) == o.all:
             raise Misuse("%siddhi stop NAME, or %siddhi stop --all")
-        names = sorted(lab.apps().apps) if o.all else [o.app]
+        names = sorted(cluster.apps()) if o.all else [o.app]
         for name in names:
-            lab.get(name).stop()
+            cluster.get(name).stop()
         print(f"stopped: {', '.join(names)}" if names else "no app was running")
 
     def _do_errors(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        return self._frame(o, lab.get(o.app).errors)
+        return self._frame(o, cluster.get(o.app).errors)
 
     def _do_stats(self, options: Options, rest: str) -> Any:
-        return lab.get(options.parse(split(rest)).app).stats()
+        return cluster.get(options.parse(split(rest)).app).stats()
 
     def _do_tb(self, options: Options, rest: str) -> Any:
         options.parse(split(rest))
@@ -189,23 +192,21 @@ class SiddhiMagic(Magics):
         if o.out:
             self.shell.user_ns[o.out] = value
 
-    def _frame(self, o: Namespace, shown: FrameShown) -> Shown:
+    def _frame(self, o: Namespace, shown: T) -> T:
         if o.out:
             self.shell.user_ns[o.out] = shown.frame
-        if o.limit is not None:
-            shown.limit = o.limit
-        return shown
+        return shown if o.limit is None else replace(shown, limit=o.limit)
 
     def _part_of(self, dotted: str, what: str) -> tuple[App, str]:
         """`App.Stream` as the app and the stream's name."""
         name, dot, part = dotted.partition(".")
         if not dot or not part:
-            known = lab.apps().apps
+            known = cluster.apps()
             owner = name if name in known else "NAME"
             raise Misuse(
                 f"'{dotted}' does not name {what} of an app: write {owner}.{'Stream' if name in known else dotted}"
             )
-        return lab.get(name), part
+        return cluster.get(name), part
 
     def _source(self, source: str) -> Any:
         """The variable called `source`, or the path."""

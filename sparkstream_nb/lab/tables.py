@@ -148,3 +148,13 @@ MUTED = "color:var(--jp-ui-font-color2,#666);font-size:90%"
 
 def _small(note: str) -> str:
     return f' <span style="{MUTED};font-weight:normal">{html.escape(note)}</span>' if note else ""
+
+
+def paragraph(markup: str) -> str:
+    """HTML as a paragraph of its own."""
+    return f'<div style="margin:.3em 0">{markup}</div>'
+
+
+def escaped_lines(text: str) -> str:
+    """Lines of plain text as HTML, as they are."""
+    return f'<pre style="margin:.3em 0;line-height:1.35">{html.escape(text)}</pre>'

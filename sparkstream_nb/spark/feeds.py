@@ -11,9 +11,9 @@ the inbox, and its row groups are the chunks.
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -401,12 +401,9 @@ def entries(feed: Typed, shape: Shape, inbox: Inbox, route: str, highest: Array,
     return [*out, *(Reject(file=file) for file in feed.rejects)]
 
 
-def reasons(feed: Typed, inbox: Path, most: int = 5) -> list[str]:
-    """Reasons of the first rejected rows, each once."""
-    found: dict[str, None] = {}
+def reasons(feed: Typed, inbox: Path) -> dict[str, int]:
+    """Rejected rows that are kept, counted by reason, the most frequent first."""
+    found: Counter[str] = Counter()
     for file in feed.rejects:
-        for line in (inbox / file).read_bytes().splitlines():
-            found.setdefault(str(json.loads(line)[3]))
-            if len(found) >= most:
-                return list(found)
-    return list(found)
+        found.update(str(error[3]) for error in results.errors_of((inbox / file).read_bytes()))
+    return dict(sorted(found.items(), key=lambda kv: (-kv[1], kv[0])))

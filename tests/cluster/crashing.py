@@ -42,7 +42,7 @@ def feed(number: int) -> pa.Table:
 
 def work(app: Any) -> None:
     """Feeds what is not in the app yet, and waits for all of it."""
-    for number in range(app.stats()["events"] // (EVENTS - 1), FEEDS):
+    for number in range(app.stats().events // (EVENTS - 1), FEEDS):
         app.feed("Trades", feed(number), time="at")
     app.flush()
 
@@ -50,7 +50,7 @@ def work(app: Any) -> None:
 def found(app: Any) -> tuple[pd.DataFrame, ...]:
     """Outputs, aggregation merged and by shard, errors."""
     merged, by_shard = app.aggregation("Sums", per="min")
-    return app.output("Totals"), merged, by_shard, app.errors.astype({"values": str})
+    return app.output("Totals").frame, merged, by_shard, app.errors.frame.astype({"values": str})
 
 
 def die() -> None:

@@ -25,7 +25,7 @@ def test_killed_while(
     wait_until_free(home / "store.duckdb")
     app = run(crashing.APP, home=home, **crashing.DEPLOYED)
     assert app.redeployed == "The state was kept: the app means what it meant before."
-    began = app.stats()["events"]
+    began = app.stats().events
     assert 0 < began < crashing.FEEDS * (crashing.EVENTS - 1)
     crashing.work(app)
     for ours, theirs in zip(crashing.found(app), undisturbed, strict=True):

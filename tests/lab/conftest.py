@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,7 +12,11 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.testing.globalipapp import start_ipython
 
 from sparkstream_nb import cluster
+from sparkstream_nb.cluster import App, Deployment, Errors, Events, FeedReport, Result, Stats
+from sparkstream_nb.cluster.deploy import _apps
+from sparkstream_nb.lab import connect
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.spark.rows import NodeReport
 
 TRADES = """define stream TradeStream (symbol string, price double, quantity long, timestamp long);
 @PartitionById(enable='true')
@@ -29,38 +33,41 @@ insert into Rises;
 HOUR = 1_717_236_000_000  # 2024-06-01 10:00 UTC
 
 
-class StandIn:
-    """What the lab asks of a running app, with the four trades' answers; notes what it was asked."""
+class StandIn(App):
+    """A running app without nodes: its answers are those of the four trades; notes what it was asked."""
 
     def __init__(self, name: str = "Trades") -> None:
-        self.name, self.plan = name, compile_app(TRADES, properties={"shardId": "node-1"})
-        self.nodes, self.mode, self.routing, self.state = 2, "active-active", "round_robin", "running"
-        self.shard_ids, self.redeployed, self.warnings = ["node-1", "node-2"], None, []
+        self.deployment = Deployment(
+            name=name, mode="active-active", routing="round_robin", shard_ids=("node-1", "node-2"), home=Path()
+        )
+        self.plan = compile_app(TRADES, properties={"shardId": "node-1"})
+        self.schemas = {s: d.source.schema for s, d in self.plan.streams.items()}
+        self.redeployed, self.warnings = None, []
         self.calls: list[tuple[Any, ...]] = []
         self.wait_forever = False
-        self.errors = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
+        self.running = True
+        self.refused = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
+
+    @property
+    def state(self) -> str:
+        return "running" if self.running else "stopped"
 
     def send(self, stream: str, values: Any, *, at: int | None = None, node: int | None = None) -> None:
         self.calls.append(("send", stream, values, at, node))
 
-    def feed(self, stream: str, source: Any, **how: Any) -> Any:
+    def feed(self, stream: str, source: Any, **how: Any) -> FeedReport:
         self.calls.append(("feed", stream, source, how))
-        self.errors = pd.DataFrame(
+        self.refused = pd.DataFrame(
             {"stream": ["TradeStream"], "timestamp": [None], "values": [["<b>x</b>"]], "reason": ["no number: 'x'"]}
         )
-        return SimpleNamespace(
-            stream=stream, rows=4, rejected=1, seconds=0.5, events_per_second=6.0, outputs={"Rises": 2}, reasons=("x",)
-        )
+        return FeedReport(self.name, stream, 4, 1, 0.5, {"Rises": 2}, {"no number: 'x'": 1})
 
-    def query(self, text: str) -> Any:
+    def query(self, text: str, *, limit: int | None = None) -> Result:
         if self.wait_forever:
             raise KeyboardInterrupt
         self.calls.append(("query", text))
-        rows = [["<i>wso2</i>", 70, 100.0]] * 40
         columns = [("symbol", "string"), ("total", "long"), ("avgPrice", "double")]
-        return SimpleNamespace(
-            columns=columns, rows=rows, frame=pd.DataFrame(rows, columns=[c for c, _ in columns]), by_shard=None
-        )
+        return Result(columns, [["<i>wso2</i>", 70, 100.0]] * 40, limit=limit)
 
     def aggregation(self, name: str, per: str = "sec", within: Any = None) -> tuple[pd.DataFrame, pd.DataFrame]:
         self.calls.append(("aggregation", name, per))
@@ -82,30 +89,39 @@ class StandIn:
     def flush(self) -> None:
         self.calls.append(("flush",))
 
-    def output(self, stream: str, *, last: int | None = None) -> pd.DataFrame:
-        return pd.DataFrame(
+    def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
+        self._schema(stream)
+        frame = pd.DataFrame(
             {"node": [1, 2], "timestamp": [HOUR, HOUR + 1500], "symbol": ["a", None], "price": [1.5, 2.0]}
         )
+        return Events(self.name, stream, frame, limit)
 
-    def explain(self) -> str:
-        return "app Trades\n"
+    @property
+    def errors(self) -> Errors:
+        return Errors(self.name, self.refused)
 
-    def stats(self) -> dict[str, Any]:
-        return {"events": 4, "nodes": {"node-1": {"state_bytes": 120}}}
+    def stats(self) -> Stats:
+        report = NodeReport("node-1", 1.5, False, 120, {"clock": HOUR, "state_bytes": {"rise": 80}})
+        return Stats("running", HOUR, 4, 0, 2, {"Rises": 2}, 0, {"node-1": report})
 
     def stop(self) -> None:
-        self.state = "stopped"
+        self.running = False
 
     def interrupt(self) -> None:
         self.calls.append(("interrupt",))
+
+
+@pytest.fixture(autouse=True)
+def screen() -> None:
+    """Results show themselves by `lab`, whatever a test before did."""
+    connect()
 
 
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """The stand-in, known under its name as a deployed app is."""
     stand_in = StandIn()
-    known = {"Trades": stand_in}
-    monkeypatch.setattr(cluster, "apps", lambda: known)
+    monkeypatch.setitem(_apps, "Trades", stand_in)
 
     def deploy(text: str, *, name: str | None = None, **how: Any) -> StandIn:
         compile_app(text, properties={"shardId": "node-1"}, variables=how.get("variables") or {})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sparkstream_nb.lab.arguments import HelpAsked, Misuse, deploy_options, line_options, split, split_query
+from sparkstream_nb.errors import Misuse
+from sparkstream_nb.lab.arguments import HelpAsked, deploy_options, line_options, split, split_query
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +11,9 @@ import ipywidgets
 import numpy as np
 import plotly.graph_objects as go
 
+from ...cluster.frontend import Fetch
+from ...errors import Misuse, nearest
 from ...plan.nodes import AggDuration, AggregationDef
-from ..arguments import Misuse, nearest
 from ..charts import (
     COLOURS,
     MOST_BUCKETS,
@@ -26,7 +27,6 @@ from ..charts import (
     measures,
     series,
 )
-from ..results import Shown
 from ..tables import MUTED, Grid
 
 Frames = tuple[Any, Any]
@@ -35,8 +35,8 @@ ALL = "all groups"
 MOST_GROUPS = 500
 
 
-class AggregationView(Shown):
-    """The view of an aggregation by shard and merged.
+class AggregationView:
+    """The view of an aggregation by shard and merged, by duration.
 
     `fetch(per)` gives the merged frame and the one by shard; it is called once per duration, on first use, and again
     after `refresh`. Raises `Misuse` for a duration or measure that the aggregation does not have.
@@ -45,7 +45,7 @@ class AggregationView(Shown):
     def __init__(
         self,
         aggregation: AggregationDef,
-        fetch: Callable[[AggDuration], Frames],
+        fetch: Fetch,
         *,
         shards: Sequence[str] = (),
         per: str | None = None,
@@ -136,8 +136,11 @@ class AggregationView(Shown):
         head = f'<b>{html.escape(self.aggregation.id)}</b> <span style="{MUTED}">{html.escape(s.note)}</span>'
         return f"<div>{head}</div>{image(s)}<details><summary>the numbers</summary>{self.grid().html()}</details>"
 
+    def __repr__(self) -> str:
+        return self.text()
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        bundle = super()._repr_mimebundle_()
+        bundle = {"text/plain": self.text(), "text/html": self.html()}
         shown = self.widget._repr_mimebundle_() or {}
         view = shown[0] if isinstance(shown, tuple) else shown
         kind = "application/vnd.jupyter.widget-view+json"

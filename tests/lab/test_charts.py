@@ -1,4 +1,4 @@
-"""Results: plain text and HTML of tables, the aggregation's data, picture and widget."""
+"""Plain text and HTML of tables; the aggregation's data, picture and widget."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import sparkstream_nb
-from sparkstream_nb.lab.app import App
 from sparkstream_nb.lab.charts import Measure, bucket_name, measures, series, short, svg, ticks
-from sparkstream_nb.lab.results import QueryShown
 from sparkstream_nb.lab.tables import Grid, text_of, when
 
-from .conftest import HOUR, TRADES, StandIn
+from .conftest import HOUR, StandIn
 
 
 @pytest.mark.parametrize(
@@ -50,32 +47,6 @@ def test_grid() -> None:
         "showing 2 of 3 rows"
     )  # fmt: skip
     assert Grid(["n"], []).text() == "n\n─\n0 rows"
-
-
-def test_events_values_are_escaped(app: StandIn) -> None:
-    shown = QueryShown(app.query("from X select *"))
-    bundle = shown._repr_mimebundle_()
-    assert "<i>wso2</i>" in bundle["text/plain"]
-    assert "<i>" not in bundle["text/html"]
-    assert "&lt;i&gt;wso2" in bundle["text/html"]
-    assert "showing 20 of 40 rows" in bundle["text/html"]
-    report = App(app).feed("TradeStream", None)
-    assert "no number: &#x27;x&#x27;" in report.html()
-    assert "<b>x" not in App(app).errors.html()
-    assert App(app).errors.reasons == {"no number: 'x'": 1}
-
-
-def test_functions_of_the_package() -> None:
-    assert sparkstream_nb.check(TRADES)
-    wrong = sparkstream_nb.check("define stream S (a strin);")
-    assert not wrong
-    assert repr(wrong).startswith("line 1, column")
-    assert "^" in repr(wrong)
-    assert "TradeAggregation" in repr(sparkstream_nb.explain(TRADES))
-    for name in sparkstream_nb.__all__[1:]:
-        assert getattr(sparkstream_nb, name).__doc__
-    with pytest.raises(AttributeError, match="no attribute 'deplo'"):
-        _ = sparkstream_nb.deplo
 
 
 # ----------------------------------------------------------------------------------------------------------- charts
@@ -137,7 +108,7 @@ def test_picture_has_a_bar_for_each_shard_of_each_bucket(app: StandIn) -> None:
 
 
 def test_view_has_widget_picture_and_text(app: StandIn) -> None:
-    view = App(app).view(per="hours")
+    view = app.view(per="hours")
     bundle = view._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
     assert "2024-06-01 10:00      30      40      70" in bundle["text/plain"]
@@ -145,7 +116,7 @@ def test_view_has_widget_picture_and_text(app: StandIn) -> None:
 
 
 def test_choices_redraw_the_figure(app: StandIn) -> None:
-    view = App(app).view("TradeAggregation", per="hour", measure="total")
+    view = app.view("TradeAggregation", per="hour", measure="total")
     _ = view.widget
     assert [(t.name, list(t.y)) for t in view.figure.data] == [("node-1", [30]), ("node-2", [40]), ("merged", [70])]
     assert view.figure.layout.barmode == "relative"

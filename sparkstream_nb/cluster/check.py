@@ -1,0 +1,34 @@
+"""Checking and explaining an app's text, without a deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import SiddhiError
+from ..plan import compile_app
+from ..plan.explain import explain as explain_plan
+from ..plan.nodes import Plan
+from .answers import Check, PlanText
+
+_ONE_NODE = {"shardId": "node-1"}
+"""A deployment gives every node its shard id; an app that is only checked is taken as one of them."""
+
+
+def check(text: str, *, variables: Mapping[str, str] | None = None) -> Check:
+    """Whether `text` is a right app: syntax, names, types and rules. Nothing starts. True in a condition if it is."""
+    try:
+        return Check(_compiled(text, variables), None)
+    except SiddhiError as error:
+        return Check(None, error)
+
+
+def explain(text: str, *, variables: Mapping[str, str] | None = None) -> PlanText:
+    """The plan of an app's text. Nothing starts. Raises `SiddhiError` where the text is wrong."""
+    return PlanText(str(explain_plan(_compiled(text, variables))))
+
+
+def _compiled(text: str, variables: Mapping[str, str] | None) -> Plan:
+    try:
+        return compile_app(text, _ONE_NODE, dict(variables or {}))
+    except SiddhiError as error:
+        raise error.with_source(text) from None

@@ -1,0 +1,116 @@
+"""The seam between apps and a screen: what an app asks of a front end, and the one that is connected.
+
+`lab` connects itself (`sparkstream_nb.lab.connect`). Without it, progress is a line on a terminal, results print as a
+short summary, and `App.view` is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import pandas as pd
+
+from ..errors import SparkStreamError
+from ..plan.nodes import AggDuration, AggregationDef
+from .progress import FeedProgress, ProgressLine
+
+Fetch = Callable[[AggDuration], tuple[pd.DataFrame, pd.DataFrame]]
+"""Gives an aggregation's buckets of a duration: (merged over shards, by shard)."""
+
+
+class Displayed:
+    """Base of what a person looks at: apps and their results. `repr()` is the front end's text of it."""
+
+    def summary(self) -> str:
+        """What it is, in one line or, where it is a text itself, in full."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return current().text(self)
+
+
+class ProgressDisplay(Protocol):
+    """Shows how far a feed is. Called several times a second, and closed when the feed has ended."""
+
+    def __call__(self, progress: FeedProgress) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class View(Protocol):
+    """An aggregation as a picture, by shard and merged."""
+
+    def text(self) -> str:
+        """The picture's numbers as a table in plain text."""
+        ...
+
+    def html(self) -> str:
+        """The picture and its numbers as HTML."""
+        ...
+
+    def refresh(self) -> None:
+        """Reads the aggregation again, and draws what it holds now."""
+        ...
+
+
+class FrontEnd(Protocol):
+    """What apps ask of a screen."""
+
+    def text(self, shown: Displayed) -> str:
+        """A result, or an app, as plain text."""
+        ...
+
+    def progress(self) -> ProgressDisplay:
+        """A display for one feed."""
+        ...
+
+    def view(
+        self,
+        aggregation: AggregationDef,
+        fetch: Fetch,
+        *,
+        shards: Sequence[str],
+        per: str | None,
+        measure: str | None,
+    ) -> View:
+        """Draws an aggregation. Raises `Misuse` for a duration or a measure that it does not have."""
+        ...
+
+
+class _NoScreen:
+    """What there is without a front end."""
+
+    def text(self, shown: Displayed) -> str:
+        return shown.summary()
+
+    def progress(self) -> ProgressDisplay:
+        return ProgressLine()
+
+    def view(
+        self,
+        aggregation: AggregationDef,
+        fetch: Fetch,
+        *,
+        shards: Sequence[str],
+        per: str | None,
+        measure: str | None,
+    ) -> View:
+        raise SparkStreamError(
+            f"There is no front end to draw {aggregation.id}. Deploy by sparkstream_nb.deploy, or run "
+            "%load_ext sparkstream_nb in a notebook."
+        )
+
+
+_current: FrontEnd = _NoScreen()
+
+
+def connect(front_end: FrontEnd | None) -> None:
+    """Makes apps and results show themselves by `front_end`; None: by none."""
+    global _current
+    _current = front_end or _NoScreen()
+
+
+def current() -> FrontEnd:
+    """The front end that is connected, or what there is without one."""
+    return _current

@@ -1,0 +1,118 @@
+"""The deployment card: a deployed app at a glance."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from ..cluster import App
+from ..plan.nodes import AggregationDef, Plan, Query
+from .tables import MUTED, paragraph
+
+_LEVELS = {
+    "stateless": "right on any node",
+    "merged": "right once the shards are merged",
+    "keyed": "right if routed by",
+    "node-dependent": "depends on the node",
+}
+_SIGNS = {"stateless": "✓", "merged": "✓", "keyed": "!", "node-dependent": "✗"}
+_DOTS = {"running": "#009e73", "failed": "#d55e00"}
+
+
+def card_text(app: App) -> str:
+    """Nodes and shards, streams, aggregations, and queries with what routing does to them."""
+    lines = [f"{app.name}: {headline(app)}", *_rows_text(_rows_of_plan(app.plan))]
+    lines += [f"  ! {w}" for w in warnings_of(app)]
+    return "\n".join([*lines, f"  {said}"] if (said := _redeployed(app)) else lines)
+
+
+def card_html(app: App) -> str:
+    """The same as HTML."""
+    out = [
+        paragraph(
+            f'<span style="color:{_DOTS.get(app.state, "#888")}">●</span> <b>{html.escape(app.name)}</b> '
+            f'<span style="{MUTED}">{html.escape(headline(app))}</span>'
+        ),
+        _rows_html(_rows_of_plan(app.plan)),
+        *(paragraph(f"⚠ {html.escape(w)}") for w in warnings_of(app)),
+    ]
+    if said := _redeployed(app):
+        out.append(paragraph(f'<span style="{MUTED}">{html.escape(said)}</span>'))
+    return "".join(out)
+
+
+def headline(app: App) -> str:
+    """`running · 3 nodes, active-active · shards a, b, c · routing round_robin`."""
+    if app.nodes == 1:
+        return f"{app.state} · 1 node"
+    shards = ", ".join(app.shard_ids)
+    return f"{app.state} · {app.nodes} nodes, {app.mode} · shards {shards} · routing {app.routing}"
+
+
+def warnings_of(app: App) -> list[str]:
+    """What the store says of the shards, and which queries several nodes will not answer as one would."""
+    if app.nodes == 1:
+        return app.warnings
+    hashed = app.routing.removeprefix("hash:") if app.routing.startswith("hash:") else None
+    wrong = [
+        q.name
+        for q in app.plan.queries
+        if q.safety.level == "node-dependent"
+        or (q.safety.level == "keyed" and any(attribute != hashed for _, attribute in q.safety.keys))
+    ]
+    if not wrong:
+        return app.warnings
+    puts = "puts" if len(wrong) == 1 else "put"
+    return [*app.warnings, f"What {', '.join(wrong)} {puts} out depends on which node sees which event."]
+
+
+def safety_of(query: Query) -> str:
+    """What routing does to a query, in a few words."""
+    words = _LEVELS[query.safety.level]
+    if query.safety.level == "keyed":
+        words += " " + ", ".join(sorted({attribute for _, attribute in query.safety.keys}))
+    return words
+
+
+def durations_of(aggregation: AggregationDef) -> str:
+    """`sec … year`, or the one duration there is."""
+    d = aggregation.durations
+    return d[0] if len(d) == 1 else f"{d[0]} … {d[-1]}"
+
+
+def _redeployed(app: App) -> str | None:
+    """What became of an earlier state; nothing to say where it was to be dropped."""
+    return None if app.deployment.fresh else app.redeployed
+
+
+def _rows_of_plan(plan: Plan) -> list[tuple[str, str, str]]:
+    """(kind, name, about it) of the streams that take events, the aggregations and the queries."""
+    rows: list[tuple[str, str, str]] = []
+    for s in plan.streams.values():
+        if s.kind == "defined":
+            rows.append(("stream", s.source.id, ", ".join(f"{a.name} {a.type}" for a in s.source.schema)))
+    for t in plan.tables.values():
+        rows.append(("table", t.source.id, ", ".join(f"{a.name} {a.type}" for a in t.source.schema)))
+    for a in plan.aggregations.values():
+        rows.append(
+            ("aggregation", a.id, f"every {durations_of(a)} · {'by shard, ' if a.partitioned else ''}merged when read")
+        )
+    for q in plan.queries:
+        target = q.output.target.id
+        rows.append(("query", q.name, f"→ {target} · {_SIGNS[q.safety.level]} {safety_of(q)}"))
+    return rows
+
+
+def _rows_html(rows: Sequence[tuple[str, str, str]]) -> str:
+    body = "".join(
+        f'<tr><td style="text-align:left;{MUTED}">{html.escape(kind)}</td>'
+        f'<td style="text-align:left"><b>{html.escape(name)}</b></td>'
+        f'<td style="text-align:left">{html.escape(about)}</td></tr>'
+        for kind, name, about in rows
+    )
+    return f"<table><tbody>{body}</tbody></table>"
+
+
+def _rows_text(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    widths = [max((len(r[i]) for r in rows), default=0) for i in (0, 1)]
+    return [f"  {k:<{widths[0]}}  {n:<{widths[1]}}  {about}".rstrip() for k, n, about in rows]

@@ -1,0 +1,232 @@
+"""How apps and their results look: `text` and `html`, by class, and their registration with IPython.
+
+Both are functions of the data alone. Texts of users' events are escaped; long answers are cut, and say so. A new class
+of result needs one function for each of the two.
+"""
+
+from __future__ import annotations
+
+import html as markup
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import singledispatch
+from typing import Any
+
+from ..cluster import App, Apps, Check, Displayed, Errors, Events, FeedReport, PlanText, Result, Stats
+from ..plan.nodes import Plan
+from .card import card_html, card_text
+from .tables import MUTED, Grid, escaped_lines, paragraph
+
+# Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
+DISPLAY_LIMIT = 20
+
+
+@singledispatch
+def text(shown: object) -> str:
+    """An app or a result in plain text. Raises TypeError for a class that has no such form."""
+    raise TypeError(f"{type(shown).__name__} has no plain text")
+
+
+@singledispatch
+def html(shown: object) -> str:
+    """An app or a result as HTML. Raises TypeError for a class that has no such form."""
+    raise TypeError(f"{type(shown).__name__} has no HTML")
+
+
+def bundle(shown: Displayed, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    """Both forms by their MIME types, as IPython's formatter asks for them."""
+    return {"text/plain": text(shown), "text/html": html(shown)}
+
+
+def register(shell: Any) -> None:
+    """Makes `shell`, one of IPython's, show apps and results in these forms. Again without effect."""
+    shell.display_formatter.mimebundle_formatter.for_type(Displayed, bundle)
+
+
+def _limit(limit: int | None) -> int:
+    return DISPLAY_LIMIT if limit is None else limit
+
+
+# --------------------------------------------------------------------------------------------------------------- apps
+
+
+@text.register
+def _(shown: App) -> str:
+    return card_text(shown)
+
+
+@html.register
+def _(shown: App) -> str:
+    return card_html(shown)
+
+
+def _apps_grid(shown: Apps) -> Grid:
+    rows = [(name, a.state, a.nodes, a.mode, ", ".join(a.shard_ids)) for name, a in sorted(shown.items())]
+    return Grid(["app", "state", "nodes", "mode", "shards"], rows, what="app")
+
+
+@text.register
+def _(shown: Apps) -> str:
+    return _apps_grid(shown).text() if shown else "No app yet. %%siddhi NAME deploys the text of a cell."
+
+
+@html.register
+def _(shown: Apps) -> str:
+    return _apps_grid(shown).html() if shown else paragraph(markup.escape(text(shown)))
+
+
+# --------------------------------------------------------------------------------------------------------------- feeds
+
+
+def _fed(shown: FeedReport) -> str:
+    """`336,776 events in 12.3 s elapsed, 27,380 events/s`."""
+    accepted = shown.rows - shown.rejected
+    events = f"{accepted:,} event{'' if accepted == 1 else 's'}"
+    return f"{events} in {shown.seconds:.1f} s elapsed, {shown.events_per_second:,.0f} events/s"
+
+
+def _rejected(shown: FeedReport) -> list[str]:
+    if not shown.rejected:
+        return []
+    kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream and are kept: %siddhi errors {shown.app}"
+    known = sum(shown.reasons.values())
+    part = [f"of the first {known:,}:"] if known < shown.rejected else []
+    return [kept, *part, *(f"{n:,} × {reason}" for reason, n in shown.reasons.items())]
+
+
+@text.register
+def _(shown: FeedReport) -> str:
+    lines = [f"{shown.app}.{shown.stream}: {_fed(shown)}"]
+    lines += [f"  → {stream}: {n:,}" for stream, n in sorted(shown.outputs.items())]
+    lines += [f"  {'!' if i == 0 else ' '} {line}" for i, line in enumerate(_rejected(shown))]
+    return "\n".join(lines)
+
+
+@html.register
+def _(shown: FeedReport) -> str:
+    out = [
+        paragraph(
+            f"<b>{markup.escape(shown.app)}.{markup.escape(shown.stream)}</b> "
+            f'<span style="{MUTED}">{markup.escape(_fed(shown))}</span>'
+        )
+    ]
+    out += [paragraph(f"→ <b>{markup.escape(s)}</b> {n:,}") for s, n in sorted(shown.outputs.items())]
+    if lines := _rejected(shown):
+        out.append(paragraph(f"⚠ {'<br>'.join(markup.escape(line) for line in lines)}"))
+    return "".join(out)
+
+
+# -------------------------------------------------------------------------------------------------------------- tables
+
+
+def _result_grid(shown: Result) -> Grid:
+    return Grid(
+        [n for n, _ in shown.columns],
+        shown.rows[: _limit(shown.limit)],
+        total=len(shown.rows),
+        notes=[t for _, t in shown.columns],
+    )
+
+
+@text.register
+def _(shown: Result) -> str:
+    return _result_grid(shown).text()
+
+
+@html.register
+def _(shown: Result) -> str:
+    return _result_grid(shown).html()
+
+
+def _events_grid(shown: Events) -> Grid:
+    return Grid.of_frame(shown.frame, limit=_limit(shown.limit), what="event")
+
+
+@text.register
+def _(shown: Events) -> str:
+    return _events_grid(shown).text() if len(shown) else f"{shown.stream} has put out nothing yet."
+
+
+@html.register
+def _(shown: Events) -> str:
+    return _events_grid(shown).html() if len(shown) else paragraph(markup.escape(text(shown)))
+
+
+def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
+    """How many errors there are for each reason; the first of them."""
+    limit = _limit(shown.limit)
+    counts = Grid(["reason", "count"], list(shown.reasons.items()), limit=limit, what="reason")
+    return counts, Grid.of_frame(shown.frame, limit=limit, what="error")
+
+
+@text.register
+def _(shown: Errors) -> str:
+    return "\n\n".join(g.text() for g in _errors_grids(shown)) if len(shown) else f"{shown.app} took every row."
+
+
+@html.register
+def _(shown: Errors) -> str:
+    return "".join(g.html() for g in _errors_grids(shown)) if len(shown) else paragraph(markup.escape(text(shown)))
+
+
+def _stats_grid(shown: Stats) -> Grid:
+    """A row for each figure; nested ones are named by their path."""
+    rows: list[tuple[str, Any]] = []
+
+    def add(path: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for name, inner in value.items():
+                add(f"{path}.{name}" if path else str(name), inner)
+        else:
+            rows.append((path, value))
+
+    add("", asdict(shown))
+    return Grid(["figure", "value"], rows, what="figure")
+
+
+@text.register
+def _(shown: Stats) -> str:
+    return _stats_grid(shown).text(footer=False)
+
+
+@html.register
+def _(shown: Stats) -> str:
+    return _stats_grid(shown).html(footer=False)
+
+
+# --------------------------------------------------------------------------------------------------------------- plans
+
+
+@text.register
+def _(shown: PlanText) -> str:
+    return str(shown)
+
+
+@html.register
+def _(shown: PlanText) -> str:
+    return escaped_lines(str(shown))
+
+
+@text.register
+def _(shown: Check) -> str:
+    return str(shown.error) if shown.plan is None else _right(shown.plan)
+
+
+@html.register
+def _(shown: Check) -> str:
+    if shown.plan is None:
+        return escaped_lines(f"✗ {shown.error}")
+    return paragraph(f"✓ {markup.escape(_right(shown.plan))}")
+
+
+def _right(plan: Plan) -> str:
+    """`Trades: no mistakes found (1 stream, 2 queries)`."""
+    streams = sum(s.kind == "defined" for s in plan.streams.values())
+    counts = [
+        (streams, "stream", "streams"),
+        (len(plan.tables), "table", "tables"),
+        (len(plan.aggregations), "aggregation", "aggregations"),
+        (len(plan.queries), "query", "queries"),
+    ]
+    words = [f"{n} {one if n == 1 else many}" for n, one, many in counts if n]
+    return f"{plan.name}: no mistakes found ({', '.join(words)})"

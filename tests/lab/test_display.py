@@ -1,0 +1,138 @@
+"""How apps and their results are shown: in plain text, in HTML, by IPython, and without it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import sparkstream_nb
+from sparkstream_nb.cluster import Apps, Check, Displayed, Errors, Events, FeedReport, PlanText, Result, check, frontend
+from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.lab import display
+
+from .conftest import HOUR, TRADES, StandIn
+
+APP = StandIn()
+NOTHING = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
+REFUSED = pd.DataFrame(
+    {"stream": ["S"] * 2, "timestamp": [HOUR, None], "values": [["<b>"], [1]], "reason": ["<r>"] * 2}
+)
+SHOWN: list[tuple[Displayed, str, str]] = [
+    (APP, "Trades: running · 2 nodes, active-active · shards node-1, node-2 · routing round_robin\n", "<b>Trades</b>"),
+    (Apps({"Trades": APP}), "Trades  running      2  active-active  node-1, node-2\n1 app", "<td"),
+    (Apps({}), "No app yet. %%siddhi NAME deploys the text of a cell.", "No app yet."),
+    (
+        FeedReport("App", "S", 10, 2, 0.5, {"O": 3}, {"<r>": 1, "q": 1}),
+        "App.S: 8 events in 0.5 s elapsed, 16 events/s\n  → O: 3\n"
+        "  ! 2 of 10 rows did not fit the stream and are kept: %siddhi errors App\n    1 × <r>\n    1 × q",
+        "<br>1 × &lt;r&gt;<br>1 × q",
+    ),
+    (
+        FeedReport("App", "S", 30_000, 20_000, 0.0, {}, {"r": 10_000}),
+        "App.S: 10,000 events in 0.0 s elapsed, 0 events/s\n"
+        "  ! 20,000 of 30,000 rows did not fit the stream and are kept: %siddhi errors App\n"
+        "    of the first 10,000:\n    10,000 × r",
+        "<br>of the first 10,000:<br>10,000 × r",
+    ),
+    (Result([("k", "string")], [["<i>"]] * 3, limit=2), "<i>\n<i>\nshowing 2 of 3 rows", "&lt;i&gt;"),
+    (Events("App", "S", pd.DataFrame({"node": ["n"], "k": ["<i>"]})), "n     <i>\n1 event", "&lt;i&gt;"),
+    (Events("App", "<S>", NOTHING), "<S> has put out nothing yet.", "&lt;S&gt; has put out nothing yet."),
+    (Errors("App", REFUSED), "reason  count\n──────  ─────\n<r>         2\n1 reason\n\nstream", "&lt;r&gt;"),
+    (Errors("App", NOTHING), "App took every row.", "App took every row."),
+    (APP.stats(), "nodes.node-1.engine.state_bytes.rise  80", "nodes.node-1.engine.state_bytes.rise"),
+    (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
+    (check(TRADES), "no mistakes found (1 stream, 1 aggregation, 1 query)", "✓ "),
+    (check("define stream S (a strin);"), "line 1, column", "✗ line 1, column"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shown", "text", "markup"), SHOWN, ids=lambda s: type(s).__name__)
+def test_each_result_in_text_and_html(shown: Displayed, text: str, markup: str) -> None:
+    assert text in display.text(shown)
+    assert markup in display.html(shown)
+    assert "<i>" not in display.html(shown)
+    assert repr(shown) == display.text(shown)
+    assert display.bundle(shown) == {"text/plain": display.text(shown), "text/html": display.html(shown)}
+
+
+def test_every_class_of_result_is_among_them() -> None:
+    def classes(base: type) -> Iterator[type]:
+        for c in base.__subclasses__():
+            yield c
+            yield from classes(c)
+
+    ours = {c for c in classes(Displayed) if c.__module__.startswith("sparkstream_nb")}
+    assert ours == {type(s) for s, _, _ in SHOWN} - {StandIn} | {sparkstream_nb.App}
+
+
+def test_what_has_no_form_is_said() -> None:
+    class Other(Displayed):
+        pass
+
+    with pytest.raises(TypeError, match="Other has no plain text"):
+        repr(Other())
+    with pytest.raises(TypeError, match="Other has no HTML"):
+        display.html(Other())
+
+
+def test_ipython_shows_what_a_cell_ends_with(shell: Any, app: StandIn) -> None:
+    for shown in (app, app.query("from X select *"), app.output("Rises"), app.errors, app.explain(), app.stats()):
+        data, _ = shell.display_formatter.format(shown)
+        assert data == {"text/plain": display.text(shown), "text/html": display.html(shown)}
+
+
+def test_the_front_door_connects_without_the_extension(shell: Any) -> None:
+    formatter = shell.display_formatter.mimebundle_formatter
+    formatter.pop(Displayed)
+    frontend.connect(None)
+    shown = sparkstream_nb.check("@app:name('T') " + TRADES)
+    data, _ = shell.display_formatter.format(shown)
+    assert data["text/html"].startswith('<div style="margin:.3em 0">✓ T: no mistakes found')
+
+
+def test_functions_of_the_package() -> None:
+    assert sparkstream_nb.check(TRADES)
+    wrong = sparkstream_nb.check("define stream S (a strin);")
+    assert isinstance(wrong, Check)
+    assert not wrong
+    assert repr(wrong).startswith("line 1, column")
+    assert "^" in repr(wrong)
+    assert "TradeAggregation" in str(sparkstream_nb.explain(TRADES))
+    for name in sparkstream_nb.__all__:
+        assert name in dir(sparkstream_nb)
+        assert getattr(sparkstream_nb, name).__doc__
+    with pytest.raises(AttributeError, match="no attribute 'deplo'"):
+        _ = sparkstream_nb.deplo
+
+
+def test_without_a_front_end(app: StandIn) -> None:
+    frontend.connect(None)
+    assert repr(app) == "<App Trades: running, 2 nodes, active-active>"
+    assert [repr(s) for s, _, _ in SHOWN if isinstance(s, Result | Events | PlanText)] == [
+        "<Result: 3 rows of k string>", "<Events of App.S: 1>", "<Events of App.<S>: 0>", "app <A>",
+    ]  # fmt: skip
+    assert all(s.summary() for s, _, _ in SHOWN)
+    with pytest.raises(SparkStreamError, match=r"no front end to draw TradeAggregation.*%load_ext sparkstream_nb"):
+        app.view()
+
+
+def test_without_ipython_results_print_as_text() -> None:
+    code = f"""
+import sys
+sys.modules["IPython"] = None  # an import of it fails
+import sparkstream_nb
+from sparkstream_nb.cluster import Result, frontend
+print(sparkstream_nb.check("@app:name('T') " + {TRADES!r}))
+print(Result([("k", "string")], [["a"]]))
+print(type(frontend.current().progress()).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "T: no mistakes found (1 stream, 1 aggregation, 1 query)", "k string", "────────", "a", "1 row",
+        "ProgressLine",
+    ]  # fmt: skip
