@@ -92,6 +92,10 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--store", metavar="FILE", help="DuckDB file of the aggregations")
     c.add_argument("--query", action="append", default=[], metavar="TEXT", help="an on-demand query to run at the end")
     c.add_argument("--allow-scripts", action="store_true", help="allow the app's script functions to run, with limits")
+    c.add_argument(
+        "--start", metavar="TIME", help="where the clock starts: ms since 1970 or a time (default: the first event)"
+    )
+    c.add_argument("--timezone", default="UTC", metavar="ZONE", help="time zone of cron expressions (default: UTC)")
     c.add_argument("--last", type=int, default=10, metavar="N", help="events to print of each stream (default: 10)")
     c.add_argument(
         "--param", action="append", default=[], type=_pair, metavar="K=V", help="the value of ${K} in the text"
@@ -256,6 +260,8 @@ def run_app(options: Any) -> int:
         store=options.store,
         variables=dict(options.param),
         allow_scripts=options.allow_scripts,
+        start=options.start,
+        timezone=options.timezone,
     )
     try:
         for stream, path in options.feed:

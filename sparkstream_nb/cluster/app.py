@@ -38,6 +38,7 @@ from .answers import NULLABLE, SHARD, Errors, Events, FeedReport, PlanText, Resu
 from .deployment import Deployment
 from .folder import Life
 from .frontend import Displayed, View
+from .idle import IdleTicker
 from .progress import FeedProgress, OnProgress
 
 _ALL_TIMES = (-62_135_596_800_000, 253_402_300_800_000)
@@ -71,13 +72,17 @@ class App(Displayed):
         self._outputs = OutputFiles(folder / "outputs", self.shard_ids)
         self._progress = Progress()
         specs = [
-            NodeSpec.of(i, s, p, scripts=deployment.allow_scripts, index=i, count=len(plans))
+            NodeSpec.of(
+                i, s, p, scripts=deployment.allow_scripts, index=i, count=len(plans), start=deployment.start
+            )
             for i, (s, p) in enumerate(zip(self.shard_ids, plans, strict=True))
         ]
         commit = Commit(self.name, life.run, self.shard_ids, self.store, self._outputs, self._progress)
         most = deployment.rows_per_micro_batch
         self._stream = Stream(session, self.name, folder, life.run, specs, self.schemas, commit, most)
         self._progress.batch, self._progress.last = self._stream.committed()
+        idle = self.plan.idle_clock
+        self._idle = None if idle is None else IdleTicker(idle, self._advance)
 
     def _open_store(self) -> DuckDBStore:
         """The store of the aggregations; emptied where a store of the user's is to be fresh."""
@@ -140,10 +145,13 @@ class App(Displayed):
             if not self._stream.active:
                 self._stopped = False
                 self._stream.start()
+            if self._idle is not None:
+                self._idle.start()
 
     def stop(self) -> None:
         """Cancels the app's Spark work, within 2 s. State, outputs and aggregations stay; an event starts it again."""
         with self._lock:
+            self._stop_idle_clock()
             self._stopped = True
             self._stream.stop()
 
@@ -153,6 +161,7 @@ class App(Displayed):
         The app starts again with the next event; a micro-batch that was under way is then carried through.
         """
         with self._lock:
+            self._stop_idle_clock()
             self._session.interruptTag(self._tag)
             self._stopped = True
             if self._stream.stop():
@@ -193,7 +202,7 @@ class App(Displayed):
     def send(self, stream: str, values: Any, *, at: int | None = None, node: int | None = None) -> None:
         """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
 
-        An event is a list of values in the stream's order or a dict by attribute. `at` is its time in ms; without it
+        An event is a list of values in the stream's order (null for those it lacks) or a dict by attribute. `at` is its time in ms; without it
         that of this machine, or the app's clock where that is ahead. `node` (from 1) overrides the routing. Returns
         when the event is in the inbox; `flush` waits for what it causes. Raises `Misuse` for an unknown stream, and
         SparkStreamError for values that do not fit.
@@ -209,13 +218,33 @@ class App(Displayed):
             times = np.full(len(rows), ts, np.int64)
             batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
             self.start()
-            self._inbox.append([self._inbox.batch(batch, route)])
+            self._append([self._inbox.batch(batch, route)])
 
     def tick(self, ms: int) -> None:
         """Moves the app's clock to `ms` with no event, so that windows and timers run."""
         with self._lock:
             self.start()
-            self._inbox.append([self._inbox.batch(InputBatch(np.array([ms], np.int64)), self.routing)])
+            self._append([self._tick(ms)])
+
+    def _tick(self, ms: int) -> Entry:
+        return self._inbox.batch(InputBatch(np.array([ms], np.int64)), self.routing)
+
+    def _append(self, entries: Sequence[Entry]) -> None:
+        """Puts what a person sent into the inbox."""
+        self._inbox.append(entries)
+        if self._idle is not None:
+            self._idle.sent()
+
+    def _advance(self, increment: int) -> None:
+        """Moves the clock on by `increment` ms, if the app runs and has a clock by now."""
+        with self._lock:
+            now = self._inbox.position.clock
+            if self._stream.active and not self._stopped and now is not None:
+                self._inbox.append([self._tick(now + increment)])
+
+    def _stop_idle_clock(self) -> None:
+        if self._idle is not None:
+            self._idle.stop()
 
     def feed(
         self,
@@ -265,7 +294,7 @@ class App(Displayed):
             entries: list[Entry] = feeds.entries(found, shape, self._inbox, route, highest, self._now())
             first = self._inbox.position.seq
             if entries:
-                self._inbox.append(entries)
+                self._append(entries)
 
         def tell() -> None:
             p = self._progress
@@ -420,7 +449,8 @@ class App(Displayed):
 
 
 def _row(stream: str, schema: Schema, values: Any) -> list[Any]:
-    """An event's values in the order of `schema`. Raises SparkStreamError where attributes are missing or unknown."""
+    """An event's values in the order of `schema`, null where a list has too few. Raises SparkStreamError for a dict that
+    lacks attributes or has unknown ones."""
     if isinstance(values, Mapping):
         for name in values:
             if name not in schema.names:
@@ -432,7 +462,7 @@ def _row(stream: str, schema: Schema, values: Any) -> list[Any]:
         return [values[n] for n in schema.names]
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise SparkStreamError(f"{stream}: an event is a list of values {schema} or a dict by attribute.")
-    return list(values)
+    return [*values, *[None] * (len(schema) - len(values))]
 
 
 def _merged(found: Retrieved, limit: int | None = None) -> Result:

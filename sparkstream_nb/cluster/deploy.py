@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..spark.routing import Route
 from ..spark.session import spark_session
 from .answers import Apps
 from .app import App
-from .deployment import Deployment, mode_of
+from .deployment import Deployment, milliseconds, mode_of
 from .folder import default_home, open_folder
 
 _apps: dict[str, App] = {}
@@ -39,6 +40,8 @@ def deploy(
     allow_scripts: bool = False,
     home: str | Path | None = None,
     rows_per_micro_batch: int | None = None,
+    start: int | str | datetime | None = None,
+    timezone: str = "UTC",
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes, carried by Spark, and starts it.
 
@@ -55,17 +58,22 @@ def deploy(
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
     - `rows_per_micro_batch`: how many events of a backlog are committed at once, at most.
+    - `start`: where the app's clock starts: ms since 1970, a datetime or an ISO text. By default it starts with the
+      first event or tick; with 0 it starts in 1970, as Siddhi's playback does. A pattern that begins with an absent
+      state waits from there on, and a trigger at 'start' has that time.
+    - `timezone`: the time zone of cron expressions, such as "Europe/Berlin".
 
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
     """
     mode = mode_of(mode, nodes)
+    clock_start = None if start is None else milliseconds(start, "start")
     shards = tuple(shard_ids) if shard_ids is not None else tuple(f"node-{i + 1}" for i in range(nodes))
     if len(shards) != nodes or len(set(shards)) != nodes:
         raise SparkStreamError(
             f"{nodes} nodes need as many different shard ids, and these were given: {', '.join(shards)}."
         )
-    own = {"partitionById": "true"} if mode == "active-active" else {}
+    own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" else {})}
     plans = [compile_app(text, properties={"shardId": s, **own}, variables=variables) for s in shards]
     refuse(plans[0])
     refuse_scripts(plans[0], allow_scripts)
@@ -82,6 +90,8 @@ def deploy(
         fresh=fresh,
         allow_scripts=allow_scripts,
         rows_per_micro_batch=rows_per_micro_batch,
+        start=clock_start,
+        timezone=timezone,
     )
     return _start(deployment, plans, master)
 
@@ -94,9 +104,7 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
             former.stop()
             former.close()
         session = _session(master)
-        life, said = open_folder(
-            deployment.home, plans[0], shards=deployment.shard_ids, mode=deployment.mode, fresh=deployment.fresh
-        )
+        life, said = open_folder(deployment, plans[0])
         app = _apps[deployment.name] = App(deployment, plans, life, session, said)
         app.start()
         return app

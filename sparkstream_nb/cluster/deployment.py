@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from ..errors import SparkStreamError, did_you_mean
+from ..errors import Misuse, SparkStreamError, did_you_mean
 
 MODES = ("single", "active-active")
 
@@ -23,6 +24,8 @@ class Deployment:
     fresh: bool = False
     allow_scripts: bool = False
     rows_per_micro_batch: int | None = None
+    start: int | None = None
+    timezone: str = "UTC"
 
     @property
     def nodes(self) -> int:
@@ -42,3 +45,22 @@ def mode_of(mode: str | None, nodes: int) -> str:
     if mode == "single" and nodes != 1:
         raise SparkStreamError(f"Mode single is one node. For {nodes} nodes use mode active-active.")
     return mode
+
+
+def milliseconds(time: int | str | datetime, what: str) -> int:
+    """A time as ms since 1970: the number, a datetime, or a text with either; UTC if it has no offset.
+
+    `what` names the argument in messages. Raises `Misuse` for a text that is neither.
+    """
+    if isinstance(time, int):
+        return time
+    try:
+        moment = int(time) if isinstance(time, str) else time
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(str(time))
+        except ValueError:
+            raise Misuse(f"{what} {time} is neither ms since 1970 nor a time such as 2013-01-01T06:00:00") from None
+    if isinstance(moment, int):
+        return moment
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -13,14 +13,15 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..plan.nodes import Plan
+from .deployment import Deployment
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 _IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properties", "shard"})
 
 
@@ -33,6 +34,8 @@ class Life:
     nodes: int
     shards: tuple[str, ...]
     mode: str
+    start: int | None = None
+    timezone: str = "UTC"
     format: int = STATE_FORMAT
 
     def folder(self, home: Path) -> Path:
@@ -72,16 +75,18 @@ def _relevant(value: Any) -> Any:
     return value
 
 
-def open_folder(home: Path, plan: Plan, *, shards: Sequence[str], mode: str, fresh: bool) -> tuple[Life, str | None]:
+def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     """Prepares the folder of an app: keeps the state in it if it fits, else empties it.
 
     Returns the life to use, and a sentence about what happened to earlier state (None if there was none).
     """
-    wanted = Life(uuid.uuid4().hex[:12], fingerprint(plan), len(shards), tuple(shards), mode)
+    d, home = deployment, deployment.home
+    run = uuid.uuid4().hex[:12]
+    wanted = Life(run, fingerprint(plan), d.nodes, d.shard_ids, d.mode, d.start, d.timezone)
     former = _former(home)
     said = None
     if former is not None:
-        reason = "fresh was asked for" if fresh else _difference(former, wanted)
+        reason = "fresh was asked for" if d.fresh else _difference(former, wanted)
         if reason is None:
             return former, "The state was kept: the app means what it meant before."
         said = f"The state was dropped: {reason}."
@@ -120,4 +125,12 @@ def _difference(former: Life, wanted: Life) -> str | None:
         return f"the mode is {wanted.mode} now, and was {former.mode}"
     if former.shards != wanted.shards:
         return f"the shard ids are {', '.join(wanted.shards)} now, and were {', '.join(former.shards)}"
+    if former.start != wanted.start:
+        return f"the clock starts {_start(wanted.start)} now, and started {_start(former.start)}"
+    if former.timezone != wanted.timezone:
+        return f"the time zone is {wanted.timezone} now, and was {former.timezone}"
     return None
+
+
+def _start(start: int | None) -> str:
+    return "with the first event" if start is None else f"at {start} ms"

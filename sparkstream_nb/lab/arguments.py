@@ -165,6 +165,10 @@ def deploy_options() -> Options:
     )
     p.add_argument("--allow-scripts", action="store_true", help="allow the app's script functions to run, with limits")
     p.add_argument(
+        "--start", metavar="TIME", help="where the clock starts: ms since 1970 or a time (default: the first event)"
+    )
+    p.add_argument("--timezone", default="UTC", metavar="ZONE", help="time zone of cron expressions (default: UTC)")
+    p.add_argument(
         "-o", "--out", type=variable, metavar="VAR", help="store the app, or the query's data frame, in this variable"
     )
     p.add_argument("--check", action="store_true", help="only check the text, without running it")

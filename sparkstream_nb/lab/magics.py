@@ -8,7 +8,6 @@ import sys
 import traceback
 from argparse import Namespace
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from traitlets import Int, observe
 
 from .. import cluster
 from ..cluster import App, Errors, Events
+from ..cluster.deployment import milliseconds
 from ..errors import Misuse, nearest
 from . import display
 from .arguments import HelpAsked, Options, deploy_options, line_options, overview, split, split_query
@@ -82,6 +82,8 @@ class SiddhiMagic(Magics):
                 fresh=o.fresh,
                 variables=variables,
                 allow_scripts=o.allow_scripts,
+                start=None if o.start is None else milliseconds(o.start, "--start"),
+                timezone=o.timezone,
             ),
         )
         self._keep(o, app)
@@ -114,7 +116,7 @@ class SiddhiMagic(Magics):
         o = options.parse(split(rest))
         app, stream = self._part_of(o.stream, "a stream")
         values = literal(o.values)
-        at = None if o.at is None else milliseconds(o.at)
+        at = None if o.at is None else milliseconds(o.at, "--at")
         self._interruptible(lambda: app.send(stream, values, at=at, node=o.node))
 
     def _do_query(self, options: Options, rest: str) -> Any:
@@ -257,16 +259,3 @@ def literal(text: str) -> Any:
     if isinstance(values, (list, dict)):
         return values
     raise Misuse(f"the values must be a list or a dict: {text}")
-
-
-def milliseconds(text: str) -> int:
-    """A time as ms since 1970: the number, or an ISO date and time, UTC where it has no offset. Raises `Misuse`."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        t = datetime.fromisoformat(text)
-    except ValueError:
-        raise Misuse(f"--at {text} is neither ms since 1970 nor a time such as 2013-01-01T06:00:00") from None
-    return round((t if t.tzinfo else t.replace(tzinfo=UTC)).timestamp() * 1000)

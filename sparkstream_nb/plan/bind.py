@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..lang import tree
 from .binding.aggregations import bind_aggregation
-from .binding.definitions import bind_app_annotations, bind_definition
+from .binding.definitions import bind_app_annotations, bind_definition, bind_idle_clock
 from .binding.inputs import Place
 from .binding.ondemand import bind_retrieval
 from .binding.queries import Names, bind_partition, bind_query
@@ -57,5 +57,6 @@ def bind(app: tree.App, text: str = "", properties: Mapping[str, str] | None = N
         elements=tuple(elements),
         properties=symbols.properties,
         annotations=app.annotations,
+        idle_clock=bind_idle_clock(app.annotations),
     )
     return with_safety(plan)

@@ -26,8 +26,9 @@ def explain(plan: n.Plan) -> str:
 
 
 def _definitions(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
-    if any(a.name.lower() == "playback" and a.elements for a in plan.annotations):
-        yield "clock: only events and ticks advance it, so idle.time and increment have no effect"
+    if plan.idle_clock is not None:
+        c = plan.idle_clock
+        yield f"clock: moves on by {c.increment} ms when nothing is sent for {c.idle} ms, in a deployment"
     for id_, s in plan.streams.items():
         note = "" if s.kind == "defined" else f"  -- {s.kind}"
         yield f"stream {id_} {s.source.schema}{note}"

@@ -577,6 +577,15 @@ class AggregationDef:
 
 
 @dataclass(frozen=True)
+class IdleClock:
+    """`@app:playback(idle.time, increment)`: where no event comes for `idle` ms of the machine's time, the app's clock
+    moves on by `increment` ms."""
+
+    idle: int
+    increment: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """A whole app, bound and typed.
 
@@ -595,6 +604,7 @@ class Plan:
     elements: tuple[Query | Partition, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
     annotations: tuple[tree.Annotation, ...] = ()
+    idle_clock: IdleClock | None = field(default=None, compare=False)
 
     @property
     def queries(self) -> tuple[Query, ...]:

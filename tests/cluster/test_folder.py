@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sparkstream_nb.cluster.deployment import Deployment
 from sparkstream_nb.cluster.folder import default_home, fingerprint, open_folder
 from sparkstream_nb.plan import compile_app
 
@@ -34,16 +37,31 @@ def test_the_id_of_a_node_is_no_part_of_the_plan() -> None:
 
 def test_a_folder_is_kept_or_emptied(tmp_path: Path) -> None:
     plan = compile_app(APP)
-    first, said = open_folder(tmp_path, plan, shards=["a"], mode="single", fresh=False)
+    deployment = Deployment("app", "single", "round_robin", ("a",), tmp_path)
+    first, said = open_folder(deployment, plan)
     assert said is None
     (first.folder(tmp_path) / "inbox").mkdir(parents=True)
-    again, said = open_folder(tmp_path, plan, shards=["a"], mode="single", fresh=False)
+    again, said = open_folder(deployment, plan)
     assert (again, said) == (first, "The state was kept: the app means what it meant before.")
     assert again.folder(tmp_path).exists()
-    other, said = open_folder(tmp_path, plan, shards=["b"], mode="single", fresh=False)
+    other, said = open_folder(replace(deployment, shard_ids=("b",)), plan)
     assert other.run != first.run
     assert said == "The state was dropped: the shard ids are b now, and were a."
     assert not first.folder(tmp_path).exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"start": 0}, "the clock starts at 0 ms now, and started with the first event"),
+        ({"timezone": "Europe/Berlin"}, "the time zone is Europe/Berlin now, and was UTC"),
+    ],
+)
+def test_state_of_another_clock_does_not_fit(change: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    deployment = Deployment("app", "single", "round_robin", ("a",), tmp_path)
+    open_folder(deployment, compile_app(APP))
+    _, said = open_folder(replace(deployment, **change), compile_app(APP))
+    assert said == f"The state was dropped: {reason}."
 
 
 def test_names_make_different_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from sparkstream_nb.cluster import FeedProgress
+from sparkstream_nb.cluster.deployment import milliseconds
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiSyntaxError
-from sparkstream_nb.lab.magics import Interrupted, literal, milliseconds
+from sparkstream_nb.lab.magics import Interrupted, literal
 from sparkstream_nb.lab.widgets.progress import FeedBar
 
 from .conftest import TRADES, StandIn
@@ -192,8 +193,10 @@ def test_completion(shell: Any, app: StandIn) -> None:
 
 def test_values_and_times() -> None:
     assert literal("('a', 1)") == ["a", 1]
-    assert milliseconds("1970-01-01T01:00:00+01:00") == 0
-    assert milliseconds("-5") == -5
+    assert milliseconds("1970-01-01T01:00:00+01:00", "--at") == 0
+    assert milliseconds("-5", "--at") == -5
+    with pytest.raises(Misuse, match="--at noon is neither ms since 1970 nor a time"):
+        milliseconds("noon", "--at")
 
 
 def test_the_bar_of_progress_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Attribute, Schema, Type
-from ..nodes import FunctionDef, Source, StreamDef, TableDef, TriggerDef, WindowDef
+from ..nodes import FunctionDef, IdleClock, Source, StreamDef, TableDef, TriggerDef, WindowDef
 from ..signatures.rules import cron_problem
 from .annotations import single, single_value
 from .connectors import check_async, check_connectors, check_store, on_error_action
@@ -30,12 +30,14 @@ def bind_app_annotations(annotations: tuple[tree.Annotation, ...]) -> str | None
             raise SiddhiBindError(
                 "@async belongs to streams, not to the app", a.span, hint="Write @async(...) before 'define stream'."
             )
-        if key == "playback":
-            _playback(a)
     return name
 
 
-def _playback(a: tree.Annotation) -> None:
+def bind_idle_clock(annotations: tuple[tree.Annotation, ...]) -> IdleClock | None:
+    """What `@app:playback` says of the clock while no events come; None where it says nothing."""
+    a = tree.find_annotation(annotations, "playback")
+    if a is None:
+        return None
     keys = {e.key.lower(): e for e in a.elements if e.key is not None}
     for key, element in keys.items():
         if key not in ("idle.time", "increment"):
@@ -45,7 +47,6 @@ def _playback(a: tree.Annotation) -> None:
                 hint="It takes idle.time and increment.",
                 kind="SiddhiAppValidationException",
             )
-        parse_time(element.value, element.span, key)
     if len(keys) == 1:
         missing = "increment" if "idle.time" in keys else "idle.time"
         raise SiddhiBindError(
@@ -54,6 +55,8 @@ def _playback(a: tree.Annotation) -> None:
             hint="Give both idle.time and increment, or neither.",
             kind="SiddhiAppValidationException",
         )
+    times = {key: parse_time(e.value, e.span, key) for key, e in keys.items()}
+    return IdleClock(max(times["idle.time"], 1), times["increment"]) if times else None
 
 
 def bind_definition(d: tree.Definition, symbols: Symbols) -> None:
