@@ -49,8 +49,8 @@ class WindowDeclaration:
     selects."""
 
     resets_per_chunk: bool
-    """Whether each chunk, but perhaps the first, begins with a RESET where the query wants the CURRENT events alone, and
-    there is no other (unless `stream.current.event` is set)."""
+    """Whether each chunk, but perhaps the first, begins with a RESET where the query wants the CURRENT events alone,
+    and there is no other (unless `stream.current.event` is set)."""
 
     single_chunk: bool
     """Whether whatever one event brings about comes out as at most one chunk, and nothing comes out without an
