@@ -202,10 +202,10 @@ class App(Displayed):
     def send(self, stream: str, values: Any, *, at: int | None = None, node: int | None = None) -> None:
         """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
 
-        An event is a list of values in the stream's order (null for those it lacks) or a dict by attribute. `at` is its time in ms; without it
-        that of this machine, or the app's clock where that is ahead. `node` (from 1) overrides the routing. Returns
-        when the event is in the inbox; `flush` waits for what it causes. Raises `Misuse` for an unknown stream, and
-        SparkStreamError for values that do not fit.
+        An event is a list of values in the stream's order (null for those it lacks) or a dict by attribute. `at` is its
+        time in ms; without it that of this machine, or the app's clock if that is ahead. `node` (from 1) overrides the
+        routing. Returns when the event is in the inbox; `flush` waits for what it causes. Raises `Misuse` for an unknown
+        stream, and SparkStreamError for values that do not fit.
         """
         schema = self._schema(stream)
         several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
@@ -449,8 +449,8 @@ class App(Displayed):
 
 
 def _row(stream: str, schema: Schema, values: Any) -> list[Any]:
-    """An event's values in the order of `schema`, null where a list has too few. Raises SparkStreamError for a dict that
-    lacks attributes or has unknown ones."""
+    """An event's values in the order of `schema`, null where a list has too few. Raises SparkStreamError for a dict
+    that lacks attributes or has unknown ones."""
     if isinstance(values, Mapping):
         for name in values:
             if name not in schema.names:

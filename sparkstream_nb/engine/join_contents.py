@@ -212,12 +212,26 @@ class Contents:
         """Serial numbers as slots, with room for them. Numbers below 0 are those of rows that change no contents."""
         if len(serial) == 0:
             return serial
+        low = int(serial.min())
+        if low < 0:
+            low = int(serial.min(where=serial >= 0, initial=self.first[side]))
+        if low < self.first[side]:  # it waited in a batch while others came and went
+            self._begin_at(side, low)
         first = self.first[side]
         slot: Array = serial - first
         if serial.min() < 0:
             slot = np.where(serial >= 0, slot, np.minimum(serial + first, -1))
         self._place = grown(self._place, max(int(slot.max()), -2 - int(slot.min())) + 1, _GONE)
         return slot
+
+    def _begin_at(self, side: int, first: int) -> None:
+        """Makes room for places from the serial number `first` on, which is below the first so far."""
+        more, place = self.first[side] - first, self._place
+        self._place = np.full((len(place), place.shape[1] + more), _GONE, place.dtype)
+        for s, row in enumerate(place):
+            begin = more if s == side else 0
+            self._place[s, begin : begin + len(row)] = row
+        self.first[side] = first
 
     def held(self, side: int) -> Array:
         """The positions that a side holds, in order."""
@@ -280,3 +294,16 @@ class Contents:
     def bytes(self) -> int:
         """Bytes held."""
         return sum(log.bytes for log in self.logs)
+
+
+def without(state: dict[str, Any], parts: Array, numbers: Array) -> dict[str, Any]:
+    """The state of a side (`Contents.state`) less the events of these partition instances; `numbers` are the new ids of
+    the join keys, -1 at the end."""
+    stays = np.flatnonzero(~np.isin(state["part"], parts))
+    return {
+        "columns": [c.take(stays) for c in state["columns"]],
+        "key": numbers[state["key"][stays]],
+        "rank": None if state["rank"] is None else state["rank"][stays],
+        "lost": state["lost"],
+        **{name: state[name][stays] for name in ("ts", "part", "serial", "seen")},
+    }

@@ -8,7 +8,7 @@ equalities of the `on` condition are the key, and the rest of it is evaluated ov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,7 @@ from .columns import DTYPES, Array, Column, Mask, concat
 from .expressions import Env, Evaluator, compile_expr
 from .frame import Frame, Resolver, cached
 from .groups import Keys
-from .join_contents import Contents
+from .join_contents import Contents, without
 from .join_pairs import Ops, Pairs
 from .lookups import AggregationLookup
 from .rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
@@ -453,6 +453,33 @@ class JoinOp:
 
     # -------------------------------------------------------------------------------------------------------- state
 
+    def forget(self, parts: Array) -> None:
+        """Drops what both sides hold for these partition instances, and their join keys."""
+        for steps in self.steps:
+            if steps is not None:
+                steps.forget(parts)
+        if not self.forgets_all or self.lookups:
+            return
+        assert self._keys is not None, "the instance is part of the key"
+        values = self._keys.columns()
+        stays = np.flatnonzero(~np.isin(values[0].values, parts))
+        numbers = np.full(self._keys.size + 1, -1, np.int64)  # the last place is for -1
+        numbers[stays] = np.arange(len(stays))
+        held = [without(self._contents.state(side), parts, numbers) for side in (0, 1)]
+        self._keys.load({"values": [c.take(stays) for c in values]})
+        self._load_contents(held)
+
+    @property
+    def forgets_all(self) -> bool:
+        """Whether nothing is held for an instance after `forget`."""
+        return self._by_part and all(s is None or s.forgets_all for s in self.steps)
+
+    def _load_contents(self, states: Sequence[dict[str, Any]]) -> None:
+        self._contents = Contents((self._types[0], self._types[1]))
+        keys = 1 if self._keys is None else self._keys.size
+        for side, state in enumerate(states):
+            self._contents.load(side, state, keys, self.services.parts)
+
     def state(self) -> dict[str, Any]:
         return {
             "steps": [None if s is None else s.state() for s in self.steps],
@@ -467,11 +494,7 @@ class JoinOp:
                 steps.load(s)
         if self._keys is not None:
             self._keys.load(state["keys"])
-        self._contents = Contents((self._types[0], self._types[1]))
-        for side in (0, 1):
-            self._contents.load(
-                side, state["contents"][side], 1 if self._keys is None else self._keys.size, self.services.parts
-            )
+        self._load_contents(state["contents"])
         self._serial = list(state["serial"])
 
     @property

@@ -212,14 +212,17 @@ class QueryOp:
             self._limiter.forget(parts)
         if self._steps is not None:
             self._steps.forget(parts)
-            self.selector.forget(parts)
+        if self._join is not None:
+            self._join.forget(parts)
         if self._pattern is not None:
             self._pattern.forget(parts)
+        self.selector.forget(parts)
 
     @property
     def forgets_all(self) -> bool:
         """Whether nothing is held for an instance after `forget`, so that its number may be given to another one."""
-        return self._steps is not None and self._steps.forgets_all and self._limiter is None
+        source = self._join if self._steps is None else self._steps
+        return source is not None and source.forgets_all and self._limiter is None
 
     def _limited(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         frame: Frame
