@@ -202,9 +202,9 @@ class App(Displayed):
     def send(self, stream: str, values: Any, *, at: int | None = None, node: int | None = None) -> None:
         """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
 
-        An event is a list of values in the stream's order (null for those it lacks) or a dict by attribute. `at` is its
-        time in ms; without it that of this machine, or the app's clock if that is ahead. `node` (from 1) overrides the
-        routing. Returns when the event is in the inbox; `flush` waits for what it causes. Raises `Misuse` for an unknown
+        An event is a list of values in the stream's order, null for those it lacks, or a dict by attribute. `at` is
+        its time in ms; without it that of this machine, or the app's clock if that is ahead. `node` (from 1) overrides
+        the routing. Returns when the event is in the inbox; `flush` waits for what it causes. Raises `Misuse` for an unknown
         stream, and SparkStreamError for values that do not fit.
         """
         schema = self._schema(stream)
