@@ -1,0 +1,44 @@
+"""What `deploy` makes of its arguments, before Spark."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+
+import pytest
+
+from sparkstream_nb.cluster import Deployment, deploy, get
+from sparkstream_nb.cluster.deployment import mode_of
+from sparkstream_nb.errors import Misuse, SparkStreamError
+
+
+@pytest.mark.parametrize(
+    ("mode", "nodes", "found"),
+    [
+        (None, 1, "single"),
+        (None, 3, "active-active"),
+        ("active-active", 1, "active-active"),
+    ],
+)
+def test_the_mode_follows_from_the_number_of_nodes(mode: str | None, nodes: int, found: str) -> None:
+    assert mode_of(mode, nodes) == found
+
+
+def test_a_wrong_mode_names_what_there_is() -> None:
+    with pytest.raises(SparkStreamError) as wrong:
+        mode_of("activ-active", 2)
+    assert str(wrong.value) == (
+        "'activ-active' is not a deployment mode. Modes: single, active-active. Did you mean 'active-active'?"
+    )
+
+
+def test_every_argument_of_deploy_is_explained() -> None:
+    words = inspect.getdoc(deploy) or ""
+    arguments = set(inspect.signature(deploy).parameters) - {"text"}
+    assert [a for a in arguments if f"`{a}`" not in words] == []
+    assert {f.name for f in dataclasses.fields(Deployment)} <= arguments
+
+
+def test_an_app_that_there_is_not() -> None:
+    with pytest.raises(Misuse, match="no app is called 'none'"):
+        get("none")
