@@ -204,8 +204,8 @@ class App(Displayed):
 
         An event is a list of values in the stream's order, null for those it lacks, or a dict by attribute. `at` is
         its time in ms; without it that of this machine, or the app's clock if that is ahead. `node` (from 1) overrides
-        the routing. Returns when the event is in the inbox; `flush` waits for what it causes. Raises `Misuse` for an unknown
-        stream, and SparkStreamError for values that do not fit.
+        the routing. Returns when the event is in the inbox; `flush` waits for what it causes. Raises `Misuse` for an
+        unknown stream, and SparkStreamError for values that do not fit.
         """
         schema = self._schema(stream)
         several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
