@@ -148,6 +148,18 @@ def unstable(cases: Sequence[dict[str, Any]]) -> set[Variant]:
     return {(i, how) for i, case in enumerate(cases) for how in ("cuts", "restarts") if notices(case, how)}
 
 
+def _few_examples(settings: Any) -> None:
+    """Loops as plain Python are slow: random tests try fewer examples than they say."""
+    made = settings.__init__
+
+    def init(self: Any, *args: Any, **given: Any) -> None:
+        if "max_examples" in given:
+            given["max_examples"] = min(given["max_examples"], 50)
+        made(self, *args, **given)
+
+    settings.__init__ = init
+
+
 def judged(mutant: mutants.Mutant, cases: Sequence[dict[str, Any]], variants: Sequence[Variant], tests: Sequence[str]) -> str:
     """By what a fault is noticed; '' if by nothing."""
     signal.signal(signal.SIGALRM, _too_long)
@@ -170,6 +182,7 @@ def judged(mutant: mutants.Mutant, cases: Sequence[dict[str, Any]], variants: Se
         import pytest
         from hypothesis import Phase, settings
 
+        _few_examples(settings)
         settings.register_profile("mutation", phases=[Phase.generate], derandomize=True, database=None)
         settings.load_profile("mutation")
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
