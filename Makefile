@@ -60,7 +60,7 @@ test: check ## Everything: check, all tests, all notebooks
 	$(PYTEST) -m "not ($(SERIAL))" -n 2
 	$(PYTEST) -m "$(SERIAL)"
 ifneq ($(NOTEBOOKS),)
-	$(PYTEST) --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600 $(NOTEBOOKS)
+	$(PYTEST) -p nbval --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600 $(NOTEBOOKS)
 endif
 
 # More than the defaults: make fuzz SEED=7 COUNT=5000 AREA=joins,patterns TIME=600

@@ -2,126 +2,112 @@
 
 from __future__ import annotations
 
-import re
-from random import Random
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference.compare import difference
+from engine.table_apps import ROWS, TABLE, Case, apps, cases, check, conditions_of_join, one_of, streams, text
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 
-STREAMS = "define stream R (k string, g int, v long); " + "".join(
-    f"define stream {s} (k string, g int, v long, p double); " for s in "SNM"
-)
-FILTERS = ("", "[v > 3]", "[g == 1]", "[v % 2 == 0]")
-SETS = (
+STREAMS = streams("SNM", "R")
+FILTERS = one_of("", "[v > 3]", "[g == 1]", "[v % 2 == 0]")
+PLAIN_SETS = (
     "T.v = v", "T.p = p", "T.v = v + 100L, T.p = p", "T.v = T.v + v, T.p = T.p - 0.1", "T.v = maximum(T.v, v)",
     "T.v = T.v * 3L % 7L, T.p = T.p / v", "T.p = ifThenElse(T.p > p and v > 2L, T.p, p), T.v = T.v + 1L",
     "T.p = (T.p * T.v + p) / (T.v + 1L), T.v = T.v + 1L", "T.v = coalesce(T.v, v), T.p = minimum(T.p, p, 2.5)",
     "T.v = ifThenElse(not (T.p > 1.0) or T.v is null, v, T.v - v), T.p = T.v + p", "T.v = T.v + T.v, T.p = T.p * 2.0",
-    "T.p = p, T.v = v - T.v",
-)
+)  # fmt: skip
+SETS = (*PLAIN_SETS, "T.p = p, T.v = v - T.v")
 
 
-def writer(r: Random, on: str, keyed: bool) -> str:
-    f = r.choice(FILTERS)
+def writer(on: str, keyed: bool, source: str = "S") -> st.SearchStrategy[str]:
+    """A query that writes to T; S is read as `source`."""
     kinds = [
-        f"from S{f} select k, g, v, p update or insert into T on {on};",
-        f"from S{f} select k, g, v, p update or insert into T set {r.choice(SETS[:-1])} on {on};",
-        f"from S{f} select k, g, v update T on {on};",
-        f"from S{f} select k, g, v, p update T set {r.choice(SETS)} on {on};",
-        f"from R{f} select k, g delete T on {on};",
+        text(f"from {source}{{}} {ROWS} update or insert into T on {on};", FILTERS),
+        text(f"from {source}{{}} {ROWS} update or insert into T set {{}} on {on};", FILTERS, one_of(*PLAIN_SETS)),
+        text(f"from {source}{{}} select k, g, v update T on {on};", FILTERS),
+        text(f"from {source}{{}} {ROWS} update T set {{}} on {on};", FILTERS, one_of(*SETS)),
+        text(f"from R{{}} select k, g, v delete T on {on};", FILTERS),
     ]
-    return r.choice(kinds + ([f"from S{f} select k, g, v, p insert into T;"] if keyed else []))
+    return one_of(*kinds, *([text(f"from {source}{{}} {ROWS} insert into T;", FILTERS)] if keyed else []))
 
 
-def reader(r: Random, on: str, i: int) -> str:
-    of_s = re.sub(r"([=<>]) ([kgv])\b", r"\1 S.\2", on)
-    return r.choice(
-        [
-            f"from S join T on {of_s} select S.v as a, T.v as b, T.p as p insert into O{i};",
-            f"from S left outer join T on {of_s} and T.v > 2L select S.v as a, T.v as b insert into O{i};",
-            f"from S#window.length(2) join T on {of_s} select S.v as a, T.v as b insert all events into O{i};",
-            f"from R[({on}) in T] select k, v insert into O{i};",
-            f"from S[not (({on}) in T)] select k, v insert into O{i};",
-        ]
+def reader(on: str) -> st.SearchStrategy[str]:
+    """A query that looks into T."""
+    of_s = conditions_of_join(on)
+    return one_of(
+        f"from S join T on {of_s} select S.v as a, T.v as b, T.p as p insert into O{{i}};",
+        f"from S left outer join T on {of_s} and T.v > 2L select S.v as a, T.v as b insert into O{{i}};",
+        f"from S#window.length(2) join T on {of_s} select S.v as a, T.v as b insert all events into O{{i}};",
+        f"from R[({on}) in T] select k, v insert into O{{i}};",
+        f"from S[not (({on}) in T)] select k, v insert into O{{i}};",
     )
 
 
-def by_key(r: Random) -> tuple[str, list[str]]:
-    """A table that all use by a key, its own or an assumed one: its annotation, and queries."""
-    key = r.choice(["@PrimaryKey('k') ", "@PrimaryKey('k', 'g') ", "@PrimaryKey('g') ", "@Index('k') ", ""])
+def defined(annotation: str) -> st.SearchStrategy[str]:
+    return st.just(f"{STREAMS}{annotation}{TABLE}")
+
+
+@st.composite
+def by_key(draw: st.DrawFn) -> str:
+    """A table that all use by a key, its own or an assumed one."""
+    key = draw(one_of("", "@PrimaryKey('k') ", "@PrimaryKey('g') ", "@Index('k') ", "@PrimaryKey('k', 'g') "))
     on = "T.g == g" if "('g')" in key else "T.k == k"
-    if "'k', 'g'" in key or (not key and r.random() < 0.3):
+    if "'k', 'g'" in key or (not key and draw(st.booleans())):
         on = "T.k == k and T.g == g"
-    writers = [writer(r, on, bool(key)) for _ in range(r.randint(1, 4))]
-    return key, writers + [reader(r, on, i) for i in range(r.randint(1, 3))]
+    writers = st.lists(writer(on, bool(key)), min_size=1, max_size=4)
+    queries = st.builds(list.__add__, writers, st.lists(reader(on), min_size=1, max_size=3))
+    return draw(apps(head=defined(key), queries=queries))
 
 
-def by_lives(r: Random) -> tuple[str, list[str]]:
+@st.composite
+def by_lives(draw: st.DrawFn) -> str:
     """A table without a key that queries only insert into and delete from, by any conditions."""
-    conditions = ("T.k == k", "T.v < v", "T.k == k and T.v > v", "T.g == g and T.k != k")
-    found = [f"from S{r.choice(FILTERS)} select k, g, v, p insert into T;"]
-    for _ in range(r.randint(1, 3)):
-        delete = f"from {r.choice('SR')}{r.choice(FILTERS)} select k, g, v delete T on {r.choice(conditions)};"
-        found.append(r.choice([delete, "from R[g == 2] select k, g, v, 0.5 as p insert into T;"]))
-    index = r.choice(["", "@Index('k') ", "@Index('v') @Index('g') "])
-    return index, found + [reader(r, r.choice(conditions), i) for i in range(r.randint(1, 3))]
+    condition = one_of("T.k == k", "T.v < v", "T.k == k and T.v > v", "T.g == g and T.k != k")
+    first = text(f"from S{{}} {ROWS} insert into T;", FILTERS)
+    delete = text("from {}{} select k, g, v delete T on {};", one_of("S", "R"), FILTERS, condition)
+    other = one_of(delete, "from R[g == 2] select k, g, v, 0.5 as p insert into T;")
+    readers = st.lists(condition.flatmap(reader), min_size=1, max_size=3)
+    queries = st.builds(lambda a, b, c: [a, *b, *c], first, st.lists(other, min_size=1, max_size=3), readers)
+    index = draw(one_of("", "@Index('k') ", "@Index('v') @Index('g') "))
+    return draw(apps(head=defined(index), queries=queries))
 
 
-def by_circle(r: Random) -> tuple[str, list[str]]:
+@st.composite
+def by_circle(draw: st.DrawFn) -> str:
     """A table that queries only insert into, some of them after a look into it."""
-    key = r.choice(["@PrimaryKey('k') ", "@PrimaryKey('k', 'g') ", "", "@Index('k') "])
-    on = r.choice(["T.k == k", "T.k == k and T.g == g", "T.g == g"])
-    news = f"from S{{}} select k, g, v, p insert into N; from N{r.choice(FILTERS)} select * insert into T;"
-    other = on if r.random() < 0.8 else r.choice(["T.k == k", "T.g == g"])
-    found = [
-        r.choice([f"from S{look} select k, g, v, p insert into T;", news.format(look)])
-        for look in (f"[not (({on}) in T)]", f"[v > 2 and not (({other}) in T)]", f"[({on}) in T or g == 1]")
-        if r.random() < 0.5
-    ]
-    found.append(r.choice([
+    key = draw(one_of("", "@PrimaryKey('k') ", "@PrimaryKey('k', 'g') ", "@Index('k') "))
+    on = draw(one_of("T.k == k", "T.k == k and T.g == g", "T.g == g"))
+    other = draw(one_of(on, on, on, "T.k == k", "T.g == g"))
+    through_n = "from S{look} select k, g, v, p insert into N; from N{where} select * insert into T; "
+    through_n += "from N select k, v insert into New;"
+    found = []
+    for look in (f"[not (({on}) in T)]", f"[v > 2 and not (({other}) in T)]", f"[({on}) in T or g == 1]"):
+        if draw(st.booleans()):
+            where = draw(FILTERS)
+            found.append(draw(one_of(
+                f"from S{look} select k, g, v, p insert into T;", through_n.format(look=look, where=where)
+            )))  # fmt: skip
+    found.append(draw(one_of(
         f"from R[not (({on}) in T)] select k, g, v, 0.5 as p insert into T;",
         f"from R[not (({on}) in T)] select k, 1 as g, v, 0.5 as p insert into T;",  # not what it asked for
         "from R[v > 4] select k, g, v, 0.5 as p insert into T;",
         "from S#window.length(2) select k, g, v, p insert into M; from M[not ((T.k == k) in T)] insert into T;",
-    ]))  # fmt: skip
-    if any("insert into N;" in q for q in found):
-        found.append("from N select k, v insert into New;")
-    return key, [*found, *(reader(r, on, i) for i in range(r.randint(1, 2)))]
+    )))  # fmt: skip
+    single = [f"{q};" for q in " ".join(found).rstrip(";").split("; ")]
+    queries = st.lists(reader(on), min_size=1, max_size=2).map(lambda readers: single + readers)
+    return draw(apps(head=defined(key), queries=queries))
 
 
-def composed(r: Random) -> dict[str, Any]:
-    """An app over one table, and a feed with ties, nulls, batches and restarts."""
-    key, queries = r.choice([by_key, by_lives, by_circle])(r)
-    r.shuffle(queries)
-    keys = ["a", "b", "c", None] if r.random() < 0.3 else ["a", "b", "c"]
-    feed: list[Any] = []
-    t = 1000
-    for _ in range(r.randint(5, 40)):
-        t += r.choice([0, 1, 5])
-        s = "S" if r.random() < 0.75 else "R"
-        row = [r.choice(keys), r.randint(1, 2), r.randint(0, 6), r.randint(0, 9) / 2][: 4 if s == "S" else 3]
-        feed.append({"stream": s, "batch": [[t, row], [t, row]]} if r.random() < 0.05 else [s, t, row])
-        if r.random() < 0.06:
-            feed.append(r.choice([{"query": "from T select k, g, v, p"}, {"restart": True}]))
-    feed.append({"query": "from T select k, g, v, p"})
-    table = f"{key}define table T (k string, g int, v long, p double); "
-    return {"id": "noted", "app": STREAMS + table + " ".join(queries), "feed": feed}
+APPS = st.one_of(by_key(), by_lives(), by_circle())
 
 
 @settings(max_examples=180, deadline=None)
-@given(st.integers(0, 10**9))
-def test_noted_writes_answer_as_writes_one_by_one(seed: int) -> None:
-    case = composed(Random(seed))
-    one_by_one, noted = run_case(case, by_chunk=True), run_case(case)
-    assert difference({**case, "expect": one_by_one, "got": noted}) is None, case["app"]
-    assert noted["results"] == one_by_one["results"], case["app"]
+@given(st.one_of(cases(APPS), cases(APPS, keys=("a", "b", "c", None))))
+def test_noted_writes_answer_as_writes_one_by_one(case: Case) -> None:
+    check(case)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +149,7 @@ def test_which_tables_are_noted(table: str, queries: str, noted: bool) -> None:
 
 
 def test_a_table_whose_assumed_key_comes_twice_is_written_one_by_one() -> None:
-    app = STREAMS + "define table T (k string, g int, v long, p double); "
+    app = f"{STREAMS}{TABLE} "
     app += "from S select k, g, v, p update or insert into T on T.k == k; from R join T on R.k == T.k select T.v as v "
     app += "insert into O;"
     row = {"query": "select 'a' as k, 1 as g, 5L as v, 0.5 as p insert into T"}

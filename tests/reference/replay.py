@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -41,10 +42,11 @@ def read(path: Path) -> Iterator[Case]:
                 yield case
 
 
-def siddhi_cases() -> list[Case]:
-    """All cases that hold Siddhi's answer."""
+@cache
+def siddhi_cases() -> tuple[Case, ...]:
+    """All cases that hold Siddhi's answer. They are shared: change none of them."""
     files = (p for p in sorted(CASES.glob("**/*.jsonl")) if OURS not in p.parents and p.name != "found.jsonl")
-    return [case for path in files for case in read(path)]
+    return tuple(case for path in files for case in read(path))
 
 
 def our_cases() -> dict[str, Case]:
@@ -58,7 +60,9 @@ def listed_differences() -> list[dict[str, Any]]:
 
 
 def needed(case: Case) -> frozenset[str]:
-    """The declared gaps that a case's app, its on-demand queries or its feed need."""
+    """The declared gaps that a case's app, its on-demand queries or its feed need. To bind an app takes milliseconds,
+    and there are thousands: ask for a case when it runs, not when a module is imported.
+    """
     names: set[str] = set()
     try:
         plan = compile_app(case["app"], properties=case.get("properties", {}))
