@@ -18,6 +18,7 @@ from ..plan.nodes import EventRef, Expr, Ref
 from ..types import Type, promote
 from .columns import DTYPES, Array, Column, Mask, concat
 from .expressions import Env, Evaluator, compile_expr
+from .expressions.arithmetic import common_type
 from .frame import Frame, Resolver, cached
 from .groups import Keys
 from .join_contents import Contents, without
@@ -60,6 +61,8 @@ def equalities(on: Expr | None) -> tuple[list[tuple[Expr, Expr, Type]], Expr | N
     if isinstance(on, nodes.Compare) and on.op == "==":
         slots = [{e.slot for e in nodes.walk(x) if isinstance(e, Ref | EventRef)} for x in (on.left, on.right)]
         both = on.left.type if on.left.type == on.right.type else promote(on.left.type, on.right.type)
+        if both is Type.FLOAT:
+            both = common_type("==", on.left.type, on.right.type)
         plain = not any(isinstance(e, nodes.InTable | nodes.Call | nodes.ScriptCall) for e in nodes.walk(on))
         if both is not None and both is not Type.OBJECT and plain:
             if slots == [{0}, {1}]:

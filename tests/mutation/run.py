@@ -39,10 +39,10 @@ AREAS = {
     "order": ("graph.py", "node.py"),
 }
 TESTS = {
-    "joins": ("test_metamorphic.py", "test_buffers.py", "test_passing.py", "test_noted_tables.py"),
+    "joins": ("test_compaction.py", "test_metamorphic.py", "test_buffers.py", "test_passing.py", "test_noted_tables.py"),
     "tables": ("test_noted_tables.py", "test_repeats.py", "test_stretches.py", "test_metamorphic.py"),
-    "windows": ("test_properties.py", "test_metamorphic.py", "test_window_memory.py", "test_parts.py"),
-    "order": ("test_noted_tables.py", "test_repeats.py", "test_stretches.py", "test_passing.py", "test_metamorphic.py"),
+    "windows": ("test_compaction.py", "test_properties.py", "test_metamorphic.py", "test_window_memory.py", "test_parts.py"),
+    "order": ("test_ways.py", "test_noted_tables.py", "test_repeats.py", "test_stretches.py", "test_passing.py", "test_metamorphic.py"),
 }
 LONG = 20
 """Seconds after which a case does not end."""
