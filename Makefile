@@ -18,7 +18,7 @@ SERIAL := spark or notebook or browser
 # Jupyter asks to be told that root is meant, as it is in containers.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup lab check test fuzz bench clean
+.PHONY: help setup lab check test fuzz mutants bench clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,10 @@ endif
 # More than the defaults: make fuzz SEED=7 COUNT=5000 AREA=joins,patterns TIME=600
 fuzz: setup ## Random apps through the real Siddhi and the engine (needs a JDK 17 and Maven); SEED, COUNT, AREA, TIME
 	$(BIN)/python tests/fuzz/run.py --seed $(or $(SEED),1) --count $(or $(COUNT),500) --area '$(AREA)' --time $(or $(TIME),0)
+
+# More than the defaults: make mutants AREA=joins COUNT=100 SEED=2
+mutants: setup ## Small faults in the engine, one at a time: which of them no test notices; AREA, COUNT, SEED
+	$(BIN)/python tests/mutation/run.py $(AREA) --count $(or $(COUNT),20) --seed $(or $(SEED),1) --tests
 
 bench: setup ## Siddhi, the engine and Spark over the same events, into docs/performance.md (needs a JDK 17 and Maven)
 	$(BIN)/python tests/bench/run.py $(BENCH)
