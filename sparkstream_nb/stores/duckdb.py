@@ -17,13 +17,14 @@ import pyarrow as pa
 from ..errors import StoreError
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
+from .checking import FoundTable, check_table
 from .layout import (
     LAST_TIMESTAMP,
     SHARD,
     TIMESTAMP,
     Layout,
     StoredColumn,
-    layout_of,
+    layouts_of,
     rows_from_store,
     rows_to_store,
 )
@@ -109,15 +110,7 @@ class DuckDBStore:
     # ------------------------------------------------------------------------------------------------------- tables
 
     def prepare(self, definitions: Iterable[AggregationDef]) -> None:
-        layouts = [layout_of(d) for d in definitions]
-        names: dict[str, str] = {}
-        for layout in layouts:
-            other = names.setdefault(layout.aggregation.upper(), layout.aggregation)
-            if other != layout.aggregation:
-                raise StoreError(
-                    f"Aggregations '{other}' and '{layout.aggregation}' would share tables, because table names "
-                    "ignore case; rename one of them."
-                )
+        layouts = layouts_of(definitions)
         self._layouts.update((x.aggregation, x) for x in layouts)
         with self._transaction():
             for layout in layouts:
@@ -127,7 +120,12 @@ class DuckDBStore:
                     if not found:
                         self._db.execute(_create(layout, table))
                     else:
-                        _check(layout, table, found, self._key(table))
+                        self._check(layout, table, found)
+
+    def _check(self, layout: Layout, table: str, found: Mapping[str, str]) -> None:
+        wanted = {c.name: _type(c) for c in layout.columns}
+        made = FoundTable(table, found, self._key(table))
+        check_table(layout, made, wanted, lambda n: found[n] == wanted[n], ordered=True)
 
     def _columns(self, table: str) -> dict[str, str]:
         """Name → SQL type of the columns of `table`; empty where there is no such table."""
@@ -404,32 +402,3 @@ def _distinct(values: str) -> str:
     """The distinct elements of a list, null being one too; DuckDB's `list_distinct` leaves nulls out."""
     return f"list_distinct({values}) || CASE WHEN len({values}) > list_count({values}) THEN [NULL] ELSE [] END"
 
-
-def _check(layout: Layout, table: str, found: dict[str, str], key: tuple[str, ...]) -> None:
-    """Raises StoreError where `table` was made for something else."""
-    wanted = {c.name: _type(c) for c in layout.columns}
-    name = layout.aggregation
-    if found == wanted and key == tuple(c.name for c in layout.key):
-        return
-    without = {n: t for n, t in wanted.items() if n != SHARD}
-    if layout.partitioned and found == without:
-        raise StoreError(
-            f"Table '{table}' was made before aggregation '{name}' was partitioned by id: it has no column {SHARD}. "
-            f"Drop its tables: store.drop('{name}'), or add the column to them and to their keys: "
-            f"store.add_shard_id('{name}', SHARD) (with dry_run=True it only shows how)."
-        )
-    if not layout.partitioned and {n: t for n, t in found.items() if n != SHARD} == wanted:
-        raise StoreError(
-            f"Table '{table}' has the column {SHARD}, and aggregation '{name}' is not partitioned by id. "
-            f"Partition it again (@PartitionById, or the property partitionById), or drop its tables: "
-            f"store.drop('{name}')."
-        )
-    said = [f"no column '{n}'" for n in wanted if n not in found]
-    said += [f"a column '{n}' more" for n in found if n not in wanted]
-    said += [f"'{n}' is {found[n]}, not {t}" for n, t in wanted.items() if found.get(n, t) != t]
-    if not said:
-        said = ["its columns or its key stand in another order"]
-    raise StoreError(
-        f"Table '{table}' does not fit aggregation '{name}': {'; '.join(said)}. It was made by another definition. "
-        f"Give the aggregation another name, use another store, or drop its tables: store.drop('{name}')."
-    )

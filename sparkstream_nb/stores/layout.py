@@ -7,7 +7,8 @@ type's zero, and AGG_NULL_KEYS, last in the key, has the bit of its position set
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -89,6 +90,10 @@ class Layout:
         """The time column that readers use: an event's own bucket, even if another system stored it in a later one."""
         return EVENT_TIMESTAMP if self.external else TIMESTAMP
 
+    def without_null_keys(self) -> Layout:
+        """The layout of tables that another server made: they have no AGG_NULL_KEYS."""
+        return replace(self, columns=tuple(c for c in self.columns if c.role != "nulls"))
+
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([(c.name, c.arrow) for c in self.columns])
@@ -127,6 +132,20 @@ def layout_of(definition: AggregationDef) -> Layout:
         definition.id, definition.durations, tuple(columns), definition.partitioned, definition.by is not None,
         definition.retention,
     )  # fmt: skip
+
+
+def layouts_of(definitions: Iterable[AggregationDef]) -> list[Layout]:
+    """The layouts of an app's aggregations. Raises StoreError where two would share tables."""
+    layouts = [layout_of(d) for d in definitions]
+    names: dict[str, str] = {}
+    for layout in layouts:
+        other = names.setdefault(layout.aggregation.upper(), layout.aggregation)
+        if other != layout.aggregation:
+            raise StoreError(
+                f"Aggregations '{other}' and '{layout.aggregation}' would share tables, because table names "
+                "ignore case; rename one of them."
+            )
+    return layouts
 
 
 def rows_to_store(layout: Layout, partials: pa.Table, duration: AggDuration, shard: str) -> pa.Table:

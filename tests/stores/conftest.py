@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from sparkstream_nb.stores import Store
+import servers
+from sparkstream_nb.stores import DuckDBStore, Store
+from sparkstream_nb.stores.address import Database
+from sparkstream_nb.stores.sql import SqlStore
 
 from .trades import STORES
 
+Stores = Callable[[str, Path], Store]
+"""Opens the store of a kind that belongs to a folder, which is empty the first time."""
 
-@pytest.fixture(params=sorted(STORES))
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+
+@pytest.fixture(scope="session")
+def stores() -> Iterator[Stores]:
+    """Opens stores of every kind; each server is started when it is first asked for."""
+    with contextlib.ExitStack() as running:
+        started: dict[str, servers.Server] = {}
+
+        def server(kind: str) -> servers.Server:
+            servers.skip_without(kind)
+            if kind not in started:
+                started[kind] = running.enter_context(servers.SERVERS[kind]())
+            return started[kind]
+
+        def open_(kind: str, folder: Path) -> Store:
+            if kind == "duckdb":
+                return DuckDBStore(folder / "store.duckdb")
+            if kind == "sqlite":
+                return SqlStore(Database("sqlite", str(folder / "store.sqlite")))
+            return SqlStore(server(kind).made("t_" + "".join(c for c in str(folder).lower() if c.isalnum())[-40:]))
+
+        yield open_
+
+
+@pytest.fixture(params=STORES)
+def open_store(request: pytest.FixtureRequest, tmp_path: Path, stores: Stores) -> Iterator[Callable[[], Store]]:
     """Opens the store of this test; what it gave before is closed first."""
     opened: list[Store] = []
 
     def open_() -> Store:
         for s in opened:
             s.close()
-        opened[:] = [STORES[request.param](tmp_path)]
+        opened[:] = [stores(request.param, tmp_path)]
         return opened[0]
 
     yield open_

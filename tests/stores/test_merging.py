@@ -19,6 +19,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.services import Services
 from sparkstream_nb.plan.nodes import DURATIONS
 
+from .conftest import Stores
 from .trades import NOON, STORES, plan_of, rows_of, step
 
 A = "TradeAggregation"
@@ -39,10 +40,10 @@ EVENTS = st.lists(
 )
 
 
-def filled(kind: str, batches: list[dict[str, list[list[Any]]]]) -> dict[str, list[dict[str, Any]]]:
+def filled(stores: Stores, kind: str, batches: list[dict[str, list[list[Any]]]]) -> dict[str, list[dict[str, Any]]]:
     """Reads by duration after the batches, each of which gives events by shard."""
     with tempfile.TemporaryDirectory() as folder:
-        store = STORES[kind](Path(folder))
+        store = stores(kind, Path(folder))
         plan = plan_of()
         store.prepare(plan.aggregations.values())
         nodes: dict[str, NodeEngine] = {}
@@ -66,12 +67,12 @@ def engine_merge(plan: Any, rows: pa.Table, duration: Any) -> pa.Table:
     return to_table(merged, duration, services).drop_columns(["duration"])
 
 
-@pytest.mark.parametrize("kind", sorted(STORES))
+@pytest.mark.parametrize("kind", STORES)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS)
-def test_any_split_over_shards_and_batches(kind: str, events: list[Any]) -> None:
+def test_any_split_over_shards_and_batches(stores: Stores, kind: str, events: list[Any]) -> None:
     split: list[dict[str, list[list[Any]]]] = [{} for _ in range(4)]
     for *values, shard, batch in events:
         split[batch].setdefault(f"node-{shard}", []).append(values)
     whole = [{"node-0": [list(e[:4]) for e in events]}] if events else []
-    assert filled(kind, split) == filled(kind, whole)
+    assert filled(stores, kind, split) == filled(stores, kind, whole)

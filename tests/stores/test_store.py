@@ -185,7 +185,7 @@ def test_another_definition_is_refused(open_store: Open) -> None:
     store = open_store()
     seed(store)
     other = plan_of("node-1", TRADES + AGGREGATION.replace("sum(quantity)", "sum(price)"))
-    with pytest.raises(StoreError, match=r"TradeAggregation_SECONDS.*AGG_SUM_quantity.*store\.drop"):
+    with pytest.raises(StoreError, match=r"(?i)TradeAggregation_SECONDS.*AGG_SUM_quantity.*store\.drop"):
         store.prepare(other.aggregations.values())
     store.drop(A)
     store.prepare(other.aggregations.values())

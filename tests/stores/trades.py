@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ from sparkstream_nb.engine.columns import ARROW
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.stores import DuckDBStore, Store
 
-STORES: dict[str, Callable[[Path], Store]] = {"duckdb": lambda folder: DuckDBStore(folder / "store.duckdb")}
+STORES = ("duckdb", "mariadb", "postgresql", "sqlite")
 
 TRADES = "define stream TradeStream (symbol string, price double, quantity long, timestamp long);\n"
 AGGREGATION = (

@@ -1,0 +1,537 @@
+"""A store in PostgreSQL, MySQL, MariaDB or SQLite, which several processes may write to at once.
+
+The tables are those that WSO2's servers make (`layout`), with AGG_NULL_KEYS more where this package creates them. Rows
+are merged by the database itself, in one upsert per table and micro-batch. Two things are merged here instead, because
+not every database can: sets, and in reads the value of the latest event.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlalchemy as sa
+
+from ..errors import StoreError
+from ..plan.nodes import AggDuration, AggregationDef, BatchClock
+from ..types import Type
+from .address import Database, masked
+from .checking import FoundTable, check_table
+from .dialects import DIALECTS, Dialect
+from .layout import (
+    LAST_TIMESTAMP,
+    NULL_KEYS,
+    SHARD,
+    TIMESTAMP,
+    Layout,
+    StoredColumn,
+    layouts_of,
+    rows_from_store,
+    rows_to_store,
+)
+from .protocol import ErrorRow, ShardRows
+
+T = TypeVar("T")
+LEDGER = "SPARKSTREAM_LEDGER"
+ERRORS = "SPARKSTREAM_ERRORS"
+_KEPT_BATCHES = 1000
+"""Batches that the ledger remembers of each run; Spark repeats the last one."""
+
+
+@dataclass
+class Patience:
+    """How long a store waits for its database, and how it waits.
+
+    `seconds`: in all, before a transaction fails. `wait(seconds)` waits, `tell(sentence)` says what for.
+    """
+
+    seconds: float = 300.0
+    wait: Callable[[float], None] = time.sleep
+    tell: Callable[[str], None] = field(default=lambda _: None)
+
+
+class SqlStore:
+    """A `Store` in a database that SQLAlchemy knows. Thread-safe.
+
+    Raises StoreError if the database cannot be reached, or refuses the user.
+    """
+
+    def __init__(self, database: Database, patience: Patience | None = None) -> None:
+        self.database = database
+        self.path = str(database)
+        self.patience = patience or Patience()
+        self._dialect: Dialect = DIALECTS[database.kind]
+        self._layouts: dict[str, Layout] = {}
+        self._lock = threading.RLock()
+        self._engine = self._dialect.engine(database)
+        try:
+            with self._engine.begin() as c:
+                for sql in self._own_tables():
+                    c.exec_driver_sql(sql)
+        except sa.exc.SQLAlchemyError as e:
+            self._engine.dispose()
+            raise StoreError(f"The store {self.path} cannot be opened: {said(e)}") from None
+
+    def _own_tables(self) -> tuple[str, str]:
+        d, q = self._dialect, self._dialect.quoted
+        key, text = d.type_of(_SHARD_COLUMN), d.types[Type.STRING]
+        return (
+            f"CREATE TABLE IF NOT EXISTS {q(LEDGER)} "
+            f"(app {key}, run {key}, batch BIGINT, PRIMARY KEY (app, run, batch))",
+            f"CREATE TABLE IF NOT EXISTS {q(ERRORS)} (id {d.serial}, app {key} NOT NULL, stream {text} NOT NULL, "
+            f"ts BIGINT, {q('values')} {text} NOT NULL, reason {text} NOT NULL)",
+        )
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._engine.dispose()
+
+    def _transaction(self, work: Callable[[sa.Connection], T]) -> T:
+        """Runs `work` in a transaction, again from its beginning where the database was busy or gone.
+
+        `work` must leave nothing behind but what it writes. Raises StoreError where the database refuses, or stays away
+        for longer than there is patience.
+        """
+        waited, pause = 0.0, 0.1
+        while True:
+            try:
+                with self._lock, self._engine.begin() as c:
+                    return work(c)
+            except sa.exc.DBAPIError as e:
+                trouble = self._dialect.trouble(e)
+                if trouble is None or waited >= self.patience.seconds:
+                    raise StoreError(f"The store {self.path}: {said(e)}") from e
+                if trouble == "gone":
+                    self.patience.tell(f"The store {self.path} cannot be reached and is tried again: {said(e)}")
+                delay = pause * (0.5 + random.random())
+                self.patience.wait(delay)
+                waited += delay
+                pause = min(pause * 2, 5.0)
+
+    # ------------------------------------------------------------------------------------------------------- tables
+
+    def prepare(self, definitions: Iterable[AggregationDef]) -> None:
+        layouts = layouts_of(definitions)
+        self._layouts.update((x.aggregation, x) for x in layouts)
+        self._transaction(lambda c: self._prepare(c, layouts))
+
+    def _prepare(self, c: sa.Connection, layouts: Sequence[Layout]) -> None:
+        for layout in layouts:
+            plain = False
+            for duration in layout.durations:
+                table = layout.table(duration)
+                self._check_name(table)
+                found = self._found(c, table)
+                if found is None:
+                    c.exec_driver_sql(self._create(layout, table))
+                    continue
+                plain = plain or not any(self._same(n, NULL_KEYS) for n in found)
+                self._check(layout.without_null_keys() if plain else layout, c, table, found)
+            if plain:  # made by another server, which cannot tell null keys either
+                self._layouts[layout.aggregation] = layout.without_null_keys()
+
+    def _check_name(self, table: str) -> None:
+        if len(table.encode()) > self._dialect.longest_name:
+            raise StoreError(
+                f"The table's name '{table}' is too long for {self.database.kind}, which takes "
+                f"{self._dialect.longest_name} bytes. Give the aggregation a shorter name."
+            )
+
+    def _check(self, layout: Layout, c: sa.Connection, table: str, found: Mapping[str, Any]) -> None:
+        """Names in the layout's spelling, so that the check can compare them."""
+        spelling = {self._dialect.stored_name(x.name): x for x in layout.columns}
+        types = {spelling[n].name if n in spelling else n: t for n, t in found.items()}
+        types = {SHARD if self._same(n, SHARD) else n: t for n, t in types.items()}
+        key = sa.inspect(c).get_pk_constraint(self._dialect.stored_name(table))["constrained_columns"]
+        made = FoundTable(
+            table, {n: str(t) for n, t in types.items()}, [spelling[k].name if k in spelling else k for k in key]
+        )
+        wanted = {x.name: self._dialect.type_of(x) for x in layout.columns}
+        columns = {x.name: x for x in layout.columns}
+        check_table(layout, made, wanted, lambda n: self._dialect.fits(columns[n], types[n]), ordered=False)
+
+    def _same(self, stored: str, name: str) -> bool:
+        return stored == self._dialect.stored_name(name)
+
+    def _found(self, c: sa.Connection, table: str) -> dict[str, Any] | None:
+        """SQLAlchemy's type by name of a table's columns, None where there is no such table."""
+        inspector, name = sa.inspect(c), self._dialect.stored_name(table)
+        if not inspector.has_table(name):
+            return None
+        return {str(x["name"]): x["type"] for x in inspector.get_columns(name)}
+
+    def _create(self, layout: Layout, table: str) -> str:
+        q = self._dialect.quoted
+        columns = [
+            f"{q(c.name)} {self._dialect.type_of(c)}{' NOT NULL' if c.in_key else ''}"
+            f"{' DEFAULT 0' if c.role == 'nulls' else ''}"
+            for c in layout.columns
+        ]
+        key = ", ".join(q(c.name) for c in layout.key)
+        return f"CREATE TABLE {q(table)} ({', '.join(columns)}, PRIMARY KEY ({key}))"
+
+    def drop(self, aggregation: str) -> None:
+        layout = self._layout(aggregation)
+
+        def work(c: sa.Connection) -> None:
+            for duration in layout.durations:
+                c.exec_driver_sql(f"DROP TABLE IF EXISTS {self._table(layout, duration)}")
+
+        self._transaction(work)
+
+    def add_shard_id(self, aggregation: str, shard: str, *, dry_run: bool = False) -> list[str]:
+        layout, q = self._layout(aggregation), self._dialect.quoted
+        quoted_shard = "'" + shard.replace("'", "''") + "'"
+
+        def work(c: sa.Connection) -> list[str]:
+            statements: list[str] = []
+            for duration in layout.durations:
+                table = layout.table(duration)
+                found = self._found(c, table)
+                if found is None or any(self._same(n, SHARD) for n in found):
+                    continue
+                own = [x for x in layout.columns if any(self._same(n, x.name) for n in found)]
+                kept = Layout(layout.aggregation, (), (*own[:1], _SHARD_COLUMN, *own[1:]), True, layout.external)
+                old = f"{table}_WITHOUT_SHARD_ID"
+                names = ", ".join(q(x.name) for x in kept.columns)
+                values = ", ".join(quoted_shard if x.role == "shard" else q(x.name) for x in kept.columns)
+                statements += [
+                    f"ALTER TABLE {q(table)} RENAME TO {q(old)}",
+                    self._create(kept, table),
+                    f"INSERT INTO {q(table)} ({names}) SELECT {values} FROM {q(old)}",
+                    f"DROP TABLE {q(old)}",
+                ]
+            if not dry_run:
+                for sql in statements:
+                    c.execute(sa.text(sql.replace(":", "\\:")))
+            return statements
+
+        return self._transaction(work)
+
+    def _layout(self, aggregation: str) -> Layout:
+        layout = self._layouts.get(aggregation)
+        if layout is None:
+            raise StoreError(f"The store {self.path} was not prepared for aggregation '{aggregation}'.")
+        return layout
+
+    def _table(self, layout: Layout, duration: AggDuration) -> str:
+        return self._dialect.quoted(layout.table(duration))
+
+    # ------------------------------------------------------------------------------------------------------- writing
+
+    def commit(
+        self,
+        app: str,
+        run: str,
+        batch: int,
+        partials: Mapping[tuple[str, str], pa.Table],
+        errors: Sequence[ErrorRow] = (),
+        clock: BatchClock | None = None,
+    ) -> bool:
+        def work(c: sa.Connection) -> bool:
+            key = {"app": app, "run": run, "batch": batch}
+            ledger = self._dialect.quoted(LEDGER)
+            known = sa.text(f"SELECT 1 FROM {ledger} WHERE app = :app AND run = :run AND batch = :batch")
+            if c.execute(known, key).first() is not None:
+                return False
+            c.execute(sa.text(f"INSERT INTO {ledger} VALUES (:app, :run, :batch)"), key)
+            if batch % _KEPT_BATCHES == 0:
+                old = sa.text(f"DELETE FROM {ledger} WHERE app = :app AND run = :run AND batch < :batch")
+                c.execute(old, {**key, "batch": batch - _KEPT_BATCHES})
+            if clock is not None:
+                self._purge(c, clock)
+            refused = list(errors)
+            for aggregation in dict.fromkeys(a for a, _ in partials):
+                layout = self._layout(aggregation)
+                tables = [(shard, t) for (a, shard), t in sorted(partials.items()) if a == aggregation]
+                for duration in layout.durations:
+                    for shard, partial in tables:
+                        for part in rows_to_store(layout, partial, duration, shard).to_batches():
+                            self._merge(c, layout, duration, pa.Table.from_batches([part]))
+            self._keep_errors(c, app, refused)
+            return True
+
+        return self._transaction(work)
+
+    def _purge(self, c: sa.Connection, clock: BatchClock) -> None:
+        for layout in self._layouts.values():
+            retention = layout.retention
+            due = None if retention is None else retention.due(clock)
+            if retention is None or due is None:
+                continue
+            for duration in layout.durations:
+                begins = retention.begins(duration, due)
+                if begins is not None:
+                    condition = f"{self._dialect.quoted(layout.time)} < {int(begins)}"
+                    c.exec_driver_sql(self._dialect.before_purge(self._table(layout, duration), condition))
+
+    def _merge(self, c: sa.Connection, layout: Layout, duration: AggDuration, rows: pa.Table) -> None:
+        """Merges `rows`, one for each key, into a table."""
+        if rows.num_rows == 0:
+            return
+        rows = rows.sort_by([(x.name, "ascending") for x in layout.key])
+        sets = [x for x in layout.columns if x.role == "set"]
+        if sets:
+            rows = _encoded(self._united(c, layout, duration, rows, sets), sets)
+        q = self._dialect.quoted
+        columns = [(q(x.name), self._dialect.type_of(x)) for x in layout.columns]
+        self._dialect.load(c, self._upsert(layout, layout.table(duration)), columns, rows)
+
+    def _united(
+        self, c: sa.Connection, layout: Layout, duration: AggDuration, rows: pa.Table, sets: Sequence[StoredColumn]
+    ) -> pa.Table:
+        """`rows` with the sets that the table holds under their keys united with theirs."""
+        times = rows.column(layout.time)
+        low, high = pc.min(times).as_py(), pc.max(times).as_py()
+        q, key = self._dialect.quoted, layout.key
+        names = ", ".join(q(x.name) for x in (*key, *sets))
+        sql = f"SELECT {names} FROM {self._table(layout, duration)} WHERE {q(layout.time)} BETWEEN :low AND :high"
+        held: dict[tuple[Any, ...], Sequence[Any]] = {}
+        for row in c.execute(sa.text(sql), {"low": low, "high": high}):
+            held[_plain_key(row[: len(key)])] = row[len(key) :]
+        if not held:
+            return rows
+        keys = [_plain_key(k) for k in zip(*(rows.column(x.name).to_pylist() for x in key), strict=True)]
+        for i, x in enumerate(sets):
+            fresh = rows.column(x.name).to_pylist()
+            both = [_union([_decoded(held[k][i]), f]) if k in held else f for k, f in zip(keys, fresh, strict=True)]
+            rows = rows.set_column(rows.column_names.index(x.name), x.name, pa.array(both, x.arrow))
+        return rows
+
+    def _upsert(self, layout: Layout, table: str) -> str:
+        """Merges fresh rows into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP."""
+        d = self._dialect
+        sets = []
+        for c in layout.values:
+            name = d.quoted(c.name)
+            was, now = d.was(table, name), d.now(name)
+            if c.role in ("sum", "count"):
+                both = d.add_longs(was, now) if c.type is Type.LONG else f"{was} + {now}"
+                merged = f"coalesce({both}, {was}, {now})"
+            elif c.role == "min":
+                merged = d.least(was, now)
+            elif c.role == "set":
+                merged = now
+            elif c.role == "last":
+                latest = d.quoted(LAST_TIMESTAMP)
+                merged = f"CASE WHEN {d.now(latest)} >= {d.was(table, latest)} THEN {now} ELSE {was} END"
+            else:
+                merged = d.greatest(was, now)
+            sets.append((name, merged))
+        names, key = ([d.quoted(c.name) for c in columns] for columns in (layout.columns, layout.key))
+        return d.upsert(table, names, key, sets)
+
+    def _keep_errors(self, c: sa.Connection, app: str, errors: Sequence[ErrorRow]) -> None:
+        if errors:
+            q = self._dialect.quoted
+            sql = f"INSERT INTO {q(ERRORS)} (app, stream, ts, {q('values')}, reason) VALUES (:app, :stream, :ts, :v, :r)"
+            values = [
+                {"app": app, "stream": e.stream, "ts": e.ts, "v": json.dumps(e.values, default=str), "r": e.reason}
+                for e in errors
+            ]
+            c.execute(sa.text(sql), values)
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def read(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
+        return self._read(self._layout(aggregation), per, (start, end), by_shard=False)
+
+    def read_by_shard(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
+        layout = self._layout(aggregation)
+        if not layout.partitioned:
+            raise StoreError(f"Aggregation '{aggregation}' is not partitioned by id; its rows belong to no shard.")
+        return self._read(layout, per, (start, end), by_shard=True)
+
+    def _read(self, layout: Layout, per: AggDuration, bounds: tuple[int, int], *, by_shard: bool) -> pa.Table:
+        # Rows are grouped even for one shard: other systems write several rows for a bucket, by AGG_TIMESTAMP.
+        same = [c for c in layout.columns if c.role in ("group", "nulls") or (by_shard and c.role == "shard")]
+        columns = _columns_read(layout, by_shard)
+        low, high = (min(max(b, -(2**63)), 2**63 - 1) for b in bounds)
+        sets = [c for c in columns if c.role == "set"]
+
+        def work(c: sa.Connection) -> tuple[list[Any], list[Any]]:
+            sql = self._select(layout, per, columns, same)
+            found = c.execute(sa.text(sql), {"low": low, "high": high}).fetchall()
+            if not sets:
+                return list(found), []
+            q = self._dialect.quoted
+            names = ", ".join(q(x) for x in [layout.time, *(x.name for x in (*same, *sets))])
+            each = f"SELECT {names} FROM {self._table(layout, per)} WHERE {self._between(layout)}"
+            return list(found), list(c.execute(sa.text(each), {"low": low, "high": high}).fetchall())
+
+        rows, set_rows = self._transaction(work)
+        values = dict(zip((c.name for c in columns), zip(*rows, strict=True), strict=True)) if rows else {}
+        united = _united_by_key(set_rows, 1 + len(same), len(sets))
+        if rows:
+            keys = [_plain_key(k) for k in zip(values[layout.time], *(values[x.name] for x in same), strict=True)]
+            for i, x in enumerate(sets):
+                values[x.name] = tuple(united[k][i] for k in keys)
+        out = pa.table(
+            [_array(c, values.get(c.name, ())) for c in columns],
+            schema=pa.schema([(c.name, c.arrow) for c in columns]),
+        )
+        order = [layout.time, *(x.name for x in same)]
+        return rows_from_store(layout, out.sort_by([(n, "ascending") for n in order]))
+
+    def _between(self, layout: Layout) -> str:
+        time_ = self._dialect.quoted(layout.time)
+        return f"{time_} >= :low AND {time_} < :high"
+
+    def _select(
+        self, layout: Layout, per: AggDuration, columns: Sequence[StoredColumn], same: Sequence[StoredColumn]
+    ) -> str:
+        """The rows of a range of time, merged by `same`; null for the sets, which are read apart."""
+        q = self._dialect.quoted
+        keys = ", ".join([q(layout.time), *(q(c.name) for c in same)])
+        rows = f"{self._table(layout, per)} WHERE {self._between(layout)}"
+        if any(c.role == "last" for c in columns):
+            by = [LAST_TIMESTAMP, TIMESTAMP, *([SHARD] if layout.partitioned else [])]
+            order = ", ".join(f"{q(n)} DESC{self._dialect.nulls_last}" for n in by)
+            rows = (
+                f"(SELECT t.*, row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS latest_first "
+                f"FROM {self._table(layout, per)} t WHERE {self._between(layout)}) numbered"
+            )
+        shown = [
+            q(layout.time) if c.role == "time" else q(c.name) if c.in_key else self._merged(c) for c in columns
+        ]
+        return f"SELECT {', '.join(shown)} FROM {rows} GROUP BY {keys}"
+
+    def _merged(self, c: StoredColumn) -> str:
+        """The aggregate that merges a column over the rows of a bucket and group."""
+        name = self._dialect.quoted(c.name)
+        if c.role in ("sum", "count"):
+            return self._dialect.sum_longs(name) if c.type is Type.LONG else f"sum({name})"
+        if c.role == "set":
+            return "NULL"
+        if c.role == "last":
+            return self._dialect.only(f"CASE WHEN latest_first = 1 THEN {name} END", c.type)
+        return f"{'min' if c.role == 'min' else 'max'}({name})"
+
+    def errors(self, app: str) -> pa.Table:
+        q = self._dialect.quoted
+        sql = sa.text(f"SELECT stream, ts, {q('values')}, reason FROM {q(ERRORS)} WHERE app = :app ORDER BY id")
+        rows = self._transaction(lambda c: c.execute(sql, {"app": app}).fetchall())
+        schema = pa.schema(
+            [("stream", pa.string()), ("ts", pa.int64()), ("values", pa.string()), ("reason", pa.string())]
+        )
+        return pa.table([pa.array([r[i] for r in rows], f.type) for i, f in enumerate(schema)], schema=schema)
+
+    # -------------------------------------------------------------------------------------------------------- shards
+
+    def shards(self, aggregation: str) -> list[ShardRows]:
+        layout = self._layout(aggregation)
+        if not layout.partitioned:
+            return []
+        shard = self._dialect.quoted(SHARD)
+        every = " UNION ALL ".join(f"SELECT {shard} FROM {self._table(layout, d)}" for d in layout.durations)
+        sql = f"SELECT {shard}, count(*) FROM ({every}) held GROUP BY {shard}"
+        rows = self._transaction(lambda c: c.exec_driver_sql(sql).fetchall())
+        return sorted((ShardRows(str(s), int(n)) for s, n in rows), key=lambda s: s.shard)
+
+    def move_shard(self, aggregation: str, old: str, new: str) -> None:
+        layout = self._partitioned(aggregation)
+        if old == new:
+            return
+
+        def work(c: sa.Connection) -> None:
+            q = self._dialect.quoted
+            for duration in layout.durations:
+                table = self._table(layout, duration)
+                names = ", ".join(q(x.name) for x in layout.columns)
+                sql = sa.text(f"SELECT {names} FROM {table} WHERE {q(SHARD)} = :old")
+                rows = c.execute(sql, {"old": old}).fetchall()
+                c.execute(sa.text(f"DELETE FROM {table} WHERE {q(SHARD)} = :old"), {"old": old})
+                values = list(zip(*rows, strict=True)) if rows else [()] * len(layout.columns)
+                arrays = [
+                    pa.array([new] * len(rows), pa.string()) if x.role == "shard"
+                    else pa.array([_decoded(v) for v in column], x.arrow) if x.role == "set"
+                    else _array(x, column)
+                    for x, column in zip(layout.columns, values, strict=True)
+                ]  # fmt: skip
+                self._merge(c, layout, duration, pa.table(arrays, schema=layout.schema))
+
+        self._transaction(work)
+
+    def delete_shard(self, aggregation: str, shard: str) -> None:
+        layout = self._partitioned(aggregation)
+
+        def work(c: sa.Connection) -> None:
+            for duration in layout.durations:
+                sql = f"DELETE FROM {self._table(layout, duration)} WHERE {self._dialect.quoted(SHARD)} = :shard"
+                c.execute(sa.text(sql), {"shard": shard})
+
+        self._transaction(work)
+
+    def _partitioned(self, aggregation: str) -> Layout:
+        layout = self._layout(aggregation)
+        if not layout.partitioned:
+            raise StoreError(f"Aggregation '{aggregation}' is not partitioned by id; it has no shards.")
+        return layout
+
+
+_SHARD_COLUMN = StoredColumn(SHARD, "shard", Type.STRING)
+
+
+def said(error: sa.exc.SQLAlchemyError) -> str:
+    """What the driver says, in one line, without passwords."""
+    cause = getattr(error, "orig", None) or error
+    words = " ".join(str(cause).split())
+    return masked(words)
+
+
+def _columns_read(layout: Layout, by_shard: bool) -> list[StoredColumn]:
+    return [c for c in layout.columns if c.role != "shard" or by_shard]
+
+
+def _array(column: StoredColumn, values: Sequence[Any]) -> pa.Array:
+    """A column of what a driver gave, which may count bools as numbers and give sums as decimals."""
+    if column.role == "set":
+        return pa.array(list(values), column.arrow)
+    convert = {Type.BOOL: bool, Type.INT: int, Type.LONG: int, Type.FLOAT: float, Type.DOUBLE: float}.get(column.type)
+    if convert is not None:
+        values = [None if v is None else convert(v) for v in values]
+    return pa.array(list(values), column.arrow)
+
+
+def _plain_key(values: Iterable[Any]) -> tuple[Any, ...]:
+    """A key that compares equal however a driver gives it."""
+    return tuple(float(v) if isinstance(v, float) else v for v in values)
+
+
+def _union(sets: Iterable[Sequence[Any] | None]) -> list[Any] | None:
+    """The distinct elements of several sets, in the order in which they come; None where all are null."""
+    seen: dict[Any, None] = {}
+    some = False
+    for s in sets:
+        if s is not None:
+            some = True
+            seen.update(dict.fromkeys(s))
+    return list(seen) if some else None
+
+
+def _united_by_key(rows: Iterable[Any], keys: int, sets: int) -> dict[tuple[Any, ...], list[list[Any] | None]]:
+    found: dict[tuple[Any, ...], list[list[Any] | None]] = {}
+    for row in rows:
+        held = found.setdefault(_plain_key(row[:keys]), [None] * sets)
+        for i in range(sets):
+            held[i] = _union([held[i], _decoded(row[keys + i])])
+    return found
+
+
+def _encoded(rows: pa.Table, sets: Sequence[StoredColumn]) -> pa.Table:
+    """`rows` with sets as JSON texts."""
+    for x in sets:
+        texts = [None if v is None else json.dumps(v) for v in rows.column(x.name).to_pylist()]
+        rows = rows.set_column(rows.column_names.index(x.name), x.name, pa.array(texts, pa.string()))
+    return rows
+
+
+def _decoded(text: str | None) -> list[Any] | None:
+    return None if text is None else json.loads(text)

@@ -1,0 +1,182 @@
+"""Database servers of a test's own, on loopback, in a folder that goes with them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from sparkstream_nb.stores.address import Database, Secret
+from sparkstream_nb.stores.dialects import DIALECTS
+
+_DATABASES = {"postgresql": "SELECT datname FROM pg_database", "mariadb": "SHOW DATABASES"}
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+        return port
+
+
+@dataclass
+class Server:
+    """A running server. `stop` and `start` end it and start it again on its port, with its data."""
+
+    database: Database
+    command: list[str]
+    folder: Path
+    user: str | None
+    ready: list[str]
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def jdbc(self) -> str:
+        """Its address as WSO2's files have it."""
+        d = self.database
+        return f"jdbc:{d.kind}://{d.host}:{d.port}/{d.name}"
+
+    def made(self, name: str) -> Database:
+        """A database of this name, which is made where it is missing."""
+        wanted = replace(self.database, name=name)
+        url = DIALECTS[wanted.kind].url(self.database)
+        engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+        try:
+            with engine.connect() as c:
+                names = {str(r[0]) for r in c.exec_driver_sql(_DATABASES[wanted.kind])}
+                if name not in names:
+                    c.exec_driver_sql(f"CREATE DATABASE {name}")
+        finally:
+            engine.dispose()
+        return wanted
+
+    def start(self) -> None:
+        """Starts it, and waits until it takes connections."""
+        with (self.folder / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, user=self.user, cwd=self.folder
+            )
+        for _ in range(600):
+            if subprocess.run(self.ready, capture_output=True, check=False).returncode == 0:
+                return
+            assert self.process.poll() is None, (self.folder / "server.log").read_text(errors="replace")[-2000:]
+            time.sleep(0.05)
+        raise AssertionError("the server does not answer")
+
+    def stop(self) -> None:
+        """Kills it, as a crash of its machine does."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(30)
+            self.process = None
+            for stale in self.folder.glob("data/postmaster.pid"):
+                stale.unlink()
+
+
+def postgres_binaries() -> Path | None:
+    """The folder of PostgreSQL's programs; None where it is not installed."""
+    found = shutil.which("initdb")
+    if found is not None:
+        return Path(found).resolve().parent
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3]))
+    return folders[-1].parent if folders else None
+
+
+@contextlib.contextmanager
+def postgresql() -> Iterator[Server]:
+    """A PostgreSQL with one user, who has a password, and one database."""
+    binaries = postgres_binaries()
+    assert binaries is not None
+    with _folder("postgres") as (folder, user):
+        password, port = secrets.token_urlsafe(12), free_port()
+        (folder / "password").write_text(password)
+        data = folder / "data"
+        subprocess.run(
+            [binaries / "initdb", "-D", data, "-U", "siddhi", "-A", "scram-sha-256", f"--pwfile={folder / 'password'}",
+             "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"],
+            check=True, capture_output=True, user=user, cwd=folder,
+        )  # fmt: skip
+        server = Server(
+            Database("postgresql", "postgres", "127.0.0.1", port, "siddhi", Secret(password)),
+            [str(binaries / "postgres"), "-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", str(folder),
+             "-c", "fsync=off"],
+            folder, user, [str(binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)],
+        )  # fmt: skip
+        with _running(server):
+            yield server
+
+
+@contextlib.contextmanager
+def mariadb() -> Iterator[Server]:
+    """A MariaDB with one user, who has a password, and one database."""
+    with _folder("mysql") as (folder, user):
+        password, port, data = secrets.token_urlsafe(12), free_port(), folder / "data"
+        subprocess.run(
+            ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal",
+             "--skip-test-db"],
+            check=True, capture_output=True, user=user, cwd=folder,
+        )  # fmt: skip
+        program = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
+        socket_file = str(folder / "socket")
+        admin = ["mariadb-admin", "--no-defaults", f"--socket={socket_file}", "-u", "root"]
+        server = Server(
+            Database("mariadb", "siddhi", "127.0.0.1", port, "siddhi", Secret(password)),
+            [program, "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1",
+             f"--socket={socket_file}", f"--pid-file={folder / 'pid'}", "--innodb-flush-log-at-trx-commit=0"],
+            folder, user, [*admin, "ping"],
+        )  # fmt: skip
+        with _running(server):
+            setup = (
+                f"CREATE DATABASE siddhi; CREATE USER siddhi IDENTIFIED BY '{password}'; GRANT ALL ON *.* TO siddhi;"
+            )
+            client = ["mariadb", "--no-defaults", f"--socket={socket_file}", "-u", "root", "-e", setup]
+            subprocess.run(client, check=True, capture_output=True)
+            yield server
+
+
+@contextlib.contextmanager
+def _running(server: Server) -> Iterator[None]:
+    server.start()
+    try:
+        yield
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def _folder(owner: str) -> Iterator[tuple[Path, str | None]]:
+    """An empty folder, and the user that the server runs as: `owner` where this is root, whom servers refuse."""
+    folder = Path(tempfile.mkdtemp(prefix="sparkstream-"))
+    user = None
+    try:
+        if os.geteuid() == 0:
+            user = owner
+            os.chown(folder, pwd.getpwnam(owner).pw_uid, -1)
+        yield folder, user
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def skip_without(kind: str) -> None:
+    """Skips the test where a server is not installed, but not in continuous integration."""
+    path = f"{os.environ['PATH']}:/usr/sbin"
+    there = postgres_binaries() if kind == "postgresql" else shutil.which("mariadbd", path=path)
+    if there is None and "CI" not in os.environ:
+        pytest.skip(f"{kind} is not installed on this machine")
+
+
+SERVERS = {"postgresql": postgresql, "mariadb": mariadb}
+"""The servers that a test can start, by the kind of database."""
