@@ -6,6 +6,7 @@ Every intended error derives from `SparkStreamError`; any other exception is a b
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -116,7 +117,7 @@ def excerpt(source: str, span: Span) -> str:
     """The line of `source` that `span` starts on, with carets under the span. A long line is cut around the span."""
     lines = source.splitlines() or [""]
     row = min(max(span.line, 1), len(lines))
-    text, column = lines[row - 1], span.column
+    text, column = masked(lines[row - 1]), span.column
     width = max(1, min(span.end - span.start, len(text) - column))
     if len(text) > _SHOWN:
         first = max(0, min(column - 20, len(text) - _SHOWN))
@@ -128,6 +129,18 @@ def excerpt(source: str, span: Span) -> str:
         width = max(1, min(width, len(text) - column))
     lead = "".join("\t" if c == "\t" else " " for c in text[:column])
     return f"{row:>4} | {text}\n     | {lead}{'^' * width}"
+
+
+_QUOTED_SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token)['\"]?\s*=\s*)(['\"])(.*?)\2")
+_PLAIN_SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token)\s*=\s*)([^&;\s'\"*]+)")
+_USER_INFO = re.compile(r"//([^/@\s:]*):([^/@\s]*)@")
+
+
+def masked(text: str) -> str:
+    """`text` with the passwords in it replaced by as many stars: in options (`password='...'`) and in addresses."""
+    text = _QUOTED_SECRET.sub(lambda m: f"{m[1]}{m[2]}{'*' * len(m[3])}{m[2]}", text)
+    text = _PLAIN_SECRET.sub(lambda m: m[1] + "*" * len(m[2]), text)
+    return _USER_INFO.sub(lambda m: f"//{m[1]}:{'*' * len(m[2])}@", text)
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:

@@ -30,8 +30,8 @@ from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.routing import Route
 from ..spark.stream import Stream
-from ..stores.duckdb import DuckDBStore
-from ..stores.shards import shard_warnings
+from ..stores import Store, shard_warnings
+from ..stores.sql import Patience
 from ..types import Schema
 from . import frontend
 from .answers import NULLABLE, SHARD, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
@@ -40,6 +40,7 @@ from .folder import Life
 from .frontend import Displayed, View
 from .idle import IdleTicker
 from .progress import FeedProgress, OnProgress
+from .stores import open_store
 
 _ALL_TIMES = (-62_135_596_800_000, 253_402_300_800_000)
 """The years 1 to 9999 in ms."""
@@ -60,6 +61,7 @@ class App(Displayed):
         self._session = session
         self._lock = threading.RLock()
         self._stopped = False
+        self._progress = Progress()
         self.store = self._open_store()
         self.warnings = [
             w
@@ -70,7 +72,6 @@ class App(Displayed):
         folder = life.folder(self.home)
         self._inbox = Inbox(folder / "inbox")
         self._outputs = OutputFiles(folder / "outputs", self.shard_ids)
-        self._progress = Progress()
         specs = [
             NodeSpec.of(
                 i, s, p, scripts=deployment.allow_scripts, index=i, count=len(plans), start=deployment.start
@@ -84,14 +85,23 @@ class App(Displayed):
         idle = self.plan.idle_clock
         self._idle = None if idle is None else IdleTicker(idle, self._advance)
 
-    def _open_store(self) -> DuckDBStore:
-        """The store of the aggregations; emptied where a store of the user's is to be fresh."""
+    def _open_store(self) -> Store:
+        """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh.
+
+        Of a database that others may share, the rows of this deployment's shards go.
+        """
         d, aggregations = self.deployment, self.plan.aggregations
-        store = DuckDBStore(self.home / "store.duckdb" if d.store is None else d.store)
-        if d.fresh and d.store is not None:
-            store.prepare(aggregations.values())
-            for aggregation in aggregations:
-                store.drop(aggregation)
+        patience = Patience(tell=self._progress.say)
+        store = open_store(self.home / "store.duckdb" if d.store is None else d.store, d.databases, patience)
+        outside = [a for a in aggregations.values() if a.id in d.databases or d.store is not None]
+        if d.fresh and outside:
+            store.prepare(outside)
+            for aggregation in outside:
+                if aggregation.partitioned and aggregation.id in d.databases:
+                    for shard in self.shard_ids:
+                        store.delete_shard(aggregation.id, shard)
+                else:
+                    store.drop(aggregation.id)
         store.prepare(aggregations.values())
         return store
 

@@ -18,8 +18,11 @@ from ..spark.routing import Route
 from ..spark.session import spark_session
 from .answers import Apps
 from .app import App
+from .conf import NodeFile, node_files
 from .deployment import Deployment, milliseconds, mode_of
 from .folder import default_home, open_folder
+from .secrets import References
+from .stores import databases_of
 
 _apps: dict[str, App] = {}
 _lock = threading.RLock()
@@ -29,33 +32,38 @@ def deploy(
     text: str,
     *,
     name: str | None = None,
-    nodes: int = 1,
+    nodes: int | None = None,
     mode: str | None = None,
     routing: str = "round_robin",
     shard_ids: Sequence[str] | None = None,
     master: str | None = None,
+    conf: str | Path | Sequence[str | Path] | None = None,
     store: str | Path | None = None,
     fresh: bool = False,
     variables: Mapping[str, str] | None = None,
     allow_scripts: bool = False,
+    allow_env: Sequence[str] = (),
     home: str | Path | None = None,
     rows_per_micro_batch: int | None = None,
     start: int | str | datetime | None = None,
     timezone: str = "UTC",
 ) -> App:
-    """Deploys a SiddhiQL app on `nodes` simulated nodes, carried by Spark, and starts it.
+    """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), carried by Spark, and starts it.
 
     - `name`: the app's name, by default that of `@app:name`. An app of that name in this process is stopped.
     - `nodes`, `mode`: "single" (one node), or "active-active", the default for several nodes: every node runs the whole
       app on its share of the events, and writes aggregations under its shard id.
     - `routing`: which node gets an event: "round_robin", "hash:ATTRIBUTE" or "node:K", K from 1.
     - `shard_ids`: one for each node, by default node-1, node-2, ...
+    - `conf`: the nodes' deployment files, as WSO2's servers have them (`deployment.yaml`): one for each node, or the
+      folder that they are in. They give the shard ids, `partitionById`, and the data sources that `@store` names.
     - `master`: a Spark master or Connect address; local by default.
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept
       where the app means what it meant before; `App.redeployed` says what became of them.
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
+    - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
     - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
     - `rows_per_micro_batch`: how many events of a backlog are committed at once, at most.
     - `start`: where the app's clock starts: ms since 1970, a datetime or an ISO text. By default it starts with the
@@ -66,6 +74,8 @@ def deploy(
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
     """
+    files = () if conf is None else tuple(node_files(conf))
+    nodes, shard_ids = _nodes(files, nodes, shard_ids)
     mode = mode_of(mode, nodes)
     clock_start = None if start is None else milliseconds(start, "start")
     shards = tuple(shard_ids) if shard_ids is not None else tuple(f"node-{i + 1}" for i in range(nodes))
@@ -73,12 +83,17 @@ def deploy(
         raise SparkStreamError(
             f"{nodes} nodes need as many different shard ids, and these were given: {', '.join(shards)}."
         )
-    own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" else {})}
-    plans = [compile_app(text, properties={"shardId": s, **own}, variables=variables) for s in shards]
+    own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" and not files else {})}
+    given = [dict(f.properties) for f in files] or [{}] * nodes
+    plans = [
+        compile_app(text, properties={**g, "shardId": s, **own}, variables=variables)
+        for g, s in zip(given, shards, strict=True)
+    ]
     refuse(plans[0])
     refuse_scripts(plans[0], allow_scripts)
     inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
     Route.parse(routing, nodes, inputs)
+    databases = databases_of(plans, files, References(variables or {}, allow_env))
     name = name or plans[0].name
     deployment = Deployment(
         name=name,
@@ -92,8 +107,23 @@ def deploy(
         rows_per_micro_batch=rows_per_micro_batch,
         start=clock_start,
         timezone=timezone,
+        files=files,
+        databases=databases,
     )
     return _start(deployment, plans, master)
+
+
+def _nodes(
+    files: Sequence[NodeFile], nodes: int | None, shard_ids: Sequence[str] | None
+) -> tuple[int, Sequence[str] | None]:
+    """How many nodes there are, and their shard ids where they are given."""
+    if not files:
+        return 1 if nodes is None else nodes, shard_ids
+    if nodes is not None and nodes != len(files):
+        raise Misuse(f"there are {len(files)} deployment files, one for each node, and nodes={nodes}: leave nodes out")
+    if shard_ids is not None:
+        raise Misuse("the deployment files give the shard ids (siddhi: properties: shardId): leave shard_ids out")
+    return len(files), [f.shard_id for f in files]
 
 
 def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) -> App:

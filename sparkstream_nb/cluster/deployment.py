@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ..errors import Misuse, SparkStreamError, did_you_mean
+from ..stores.address import Database
+from .conf import NodeFile
 
 MODES = ("single", "active-active")
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """What `deploy` was asked for, with its defaults filled in. See `deploy` for what each field means."""
+    """What `deploy` was asked for, with its defaults filled in. See `deploy` for what each field means.
+
+    `files`: the nodes' deployment files, or none. `databases`: by aggregation, those that `@store` names.
+    """
 
     name: str
     mode: str
@@ -26,6 +32,8 @@ class Deployment:
     rows_per_micro_batch: int | None = None
     start: int | None = None
     timezone: str = "UTC"
+    files: tuple[NodeFile, ...] = ()
+    databases: Mapping[str, Database] = field(default_factory=dict)
 
     @property
     def nodes(self) -> int:

@@ -34,6 +34,12 @@ class Progress:
     answers: dict[int, dict[int, Answer | Failed]] = field(default_factory=dict)
     logs: list[str] = field(default_factory=list)
 
+    def say(self, sentence: str) -> None:
+        """Adds a line to the logs, unless it is the last one already."""
+        with self.changed:
+            if self.logs[-1:] != [sentence]:
+                self.logs = [*self.logs, sentence][-LOG_LINES_KEPT:]
+
 
 LOG_LINES_KEPT = 1000
 

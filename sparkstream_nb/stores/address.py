@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
-from ..errors import StoreError
+from ..errors import StoreError, masked
 
 SERVERS = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
 """Database servers that can hold a store, with their default ports."""
@@ -68,7 +67,7 @@ class Database:
     port: int | None = None
     user: str | None = None
     password: Secret | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[tuple[str, str], ...] = ()
     pool: int = 5
 
     @property
@@ -109,19 +108,8 @@ def from_jdbc(url: str, user: str | None = None, password: Secret | None = None,
     given = options.pop("password", None)
     if password is None and given is not None:
         password = Secret(given)
-    port = int(server["port"] or SERVERS[kind])
-    return Database(
-        kind, unquote(server["database"]), server["host"].strip("[]") or "localhost", port, user, password, options, pool
-    )  # fmt: skip
-
-
-_SECRET_OPTION = re.compile(r"(?i)((?:password|passwd|pwd|token|secret)\s*=\s*)[^&;\s\"']*")
-_USER_INFO = re.compile(r"//[^/@\s]*:[^/@\s]*@")
-
-
-def masked(text: str) -> str:
-    """`text` with the passwords of its addresses replaced by stars."""
-    return _SECRET_OPTION.sub(r"\1***", _USER_INFO.sub("//***@", text))
+    host, port = server["host"].strip("[]") or "localhost", int(server["port"] or SERVERS[kind])
+    return Database(kind, unquote(server["database"]), host, port, user, password, tuple(options.items()), pool)
 
 
 def relative_to(database: Database, folder: Path) -> Database:
@@ -129,7 +117,3 @@ def relative_to(database: Database, folder: Path) -> Database:
     if not database.is_file or database.name == ":memory:":
         return database
     return replace(database, name=str(folder / Path(database.name).expanduser()))
-
-
-Resolve = Callable[[str], str]
-"""Replaces `${sec:alias}` and `${NAME}` in a text of the configuration. Raises StoreError where it may not."""

@@ -331,7 +331,7 @@ def _do_update(sets: Sequence[tuple[str, str]]) -> str:
 
 def _known(database: Database, options: Sequence[str]) -> dict[str, str]:
     """Those options of an address that its driver knows by the same name."""
-    return {k: v for k, v in database.options.items() if k in options}
+    return {k: v for k, v in database.options if k in options}
 
 
 def _wrapped(huge: str, cast: str) -> str:

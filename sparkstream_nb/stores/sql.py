@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ..errors import StoreError
+from ..errors import StoreError, masked
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
-from .address import Database, masked
+from .address import Database
 from .checking import FoundTable, check_table
 from .dialects import DIALECTS, Dialect
 from .layout import (
@@ -331,7 +331,8 @@ class SqlStore:
     def _keep_errors(self, c: sa.Connection, app: str, errors: Sequence[ErrorRow]) -> None:
         if errors:
             q = self._dialect.quoted
-            sql = f"INSERT INTO {q(ERRORS)} (app, stream, ts, {q('values')}, reason) VALUES (:app, :stream, :ts, :v, :r)"
+            names = f"app, stream, ts, {q('values')}, reason"
+            sql = f"INSERT INTO {q(ERRORS)} ({names}) VALUES (:app, :stream, :ts, :v, :r)"
             values = [
                 {"app": app, "stream": e.stream, "ts": e.ts, "v": json.dumps(e.values, default=str), "r": e.reason}
                 for e in errors

@@ -1,0 +1,116 @@
+"""Which database each aggregation of a deployment is in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..errors import Misuse, SiddhiBindError, SparkStreamError, StoreError
+from ..lang.tree import Annotation, find_annotation
+from ..plan.nodes import AggregationDef, Plan
+from ..plan.query_parts import connector_options
+from ..stores import DuckDBStore, Store
+from ..stores.address import Database, Secret, from_jdbc, relative_to
+from ..stores.several import StoreSet
+from ..stores.sql import Patience, SqlStore
+from .conf import NodeFile, data_source
+from .secrets import References
+
+
+def databases_of(
+    plans: Sequence[Plan], nodes: Sequence[NodeFile], references: References
+) -> dict[str, Database]:
+    """The database of each aggregation with a `@store`, by the aggregation's id.
+
+    `nodes` are the deployment files, one for each plan, or none. Raises SiddhiBindError, at the annotation, for a
+    `@store` that names no database, or that means different ones on different nodes; and, where there are deployment
+    files, for an aggregation that is partitioned by id and has none.
+    """
+    out: dict[str, Database] = {}
+    for name, definition in plans[0].aggregations.items():
+        store = find_annotation(definition.annotations, "store")
+        if store is None:
+            if nodes and definition.partitioned:
+                raise _at(
+                    plans[0], definition,
+                    f"aggregation '{name}' is partitioned by id and has no @store: on servers, each node would keep it "
+                    "in its own memory",
+                    "Write @store(type='rdbms', datasource='NAME').",
+                )  # fmt: skip
+            continue
+        found = [
+            _database(plan, definition, store, nodes[i] if nodes else None, references)
+            for i, plan in enumerate(plans)
+        ]
+        different = next((d for d in found if d != found[0]), None)
+        if different is not None:
+            raise _at(
+                plans[0], definition,
+                f"the nodes' @store of aggregation '{name}' differ: {found[0]} and {different}",
+                "All nodes of an active-active deployment write to one database.",
+            )  # fmt: skip
+        out[name] = found[0]
+    return out
+
+
+def open_store(own: Path | str, databases: Mapping[str, Database], patience: Patience) -> Store:
+    """The store of an app: `own` is a DuckDB file. Raises StoreError where a database cannot be opened."""
+    opened: dict[Database, Store] = {}
+    try:
+        for database in databases.values():
+            if database not in opened:
+                opened[database] = (
+                    DuckDBStore(database.name) if database.kind == "duckdb" else SqlStore(database, patience)
+                )
+        base = DuckDBStore(own)
+    except StoreError:
+        for store in opened.values():
+            store.close()
+        raise
+    return StoreSet(base, {name: opened[d] for name, d in databases.items()}) if opened else base
+
+
+def _database(
+    plan: Plan, definition: AggregationDef, store: Annotation, node: NodeFile | None, references: References
+) -> Database:
+    options = {k.lower(): v for k, v in connector_options(store, plan.properties).items()}
+    what = f"@store of aggregation '{definition.id}'"
+    type_ = options.get("type", "")
+    if type_.lower() != "rdbms":
+        raise _at(plan, definition, f"{what} has type '{type_}', which this build cannot use", "Use type='rdbms'.")
+    named, url = options.get("datasource"), options.get("jdbc.url")
+    try:
+        if named is not None:
+            if node is None:
+                raise Misuse(
+                    f"{what} names the data source '{named}', and no deployment file defines one: deploy with conf=, "
+                    "or --conf"
+                )
+            source = data_source(node, named)
+            place = f"{node.path}: data source {named}"
+            url, user, password, pool = source.url, source.user, source.password, source.pool
+        elif url is not None:
+            place, user, password, pool = what, options.get("username"), options.get("password"), 5
+        else:
+            raise Misuse(f"{what} names no database: give it datasource='NAME' or jdbc.url='jdbc:...'")
+        return address(url, user, password, references, place=place, pool=pool)
+    except SparkStreamError as e:
+        raise _at(plan, definition, str(e)) from None
+
+
+def address(
+    url: str, user: str | None, password: str | None, references: References, *, place: str, pool: int = 5
+) -> Database:
+    """The database of a JDBC address whose parts may hold references. Raises `Misuse` and StoreError, with `place`
+    where a reference has no value; the path of a file is below the working directory."""
+    resolved = {k: None if v is None else references.resolve(v, place) for k, v in {"u": user, "p": password}.items()}
+    secret = None if resolved["p"] is None else Secret(resolved["p"])
+    return relative_to(from_jdbc(references.resolve(url, place), resolved["u"], secret, pool=pool), Path.cwd())
+
+
+def _at(plan: Plan, definition: AggregationDef, message: str, hint: str | None = None) -> SiddhiBindError:
+    a = find_annotation(definition.annotations, "store") or find_annotation(definition.annotations, "PartitionById")
+    span = a.span if a is not None else definition.span
+    error = SiddhiBindError(message, span, hint=hint)
+    error.with_source(plan.text)
+    return error

@@ -1,0 +1,74 @@
+"""Several stores that act as one: each aggregation has the database that its `@store` names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from ..plan.nodes import AggDuration, AggregationDef, BatchClock
+from .protocol import ErrorRow, ShardRows, Store
+
+
+class StoreSet:
+    """A `Store` made of others. `own` is the app's, with the errors and all aggregations that are not in `others`.
+
+    A batch is committed to each store by a ledger row of its own, the app's last. A crash in between leaves it to the
+    batch's repetition to reach those that were not reached.
+    """
+
+    def __init__(self, own: Store, others: Mapping[str, Store]) -> None:
+        self.own = own
+        self._by_aggregation = dict(others)
+        self._others = list({id(s): s for s in others.values()}.values())
+
+    def _store(self, aggregation: str) -> Store:
+        return self._by_aggregation.get(aggregation, self.own)
+
+    def prepare(self, definitions: Iterable[AggregationDef]) -> None:
+        listed = list(definitions)
+        for store in (*self._others, self.own):
+            store.prepare([d for d in listed if self._store(d.id) is store])
+
+    def commit(
+        self,
+        app: str,
+        run: str,
+        batch: int,
+        partials: Mapping[tuple[str, str], pa.Table],
+        errors: Sequence[ErrorRow] = (),
+        clock: BatchClock | None = None,
+    ) -> bool:
+        for store in self._others:
+            its = {key: rows for key, rows in partials.items() if self._store(key[0]) is store}
+            store.commit(app, run, batch, its, (), clock)
+        rest = {key: rows for key, rows in partials.items() if self._store(key[0]) is self.own}
+        return self.own.commit(app, run, batch, rest, errors, clock)
+
+    def read(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
+        return self._store(aggregation).read(aggregation, per, start, end)
+
+    def read_by_shard(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
+        return self._store(aggregation).read_by_shard(aggregation, per, start, end)
+
+    def shards(self, aggregation: str) -> list[ShardRows]:
+        return self._store(aggregation).shards(aggregation)
+
+    def move_shard(self, aggregation: str, old: str, new: str) -> None:
+        self._store(aggregation).move_shard(aggregation, old, new)
+
+    def delete_shard(self, aggregation: str, shard: str) -> None:
+        self._store(aggregation).delete_shard(aggregation, shard)
+
+    def add_shard_id(self, aggregation: str, shard: str, *, dry_run: bool = False) -> list[str]:
+        return self._store(aggregation).add_shard_id(aggregation, shard, dry_run=dry_run)
+
+    def drop(self, aggregation: str) -> None:
+        self._store(aggregation).drop(aggregation)
+
+    def errors(self, app: str) -> pa.Table:
+        return self.own.errors(app)
+
+    def close(self) -> None:
+        for store in (*self._others, self.own):
+            store.close()

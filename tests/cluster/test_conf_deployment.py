@@ -1,0 +1,117 @@
+"""Active-active deployments by their files: the manual's example, data sources, what is wrong in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import servers
+import yaml
+
+import sparkstream_nb
+from sparkstream_nb.cluster import App
+from sparkstream_nb.errors import SparkStreamError
+
+HOUR = 1717236000000
+"""2024-06-01 10:00:00 GMT."""
+APP = """
+@app:name('Trades')
+define stream TradeStream (symbol string, price double, quantity long, timestamp long);
+
+@store(type='rdbms', datasource='TEST_DB')
+define aggregation TradeAggregation
+from TradeStream
+select symbol, avg(price) as avgPrice, sum(quantity) as total
+group by symbol
+aggregate by timestamp every sec ... year;
+"""
+QUERY = "from TradeAggregation within '2024-**-** **:**:**' per 'hours' select symbol, total"
+
+Files = Callable[..., list[Path]]
+
+
+def node_file(name: str, url: str, password: str = "${sec:test.password}") -> str:
+    """A deployment file as an operator has it, with parts that mean nothing here."""
+    return yaml.safe_dump(
+        {
+            "wso2.carbon": {"id": name, "name": "WSO2 Streaming Integrator", "ports": {"offset": 1}},
+            "siddhi": {"properties": {"partitionById": True, "shardId": name}},
+            "wso2.metrics": {"enabled": False},
+            "wso2.datasources": {
+                "dataSources": [
+                    {
+                        "name": "TEST_DB",
+                        "definition": {
+                            "type": "RDBMS",
+                            "configuration": {"jdbcUrl": url, "username": "siddhi", "password": password, "maxPoolSize": 5},
+                        },
+                    }
+                ]
+            },
+        }
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """Writes the files of nodes wso2-sp-1, wso2-sp-2, ..."""
+
+    def write(url: str, count: int = 2) -> list[Path]:
+        out = []
+        for i in range(1, count + 1):
+            path = tmp_path / f"node-{i}.yaml"
+            path.write_text(node_file(f"wso2-sp-{i}", url))
+            out.append(path)
+        return out
+
+    return write
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgresql"])
+def address(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A JDBC address, whose password is in the environment."""
+    monkeypatch.setenv("TEST_PASSWORD", "none")
+    if request.param != "postgresql":
+        yield f"jdbc:{request.param}:{tmp_path / 'shared.db'}"
+        return
+    servers.skip_without("postgresql")
+    with servers.postgresql() as server:
+        assert server.database.password is not None
+        monkeypatch.setenv("TEST_PASSWORD", server.database.password.reveal())
+        yield server.jdbc
+
+
+def deploy(conf: list[Path], tmp_path: Path, text: str = APP, **more: object) -> App:
+    return sparkstream_nb.deploy(text, conf=conf, home=tmp_path / "home", allow_env=["TEST_PASSWORD"], **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.spark
+def test_the_manuals_example(address: str, files: Files, tmp_path: Path) -> None:
+    conf = files(address)
+    app = deploy(conf, tmp_path, fresh=True)
+    try:
+        assert (app.mode, app.shard_ids) == ("active-active", ("wso2-sp-1", "wso2-sp-2"))
+        app.send("TradeStream", ["wso2", 100.0, 30, HOUR], node=1)
+        app.send("TradeStream", ["wso2", 100.0, 40, HOUR + 60_000], node=2)
+        found = app.query(QUERY)
+        assert found.rows == [["wso2", 70]]
+        assert found.by_shard is not None
+        assert found.by_shard[["SHARD_ID", "total"]].values.tolist() == [["wso2-sp-1", 30], ["wso2-sp-2", 40]]
+    finally:
+        app.stop()
+        app.close()
+    again = deploy(conf, tmp_path)
+    try:
+        assert again.query(QUERY).rows == [["wso2", 70]]
+        again.send("TradeStream", ["wso2", 100.0, 5, HOUR + 120_000], node=1)
+        assert again.query(QUERY).rows == [["wso2", 75]]
+    finally:
+        again.stop()
+        again.close()
+    emptied = deploy(conf, tmp_path, fresh=True)
+    try:
+        assert emptied.query(QUERY).rows == []
+    finally:
+        emptied.stop()
+        emptied.close()
