@@ -7,6 +7,7 @@ import json
 import threading
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,13 @@ from ..stores.sql import Patience
 from ..types import Schema
 from . import frontend
 from .answers import NULLABLE, SHARD, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
+from .conf import node_files
 from .deployment import Deployment
 from .folder import Life
 from .frontend import Displayed, View
 from .idle import IdleTicker
 from .progress import FeedProgress, OnProgress
+from .scaling import scaled, wanted_ids
 from .stores import open_store
 
 _ALL_TIMES = (-62_135_596_800_000, 253_402_300_800_000)
@@ -56,12 +59,17 @@ class App(Displayed):
         self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Any, redeployed: str | None = None
     ) -> None:
         """`plans`: one for each node. `redeployed`: what became of the state of an earlier deployment."""
-        self.deployment, self.plan, self.redeployed = deployment, plans[0], redeployed
-        self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
+        self.redeployed = redeployed
         self._session = session
         self._lock = threading.RLock()
-        self._stopped = False
         self._progress = Progress()
+        self._open(deployment, plans, life)
+
+    def _open(self, deployment: Deployment, plans: Sequence[Plan], life: Life) -> None:
+        """Opens the app's files, with the nodes that it has from now on."""
+        self.deployment, self._plans, self.plan, self._life = deployment, list(plans), plans[0], life
+        self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
+        self._stopped = False
         self.store = self._open_store()
         self.warnings = [
             w
@@ -70,17 +78,20 @@ class App(Displayed):
             for w in shard_warnings(self.store, a.id, self.shard_ids)
         ]
         folder = life.folder(self.home)
-        self._inbox = Inbox(folder / "inbox")
-        self._outputs = OutputFiles(folder / "outputs", self.shard_ids)
+        self._inbox = Inbox(folder / "inbox", over=life.over)
+        self._outputs = OutputFiles(folder / "outputs", life.shards)
+        by_shard = dict(zip(self.shard_ids, plans, strict=True))
+        # A node that was removed is still there for what was sent before.
         specs = [
             NodeSpec.of(
-                i, s, p, scripts=deployment.allow_scripts, index=i, count=len(plans), start=deployment.start
+                i, s, by_shard.get(s, plans[0]), scripts=deployment.allow_scripts, index=i, count=life.began,
+                start=deployment.start,
             )
-            for i, (s, p) in enumerate(zip(self.shard_ids, plans, strict=True))
-        ]
-        commit = Commit(self.name, life.run, self.shard_ids, self.store, self._outputs, self._progress)
+            for i, s in enumerate(life.shards)
+        ]  # fmt: skip
+        commit = Commit(self.name, life.run, life.shards, self.store, self._outputs, self._progress)
         most = deployment.rows_per_micro_batch
-        self._stream = Stream(session, self.name, folder, life.run, specs, self.schemas, commit, most)
+        self._stream = Stream(self._session, self.name, folder, life.run, specs, self.schemas, commit, most)
         self._progress.batch, self._progress.last = self._stream.committed()
         idle = self.plan.idle_clock
         self._idle = None if idle is None else IdleTicker(idle, self._advance)
@@ -182,6 +193,39 @@ class App(Displayed):
         self._stream.ended()
         self._inbox.close()
         self.store.close()
+
+    def scale(
+        self,
+        nodes: int | None = None,
+        *,
+        shard_ids: Sequence[str] | None = None,
+        conf: str | Path | Sequence[str | Path] | None = None,
+    ) -> App:
+        """Changes the number of nodes of a running active-active deployment, and returns the app.
+
+        `nodes`: how many there are from now on; the last ones go, new ones get the next shard ids. Or `shard_ids`, or
+        the deployment files `conf` of all nodes. What was sent before is committed with the nodes of then. The state of
+        nodes that stay goes on; of those that go, what was stored stays; one that comes back under its shard id goes on
+        where it left off. Raises `Misuse` for an app on a single node, or ids that do not differ.
+        """
+        if self.mode != "active-active":
+            raise Misuse(f"{self.name} has mode {self.mode}; deploy it with mode='active-active' to scale it")
+        files = () if conf is None else tuple(node_files(conf))
+        ids = [f.shard_id for f in files] if files else shard_ids
+        wanted = wanted_ids(self.shard_ids, self._life.shards, nodes, ids)
+        if wanted == self.shard_ids:
+            return self
+        deployment, plans = scaled(self.deployment, self._plans, wanted, files)
+        Route.parse(deployment.routing, len(wanted))
+        with self._lock:
+            self.flush()
+            self.stop()
+            self.close()
+            life = self._life.scaled(wanted)
+            life.write(self.home)
+            self._open(replace(deployment, fresh=False), plans, life)
+            self.start()
+        return self
 
     @property
     def _tag(self) -> str:
@@ -352,7 +396,7 @@ class App(Displayed):
         if self.nodes == 1 or retrieval.output is not None:
             first = next(iter(self._ask(text).values()))
             return Result(first.columns, first.rows, limit=limit)
-        answers = {self.shard_ids[n]: a for n, a in self._ask(rows_wanted(text)).items()}
+        answers = {self._life.shards[n]: a for n, a in self._ask(rows_wanted(text)).items()}
         context = Context(scripts=scripts_of(self.plan, self.deployment.allow_scripts))
         return _merged(merge_nodes(retrieval, answers, context, self._now()), limit)
 
@@ -366,7 +410,8 @@ class App(Displayed):
         with self._progress.changed:
             answers = self._progress.answers.pop(seq)
         out: dict[int, Answer] = {}
-        for node, answer in sorted(answers.items()):
+        for node in self._life.over:
+            answer = answers[node]
             if isinstance(answer, Failed):
                 raise SiddhiRuntimeError(answer.message)
             out[node] = answer
@@ -449,7 +494,7 @@ class App(Displayed):
                 micro_batches=p.batch + 1,
                 outputs=dict(p.rows),
                 errors=p.errors,
-                nodes={self.shard_ids[n]: report for n, report in sorted(p.nodes.items())},
+                nodes={self._life.shards[n]: p.nodes[n] for n in self._life.over if n in p.nodes},
             )
 
     @property

@@ -83,7 +83,7 @@ def node_files(conf: str | Path | Sequence[str | Path]) -> list[NodeFile]:
     if kinds:
         known = {"ha": "minimum HA", "distributed": "fully distributed"}
         names = ", ".join(known.get(k, k) for k in sorted(kinds))
-        raise Misuse(f"{nodes[0].path.parent} describes a deployment of another kind ({names}); this build runs active-active")
+        raise Misuse(f"{nodes[0].path.parent} describes another kind of deployment ({names}) than active-active")
     return nodes
 
 

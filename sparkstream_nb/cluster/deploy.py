@@ -93,7 +93,8 @@ def deploy(
     refuse_scripts(plans[0], allow_scripts)
     inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
     Route.parse(routing, nodes, inputs)
-    databases = databases_of(plans, files, References(variables or {}, allow_env))
+    references = References(dict(variables or {}), tuple(allow_env))
+    databases = databases_of(plans, files, references)
     name = name or plans[0].name
     deployment = Deployment(
         name=name,
@@ -109,6 +110,7 @@ def deploy(
         timezone=timezone,
         files=files,
         databases=databases,
+        references=references,
     )
     return _start(deployment, plans, master)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..errors import Misuse, SparkStreamError, did_you_mean
 from ..stores.address import Database
 from .conf import NodeFile
+from .secrets import References
 
 MODES = ("single", "active-active")
 
@@ -19,6 +20,7 @@ class Deployment:
     """What `deploy` was asked for, with its defaults filled in. See `deploy` for what each field means.
 
     `files`: the nodes' deployment files, or none. `databases`: by aggregation, those that `@store` names.
+    `references`: where values of `${...}` come from.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Deployment:
     timezone: str = "UTC"
     files: tuple[NodeFile, ...] = ()
     databases: Mapping[str, Database] = field(default_factory=dict)
+    references: References = field(default_factory=References, repr=False)
 
     @property
     def nodes(self) -> int:

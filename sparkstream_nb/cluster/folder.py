@@ -13,26 +13,31 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..plan.nodes import Plan
 from .deployment import Deployment
 
-STATE_FORMAT = 3
+STATE_FORMAT = 4
 _IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properties", "shard"})
 
 
 @dataclass(frozen=True)
 class Life:
-    """One lifetime of an app's state: `run` is its name, the other fields are what the state depends on."""
+    """One lifetime of an app's state: `run` is its name, the other fields are what the state depends on.
+
+    `shards`: the shard id of every node that there was, by its number from 0; the first `began` of them began. `over`:
+    the numbers of the nodes that take events now. A node that was removed keeps its number and its state.
+    """
 
     run: str
     plan: str
-    nodes: int
+    began: int
     shards: tuple[str, ...]
+    over: tuple[int, ...]
     mode: str
     start: int | None = None
     timezone: str = "UTC"
@@ -41,6 +46,17 @@ class Life:
     def folder(self, home: Path) -> Path:
         """The folder of inbox, checkpoint and outputs of this life."""
         return home / f"life-{self.run}"
+
+    def scaled(self, shard_ids: Sequence[str]) -> Life:
+        """This life going on with the nodes of `shard_ids`: those that it knows keep their numbers."""
+        shards = (*self.shards, *(s for s in shard_ids if s not in self.shards))
+        return replace(self, shards=shards, over=tuple(shards.index(s) for s in shard_ids))
+
+    def write(self, home: Path) -> None:
+        """Writes `app.json`, whole or not at all."""
+        new = home / "app.json.new"
+        new.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
+        new.replace(home / "app.json")
 
 
 def default_home(name: str) -> Path:
@@ -82,17 +98,34 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     """
     d, home = deployment, deployment.home
     run = uuid.uuid4().hex[:12]
-    wanted = Life(run, fingerprint(plan), d.nodes, d.shard_ids, d.mode, d.start, d.timezone)
+    plain = tuple(range(d.nodes))
+    wanted = Life(run, fingerprint(plan), d.nodes, d.shard_ids, plain, d.mode, d.start, d.timezone)
     former = _former(home)
     said = None
     if former is not None:
         reason = "fresh was asked for" if d.fresh else _difference(former, wanted)
         if reason is None:
-            return former, "The state was kept: the app means what it meant before."
+            return _kept(home, former, d.shard_ids)
         said = f"The state was dropped: {reason}."
     empty(home)
-    (home / "app.json").write_text(json.dumps(dataclasses.asdict(wanted), indent=2) + "\n", encoding="utf-8")
+    wanted.write(home)
     return wanted, said
+
+
+def _kept(home: Path, former: Life, shard_ids: Sequence[str]) -> tuple[Life, str]:
+    """The former life, with nodes added and removed if need be."""
+    said = "The state was kept: the app means what it meant before."
+    before = [former.shards[i] for i in former.over]
+    if list(shard_ids) == before:
+        return former, said
+    life = former.scaled(shard_ids)
+    life.write(home)
+    came, went = [s for s in shard_ids if s not in before], [s for s in before if s not in shard_ids]
+    if came:
+        said += f" {'New nodes' if len(came) > 1 else 'A new node'}: {', '.join(came)}."
+    if went:
+        said += f" No longer there: {', '.join(went)}; what was stored stays."
+    return life, said
 
 
 def empty(home: Path) -> None:
@@ -108,7 +141,7 @@ def empty(home: Path) -> None:
 def _former(home: Path) -> Life | None:
     try:
         found = json.loads((home / "app.json").read_text(encoding="utf-8"))
-        return Life(**{**found, "shards": tuple(found["shards"])})
+        return Life(**{**found, "shards": tuple(found["shards"]), "over": tuple(found["over"])})
     except (FileNotFoundError, json.JSONDecodeError, TypeError, KeyError):
         return None
 
@@ -119,11 +152,9 @@ def _difference(former: Life, wanted: Life) -> str | None:
         return "it was written by another version of this package"
     if former.plan != wanted.plan:
         return "the definitions or queries of the app changed"
-    if former.nodes != wanted.nodes:
-        return f"there are {wanted.nodes} nodes now, and there were {former.nodes}"
     if former.mode != wanted.mode:
         return f"the mode is {wanted.mode} now, and was {former.mode}"
-    if former.shards != wanted.shards:
+    if not set(former.shards) & set(wanted.shards):
         return f"the shard ids are {', '.join(wanted.shards)} now, and were {', '.join(former.shards)}"
     if former.start != wanted.start:
         return f"the clock starts {_start(wanted.start)} now, and started {_start(former.start)}"

@@ -42,11 +42,11 @@ class References:
                 return found
         if kind not in (None, "env", "sec"):
             raise Misuse(f"{place}: ${{{kind}:{name}}} is not a known reference; use ${{sec:...}} or ${{env:...}}")
-        ways = [f"set the environment variable {variable} and allow it: allow_env=['{variable}'], --allow-env {variable}"]
+        ways = [f"set the environment variable {variable} and allow it (allow_env=['{variable}'])"]
         if kind == "sec":
             ways.append(f"store it in the keyring: keyring set {KEYRING_SERVICE} {name}")
         if kind is None:
-            ways.append(f"give it: variables={{'{name}': ...}}, --param {name}=VALUE")
+            ways.append(f"give it (variables={{'{name}': ...}})")
         shown = f"{kind}:{name}" if kind else name
         raise Misuse(f"{place}: ${{{shown}}} has no value. Either {'; or '.join(ways)}")
 

@@ -70,8 +70,9 @@ class Commit:
             found.take(row)
         self.outputs.write(batch, found.streams)
         partials = {key: pa.concat_tables(tables) for key, tables in found.partials.items()}
-        # All nodes of an app see the same clock.
-        clock = next((report.clock for report in found.nodes.values()), None)
+        # All nodes that take events see the same clock; one that came later began to see it later.
+        clocks = [report.clock for report in found.nodes.values() if report.clock is not None]
+        clock = max(clocks, key=lambda c: (c.after, -c.first), default=None)
         fresh = self.store.commit(self.app, self.run, batch, partials, found.errors, clock)
         for file in found.files:
             Path(file).unlink()

@@ -19,7 +19,8 @@ class Entry:
     """What every entry has.
 
     `seq`, `step` and `request` number the entry, its first step and its first request through the app's life. `before`
-    is the clock (ms) of the app before the entry, None before its first step. `Inbox.append` sets these four. The entry
+    is the clock (ms) of the app before the entry, None before its first step. `over` has the numbers of the nodes that
+    there were, in the order of routing; empty: those that the app began with. `Inbox.append` sets these five. The entry
     adds `steps` steps and `requests` requests, and moves the clock to `clock` (ms; None: not at all). `app` is the
     app's number in the journal. `file` is the file of the inbox that the entry needs, if any; it is removed when no
     micro-batch will read it again. An entry with `barrier` begins a micro-batch of its own.
@@ -37,6 +38,7 @@ class Entry:
     clock: int | None = None
     file: str | None = None
     barrier: bool = False
+    over: tuple[int, ...] = ()
 
     def numbered(self, seq: int, step: int, request: int, before: int | None) -> Entry:
         """The entry at its place in the journal."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..engine.batch import InputBatch
@@ -42,6 +42,8 @@ class Inbox:
 
     folder: Path
     position: Position = field(default_factory=Position)
+    over: tuple[int, ...] = ()
+    """The nodes that take what is appended from now on; empty: those that the app began with."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +67,8 @@ class Inbox:
         numbered = []
         for entry in entries:
             p = self.position
-            numbered.append(entry.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app)))
+            placed = replace(entry, over=self.over) if self.over else entry
+            numbered.append(placed.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app)))
             self._pass(numbered[-1])
         self._file.write(to_json(numbered) + b"\n")
         self._file.flush()

@@ -66,11 +66,11 @@ def entries_from(folder: Path, offset: dict[str, int]) -> Iterator[tuple[Entry, 
 
 
 def runs(entries: Iterable[E]) -> Iterator[list[E]]:
-    """Consecutive entries of events, as many as make a piece."""
+    """Consecutive entries of events over the same nodes, as many as make a piece."""
     run: list[E] = []
     steps = 0
     for entry in entries:
-        if run and steps + entry.steps > STEPS_PER_PIECE:
+        if run and (steps + entry.steps > STEPS_PER_PIECE or entry.over != run[0].over):
             yield run
             run, steps = [], 0
         run.append(entry)

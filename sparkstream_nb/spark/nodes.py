@@ -135,6 +135,9 @@ def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
 
 def _steps(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entries: list[EventsEntry], out: list[Row]) -> int:
     """Lets the engine take events; how many steps those were."""
+    entries = [e for e in entries if not e.over or spec.index in e.over]
+    if not entries:
+        return 0
     if idle(engine.plan):
         engine.skip(sum(e.steps for e in entries), entries[0].clock, max(e.clock for e in entries))
         return 0

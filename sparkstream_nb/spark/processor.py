@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """A node as the workers need it: number `index` of its app's `count`. `plan` is pickled, so that it is unpickled
-    only where an engine is made. The node's clock starts at `start` (ms; None: with the first event or tick)."""
+    """A node as the workers need it: number `index` of its app, which began with `count` nodes.
+
+    `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
+    None: with the first event or tick).
+    """
 
     node: int
     shard: str

@@ -34,18 +34,24 @@ class Piece:
 
 
 def pieces(
-    folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema], nodes: Sequence[int], count: int
+    folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema], nodes: Sequence[int], began: int
 ) -> list[Piece]:
-    """What entries of events mean to each of the `nodes` (numbers from 0) of an app that has `count`."""
+    """What entries of events mean to each of the `nodes` (numbers from 0) of an app that began with `began`.
+
+    A node that an entry was not routed over gets nothing of it, not even its time.
+    """
     parts: list[list[InputBatch]] = [[] for _ in nodes]
     for entry in run:
-        batch = load(folder, entry, schemas)
-        if count == 1:
-            parts[0].append(batch)
+        over = entry.over or range(began)
+        if not any(node in over for node in nodes):
             continue
-        places = routing.assign(batch, routing.Route.parse(entry.route, count), schemas, count, entry.request)
+        batch = load(folder, entry, schemas)
+        count = len(over)
+        if count > 1:
+            places = routing.assign(batch, routing.Route.parse(entry.route, count), schemas, count, entry.request)
         for node, own in zip(nodes, parts, strict=True):
-            own.append(routing.part(batch, places, node))
+            if node in over:
+                own.append(batch if count == 1 else routing.part(batch, places, over.index(node)))
     first, last = run[0], run[-1].seq
     return [Piece(first.seq, last, first.step, first.before, join(own)) for own in parts]
 
@@ -114,6 +120,8 @@ def _parquet(file: Path, entry: RowsEntry, schema: Schema) -> tuple[Any, list[pa
 
 def join(batches: Sequence[InputBatch]) -> InputBatch:
     """Batches one after the other as one: steps are renumbered, so chunks stay what they were."""
+    if not batches:
+        return InputBatch(np.empty(0, np.int64))
     if len(batches) == 1:
         return batches[0]
     parts: dict[str, list[tuple[int, StreamRows]]] = {}

@@ -30,7 +30,8 @@ _APPS = "apps.pickle"
 class SourceApp:
     """What the source knows of an app: the key and the number of every node, the schemas of its streams, and the part
     of its plan without state for each node (empty where there is none). Large results go to the folder `outputs`. With
-    `trace`, an error of the engine is a row of kind `failure`. `start` is that of the nodes (`NodeSpec`)."""
+    `trace`, an error of the engine is a row of kind `failure`. `start` is that of the nodes (`NodeSpec`). The app began
+    with `began` nodes."""
 
     keys: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -40,6 +41,7 @@ class SourceApp:
     trace: bool = False
     outputs: str | None = None
     start: int | None = None
+    began: int = 1
 
 
 def app_of(
@@ -56,6 +58,7 @@ def app_of(
         any(s.trace for s in specs),
         outputs,
         specs[0].start,
+        specs[0].count,
     )
 
 
@@ -86,9 +89,10 @@ def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
         ]
         if app.stateless:
             for run in journal.runs(e for e in found if isinstance(e, EventsEntry)):
-                parts = segments.pieces(folder, run, app.schemas, range(len(app.keys)), len(app.keys))
+                parts = segments.pieces(folder, run, app.schemas, range(len(app.keys)), app.began)
                 for k, (key, piece) in enumerate(zip(app.keys, parts, strict=True)):
-                    out += [(key, row) for row in _results(app, k, piece)]
+                    if len(piece.batch.clock):
+                        out += [(key, row) for row in _results(app, k, piece)]
         yield _batch(out)
 
 

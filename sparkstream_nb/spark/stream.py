@@ -41,8 +41,10 @@ class Layout:
     partitions: int
 
     @staticmethod
-    def of(nodes: int) -> Layout:
-        partitions = min(nodes, MOST_PARTITIONS)
+    def of(nodes: int, began: int) -> Layout:
+        """That of an app which began with `began` nodes: Spark keeps the number of partitions for good, and a node its
+        key."""
+        partitions = min(began, MOST_PARTITIONS)
         return Layout(tuple(keys_apart(nodes, partitions)), partitions)
 
 
@@ -61,7 +63,7 @@ class Stream:
         rows_per_trigger: int | None = None,
     ) -> None:
         self.name, self.home, self.run = name, home, run
-        self.layout = Layout.of(len(specs))
+        self.layout = Layout.of(len(specs), specs[0].count)
         self.specs, self.schemas, self.commit = list(specs), dict(schemas), commit
         self.rows_per_trigger = rows_per_trigger or ROWS_PER_TRIGGER
         self.session = session_for(session, self.layout.partitions)

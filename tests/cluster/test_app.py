@@ -225,7 +225,7 @@ def test_redeploying_keeps_the_state_of_what_means_the_same(run: Run) -> None:
     app = run(WINDOW.replace("50", "60"), fresh=True)
     assert app.redeployed == "The state was dropped: fresh was asked for."
     app = run(WINDOW.replace("50", "60"), nodes=2, mode="active-active")
-    assert app.redeployed == "The state was dropped: there are 2 nodes now, and there were 1."
+    assert app.redeployed == "The state was dropped: the mode is active-active now, and was single."
     assert list(apps()) == ["app"]
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import servers
 import yaml
 
+import servers
 import sparkstream_nb
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
@@ -44,7 +44,7 @@ def node_file(name: str, url: str, password: str = "${sec:test.password}") -> st
                         "name": "TEST_DB",
                         "definition": {
                             "type": "RDBMS",
-                            "configuration": {"jdbcUrl": url, "username": "siddhi", "password": password, "maxPoolSize": 5},
+                            "configuration": {"jdbcUrl": url, "username": "siddhi", "password": password},
                         },
                     }
                 ]
@@ -115,3 +115,76 @@ def test_the_manuals_example(address: str, files: Files, tmp_path: Path) -> None
     finally:
         emptied.stop()
         emptied.close()
+
+
+WINDOW = """
+@app:name('Trades')
+define stream TradeStream (symbol string, quantity long);
+from TradeStream#window.length(10) select symbol, sum(quantity) as total insert into Totals;
+"""
+
+
+@pytest.mark.spark
+def test_nodes_come_and_go(address: str, files: Files, tmp_path: Path) -> None:
+    app = deploy(files(address), tmp_path, fresh=True)
+    try:
+        for node, quantity in ((1, 30), (2, 40)):
+            app.send("TradeStream", ["wso2", 100.0, quantity, HOUR], node=node)
+        assert app.scale(nodes=3).shard_ids == ("wso2-sp-1", "wso2-sp-2", "wso2-sp-3")
+        app.send("TradeStream", ["wso2", 100.0, 5, HOUR], node=3)
+        found = app.query(QUERY)
+        assert found.rows == [["wso2", 75]]
+        assert found.by_shard is not None
+        assert found.by_shard["total"].tolist() == [30, 40, 5]
+        app.scale(shard_ids=["wso2-sp-3", "wso2-sp-1"])
+        app.send("TradeStream", ["wso2", 100.0, 100, HOUR], node=1)
+        found = app.query(QUERY)
+        assert found.by_shard is not None
+        assert found.by_shard.set_index("SHARD_ID")["total"].to_dict() == {
+            "wso2-sp-1": 30, "wso2-sp-2": 40, "wso2-sp-3": 105,
+        }  # fmt: skip
+        with pytest.raises(SparkStreamError, match="nodes 1 to 2"):
+            app.send("TradeStream", ["wso2", 100.0, 1, HOUR], node=3)
+        assert any("wso2-sp-2" in w for w in app.warnings)
+    finally:
+        app.stop()
+        app.close()
+
+
+@pytest.mark.spark
+def test_state_of_what_stays_goes_on(tmp_path: Path) -> None:
+    def totals() -> list[tuple[str, int]]:
+        app.flush()
+        frame = app.output("Totals").frame
+        return list(zip(frame["node"], frame["total"], strict=True))
+
+    app = sparkstream_nb.deploy(WINDOW, nodes=2, home=tmp_path / "home")
+    try:
+        for node in (1, 2):
+            app.send("TradeStream", ["a", 10 * node], at=1000, node=node)
+        app.scale(nodes=4)
+        for node in (1, 2, 3, 4):
+            app.send("TradeStream", ["a", node], at=1001, node=node)
+        before = [("node-1", 10), ("node-2", 20)]
+        assert totals() == [*before, ("node-1", 11), ("node-2", 22), ("node-3", 3), ("node-4", 4)]
+        app.scale(shard_ids=["node-2"])
+        app.send("TradeStream", ["a", 100], at=1002)
+        assert totals()[-1] == ("node-2", 122)
+        app.scale(shard_ids=["node-2", "node-1"])
+        app.send("TradeStream", ["a", 100], at=1003, node=2)
+        assert totals()[-1] == ("node-1", 111), "node-1 goes on where it left off"
+        assert set(app.stats().nodes) == {"node-1", "node-2"}
+    finally:
+        app.stop()
+        app.close()
+    again = sparkstream_nb.deploy(WINDOW, shard_ids=["node-4", "node-1"], nodes=2, home=tmp_path / "home")
+    try:
+        assert again.redeployed is not None
+        assert "A new node: node-4" in again.redeployed
+        assert "No longer there: node-2" in again.redeployed
+        again.send("TradeStream", ["a", 1], at=1004, node=1)
+        app = again
+        assert totals()[-1] == ("node-4", 5)
+    finally:
+        again.stop()
+        again.close()

@@ -1,0 +1,244 @@
+"""Deployment files: what is read, what is refused, and that no secret is ever shown."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkstream_nb.cluster.conf import NodeFile, node_files, read_node
+from sparkstream_nb.cluster.secrets import References
+from sparkstream_nb.cluster.stores import address, databases_of
+from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.stores.address import Database, Secret, from_jdbc
+
+CONF = Path(__file__).parents[2] / "conf"
+PASSWORD = "tr0ub4dor&3"
+STREAM = "define stream S (k string, v long);\n"
+AGGREGATION = "define aggregation A from S select k, sum(v) as total group by k aggregate every sec ... year;"
+
+
+def node(folder: Path, text: str, name: str = "node-1.yaml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_the_examples_are_read_as_they_are() -> None:
+    one, two = node_files(CONF / "active-active")
+    assert (one.id, one.shard_id, two.shard_id) == ("wso2-sp-1", "wso2-sp-1", "wso2-sp-2")
+    assert one.properties["partitionById"] == "true"
+    source = one.sources["TEST_DB"]
+    assert (source.url, source.user, source.pool) == ("jdbc:postgresql://localhost:5432/siddhi", "siddhi", 50)
+
+
+def test_the_shard_id_is_the_nodes_id_where_none_is_given(tmp_path: Path) -> None:
+    path = node(tmp_path, "wso2.carbon: {id: n7}\nsiddhi: {properties: {partitionById: true}}\n")
+    assert read_node(path).shard_id == "n7"
+
+
+def test_what_means_nothing_here_is_kept_and_named(tmp_path: Path) -> None:
+    path = node(tmp_path, "wso2.carbon: {id: a, ports: {offset: 1}}\nwso2.metrics: {enabled: true}\n")
+    assert read_node(path).unknown == ("wso2.carbon: ports", "wso2.metrics")
+
+
+def test_refs_are_properties(tmp_path: Path) -> None:
+    text = (
+        "wso2.carbon: {id: a}\nsiddhi:\n  refs:\n"
+        "  - ref: {name: store1, type: rdbms, properties: {jdbc.url: 'jdbc:sqlite:x'}}\n"
+    )
+    assert read_node(node(tmp_path, text)).properties == {"store1.type": "rdbms", "store1.jdbc.url": "jdbc:sqlite:x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not a deployment file"),
+        ("- a\n", "is not a deployment file"),
+        ("a: [1,\nb: 2\n", r"node-1\.yaml, line 3 is not YAML"),
+        ("siddhi: {properties: {shardId: x}}\n", "wso2.carbon: id is missing"),
+        ("wso2.carbon: 3\n", "wso2.carbon has no keys"),
+        ("wso2.carbon: {id: a}\nsiddhi: {properties: {partitionById: perhaps}}\n", "partitionById is true or false"),
+        ("wso2.carbon: {id: a}\nsiddhi: {refs: [{ref: {type: rdbms}}]}\n", "entry 1 of siddhi: refs has no name"),
+        ("wso2.carbon: {id: a}\nwso2.datasources: {dataSources: [{}]}\n", "entry 1 of wso2.datasources"),
+        (
+            "wso2.carbon: {id: a}\nwso2.datasources: {dataSources: [{name: D, definition: {configuration: "
+            "{jdbcUrl: 'jdbc:sqlite:x', maxPoolSize: -1}}}]}\n",
+            "maxPoolSize of D",
+        ),
+        ("wso2.carbon: {id: a}\ndeployment.config: {type: ha}\n", "minimum HA"),
+    ],
+)
+def test_a_file_that_is_wrong_is_one_line(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SparkStreamError, match=message) as raised:
+        node_files(node(tmp_path, text))
+    assert "\n" not in str(raised.value)
+
+
+def test_files_that_are_missing_or_share_a_shard(tmp_path: Path) -> None:
+    with pytest.raises(SparkStreamError, match=r"no \.yaml file"):
+        node_files(tmp_path)
+    with pytest.raises(SparkStreamError, match="there is no deployment file"):
+        node_files(tmp_path / "none.yaml")
+    paths = [node(tmp_path, "wso2.carbon: {id: a}\n", f"{i}.yaml") for i in range(2)]
+    with pytest.raises(SparkStreamError, match=r"0\.yaml and .*1\.yaml have one shard id, 'a'"):
+        node_files(paths)
+
+
+# ----------------------------------------------------------------------------------------------------------- addresses
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("jdbc:postgresql://db.example:6000/trades", Database("postgresql", "trades", "db.example", 6000)),
+        ("jdbc:postgresql://db.example/trades", Database("postgresql", "trades", "db.example", 5432)),
+        ("jdbc:postgresql://[::1]:5432/t", Database("postgresql", "t", "::1", 5432)),
+        ("jdbc:mysql://h:3306/T?useSSL=false", Database("mysql", "T", "h", 3306, options=(("useSSL", "false"),))),
+        (
+            f"jdbc:mariadb://h/T?user=u&password={PASSWORD.replace('&', '%26')}",
+            Database("mariadb", "T", "h", 3306, "u", Secret(PASSWORD)),
+        ),
+        ("jdbc:sqlite:/data/x.db", Database("sqlite", "/data/x.db")),
+        ("jdbc:duckdb:x.duckdb", Database("duckdb", "x.duckdb")),
+    ],
+)
+def test_jdbc_addresses(url: str, wanted: Database) -> None:
+    assert from_jdbc(url) == wanted
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("jdbc:h2:mem:x", "cannot be in a database of type 'h2'.*sqlite"),
+        ("jdbc:oracle:thin:@h:1521:x", "type 'oracle'.*PostgreSQL"),
+        ("postgresql://h/x", "is not a JDBC address"),
+        ("jdbc:postgresql:x", "is not a complete address"),
+        ("jdbc:postgresql://h:5432/", "is not a complete address"),
+        ("jdbc:sqlite:", "names no file"),
+        (f"jdbc:postgresql://h?user=x&password={PASSWORD}", "is not a complete address"),
+    ],
+)
+def test_addresses_that_are_no_store(url: str, message: str) -> None:
+    with pytest.raises(SparkStreamError, match=message) as raised:
+        from_jdbc(url)
+    assert PASSWORD.split("&")[0] not in str(raised.value)
+
+
+# ------------------------------------------------------------------------------------------------------------- secrets
+
+
+def test_only_allowed_variables_of_the_environment_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DB_PASSWORD", PASSWORD)
+    monkeypatch.setenv("HOST", "example")
+    monkeypatch.setitem(sys.modules, "keyring", None)  # as where it is not installed
+    allowed = References({}, ["DB_PASSWORD"])
+    assert allowed.resolve("${sec:db.password}", "x") == PASSWORD
+    assert allowed.resolve("${env:DB_PASSWORD}", "x") == PASSWORD
+    for text in ("${sec:db.password}", "${env:DB_PASSWORD}", "${DB_PASSWORD}"):
+        with pytest.raises(SparkStreamError, match="has no value") as raised:
+            References({}, ["HOST"]).resolve(text, "node-1.yaml")
+        assert "DB_PASSWORD" in str(raised.value)
+        assert PASSWORD not in str(raised.value)
+    assert References({"HOST": "given"}).resolve("jdbc:postgresql://${HOST}/x", "x") == "jdbc:postgresql://given/x"
+    with pytest.raises(SparkStreamError, match="not a known reference"):
+        allowed.resolve("${vault:x}", "x")
+
+
+def test_a_keyring_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    import keyring
+    from keyring.backend import KeyringBackend
+
+    class InMemory(KeyringBackend):
+        priority = 1  # type: ignore[assignment]
+
+        def get_password(self, service: str, username: str) -> str | None:
+            return PASSWORD if (service, username) == ("sparkstream", "db.password") else None
+
+        def set_password(self, service: str, username: str, password: str) -> None: ...
+
+        def delete_password(self, service: str, username: str) -> None: ...
+
+    before = keyring.get_keyring()
+    keyring.set_keyring(InMemory())
+    try:
+        assert References().resolve("${sec:db.password}", "x") == PASSWORD
+    finally:
+        keyring.set_keyring(before)
+
+
+def test_a_secret_does_not_show() -> None:
+    import pickle
+
+    database = Database("postgresql", "d", "h", 5432, "u", Secret(PASSWORD))
+    for shown in (repr(database), str(database), f"{database.password}", repr(replace(database, name="e"))):
+        assert PASSWORD not in shown
+    with pytest.raises(TypeError, match="does not leave its process"):
+        pickle.dumps(database)
+
+
+# ------------------------------------------------------------------------------------------------------------- @store
+
+
+def stored(store: str, files: list[NodeFile] | None = None, properties: dict[str, str] | None = None) -> Any:
+    given = {"partitionById": "true", "shardId": "a", **(properties or {})}
+    plan = compile_app(STREAM + store + AGGREGATION, properties=given)
+    return databases_of([plan] * max(1, len(files or [])), files or [], References())
+
+
+def test_the_manuals_store_in_the_app() -> None:
+    text = (
+        "@store(type='rdbms', jdbc.url='jdbc:mysql://localhost:3306/TestDB', username='root', password='root', "
+        "jdbc.driver.name='com.mysql.jdbc.Driver')\n"
+    )
+    assert stored(text) == {"A": Database("mysql", "TestDB", "localhost", 3306, "root", Secret("root"))}
+
+
+def test_a_store_that_a_ref_defines() -> None:
+    properties = {"s.type": "rdbms", "s.jdbc.url": "jdbc:postgresql://h/x", "s.username": "u"}
+    assert stored("@store(ref='s')\n", properties=properties) == {"A": Database("postgresql", "x", "h", 5432, "u")}
+
+
+@pytest.mark.parametrize(
+    ("store", "message"),
+    [
+        ("@store(type='rdbms')\n", "names no database"),
+        ("@store(type='rdbms', datasource='NONE')\n", "no deployment file defines one"),
+        ("@store(type='mongodb', x='y')\n", "type 'mongodb'"),
+        (f"@store(type='rdbms', jdbc.url='jdbc:h2:x', password='{PASSWORD}')\n", "type 'h2'"),
+        (f"@store(type='rdbms', jdbc.url='jdbc:postgresql://u:{PASSWORD}@h')\n", "not a complete address"),
+    ],
+)
+def test_stores_that_cannot_be(store: str, message: str) -> None:
+    with pytest.raises(SparkStreamError, match=message) as raised:
+        stored(store)
+    assert str(raised.value).startswith("line 2, column 1: ")
+    assert PASSWORD not in str(raised.value)
+
+
+def test_nodes_must_share_their_database(tmp_path: Path) -> None:
+    def file(name: str, url: str) -> NodeFile:
+        text = (
+            f"wso2.carbon: {{id: {name}}}\nwso2.datasources: {{dataSources: [{{name: D, definition: "
+            f"{{configuration: {{jdbcUrl: '{url}'}}}}}}]}}\n"
+        )
+        return read_node(node(tmp_path, text, f"{name}.yaml"))
+
+    store = "@store(type='rdbms', datasource='D')\n"
+    same = [file("a", "jdbc:sqlite:/x"), file("b", "jdbc:sqlite:/x")]
+    assert stored(store, same) == {"A": Database("sqlite", "/x")}
+    with pytest.raises(SparkStreamError, match="differ: sqlite:/x and sqlite:/y"):
+        stored(store, [same[0], file("c", "jdbc:sqlite:/y")])
+    with pytest.raises(SparkStreamError, match=r"a\.yaml has no data source 'E'\. Known: D"):
+        stored("@store(type='rdbms', datasource='E')\n", same)
+    with pytest.raises(SparkStreamError, match="partitioned by id and has no @store"):
+        stored("", same)
+
+
+def test_a_file_is_below_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert address("jdbc:sqlite:x.db", None, None, References(), place="x").name == str(tmp_path / "x.db")
