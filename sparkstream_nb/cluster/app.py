@@ -19,7 +19,7 @@ from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
 from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, did_you_mean, nearest
 from ..plan import compile_retrieval, explain
-from ..plan.nodes import AggDuration, Plan
+from ..plan.nodes import AggregationDef, Plan, Ref
 from ..spark import feeds
 from ..spark.commit import Commit, Progress
 from ..spark.entries import Ask, Entry
@@ -36,6 +36,7 @@ from ..stores.sql import Patience
 from ..types import Schema
 from . import frontend
 from .answers import NULLABLE, SHARD, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
+from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
 from .deployment import Deployment
 from .folder import Life
@@ -45,8 +46,8 @@ from .progress import FeedProgress, OnProgress
 from .scaling import scaled, wanted_ids
 from .stores import open_store
 
-_ALL_TIMES = (-62_135_596_800_000, 253_402_300_800_000)
-"""The years 1 to 9999 in ms."""
+_SETTLE_SECONDS = 10.0
+"""How long a view waits for events that were sent, at most."""
 
 
 class App(Displayed):
@@ -427,7 +428,7 @@ class App(Displayed):
         """
         self._aggregation(name)
         self.flush()
-        bounds = _ALL_TIMES if within is None else (within,) if isinstance(within, str) else tuple(within)
+        bounds = ALWAYS if within is None else (within,) if isinstance(within, str) else tuple(within)
         wanted = select_all(self.plan, name, per, bounds)  # type: ignore[arg-type]
         found = _merged(retrieve(self.plan, wanted, self.store, now=self._now()))
         frame = found.frame
@@ -449,13 +450,37 @@ class App(Displayed):
                 raise Misuse(nearest(f"{self.name} has {len(known)} aggregations: name one", "", known))
             name = known[0]
         self._aggregation(name)
-        wanted: str = name
+        definition = self.plan.aggregations[name]
+        reader = AggregationReader(
+            definition,
+            self._input_of(definition),
+            self.shard_ids,
+            self.store,
+            progress=self._progress,
+            settle=self._settle_briefly,
+        )
+        return frontend.current().view(reader, per=per, measure=measure)
 
-        def fetch(duration: AggDuration) -> tuple[pd.DataFrame, pd.DataFrame]:
-            return self.aggregation(wanted, per=duration)
+    def _input_of(self, aggregation: AggregationDef) -> InputStream:
+        """The stream that an aggregation reads; where that is derived, the app's first defined stream."""
+        defined = [s for s, d in self.plan.streams.items() if d.kind == "defined"]
+        own = aggregation.input.source.id
+        stream = own if own in defined or not defined else defined[0]
+        by = aggregation.by
+        time = by.name if isinstance(by, Ref) and by.name in self.schemas[stream].names else None
+        return InputStream(self.name, stream, self.schemas[stream], time)
 
-        screen = frontend.current()
-        return screen.view(self.plan.aggregations[name], fetch, shards=self.shard_ids, per=per, measure=measure)
+    def _settle_briefly(self) -> None:
+        """Waits until what was sent is committed. A feed is not waited for: it goes on after a micro-batch."""
+        last, batch = self._inbox.position.seq - 1, self._progress.batch
+        if self._progress.last >= last:
+            return
+        self.start()
+        end = clock.monotonic() + _SETTLE_SECONDS
+        with self._cancelling():
+            while not self._stream.wait(last, timeout=1.0):
+                if self._progress.batch > batch or clock.monotonic() > end:
+                    return
 
     def _aggregation(self, name: str) -> None:
         if name not in self.plan.aggregations:

@@ -6,17 +6,11 @@ short summary, and `App.view` is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import pandas as pd
-
 from ..errors import SparkStreamError
-from ..plan.nodes import AggDuration, AggregationDef
+from .buckets import AggregationReader
 from .progress import FeedProgress, ProgressLine
-
-Fetch = Callable[[AggDuration], tuple[pd.DataFrame, pd.DataFrame]]
-"""Gives an aggregation's buckets of a duration: (merged over shards, by shard)."""
 
 
 class Displayed:
@@ -65,15 +59,7 @@ class FrontEnd(Protocol):
         """A display for one feed."""
         ...
 
-    def view(
-        self,
-        aggregation: AggregationDef,
-        fetch: Fetch,
-        *,
-        shards: Sequence[str],
-        per: str | None,
-        measure: str | None,
-    ) -> View:
+    def view(self, aggregation: AggregationReader, *, per: str | None, measure: str | None) -> View:
         """Draws an aggregation. Raises `Misuse` for a duration or a measure that it does not have."""
         ...
 
@@ -87,17 +73,9 @@ class _NoScreen:
     def progress(self) -> ProgressDisplay:
         return ProgressLine()
 
-    def view(
-        self,
-        aggregation: AggregationDef,
-        fetch: Fetch,
-        *,
-        shards: Sequence[str],
-        per: str | None,
-        measure: str | None,
-    ) -> View:
+    def view(self, aggregation: AggregationReader, *, per: str | None, measure: str | None) -> View:
         raise SparkStreamError(
-            f"There is no front end to draw {aggregation.id}. Deploy by sparkstream_nb.deploy, or run "
+            f"There is no front end to draw {aggregation.definition.id}. Deploy by sparkstream_nb.deploy, or run "
             "%load_ext sparkstream_nb in a notebook."
         )
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from ..cluster import Displayed, ProgressLine, frontend
-from ..cluster.frontend import Fetch, ProgressDisplay, View
-from ..plan.nodes import AggregationDef
+from ..cluster.buckets import AggregationReader
+from ..cluster.frontend import ProgressDisplay, View
 from . import display
 
 
@@ -27,19 +26,11 @@ class Screen:
 
         return FeedBar()
 
-    def view(
-        self,
-        aggregation: AggregationDef,
-        fetch: Fetch,
-        *,
-        shards: Sequence[str],
-        per: str | None,
-        measure: str | None,
-    ) -> View:
+    def view(self, aggregation: AggregationReader, *, per: str | None, measure: str | None) -> View:
         """Draws an aggregation. Raises `Misuse` for a duration or a measure that it does not have."""
-        from .widgets.aggregation import AggregationView  # plotly and ipywidgets take a second to load
+        from .widgets.aggregation import AggregationView
 
-        return AggregationView(aggregation, fetch, shards=shards, per=per, measure=measure)
+        return AggregationView(aggregation, per=per, measure=measure)
 
 
 def shell() -> Any:

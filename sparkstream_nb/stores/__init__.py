@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from .duckdb import DuckDBStore
-from .protocol import ErrorRow, ShardRows, Store
+from .protocol import BucketRange, Buckets, ErrorRow, Groups, ShardRows, Store
 from .shards import shard_warnings
 
-__all__ = ["DuckDBStore", "ErrorRow", "ShardRows", "Store", "shard_warnings"]
+__all__ = [
+    "BucketRange",
+    "Buckets",
+    "DuckDBStore",
+    "ErrorRow",
+    "Groups",
+    "ShardRows",
+    "Store",
+    "shard_warnings",
+]

@@ -22,6 +22,9 @@ from .layout import StoredColumn
 Trouble = Literal["conflict", "gone"]
 """Why a transaction may be tried again: it met another one, or the database cannot be reached."""
 
+READS = "sparkstream_reads"
+"""The execution option of a transaction that only reads."""
+
 _TWO_63, _TWO_64 = 2**63, 2**64
 
 
@@ -228,7 +231,8 @@ class SQLite(Dialect):
 
         @event.listens_for(engine, "begin")
         def begin(connection: sa.Connection) -> None:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            reads = connection.get_execution_options().get(READS, False)
+            connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
         return engine
 

@@ -10,8 +10,10 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from ..errors import StoreError
@@ -20,6 +22,7 @@ from ..types import Type
 from .checking import FoundTable, check_table
 from .layout import (
     LAST_TIMESTAMP,
+    NULL_KEYS,
     SHARD,
     TIMESTAMP,
     Layout,
@@ -27,8 +30,9 @@ from .layout import (
     layouts_of,
     rows_from_store,
     rows_to_store,
+    stored_group,
 )
-from .protocol import ErrorRow, ShardRows
+from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, Groups, ShardRows
 
 _open: weakref.WeakSet[DuckDBStore] = weakref.WeakSet()
 
@@ -73,6 +77,9 @@ class DuckDBStore:
             ) from e
         # In a notebook DuckDB would put a bar of its own into whatever cell runs.
         self._db.execute("SET enable_progress_bar = false")
+        # Reads have a connection of their own: they see what is committed, and do not wait for a commit under way.
+        self._reading = threading.Lock()
+        self._reader: duckdb.DuckDBPyConnection | None = self._db.cursor()
         with self._transaction():
             self._db.execute(
                 f"CREATE TABLE IF NOT EXISTS {LEDGER} "
@@ -90,6 +97,10 @@ class DuckDBStore:
 
     def close(self) -> None:
         """Closes the file. The store cannot be used afterwards."""
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
         with self._lock, contextlib.suppress(AttributeError):  # closed already
             self._db.close()
             # What Spark's gateway still holds of the store must not keep DuckDB's objects to the end of the process.
@@ -258,19 +269,26 @@ class DuckDBStore:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def read(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
-        return self._read(self._layout(aggregation), per, start, end, by_shard=False)
+    def read(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+    ) -> pa.Table:
+        return self._read(self._layout(aggregation), per, (start, end), groups, by_shard=False)
 
-    def read_by_shard(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
+    def read_by_shard(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+    ) -> pa.Table:
         layout = self._layout(aggregation)
         if not layout.partitioned:
             raise StoreError(f"Aggregation '{aggregation}' is not partitioned by id; its rows belong to no shard.")
-        return self._read(layout, per, start, end, by_shard=True)
+        return self._read(layout, per, (start, end), groups, by_shard=True)
 
-    def _read(self, layout: Layout, per: AggDuration, start: int, end: int, *, by_shard: bool) -> pa.Table:
+    def _read(
+        self, layout: Layout, per: AggDuration, bounds: tuple[int, int], groups: Groups, *, by_shard: bool
+    ) -> pa.Table:
         # Rows are grouped even for one shard: other systems write several rows for a bucket, by AGG_TIMESTAMP.
         time = quoted(layout.time)
-        same = [c for c in layout.columns if c.role in ("group", "nulls") or (by_shard and c.role == "shard")]
+        by_group = [] if groups.merged else [c for c in layout.columns if c.role in ("group", "nulls")]
+        same = [c for c in layout.columns if c in by_group or (by_shard and c.role == "shard")]
         out: list[str] = []
         for c in layout.columns:
             if c.role == "time":
@@ -278,21 +296,61 @@ class DuckDBStore:
             elif c.role == "shard":
                 out += [quoted(SHARD)] if by_shard else []
             elif c.in_key:
-                out.append(quoted(c.name))
+                out += [quoted(c.name)] if c in by_group else []
             else:
                 out.append(f"{_merged(c, layout)} AS {quoted(c.name)}")
         keys = ", ".join([time, *(quoted(c.name) for c in same)])
+        condition, values = _only(layout, groups)
         sql = (
             f"SELECT {', '.join(out)} FROM {quoted(layout.table(per))} "
-            f"WHERE {time} >= ? AND {time} < ? GROUP BY {keys} ORDER BY {keys}"
+            f"WHERE {time} >= ? AND {time} < ?{condition} GROUP BY {keys} ORDER BY {keys}"
         )
-        with self._lock:
-            rows = self._db.sql(sql, params=[start, end]).to_arrow_table()
+        rows = self._query(sql, [*bounds, *values])
         wanted = [c for c in layout.columns if c.name in rows.column_names]
         typed = pa.table(
             [rows.column(c.name).cast(c.arrow) for c in wanted], schema=pa.schema([(c.name, c.arrow) for c in wanted])
         )
+        if groups.merged:
+            for c in layout.groups:
+                typed = typed.append_column(c.name, pa.nulls(typed.num_rows, c.arrow))
         return rows_from_store(layout, typed)
+
+    def buckets(
+        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP
+    ) -> Buckets:
+        layout = self._layout(aggregation)
+        time, table = quoted(layout.time), quoted(layout.table(per))
+        condition, values = _only(layout, groups)
+        found = self._query(
+            f"SELECT DISTINCT {time} FROM {table} WHERE {time} >= ? AND {time} < ?{condition} "
+            f"ORDER BY 1 {'DESC' if wanted.latest else 'ASC'} LIMIT ?",
+            [wanted.start, wanted.end, *values, wanted.most],
+        )
+        starts = np.sort(np.asarray(found.column(0).to_numpy(), np.int64))
+        first = int(starts[0]) if len(starts) else wanted.start
+        counts = self._query(
+            f"SELECT count(DISTINCT {time}) FILTER ({time} < ?), count(DISTINCT {time}) "
+            f"FROM {table} WHERE true{condition}",
+            [first, *values],
+        )
+        before, total = (int(c[0].as_py()) for c in counts.columns)
+        return Buckets(starts, before, total)
+
+    def groups(self, aggregation: str, per: AggDuration, most: int) -> list[tuple[Any, ...]]:
+        layout = self._layout(aggregation)
+        if not layout.groups:
+            return []
+        names = ", ".join(quoted(c) for c in (*(c.name for c in layout.groups), NULL_KEYS))
+        sql = f"SELECT DISTINCT {names} FROM {quoted(layout.table(per))} ORDER BY {names} LIMIT ?"
+        rows = rows_from_store(layout, self._query(sql, [most]))
+        return list(zip(*(c.to_pylist() for c in rows.columns), strict=True))
+
+    def _query(self, sql: str, values: Sequence[Any]) -> pa.Table:
+        """What is committed. Raises StoreError where the store is closed."""
+        with self._reading:
+            if self._reader is None:
+                raise StoreError(f"The store {self.path} is closed.")
+            return self._reader.sql(sql, params=values).to_arrow_table()
 
     def errors(self, app: str) -> pa.Table:
         with self._lock:
@@ -391,6 +449,14 @@ def _merged(c: StoredColumn, layout: Layout) -> str:
         order = [LAST_TIMESTAMP, TIMESTAMP, *([SHARD] if layout.partitioned else [])]
         return f"last({name} ORDER BY {', '.join(order)})"
     return f"max({name})"
+
+
+def _only(layout: Layout, groups: Groups) -> tuple[str, list[Any]]:
+    """The condition for one group, to be added to others, and its values; empty for all groups."""
+    if groups.only is None or not layout.groups:
+        return "", []
+    names = [*(c.name for c in layout.groups), NULL_KEYS]
+    return "".join(f" AND {quoted(n)} = ?" for n in names), stored_group(layout, groups.only)
 
 
 def _wrapped(huge: str) -> str:

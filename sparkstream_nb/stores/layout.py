@@ -7,7 +7,7 @@ type's zero, and AGG_NULL_KEYS, last in the key, has the bit of its position set
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -170,6 +170,12 @@ def rows_to_store(layout: Layout, partials: pa.Table, duration: AggDuration, sha
         else:
             arrays.append(rows.column(c.name))
     return pa.table([a.cast(c.arrow) for a, c in zip(arrays, layout.columns, strict=True)], schema=layout.schema)
+
+
+def stored_group(layout: Layout, group: Sequence[Any]) -> list[Any]:
+    """A group as its columns store it: the values of the group-by attributes, then that of AGG_NULL_KEYS."""
+    values = [_ZERO[c.type] if v is None else v for c, v in zip(layout.groups, group, strict=True)]
+    return [*values, sum(1 << i for i, v in enumerate(group) if v is None)]
 
 
 def rows_from_store(layout: Layout, rows: pa.Table) -> pa.Table:

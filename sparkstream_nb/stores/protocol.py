@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
@@ -27,6 +28,41 @@ class ShardRows:
 
     shard: str
     rows: int
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which groups of an aggregation are read: each one, by default.
+
+    `only`: the values of the group-by attributes of one group, in their order. `merged`: all groups as one, whose
+    group-by attributes are null.
+    """
+
+    only: tuple[Any, ...] | None = None
+    merged: bool = False
+
+
+EACH_GROUP = Groups()
+
+
+@dataclass(frozen=True)
+class BucketRange:
+    """Buckets of a duration with `start` ≤ bucket < `end` (ms): at most `most`, the latest or the earliest of them."""
+
+    start: int
+    end: int
+    most: int
+    latest: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """`starts` int64[n]: starts (ms) of buckets that hold rows, ascending. Of `total` buckets in all, `before` are
+    earlier than these."""
+
+    starts: np.ndarray[Any, np.dtype[np.int64]]
+    before: int
+    total: int
 
 
 class Store(Protocol):
@@ -58,19 +94,33 @@ class Store(Protocol):
         """
         ...
 
-    def read(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
-        """Rows with start ≤ bucket < end (ms), merged over shards, by time.
+    def read(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+    ) -> pa.Table:
+        """Rows with start ≤ bucket < end (ms), merged over shards, by time. Never waits for a commit under way.
 
         Columns: AGG_TIMESTAMP, [AGG_EVENT_TIMESTAMP,] group-by attributes, base columns, [AGG_LAST_EVENT_TIMESTAMP].
         Sets are lists.
         """
         ...
 
-    def read_by_shard(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
+    def read_by_shard(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+    ) -> pa.Table:
         """As `read`, without merging the shards, with SHARD_ID after AGG_TIMESTAMP.
 
         Raises StoreError if the aggregation is not partitioned.
         """
+        ...
+
+    def buckets(
+        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP
+    ) -> Buckets:
+        """The buckets that hold rows of `groups`, over all shards."""
+        ...
+
+    def groups(self, aggregation: str, per: AggDuration, most: int) -> list[tuple[Any, ...]]:
+        """The first `most` groups by the values of the group-by attributes; empty without `group by`."""
         ...
 
     def shards(self, aggregation: str) -> list[ShardRows]:

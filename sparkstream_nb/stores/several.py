@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
-from .protocol import ErrorRow, ShardRows, Store
+from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, Groups, ShardRows, Store
 
 
 class StoreSet:
@@ -45,11 +46,23 @@ class StoreSet:
         rest = {key: rows for key, rows in partials.items() if self._store(key[0]) is self.own}
         return self.own.commit(app, run, batch, rest, errors, clock)
 
-    def read(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
-        return self._store(aggregation).read(aggregation, per, start, end)
+    def read(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+    ) -> pa.Table:
+        return self._store(aggregation).read(aggregation, per, start, end, groups)
 
-    def read_by_shard(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
-        return self._store(aggregation).read_by_shard(aggregation, per, start, end)
+    def read_by_shard(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+    ) -> pa.Table:
+        return self._store(aggregation).read_by_shard(aggregation, per, start, end, groups)
+
+    def buckets(
+        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP
+    ) -> Buckets:
+        return self._store(aggregation).buckets(aggregation, per, wanted, groups)
+
+    def groups(self, aggregation: str, per: AggDuration, most: int) -> list[tuple[Any, ...]]:
+        return self._store(aggregation).groups(aggregation, per, most)
 
     def shards(self, aggregation: str) -> list[ShardRows]:
         return self._store(aggregation).shards(aggregation)

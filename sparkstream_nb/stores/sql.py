@@ -7,6 +7,7 @@ not every database can: sets, and in reads the value of the latest event.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
@@ -24,7 +26,7 @@ from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
 from .address import Database
 from .checking import FoundTable, check_table
-from .dialects import DIALECTS, Dialect
+from .dialects import DIALECTS, READS, Dialect
 from .layout import (
     LAST_TIMESTAMP,
     NULL_KEYS,
@@ -35,8 +37,9 @@ from .layout import (
     layouts_of,
     rows_from_store,
     rows_to_store,
+    stored_group,
 )
-from .protocol import ErrorRow, ShardRows
+from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, Groups, ShardRows
 
 T = TypeVar("T")
 LEDGER = "SPARKSTREAM_LEDGER"
@@ -93,17 +96,21 @@ class SqlStore:
         """Closes the connections."""
         self._engine.dispose()
 
-    def _transaction(self, work: Callable[[sa.Connection], T]) -> T:
+    def _transaction(self, work: Callable[[sa.Connection], T], *, reads: bool = False) -> T:
         """Runs `work` in a transaction, again from its beginning where the database was busy or gone.
 
-        `work` must leave nothing behind but what it writes. Raises StoreError where the database refuses, or stays away
+        `work` must leave nothing behind but what it writes; with `reads` it writes nothing, and waits for no commit of
+        this process. Raises StoreError where the database refuses, or stays away
         for longer than there is patience.
         """
         waited, pause = 0.0, 0.1
         while True:
             try:
-                with self._lock, self._engine.begin() as c:
-                    return work(c)
+                with contextlib.nullcontext() if reads else self._lock, self._engine.connect() as c:
+                    if reads:
+                        c = c.execution_options(**{READS: True})
+                    with c.begin():
+                        return work(c)
             except sa.exc.DBAPIError as e:
                 trouble = self._dialect.trouble(e)
                 if trouble is None or waited >= self.patience.seconds:
@@ -341,33 +348,40 @@ class SqlStore:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def read(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
-        return self._read(self._layout(aggregation), per, (start, end), by_shard=False)
+    def read(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+    ) -> pa.Table:
+        return self._read(self._layout(aggregation), per, (start, end), groups, by_shard=False)
 
-    def read_by_shard(self, aggregation: str, per: AggDuration, start: int, end: int) -> pa.Table:
+    def read_by_shard(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+    ) -> pa.Table:
         layout = self._layout(aggregation)
         if not layout.partitioned:
             raise StoreError(f"Aggregation '{aggregation}' is not partitioned by id; its rows belong to no shard.")
-        return self._read(layout, per, (start, end), by_shard=True)
+        return self._read(layout, per, (start, end), groups, by_shard=True)
 
-    def _read(self, layout: Layout, per: AggDuration, bounds: tuple[int, int], *, by_shard: bool) -> pa.Table:
+    def _read(
+        self, layout: Layout, per: AggDuration, bounds: tuple[int, int], groups: Groups, *, by_shard: bool
+    ) -> pa.Table:
         # Rows are grouped even for one shard: other systems write several rows for a bucket, by AGG_TIMESTAMP.
-        same = [c for c in layout.columns if c.role in ("group", "nulls") or (by_shard and c.role == "shard")]
-        columns = _columns_read(layout, by_shard)
-        low, high = (min(max(b, -(2**63)), 2**63 - 1) for b in bounds)
+        by_group = [] if groups.merged else [c for c in layout.columns if c.role in ("group", "nulls")]
+        same = [c for c in layout.columns if c in by_group or (by_shard and c.role == "shard")]
+        columns = [c for c in layout.columns if not c.in_key or c.role == "time" or c in same]
+        where = self._where(layout, bounds, groups)
         sets = [c for c in columns if c.role == "set"]
 
         def work(c: sa.Connection) -> tuple[list[Any], list[Any]]:
-            sql = self._select(layout, per, columns, same)
-            found = c.execute(sa.text(sql), {"low": low, "high": high}).fetchall()
+            sql = self._select(layout, per, where.sql, columns, same)
+            found = c.execute(sa.text(sql), where.values).fetchall()
             if not sets:
                 return list(found), []
             q = self._dialect.quoted
             names = ", ".join(q(x) for x in [layout.time, *(x.name for x in (*same, *sets))])
-            each = f"SELECT {names} FROM {self._table(layout, per)} WHERE {self._between(layout)}"
-            return list(found), list(c.execute(sa.text(each), {"low": low, "high": high}).fetchall())
+            each = f"SELECT {names} FROM {self._table(layout, per)} WHERE {where.sql}"
+            return list(found), list(c.execute(sa.text(each), where.values).fetchall())
 
-        rows, set_rows = self._transaction(work)
+        rows, set_rows = self._transaction(work, reads=True)
         values = dict(zip((c.name for c in columns), zip(*rows, strict=True), strict=True)) if rows else {}
         united = _united_by_key(set_rows, 1 + len(same), len(sets))
         if rows:
@@ -379,25 +393,78 @@ class SqlStore:
             schema=pa.schema([(c.name, c.arrow) for c in columns]),
         )
         order = [layout.time, *(x.name for x in same)]
-        return rows_from_store(layout, out.sort_by([(n, "ascending") for n in order]))
+        out = out.sort_by([(n, "ascending") for n in order])
+        if groups.merged:
+            for c in layout.groups:
+                out = out.append_column(c.name, pa.nulls(out.num_rows, c.arrow))
+        return rows_from_store(layout, out)
 
-    def _between(self, layout: Layout) -> str:
+    def _where(self, layout: Layout, bounds: tuple[int, int], groups: Groups) -> _Where:
+        """The rows of a range of time, and of one group if there is one."""
         time_ = self._dialect.quoted(layout.time)
-        return f"{time_} >= :low AND {time_} < :high"
+        low, high = (min(max(b, -(2**63)), 2**63 - 1) for b in bounds)
+        parts, values = [f"{time_} >= :low", f"{time_} < :high"], {"low": low, "high": high}
+        if groups.only is not None and layout.groups:
+            keys = [c for c in layout.columns if c.role in ("group", "nulls")]
+            for i, (c, value) in enumerate(zip(keys, stored_group(layout, groups.only), strict=False)):
+                parts.append(f"{self._dialect.quoted(c.name)} = :group_{i}")
+                values[f"group_{i}"] = value
+        return _Where(" AND ".join(parts), values)
+
+    def buckets(
+        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP
+    ) -> Buckets:
+        layout = self._layout(aggregation)
+        time_, table = self._dialect.quoted(layout.time), self._table(layout, per)
+        where, every = (self._where(layout, b, groups) for b in ((wanted.start, wanted.end), (-(2**63), 2**63 - 1)))
+        order = "DESC" if wanted.latest else "ASC"
+
+        def work(c: sa.Connection) -> tuple[list[int], int, int]:
+            sql = f"SELECT DISTINCT {time_} FROM {table} WHERE {where.sql} ORDER BY 1 {order} LIMIT {int(wanted.most)}"
+            starts = sorted(int(row[0]) for row in c.execute(sa.text(sql), where.values))
+            first = starts[0] if starts else wanted.start
+            counted = (
+                f"SELECT count(DISTINCT CASE WHEN {time_} < :first THEN {time_} END), count(DISTINCT {time_}) "
+                f"FROM {table} WHERE {every.sql}"
+            )
+            before, total = c.execute(sa.text(counted), {**every.values, "first": first}).one()
+            return starts, int(before), int(total)
+
+        starts, before, total = self._transaction(work, reads=True)
+        return Buckets(np.array(starts, np.int64), before, total)
+
+    def groups(self, aggregation: str, per: AggDuration, most: int) -> list[tuple[Any, ...]]:
+        layout = self._layout(aggregation)
+        if not layout.groups:
+            return []
+        keys = [c for c in layout.columns if c.role in ("group", "nulls")]
+        names = ", ".join(self._dialect.quoted(c.name) for c in keys)
+        sql = f"SELECT DISTINCT {names} FROM {self._table(layout, per)} ORDER BY {names} LIMIT {int(most)}"
+        rows = self._transaction(lambda c: c.exec_driver_sql(sql).fetchall(), reads=True)
+        table = pa.table(
+            [_array(c, [r[i] for r in rows]) for i, c in enumerate(keys)],
+            schema=pa.schema([(c.name, c.arrow) for c in keys]),
+        )
+        return list(zip(*(c.to_pylist() for c in rows_from_store(layout, table).columns), strict=True))
 
     def _select(
-        self, layout: Layout, per: AggDuration, columns: Sequence[StoredColumn], same: Sequence[StoredColumn]
+        self,
+        layout: Layout,
+        per: AggDuration,
+        where: str,
+        columns: Sequence[StoredColumn],
+        same: Sequence[StoredColumn],
     ) -> str:
-        """The rows of a range of time, merged by `same`; null for the sets, which are read apart."""
+        """Rows merged by `same`; null for the sets, which are read apart."""
         q = self._dialect.quoted
         keys = ", ".join([q(layout.time), *(q(c.name) for c in same)])
-        rows = f"{self._table(layout, per)} WHERE {self._between(layout)}"
+        rows = f"{self._table(layout, per)} WHERE {where}"
         if any(c.role == "last" for c in columns):
             by = [LAST_TIMESTAMP, TIMESTAMP, *([SHARD] if layout.partitioned else [])]
             order = ", ".join(f"{q(n)} DESC{self._dialect.nulls_last}" for n in by)
             rows = (
                 f"(SELECT t.*, row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS latest_first "
-                f"FROM {self._table(layout, per)} t WHERE {self._between(layout)}) numbered"
+                f"FROM {self._table(layout, per)} t WHERE {where}) numbered"
             )
         shown = [
             q(layout.time) if c.role == "time" else q(c.name) if c.in_key else self._merged(c) for c in columns
@@ -418,7 +485,7 @@ class SqlStore:
     def errors(self, app: str) -> pa.Table:
         q = self._dialect.quoted
         sql = sa.text(f"SELECT stream, ts, {q('values')}, reason FROM {q(ERRORS)} WHERE app = :app ORDER BY id")
-        rows = self._transaction(lambda c: c.execute(sql, {"app": app}).fetchall())
+        rows = self._transaction(lambda c: c.execute(sql, {"app": app}).fetchall(), reads=True)
         schema = pa.schema(
             [("stream", pa.string()), ("ts", pa.int64()), ("values", pa.string()), ("reason", pa.string())]
         )
@@ -433,7 +500,7 @@ class SqlStore:
         shard = self._dialect.quoted(SHARD)
         every = " UNION ALL ".join(f"SELECT {shard} FROM {self._table(layout, d)}" for d in layout.durations)
         sql = f"SELECT {shard}, count(*) FROM ({every}) held GROUP BY {shard}"
-        rows = self._transaction(lambda c: c.exec_driver_sql(sql).fetchall())
+        rows = self._transaction(lambda c: c.exec_driver_sql(sql).fetchall(), reads=True)
         return sorted((ShardRows(str(s), int(n)) for s, n in rows), key=lambda s: s.shard)
 
     def move_shard(self, aggregation: str, old: str, new: str) -> None:
@@ -477,6 +544,14 @@ class SqlStore:
         return layout
 
 
+@dataclass(frozen=True)
+class _Where:
+    """A condition, and the values of its parameters."""
+
+    sql: str
+    values: dict[str, Any]
+
+
 _SHARD_COLUMN = StoredColumn(SHARD, "shard", Type.STRING)
 
 
@@ -485,10 +560,6 @@ def said(error: sa.exc.SQLAlchemyError) -> str:
     cause = getattr(error, "orig", None) or error
     words = " ".join(str(cause).split())
     return masked(words)
-
-
-def _columns_read(layout: Layout, by_shard: bool) -> list[StoredColumn]:
-    return [c for c in layout.columns if c.role != "shard" or by_shard]
 
 
 def _array(column: StoredColumn, values: Sequence[Any]) -> pa.Array:

@@ -18,6 +18,10 @@ from sparkstream_nb.lab import connect
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.rows import NodeReport
 
+from .browser import lab
+
+__all__ = ["lab"]  # the fixture of browser tests
+
 TRADES = """define stream TradeStream (symbol string, price double, quantity long, timestamp long);
 @PartitionById(enable='true')
 define aggregation TradeAggregation

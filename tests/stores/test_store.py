@@ -12,7 +12,7 @@ import pytest
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan.nodes import DURATIONS, BatchClock
-from sparkstream_nb.stores import ErrorRow, ShardRows, Store, shard_warnings
+from sparkstream_nb.stores import BucketRange, ErrorRow, Groups, ShardRows, Store, shard_warnings
 
 from .trades import AGGREGATION, NOON, TRADES, partials_of, plan_of, rows_of, step
 
@@ -176,6 +176,33 @@ def test_names_are_not_code(open_store: Open) -> None:
     store.commit("a'pp", "r'un", 0, {("select", "it's"): part})
     assert store.read("select", "sec", *ALWAYS).to_pylist()[0]["group"] == "'; drop table y; --"
     assert store.shards("select") == [ShardRows("it's", 1)]
+
+
+def test_what_can_be_drawn(open_store: Open) -> None:
+    store = open_store()
+    plan = plan_of()
+    store.prepare(plan.aggregations.values())
+    assert store.groups(A, "sec", 10) == []
+    assert store.buckets(A, "sec", BucketRange(*ALWAYS, most=5)).total == 0
+    for shard in ("node-1", "node-2"):
+        rows = [[k, 1.0, 2, NOON + 1000 * i] for i in range(6) for k in ("b", None, "a")]
+        rows.append(["c", 3.0, 4, NOON + 9000])
+        assert store.commit("app", shard, 0, {(A, shard): partials_of(plan, rows)})
+    assert set(store.groups(A, "sec", 10)) == {("a",), ("b",), ("c",), (None,)}
+    assert len(store.groups(A, "sec", 2)) == 2
+    found = store.buckets(A, "sec", BucketRange(*ALWAYS, most=3))
+    assert (found.starts - NOON).tolist() == [4000, 5000, 9000]
+    assert (found.before, found.total) == (4, 7)
+    found = store.buckets(A, "sec", BucketRange(NOON + 1000, ALWAYS[1], 2, latest=False), Groups(only=(None,)))
+    assert (found.starts - NOON).tolist() == [1000, 2000]
+    assert (found.before, found.total) == (1, 6)
+    (row,) = store.read(A, "day", *ALWAYS, Groups(only=(None,))).to_pylist()
+    assert (row["symbol"], row["AGG_SUM_quantity"]) == (None, 24)
+    (row,) = store.read(A, "day", *ALWAYS, Groups(merged=True)).to_pylist()
+    assert (row["symbol"], row["AGG_SUM_quantity"], row["AGG_COUNT_price"]) == (None, 80, 38)
+    assert sorted(row["AGG_SET_quantity"]) == [2, 4]
+    by_shard = store.read_by_shard(A, "day", *ALWAYS, Groups(merged=True)).to_pylist()
+    assert [(r["SHARD_ID"], r["AGG_SUM_quantity"]) for r in by_shard] == [("node-1", 40), ("node-2", 40)]
 
 
 # ------------------------------------------------------------------------------------------------- tables and shards

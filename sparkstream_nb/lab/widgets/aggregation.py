@@ -1,82 +1,97 @@
-"""An aggregation by shard and merged: a plotly chart with controls for duration, group and measure."""
+"""The view of an aggregation, by shard and merged: a picture with controls for duration, measure, group and time."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import ipywidgets
-import numpy as np
-import plotly.graph_objects as go
-
-from ...cluster.frontend import Fetch
-from ...errors import Misuse, nearest
-from ...plan.nodes import AggDuration, AggregationDef
-from ..charts import (
-    COLOURS,
-    MOST_BUCKETS,
-    MOST_NAMED,
-    PLURAL,
-    Series,
-    group_label,
-    group_names,
-    groups_of,
-    image,
-    measures,
-    series,
-)
+from ...cluster.buckets import AggregationReader, BucketQuery, InputStream
+from ...errors import Misuse, SparkStreamError, nearest
+from ...plan.nodes import AggDuration
+from ...types import Type
+from ..charts import Measure, Series, group_label, measures, series
+from ..drawing import WIDTH, Scales, image, scales_of, svg
 from ..tables import MUTED, Grid
 
-Frames = tuple[Any, Any]
-ALL = "all groups"
+if TYPE_CHECKING:
+    from .live import LiveOutput
+
+# More buckets than this cannot be told apart in one picture.
+MOST_BUCKETS = 400
 # A menu longer than this cannot be read.
 MOST_GROUPS = 500
+_SECONDS: dict[str, AggDuration] = {"secs": "sec", "second": "sec", "seconds": "sec", "minute": "min", "minutes": "min"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is shown. `group` None: all groups, or the aggregation has none. The buckets from `start` (ms) to `end`,
+    exclusive; None: from the first, to the last. Where these are too many, the latest of them, or the earliest."""
+
+    per: AggDuration
+    measure: Measure
+    group: tuple[Any, ...] | None = None
+    start: int | None = None
+    end: int | None = None
+    latest: bool = True
+
+    @property
+    def moved(self) -> bool:
+        """Whether other buckets than the latest are shown."""
+        return self.start is not None or self.end is not None
 
 
 class AggregationView:
-    """The view of an aggregation by shard and merged, by duration.
+    """A view of an aggregation. In a notebook it is interactive while the kernel lives, and follows what is committed;
+    elsewhere, and in what is saved, it is a picture, a table and text.
 
-    `fetch(per)` gives the merged frame and the one by shard; it is called once per duration, on first use, and again
-    after `refresh`. Raises `Misuse` for a duration or measure that the aggregation does not have.
+    `per` None: the coarsest duration of which there are several buckets. Raises `Misuse` for a duration or a measure
+    that the aggregation does not have.
     """
 
     def __init__(
         self,
-        aggregation: AggregationDef,
-        fetch: Fetch,
+        reader: AggregationReader,
         *,
-        shards: Sequence[str] = (),
         per: str | None = None,
         measure: str | None = None,
     ) -> None:
-        self.aggregation = aggregation
-        self._fetch = fetch
-        self._shards = list(shards)
-        self._frames: dict[AggDuration, Frames] = {}
-        self.measures = measures(aggregation)
+        self.reader = reader
+        self.aggregation = reader.definition
+        self.measures = measures(self.aggregation)
         if not self.measures:
-            raise Misuse(f"{aggregation.id} selects no numeric attribute to draw")
-        self.per = self._duration(per)
+            raise Misuse(f"{self.aggregation.id} selects no numeric attribute to draw")
         additive = [m for m in self.measures if m.additive]
-        self.measure = self._measure(measure) if measure is not None else (additive or self.measures)[0]
-        self.group: tuple[Any, ...] | None = None
-        self.start: int | None = None
-        self._settle_group()
+        chosen = self._measure(measure) if measure is not None else (additive or self.measures)[0]
+        self._lock = threading.RLock()
+        self._groups: list[tuple[Any, ...]] = []
+        self._undecided = per is None
+        self._failed = ""
+        self._width = WIDTH
+        self._leave: Callable[[], None] | None = None
+        duration = self._duration(per)
+        reader.settle()
+        self.choice = Choice(duration, chosen)
+        self._read()
+        self._scales = scales_of(self._series)
 
     def _duration(self, per: str | None) -> AggDuration:
         known = self.aggregation.durations
-        if per is None:  # the coarsest that still has more than one bar, else the coarsest of all
-            return next((d for d in reversed(known) if self._count(d) > 1), known[-1])
-        wanted = per.lower().rstrip("s") if per.lower() not in ("sec", "secs") else "sec"
-        wanted = {"second": "sec", "minute": "min"}.get(wanted, wanted)
+        if per is None:
+            return known[-1]
+        wanted = _SECONDS.get(per.lower(), per.lower().rstrip("s"))
         for d in known:
             if d == wanted:
                 return d
         raise Misuse(nearest(f"{self.aggregation.id} has no duration '{per}'", per, known))
 
-    def _measure(self, name: str) -> Any:
+    def _measure(self, name: str) -> Measure:
         for m in self.measures:
             if m.name == name:
                 return m
@@ -84,233 +99,204 @@ class AggregationView:
             nearest(f"{self.aggregation.id} selects no number '{name}'", name, [m.name for m in self.measures])
         )
 
-    def frames(self, per: AggDuration) -> Frames:
-        """The merged frame and the one by shard, of one duration."""
-        if per not in self._frames:
-            self._frames[per] = self._fetch(per)
-        return self._frames[per]
-
-    def _count(self, per: AggDuration) -> int:
-        return int(self.frames(per)[0]["AGG_TIMESTAMP"].nunique())
-
     @property
-    def groups(self) -> list[tuple[Any, ...]]:
-        """The groups that the chosen duration has, at most `MOST_GROUPS`."""
-        return group_names(self.frames(self.per)[0], groups_of(self.aggregation))[:MOST_GROUPS]
-
-    def _settle_group(self) -> None:
-        """Keeps the group valid: all of them only where they add up, or where there are none."""
-        groups = self.groups
-        free = self.measure.additive or not groups
-        if (self.group is not None and self.group not in groups) or (self.group is None and not free):
-            self.group = None if free else groups[0]
+    def groups(self) -> list[tuple[Any, ...] | None]:
+        """What the menu of groups offers: None for all of them, where the measure has a value over all, and each."""
+        return [*([None] if self.choice.measure.over_groups or not self._groups else []), *self._groups]
 
     def series(self) -> Series:
-        """The chart data of the current selection."""
-        return series(
-            self.aggregation,
-            self.per,
-            self.measure,
-            self.frames(self.per),
-            shards=self._shards,
-            group=self.group,
-            start=self.start,
-        )
+        """What is shown."""
+        return self._series
 
-    # ------------------------------------------------------------------------------------------ without widgets
+    def _read(self) -> None:
+        """Reads what the choice shows from the store. Raises StoreError where that is closed."""
+        if self._undecided:
+            self._decide()
+        c, many = self.choice, bool(self.aggregation.select.group_by)
+        self._groups = self.reader.groups(c.per, MOST_GROUPS) if many else []
+        if c.group not in self.groups:
+            c = self.choice = replace(c, group=self.groups[0])
+        query = BucketQuery(c.per, c.measure.name, c.group, c.start, c.end, MOST_BUCKETS, c.latest)
+        label = group_label(c.group) if many else ""
+        self._series = series(self.reader, c.per, c.measure, label, self.reader.read(query))
+
+    def _decide(self) -> None:
+        """The coarsest duration that has more than one bucket, else the coarsest of all."""
+        known = self.aggregation.durations
+        per = next((d for d in reversed(known) if self.reader.count(d) > 1), None)
+        self._undecided = per is None and not self.reader.count(known[-1])
+        self.choice = replace(self.choice, per=per or known[-1])
+
+    def refresh(self) -> None:
+        """Reads the aggregation again, and draws what it holds now."""
+        self.reader.settle()
+        with self._lock:
+            self._draw()
+        self._keep()
+
+    # ----------------------------------------------------------------------------------------------- the static form
 
     def grid(self) -> Grid:
-        """The chart's numbers: a row per bucket, a column per shard, and the merged value; the latest twelve
-        buckets."""
-        s = self.series()
+        """The chart's numbers: a row per bucket, a column per shard, and the merged value; the latest twelve."""
+        s = self._series
         value = s.measure.value
         rows = [[n, *map(value, s.parts[:, b]), value(s.merged[b])] for b, n in enumerate(s.names)]
-        return Grid([s.per, *s.shards, "merged"], rows[-12:], total=s.of[2], what=s.per)
+        return Grid([s.per, *s.shards, "merged"], rows[-12:], total=s.total, what=s.per)
 
     def text(self) -> str:
-        s = self.series()
-        return f"{self.aggregation.id}: {s.title}\n{self.grid().text()}"
+        s = self._series
+        if not len(s.buckets):
+            return "\n".join([f"{s.aggregation}: nothing here yet. Send an event:", *_ways_in(self.reader.source)])
+        return f"{s.aggregation}: {s.title}\n{self.grid().text()}"
 
     def html(self) -> str:
-        s = self.series()
-        head = f'<b>{html.escape(self.aggregation.id)}</b> <span style="{MUTED}">{html.escape(s.note)}</span>'
-        return f"<div>{head}</div>{image(s)}<details><summary>the numbers</summary>{self.grid().html()}</details>"
+        s = self._series
+        head = f"<div><b>{html.escape(s.aggregation)}</b>"
+        if not len(s.buckets):
+            return f"{head}</div>{self._nothing()}"
+        note = f'<span style="{MUTED}">{html.escape(s.note)}</span>'
+        return f"{head} {note}</div>{image(s)}<details><summary>the numbers</summary>{self.grid().html()}</details>"
+
+    def _nothing(self) -> str:
+        """What stands in the place of a picture that would be empty."""
+        if self.choice.moved:
+            return "<div>Nothing in this stretch of time.</div>"
+        ways = "\n".join(_ways_in(self.reader.source))
+        return f'<div>Nothing here yet. Send an event:</div><pre style="margin:.5em 0">{html.escape(ways)}</pre>'
 
     def __repr__(self) -> str:
         return self.text()
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        bundle = {"text/plain": self.text(), "text/html": self.html()}
-        shown = self.widget._repr_mimebundle_() or {}
-        view = shown[0] if isinstance(shown, tuple) else shown
-        kind = "application/vnd.jupyter.widget-view+json"
-        return {**bundle, kind: view[kind]} if kind in view else bundle
+    def _forms(self) -> dict[str, str]:
+        with self._lock:
+            return {"text/plain": self.text(), "text/html": self.html()}
 
-    # --------------------------------------------------------------------------------------------- with widgets
+    # ------------------------------------------------------------------------------------------- the interactive form
 
     @cached_property
-    def widget(self) -> ipywidgets.VBox:
-        """The controls and the figure, created when first shown."""
-        return self._build()
-
-    def _build(self) -> ipywidgets.VBox:
-        self._per = ipywidgets.ToggleButtons(
-            options=list(self.aggregation.durations),
-            value=self.per,
-            style={"button_width": "auto"},
-            tooltips=[f"one bar for each of the {PLURAL[d]}" for d in self.aggregation.durations],
-        )
-        self._measures = ipywidgets.Dropdown(
-            options=[(m.name, m) for m in self.measures], value=self.measure, layout={"width": "170px"}
-        )
-        self._groups = ipywidgets.Dropdown(layout={"width": "190px"})
-        self._place = ipywidgets.IntSlider(
-            min=0, max=0, continuous_update=False, readout=False, layout={"width": "98%"}
-        )
-        self._note = ipywidgets.HTML()
-        self._refresh = ipywidgets.Button(
-            icon="refresh", tooltip="read the aggregation again", layout={"width": "38px"}
-        )
-        self.figure = go.FigureWidget(layout=_layout())
-        self.figure._config = {**self.figure._config, "responsive": True, "displaylogo": False}
-        self._choices: list[tuple[Any, ...] | None] = []
-        self._busy = False
-        self._per.observe(self._chosen, "value")
-        self._measures.observe(self._chosen, "value")
-        self._groups.observe(self._chosen, "value")
-        self._place.observe(self._moved, "value")
-        self._refresh.on_click(lambda _: self.refresh())
-        self._draw()
-        controls = [self._per, self._measures, self._groups, self._refresh]
-        if len(self.measures) == 1:
-            controls.remove(self._measures)
-        if not groups_of(self.aggregation):
-            controls.remove(self._groups)
-        row = ipywidgets.HBox(controls, layout={"flex_flow": "row wrap", "align_items": "center", "grid_gap": "6px"})
-        box = ipywidgets.VBox([row, self.figure, self._place, self._note])
-        box.add_class("sparkstream-aggregation")
-        return box
-
-    def refresh(self) -> None:
-        """Reads the aggregation again and redraws it."""
-        self._frames.clear()
-        self._settle_group()
-        if "widget" in self.__dict__:
-            self._draw()
-
-    def _chosen(self, change: Any) -> None:
-        if self._busy:
-            return
-        self.per, self.measure = self._per.value, self._measures.value
-        self.group = self._choices[self._groups.value]
-        self.start = None
-        self._settle_group()
-        self._draw()
-
-    def _moved(self, change: Any) -> None:
-        if not self._busy:
-            self.start = int(change["new"])
-            self._draw()
-
-    def _draw(self) -> None:
-        s = self.series()
-        self._busy = True  # what follows sets the controls; that is no choice of the user's
+    def _output(self) -> LiveOutput | None:
+        """None where ipywidgets or anywidget cannot be loaded."""
         try:
-            # Places in `choices`, since a menu takes None for no choice at all.
-            self._choices = [None] if self.measure.additive or not self.groups else []
-            self._choices += self.groups
-            self._groups.options = [(ALL if g is None else group_label(g), i) for i, g in enumerate(self._choices)]
-            self._groups.value = self._choices.index(self.group)
-            furthest = max(0, s.of[2] - MOST_BUCKETS)
-            self._place.max = furthest
-            self._place.value = s.of[0]
-            self._place.layout.display = None if furthest else "none"
-            self._note.value = f'<span style="{MUTED}">{html.escape(s.note)}</span>'
-        finally:
-            self._busy = False
-        fill(self.figure, s)
+            from .live import LiveOutput  # takes a second to load
+        except ImportError:
+            return None
+        script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+        return LiveOutput(self._forms, script, self._received)
+
+    def _ipython_display_(self) -> None:
+        if self._output is not None:
+            self._output.display()
+        else:
+            from IPython.display import display
+
+            display(self._forms(), raw=True)
+
+    def _received(self, message: Mapping[str, Any]) -> None:
+        """What a person does in the page. Runs in whatever thread Jupyter handles messages."""
+        do = message["do"]
+        if do == "gone":
+            self._stop_following()
+            return
+        if do == "here":
+            with self._lock:
+                self._width = max(320, int(message["width"]))
+            self._start_following()
+        elif do == "refresh":
+            self.reader.settle()
+        with self._lock:
+            if do not in ("here", "refresh"):
+                self._choose(do, message)
+            self._draw()
+        if do != "here":
+            self._keep()
+
+    def _choose(self, do: str, message: Mapping[str, Any]) -> None:
+        c, s = self.choice, self._series
+        match do:
+            case "choose":
+                self._undecided = False
+                c = replace(c, start=None, end=None, latest=True) if "per" in message else c
+                c = replace(c, per=self._duration(message.get("per", c.per)))
+                c = replace(c, measure=self._measure(message.get("measure", c.measure.name)))
+                self.choice = c if "group" not in message else replace(c, group=self.groups[int(message["group"])])
+            case "range":
+                self.choice = replace(c, start=int(message["start"]), end=int(message["end"]), latest=True)
+            case "earlier" if s.before:
+                self.choice = replace(c, start=None, end=int(s.buckets[0]), latest=True)
+            case "later" if s.before + len(s.buckets) < s.total - MOST_BUCKETS:
+                self.choice = replace(c, start=int(s.ends[-1]), end=None, latest=False)
+            case "later" | "latest":
+                self.choice = replace(c, start=None, end=None, latest=True)
+
+    def _draw(self, former: Scales | None = None) -> None:
+        """Reads and draws. `former`: the scales of a picture that is carried on, which only grow."""
+        try:
+            self._read()
+            self._failed = ""
+        except SparkStreamError as e:
+            self._failed = f"{e} Run the cell again."
+            self._stop_following()
+        self._scales = scales_of(self._series, former)
+        if self._output is not None:
+            self._output.show(self._state())
+
+    def _state(self) -> dict[str, Any]:
+        c, s = self.choice, self._series
+        some = len(s.buckets) > 0
+        return {
+            "durations": list(self.aggregation.durations),
+            "per": c.per,
+            "measures": [m.name for m in self.measures],
+            "measure": c.measure.name,
+            "groups": [group_label(g) for g in self.groups] if self._groups else [],
+            "group": self.groups.index(c.group),
+            "earlier": some and s.before > 0,
+            "later": some and s.before + len(s.buckets) < s.total,
+            "moved": c.moved,
+            "picture": svg(s, self._scales, width=self._width, live=True) if some else self._nothing(),
+            "note": s.note if some else "",
+            "numbers": self.grid().html() if some else "",
+            "failed": self._failed,
+        }
+
+    def _keep(self) -> None:
+        """Makes the static form, which is what the notebook saves, that of what is shown."""
+        if self._output is not None:
+            self._output.keep()
+
+    # ----------------------------------------------------------------------------------------------------- following
+
+    def _start_following(self) -> None:
+        """Draws what is committed from now on, as long as the page shows it."""
+        with self._lock:
+            if self._leave is None:
+                from .live import Follower
+
+                self._leave = self.reader.follow(Follower(self._follow, self._keep))
+
+    def _stop_following(self) -> None:
+        with self._lock:
+            if self._leave is not None:
+                self._leave()
+                self._leave = None
+
+    def _follow(self) -> None:
+        with self._lock:
+            if self._leave is not None and self._output is not None and not self._output.lags:
+                self._draw(None if self._undecided else self._scales)
 
 
-def _layout() -> dict[str, Any]:
-    grey = "rgba(128,128,128,0.25)"
-    return {
-        "template": "none",
-        "height": 380,
-        "autosize": True,
-        "hovermode": "x unified",
-        "bargap": 0.28,
-        "margin": {"l": 64, "r": 18, "t": 64, "b": 48},
-        # Middle grey reads on JupyterLab's light and dark themes; the background is the page's.
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#6b7280"},
-        "xaxis": {"gridcolor": "rgba(0,0,0,0)", "linecolor": grey, "tickangle": 0, "automargin": True},
-        "yaxis": {
-            "gridcolor": grey,
-            "zerolinecolor": "rgba(128,128,128,0.6)",
-            "rangemode": "tozero",
-            "automargin": True,
-        },
-        "legend": {
-            "orientation": "h",
-            "yanchor": "bottom",
-            "y": 1.02,
-            "xanchor": "left",
-            "x": 0,
-            "traceorder": "normal",
-        },
-        "title": {"x": 0.01, "xanchor": "left", "y": 0.97, "font": {"size": 15}},
-        "hoverlabel": {"font": {"size": 12}},
-    }
+_EXAMPLES: dict[Type, Any] = {
+    Type.STRING: "text", Type.INT: 1, Type.LONG: 1, Type.FLOAT: 1.5, Type.DOUBLE: 1.5, Type.BOOL: True,
+}  # fmt: skip
 
 
-def fill(figure: Any, s: Series) -> None:
-    """Puts `s` into a plotly figure in one update: a bar trace per shard, and a line for the merged answer."""
-    named = len(s.buckets) <= MOST_NAMED
-    x: Any = s.names if named else np.asarray(s.buckets, "datetime64[ms]")
-    few, fewest = len(s.buckets) <= 14, len(s.buckets) <= 6
-    traces: list[Any] = [
-        go.Bar(
-            name=shard,
-            x=x,
-            y=s.parts[i],
-            marker={"color": COLOURS[i % len(COLOURS)], "line": {"width": 0}},
-            hovertemplate="%{y:,.6~g}",
-            text=s.parts[i] if fewest else None,
-            texttemplate="%{text:.4~s}" if fewest else None,
-            textposition="inside",
-            insidetextanchor="middle",
-            textfont={"color": "white"},
-        )
-        for i, shard in enumerate(s.shards)
+def _ways_in(source: InputStream) -> list[str]:
+    """Lines that send an event, and feed a data frame, as a person would type them."""
+    values = [
+        1_717_236_000_000 if a.name == source.time and a.type is Type.LONG else _EXAMPLES.get(a.type)
+        for a in source.schema
     ]
-    traces.append(
-        go.Scatter(
-            name="merged",
-            x=x,
-            y=s.merged,
-            mode=_line_mode(few, named),
-            line={"color": "#6b7280", "width": 1.8},
-            marker={"size": 8, "color": "#6b7280"},
-            hovertemplate="<b>%{y:,.6~g}</b>",
-            cliponaxis=False,
-            text=s.merged if few else None,
-            texttemplate="<b>%{text:.3~s}</b>" if few else None,
-            textposition="top center",
-        )
-    )
-    with figure.batch_update():
-        figure.data = ()
-        figure.add_traces(traces)
-        figure.layout.barmode = "relative" if s.measure.additive else "group"
-        figure.layout.xaxis.type = "category" if named else "date"
-        figure.layout.xaxis.nticks = 8
-        figure.layout.bargap = max(0.28, 1 - 0.22 * len(s.buckets)) if named else 0.1
-        figure.layout.title.text = s.title
-        figure.layout.uirevision = f"{s.per}/{s.measure.name}/{s.group}"
-
-
-def _line_mode(few: bool, named: bool) -> str:
-    if few:
-        return "lines+markers+text"
-    return "lines+markers" if named else "lines"
+    time = f" --time {source.time}" if source.time else ""
+    name = f"{source.app}.{source.stream}"
+    return [f"%siddhi send {name} '{json.dumps(values)}'", f"%siddhi feed {name} frame{time}"]

@@ -1,0 +1,387 @@
+"""The picture of a `Series` as one SVG element: the saved picture and the interactive one are both this.
+
+Bars of each shard, stacked if the measure adds up, and a mark for the merged value of each bucket; lines where the
+buckets are too narrow for that. The x axis is time. It is broken where one long gap would leave no room for the rest,
+and says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .charts import Series, bucket_name, short, ticks, time_ticks
+from .tables import text_of
+
+# Okabe and Ito's colours, which the colour-blind tell apart.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+_DARK = frozenset({"#0072B2", "#009E73", "#D55E00"})  # white text reads better on these, black on the others
+WIDTH = 900
+_PLOT_HEIGHT = 230
+_INK = "#6b7280"  # reads on light and on dark
+_CHARACTER = 6.7  # the width of a character in px, about
+_ROOM = 0.15  # of the time shown, that an axis which grows adds at its end
+_NARROW = 6.0  # px: buckets below this are a reason to break the axis
+_LINES_BELOW = 5.0  # px: the merged value is a line where buckets are narrower
+_BREAK = 40.0  # px
+_BREAKS = 4
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What the axes cover: stretches of time (ms, ascending; the axis is broken between them), and values."""
+
+    spans: tuple[tuple[int, int], ...]
+    low: float
+    high: float
+
+
+def scales_of(s: Series, former: Scales | None = None) -> Scales:
+    """The scales for `s`. Those of a `former` picture stay where `s` fits, and only grow where it does not."""
+    low, high = _extent(s)
+    if former is not None:
+        low, high = min(low, former.low), max(high, former.high)
+    marks = ticks(low, high)
+    if not len(s.buckets):
+        return Scales((), marks[0], marks[-1])
+    start, end = int(s.buckets[0]), int(s.ends[-1])
+    if former is None or not former.spans:
+        return Scales(_spans(s), marks[0], marks[-1])
+    inside = all(any(a <= b and e <= z for a, z in former.spans) for b, e in zip(s.buckets, s.ends, strict=True))
+    if inside and start - former.spans[0][0] <= 0.5 * (former.spans[-1][1] - former.spans[0][0]):
+        return Scales(former.spans, marks[0], marks[-1])
+    # What follows comes at the end: some room there, so that the axis does not change with every micro-batch.
+    return Scales(((start, end + int(_ROOM * (end - start))),), marks[0], marks[-1])
+
+
+def _spans(s: Series) -> tuple[tuple[int, int], ...]:
+    """The time from the first bucket to the last, broken at gaps that would leave no room for the buckets."""
+    whole = int(s.ends[-1] - s.buckets[0])
+    shortest = int((s.ends - s.buckets).min())
+    gaps = s.buckets[1:] - s.ends[:-1]
+    broken: list[int] = []
+    for i in np.argsort(-gaps, kind="stable")[:_BREAKS].tolist():
+        if shortest / whole * WIDTH >= _NARROW or gaps[i] < 0.25 * whole:
+            break
+        broken.append(i)
+        whole -= int(gaps[i])
+    starts = [0, *(i + 1 for i in sorted(broken))]
+    lasts = [*sorted(broken), len(s.buckets) - 1]
+    return tuple((int(s.buckets[a]), int(s.ends[b])) for a, b in zip(starts, lasts, strict=True))
+
+
+def _extent(s: Series) -> tuple[float, float]:
+    """Lowest and highest point drawn; zero is among them."""
+    parts = np.nan_to_num(s.parts, posinf=0, neginf=0)
+    points = [np.zeros(1), np.nan_to_num(s.merged, posinf=0, neginf=0)]
+    if s.measure.additive:
+        points += [np.where(parts > 0, parts, 0).sum(0), np.where(parts < 0, parts, 0).sum(0)]
+    else:
+        points += [*parts]
+    every = np.concatenate(points)
+    return float(every.min()), float(every.max())
+
+
+def svg(s: Series, scales: Scales | None = None, *, width: int = WIDTH, live: bool = False) -> str:
+    """The picture, `width` px wide. `live`: with an area for each bucket that carries its values, for a pointer."""
+    return _Drawing(s, scales or scales_of(s), width, live).markup()
+
+
+def image(s: Series) -> str:
+    """`svg` as an HTML image, because untrusted notebooks are stripped of SVG elements."""
+    data = base64.b64encode(svg(s).encode()).decode()
+    alt = html.escape(s.title)
+    return f'<img src="data:image/svg+xml;base64,{data}" alt="{alt}" style="width:100%;max-width:{1.4 * WIDTH:.0f}px">'
+
+
+class _Drawing:
+    """One picture: where things are, and the elements of each kind."""
+
+    def __init__(self, s: Series, scales: Scales, width: int, live: bool) -> None:
+        self.s, self.scales, self.width, self.live = s, scales, width, live
+        self.marks = [m for m in ticks(scales.low, scales.high) if scales.low <= m <= scales.high]
+        self.legend_rows = self._legend_rows()
+        self.mark_labels = [short(m, max(abs(scales.low), abs(scales.high))) for m in self.marks]
+        self.left = 34 + max(map(_text_width, self.mark_labels))
+        self.right = width - 18.0
+        self.top = 34.0 + 20 * len(self.legend_rows) + 18
+        self.bottom = self.top + _PLOT_HEIGHT
+        self.height = self.bottom + 56
+        spans = scales.spans or ((0, 1),)
+        self.per_ms = (self.right - self.left - _BREAK * (len(spans) - 1)) / sum(b - a for a, b in spans)
+        self.spans: list[tuple[int, int, float]] = []
+        x = self.left
+        for a, b in spans:
+            self.spans.append((a, b, x))
+            x += (b - a) * self.per_ms + _BREAK
+
+    def x(self, ms: int) -> float:
+        a, _, left = next((p for p in reversed(self.spans) if p[0] <= ms), self.spans[0])
+        return left + (ms - a) * self.per_ms
+
+    def y(self, value: float) -> float:
+        low, high = self.scales.low, self.scales.high
+        return round(self.top + _PLOT_HEIGHT * (high - value) / (high - low), 1)
+
+    @cached_property
+    def centres(self) -> list[float]:
+        """The middle of each bucket (px)."""
+        return [(self.x(int(a)) + self.x(int(b) - 1)) / 2 for a, b in zip(self.s.buckets, self.s.ends, strict=True)]
+
+    @cached_property
+    def slot(self) -> float:
+        """The width of the narrowest bucket (px), more where buckets lie far apart."""
+        if not len(self.s.buckets):
+            return 1.0
+        own = float((self.s.ends - self.s.buckets).min()) * self.per_ms
+        near = min((b - a for a, b in zip(self.centres, self.centres[1:], strict=False)), default=own)
+        return max(own, min(10.0, near))
+
+    @property
+    def wide(self) -> float:
+        """The width of a bucket's bars (px)."""
+        return min(max(self.slot * 0.74, 1.0), 90.0)
+
+    @property
+    def as_lines(self) -> bool:
+        """Whether shards are lines: they stand side by side, and there is no room for that."""
+        return not self.s.measure.additive and self.wide / max(1, len(self.s.shards)) < 3
+
+    def markup(self) -> str:
+        s = self.s
+        title = html.escape(s.title)
+        out = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height:.0f}" '
+            f'width="{self.width}" height="{self.height:.0f}" role="img" aria-label="{title}" '
+            f'style="font:12px system-ui,sans-serif;color:{_INK}" fill="currentColor">',
+            f'<text x="4" y="18" font-size="14" font-weight="600">{title}</text>',
+            *self.legend(),
+            *self.value_axis(),
+            *self.time_axis(),
+        ]
+        if self.as_lines:
+            for i in range(len(s.shards)):
+                out += self.line(s.parts[i], f'stroke="{_colour(i)}" stroke-width="1.2" stroke-opacity=".75"', 1.6)
+        else:
+            out += self.bars()
+        out += self.merged()
+        if self.live:
+            out += self.areas()
+        return "".join([*out, "</svg>"])
+
+    # ------------------------------------------------------------------------------------------------------------ axes
+
+    def _legend_rows(self) -> list[list[str]]:
+        """Names of the legend, as many in a row as fit."""
+        rows: list[list[str]] = [[]]
+        x = 0.0
+        for name in [*self.s.shards, *(["merged"] if len(self.s.shards) > 1 else [])]:
+            wide = 34 + _text_width(name)
+            if rows[-1] and x + wide > self.width - 20:
+                rows.append([])
+                x = 0.0
+            rows[-1].append(name)
+            x += wide
+        return rows
+
+    def legend(self) -> list[str]:
+        out, i = [], 0
+        for row, names in enumerate(self.legend_rows):
+            x, y = 4.0, 34 + 20 * row
+            for name in names:
+                if i < len(self.s.shards):
+                    out.append(f'<rect x="{x:.0f}" y="{y}" width="11" height="11" fill="{_colour(i)}"/>')
+                else:
+                    out.append(f'<rect x="{x:.0f}" y="{y + 4}" width="13" height="3"/>')
+                bold = ' font-weight="600"' if i == len(self.s.shards) else ""
+                out.append(f'<text x="{x + 17:.0f}" y="{y + 10}"{bold}>{html.escape(name)}</text>')
+                x += 34 + _text_width(name)
+                i += 1
+        return out
+
+    def value_axis(self) -> list[str]:
+        out = [
+            f'<text transform="translate(14 {self.top + _PLOT_HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle" '
+            f'class="y-title">{html.escape(_cut(self.s.measure.label, 34))}</text>'
+        ]
+        for m, label in zip(self.marks, self.mark_labels, strict=True):
+            out.append(
+                f'<line x1="{self.left:.0f}" x2="{self.right:.0f}" y1="{self.y(m)}" y2="{self.y(m)}" '
+                f'stroke="currentColor" stroke-opacity="{0.6 if m == 0 else 0.15}"/>'
+                f'<text x="{self.left - 7:.0f}" y="{self.y(m) + 4:.1f}" text-anchor="end" class="y-tick">'
+                f"{label}</text>"
+            )
+        return out
+
+    def time_axis(self) -> list[str]:
+        base = self.bottom
+        out = [
+            f'<text x="{(self.left + self.right) / 2:.0f}" y="{base + 50:.0f}" text-anchor="middle" class="x-title">'
+            f"time (UTC), by {self.s.per}</text>"
+        ]
+        if not self.scales.spans:
+            return out
+        context, free = "", -math.inf
+        for i, (a, b, left) in enumerate(self.spans):
+            room = 86 if self.s.per == "sec" else 62
+            if i:
+                out += self._break(left - _BREAK / 2, a - self.spans[i - 1][1])
+                context = ""
+            for tick in time_ticks(a, b, self.s.per, (b - a) * self.per_ms / room):
+                # A label names the bucket that starts there, and stands under its middle.
+                x = left + (tick.ms - a) * self.per_ms + self._half_bucket(tick.ms, b)
+                if x - _text_width(tick.label) / 2 < free:
+                    continue
+                free = x + _text_width(tick.label) / 2 + 6
+                out.append(
+                    f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{base:.0f}" y2="{base + 4:.0f}" stroke="currentColor" '
+                    f'stroke-opacity=".6"/><text x="{x:.1f}" y="{base + 17:.0f}" text-anchor="middle" '
+                    f'class="x-tick">{tick.label}</text>'
+                )
+                if tick.context != context:
+                    context = tick.context
+                    out.append(
+                        f'<text x="{x:.1f}" y="{base + 32:.0f}" text-anchor="middle" fill-opacity=".75" '
+                        f'class="x-tick">{context}</text>'
+                    )
+                    free = max(free, x + _text_width(context) / 2 - 20)
+        return out
+
+    def _half_bucket(self, ms: int, end: int) -> float:
+        """Half of the width of the buckets around `ms` (px)."""
+        at = min(int(np.searchsorted(self.s.buckets, ms)), len(self.s.buckets) - 1)
+        return min(float(self.s.ends[at] - self.s.buckets[at]), end - ms) * self.per_ms / 2
+
+    def _break(self, x: float, gap: int) -> list[str]:
+        y = self.bottom
+        return [
+            f'<path d="M{x - 6:.1f} {y + 6:.0f}l5 -12M{x + 1:.1f} {y + 6:.0f}l5 -12" fill="none" '
+            'stroke="currentColor"/>'
+            f'<text x="{x:.1f}" y="{y - 10:.0f}" text-anchor="middle" font-size="10" fill-opacity=".8" class="gap">'
+            f"{_length(gap)}</text>"
+        ]
+
+    # ---------------------------------------------------------------------------------------------------------- values
+
+    def bars(self) -> list[str]:
+        """One shape for all bars of a shard, and values inside those that are large enough."""
+        s = self.s
+        stacked = s.measure.additive
+        each = self.wide if stacked else self.wide / max(1, len(s.shards))
+        shapes: list[list[str]] = [[] for _ in s.shards]
+        labels: list[str] = []
+        for b, centre in enumerate(self.centres):
+            above = below = 0.0
+            for i in range(len(s.shards)):
+                v = float(s.parts[i, b])
+                if not math.isfinite(v):
+                    continue
+                base = (above if v >= 0 else below) if stacked else 0.0
+                if stacked and v >= 0:
+                    above += v
+                elif stacked:
+                    below += v
+                top, bottom = sorted((self.y(base), self.y(base + v)))
+                x = centre - self.wide / 2 + (0 if stacked else each * i)
+                shapes[i].append(f"M{x:.1f} {top:.1f}h{each:.1f}v{bottom - top:.1f}h-{each:.1f}z")
+                label = short(v)
+                if bottom - top >= 16 and each >= _text_width(label) + 2:
+                    ink = "#fff" if _colour(i) in _DARK else "#111"
+                    labels.append(
+                        f'<text x="{x + each / 2:.1f}" y="{(top + bottom) / 2 + 4:.1f}" text-anchor="middle" '
+                        f'fill="{ink}" class="value">{label}</text>'
+                    )
+        bars = [f'<path d="{"".join(d)}" fill="{_colour(i)}" class="bars"/>' for i, d in enumerate(shapes) if d]
+        return [*bars, *labels]
+
+    def merged(self) -> list[str]:
+        """A mark for each bucket, with its value above where there is room; a line where buckets are narrow."""
+        s = self.s
+        if len(s.shards) > 1 and self.slot < _LINES_BELOW:
+            return self.line(s.merged, 'stroke="currentColor" stroke-width="1.5"', 1.8)
+        out: list[str] = []
+        half = self.wide / 2 + (3 if self.slot > 12 else 0)
+        free = -math.inf
+        for b, centre in enumerate(self.centres):
+            v = float(s.merged[b])
+            if not math.isfinite(v):
+                continue
+            if len(s.shards) > 1:
+                out.append(
+                    f'<rect x="{centre - half:.1f}" y="{self.y(v) - 1.25:.2f}" width="{2 * half:.1f}" height="2.5" '
+                    f'class="merged"/>'
+                )
+            label = short(v)
+            if self.slot >= 24 and centre - _text_width(label) / 2 > free:
+                parts = [float(p) for p in s.parts[:, b] if math.isfinite(p)]
+                top = max([v, 0.0, *([] if s.measure.additive else parts)])
+                out.append(
+                    f'<text x="{centre:.1f}" y="{self.y(top) - 6:.1f}" text-anchor="middle" font-weight="600" '
+                    f'class="merged-value">{label}</text>'
+                )
+                free = centre + _text_width(label) / 2
+        return out
+
+    def line(self, values: Sequence[float], style: str, radius: float) -> list[str]:
+        """A line through buckets that follow on one another; a bucket without neighbours is a dot."""
+        runs: list[list[str]] = []
+        end = None
+        for b, centre in enumerate(self.centres):
+            v = float(values[b])
+            if not math.isfinite(v):
+                end = None
+                continue
+            if end != int(self.s.buckets[b]):
+                runs.append([])
+            runs[-1].append(f"{centre:.1f},{self.y(v)}")
+            end = int(self.s.ends[b])
+        out = []
+        for run in runs:
+            if len(run) > 1:
+                out.append(f'<polyline points="{" ".join(run)}" fill="none" {style}/>')
+            else:
+                x, y = run[0].split(",")
+                out.append(f'<circle cx="{x}" cy="{y}" r="{radius}" {style}/>')
+        return out
+
+    def areas(self) -> list[str]:
+        """For each bucket an area from half the way to its neighbours, with its values as a title."""
+        s, out = self.s, []
+        value = s.measure.value
+        for b, centre in enumerate(self.centres):
+            near = [abs(self.centres[n] - centre) / 2 for n in (b - 1, b + 1) if 0 <= n < len(self.centres)]
+            half = max(1.0, self.wide / 2, min([*near, 40.0]))
+            rows = [f"{name}: {text_of(value(v))}" for name, v in zip(s.shards, s.parts[:, b], strict=True)]
+            if len(s.shards) > 1:
+                rows.append(f"merged: {text_of(value(s.merged[b]))}")
+            lines = "\n".join([bucket_name(int(s.buckets[b]), s.per), *rows])
+            out.append(
+                f'<path d="M{centre - half:.1f} {self.top:.0f}h{2 * half:.1f}v{_PLOT_HEIGHT}h-{2 * half:.1f}z" '
+                f'class="bucket" data-start="{s.buckets[b]}" data-end="{s.ends[b]}" data-values="{html.escape(lines)}"/>'
+            )
+        return ['<g fill="transparent">', *out, "</g>"]
+
+
+def _colour(shard: int) -> str:
+    return COLOURS[shard % len(COLOURS)]
+
+
+def _text_width(text: str) -> float:
+    return _CHARACTER * len(text)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _length(ms: int) -> str:
+    """A length of time in one unit: `30 min`."""
+    units = ((31_557_600_000, "y"), (86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
+    size, name = next((u for u in units if ms >= u[0]), (1000, "s"))
+    return f"{ms / size:.3g} {name}"

@@ -1,0 +1,160 @@
+// The controls of an aggregation's picture. The picture itself comes from Python as SVG.
+
+const STYLE = `
+.sparkstream-aggregation { color: var(--jp-ui-font-color1, #444); font: 13px system-ui, sans-serif; position: relative; }
+.sparkstream-aggregation .controls { display: flex; flex-wrap: wrap; gap: 6px; align-items: center; margin: 2px 0 6px; }
+.sparkstream-aggregation .durations { display: flex; }
+.sparkstream-aggregation button, .sparkstream-aggregation select {
+  font: inherit; color: inherit; background: var(--jp-layout-color2, #eee); height: 28px; padding: 0 10px;
+  border: 1px solid var(--jp-border-color1, #bbb); border-radius: 0; cursor: pointer; }
+.sparkstream-aggregation select { max-width: 220px; }
+.sparkstream-aggregation .durations button + button { border-left: 0; }
+.sparkstream-aggregation button[aria-pressed=true] { background: var(--jp-brand-color1, #1976d2); color: #fff; }
+.sparkstream-aggregation button:disabled { opacity: .4; cursor: default; }
+.sparkstream-aggregation button:focus-visible, .sparkstream-aggregation select:focus-visible {
+  outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
+.sparkstream-aggregation .picture { position: relative; }
+.sparkstream-aggregation .picture svg { display: block; width: 100%; height: auto; color: var(--jp-ui-font-color1, #444) !important; }
+.sparkstream-aggregation .bucket { cursor: crosshair; }
+.sparkstream-aggregation .bucket:hover { fill: currentColor; fill-opacity: .06; }
+.sparkstream-aggregation .note, .sparkstream-aggregation .failed { font-size: 12px; margin: 2px 0 4px; }
+.sparkstream-aggregation .note { color: var(--jp-ui-font-color2, #666); }
+.sparkstream-aggregation .failed { color: var(--jp-error-color1, #b00); }
+.sparkstream-aggregation .tip { position: absolute; pointer-events: none; white-space: pre; padding: 6px 9px; z-index: 9;
+  background: var(--jp-layout-color1, #fff); border: 1px solid var(--jp-border-color1, #bbb); border-radius: 3px;
+  box-shadow: 0 1px 5px rgba(0,0,0,.25); font-size: 12px; line-height: 1.45; }
+.sparkstream-aggregation .tip::first-line { font-weight: 600; }
+.sparkstream-aggregation .drag { position: absolute; pointer-events: none; background: currentColor; opacity: .15; }
+.sparkstream-aggregation .busy { display: none; width: 16px; height: 16px; border-radius: 50%;
+  border: 2px solid var(--jp-border-color1, #bbb); border-top-color: var(--jp-brand-color1, #1976d2);
+  animation: sparkstream-turn 1s linear infinite; }
+.sparkstream-aggregation.waiting .busy { display: block; }
+.sparkstream-aggregation.waiting .picture { opacity: .55; }
+.sparkstream-ended .controls { display: none; }
+@keyframes sparkstream-turn { to { transform: rotate(360deg); } }
+`;
+
+function create(root, send, width) {
+  const make = (tag, name, parent, more = {}) => {
+    const made = Object.assign(document.createElement(tag), { className: name }, more);
+    parent.append(made);
+    return made;
+  };
+  make("style", "", root, { textContent: STYLE });
+  const view = make("div", "sparkstream-aggregation", root);
+  const controls = make("div", "controls", view);
+  const durations = make("div", "durations", controls, { role: "group", ariaLabel: "duration" });
+  const measure = make("select", "measure", controls, { ariaLabel: "measure" });
+  const group = make("select", "group", controls, { ariaLabel: "group" });
+  const button = (name, label, title) => make("button", name, controls, { textContent: label, title, type: "button" });
+  const earlier = button("earlier", "‹ earlier", "the buckets before these");
+  const later = button("later", "later ›", "the buckets after these");
+  const latest = button("latest", "latest", "the latest buckets again (or click the picture twice)");
+  const refresh = button("refresh", "↻", "read the aggregation again");
+  make("div", "busy", controls, { title: "reading" });
+  const failed = make("div", "failed", view, { role: "status" });
+  const picture = make("div", "picture", view);
+  const canvas = make("div", "", picture);
+  const note = make("div", "note", view);
+  const numbers = make("details", "", view);
+  make("summary", "", numbers, { textContent: "the numbers" });
+  const table = make("div", "", numbers);
+
+  let waiting; // shown only where an answer takes a while
+  const ask = (message) => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => view.classList.add("waiting"), 150);
+    send(message);
+  };
+  measure.onchange = () => ask({ do: "choose", measure: measure.value });
+  group.onchange = () => ask({ do: "choose", group: Number(group.value) });
+  for (const b of [earlier, later, latest, refresh]) b.onclick = () => ask({ do: b.className });
+
+  const fill = (select, labels, chosen) => {
+    if (select.dataset.labels !== JSON.stringify(labels)) {
+      select.dataset.labels = JSON.stringify(labels);
+      select.replaceChildren(...labels.map(([value, label]) => new Option(label, value)));
+    }
+    select.value = chosen;
+    select.hidden = labels.length < 2;
+  };
+
+  pointer(picture, view, ask);
+
+  let former = {};
+  return (state) => {
+    clearTimeout(waiting);
+    view.classList.remove("waiting");
+    if (durations.dataset.names !== state.durations.join()) {
+      durations.dataset.names = state.durations.join();
+      durations.replaceChildren();
+      for (const name of state.durations) {
+        const b = make("button", "", durations, { textContent: name, title: "one bar for each " + name, type: "button" });
+        b.onclick = () => ask({ do: "choose", per: name });
+      }
+    }
+    for (const b of durations.children) b.setAttribute("aria-pressed", String(b.textContent === state.per));
+    fill(measure, state.measures.map((name) => [name, name]), state.measure);
+    fill(group, state.groups.map((label, i) => [String(i), label]), String(state.group));
+    earlier.disabled = !state.earlier;
+    later.disabled = !state.later;
+    latest.disabled = !state.moved;
+    failed.textContent = state.failed;
+    if (state.picture !== former.picture) canvas.innerHTML = state.picture;
+    note.textContent = state.note;
+    numbers.hidden = !state.numbers;
+    if (state.numbers !== former.numbers) table.innerHTML = state.numbers;
+    former = state;
+  };
+}
+
+// The values under the pointer, and the choice of a stretch of time by dragging.
+function pointer(picture, view, ask) {
+  let tip, drag, from;
+  const drop = () => { tip?.remove(); tip = undefined; };
+  const place = (e) => {
+    const box = picture.getBoundingClientRect();
+    return [e.clientX - box.left, e.clientY - box.top, box.width];
+  };
+  picture.addEventListener("pointermove", (e) => {
+    const bucket = e.target.closest?.(".bucket");
+    const [x, y, wide] = place(e);
+    if (drag) {
+      drag.style.left = Math.min(x, from) + "px";
+      drag.style.width = Math.abs(x - from) + "px";
+    }
+    if (!bucket || drag) return drop();
+    if (!tip) picture.append((tip = Object.assign(document.createElement("div"), { className: "tip" })));
+    tip.textContent = bucket.dataset.values;
+    const left = x + 14 + tip.offsetWidth > wide ? x - 14 - tip.offsetWidth : x + 14;
+    tip.style.left = Math.max(0, left) + "px";
+    tip.style.top = Math.max(0, y - 10) + "px";
+  });
+  picture.addEventListener("pointerleave", drop);
+  picture.addEventListener("pointerdown", (e) => {
+    if (e.button || !e.target.closest?.(".bucket")) return;
+    const bucket = e.target.getBoundingClientRect(), box = picture.getBoundingClientRect();
+    from = place(e)[0];
+    drag = Object.assign(document.createElement("div"), { className: "drag" });
+    Object.assign(drag.style, { top: bucket.top - box.top + "px", height: bucket.height + "px", left: from + "px", width: 0 });
+    picture.append(drag);
+    picture.setPointerCapture(e.pointerId);
+  });
+  picture.addEventListener("pointerup", (e) => {
+    if (!drag) return;
+    drag.remove();
+    drag = undefined;
+    const box = picture.getBoundingClientRect();
+    const [low, high] = [from, e.clientX - box.left].sort((a, b) => a - b);
+    const inside = [...picture.querySelectorAll(".bucket")].filter((b) => {
+      const r = b.getBoundingClientRect();
+      const middle = (r.left + r.right) / 2 - box.left;
+      return low <= middle && middle <= high;
+    });
+    if (high - low > 5 && inside.length) {
+      const starts = inside.map((b) => Number(b.dataset.start)), ends = inside.map((b) => Number(b.dataset.end));
+      ask({ do: "range", start: Math.min(...starts), end: Math.max(...ends) });
+    }
+  });
+  picture.addEventListener("dblclick", () => ask({ do: "latest" }));
+}

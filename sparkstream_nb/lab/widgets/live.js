@@ -1,0 +1,98 @@
+// The interactive form of an output whose static form is HTML: see live.py. What follows this text defines
+// create(root, send, width), which fills `root` and returns a function that draws a state.
+
+export default {
+  initialize({ model, signal }) {
+    const hosts = document.getElementsByClassName("sparkstream-live-" + model.get("key"));
+    const views = []; // {host, root, draw}
+    let alive = false; // whether the kernel has answered
+    let present = false; // whether the kernel knows that the output is in the page
+    let resizing;
+
+    const send = (message) => model.send(message);
+    const width = (host) => Math.floor(host.clientWidth);
+    const sizes = new ResizeObserver(() => {
+      clearTimeout(resizing);
+      resizing = setTimeout(() => greet(), 200);
+    });
+    let greeted = 0;
+
+    function greet() {
+      const host = [...hosts].find(width);
+      if (host && (!present || width(host) !== greeted)) {
+        present = true;
+        greeted = width(host);
+        send({ do: "here", width: greeted });
+      }
+    }
+
+    function draw() {
+      const state = model.get("state");
+      if (!state.serial) return;
+      for (const view of views) if (view.host.isConnected) view.draw(state);
+      send({ do: "seen", serial: state.serial });
+    }
+
+    function add(host) {
+      // The notebook draws an output anew where its static form was replaced: the interactive one moves over.
+      const moved = views.find((view) => !view.host.isConnected && view.host !== host);
+      if (moved) {
+        const focus = moved.focus;
+        sizes.unobserve(moved.host);
+        moved.host = host;
+        host.replaceChildren(moved.root);
+        sizes.observe(host);
+        if (focus) focus.focus({ preventScroll: true });
+        return;
+      }
+      const root = document.createElement("div");
+      root.className = "sparkstream-live-root";
+      const view = { host, root, draw: create(root, send, () => width(view.host)) };
+      root.addEventListener("focusin", (e) => (view.focus = e.target));
+      root.addEventListener("focusout", (e) => { if (root.isConnected) view.focus = null; });
+      views.push(view);
+      view.draw(model.get("state"));
+      host.replaceChildren(root);
+      sizes.observe(host);
+    }
+
+    function look() {
+      if (hosts.length) {
+        if (!alive) {
+          for (const host of hosts) sizes.observe(host);
+          greet();
+          return;
+        }
+        for (const host of hosts) if (!views.some((view) => view.host === host && host.contains(view.root))) add(host);
+        if (!present) greet();
+      } else if (present) {
+        present = false;
+        send({ do: "gone" });
+      }
+    }
+
+    model.on("change:state", () => {
+      alive = true;
+      look();
+      draw();
+    });
+    // The notebook may take an output out and put it back at once.
+    let looking;
+    const page = new MutationObserver(() => {
+      if (hosts.length && alive) look();
+      else if (!looking) looking = setTimeout(() => { looking = 0; look(); }, 50);
+    });
+    page.observe(document.body, { childList: true, subtree: true });
+    const leave = () => send({ do: "gone" });
+    window.addEventListener("pagehide", leave);
+    look();
+
+    signal.addEventListener("abort", () => {
+      page.disconnect();
+      sizes.disconnect();
+      window.removeEventListener("pagehide", leave);
+      for (const view of views) view.root.classList.add("sparkstream-ended");
+    });
+  },
+  render() {},
+};

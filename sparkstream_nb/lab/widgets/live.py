@@ -1,0 +1,140 @@
+"""Outputs with two forms: a static one, which is what a notebook saves, and an interactive one while the kernel lives.
+
+What is put out and saved is the static form alone, as HTML and text, with no widget in it. An invisible widget model
+goes with it; its script (`live.js`) finds the output in the page by a class name, and draws the interactive form in
+the place of the static one, as soon as the kernel answers it. A page that is loaded again gets the models of a live
+kernel back from Jupyter's widget manager, and so its interactive outputs. Without a kernel there is no model, and the
+static form stands alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import anywidget
+import traitlets
+from IPython.display import display
+
+from ..screen import shell
+
+FOLDER = Path(__file__).parent
+_SCRIPT = (FOLDER / "live.js").read_text(encoding="utf-8")
+# A page that has not drawn so many states gets further ones more slowly; a closed one says so.
+_UNSEEN = 25
+_SLOWLY = 5.0
+
+
+class _Model(anywidget.AnyWidget):
+    """What the page knows: `state`, drawn by `_esm`, in outputs of the class of `key`."""
+
+    key = traitlets.Unicode().tag(sync=True)
+    state = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, script: str, **traits: Any) -> None:
+        self._esm = script
+        super().__init__(**traits)
+
+
+class LiveOutput:
+    """One output with a static and an interactive form. Thread-safe.
+
+    `static` gives the static form by MIME type, with `text/html`. `script` is JavaScript that defines
+    `create(root, send, width)`, which fills the element `root`, and returns a function that draws a state. What it
+    passes to `send`, an object, is given to `receive`, as are {"do": "here", "width": px} when the page shows the
+    output, again when its width changes, and {"do": "gone"} when it does not any more. Each of these calls `show`.
+    """
+
+    def __init__(
+        self,
+        static: Callable[[], dict[str, str]],
+        script: str,
+        receive: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        self._static, self._script, self._receive = static, script, receive
+        self._key = uuid4().hex
+        self._lock = threading.RLock()
+        self._model: _Model | None = None
+        self._serial = self._seen = 0
+        self._shown = 0.0
+
+    def display(self) -> None:
+        """Puts the output into the cell that runs."""
+        if self._model is None and getattr(shell(), "kernel", None) is not None:
+            self._model = _Model(_SCRIPT + self._script, key=self._key)
+            self._model.on_msg(self._received)
+        display(self._bundle(), raw=True, display_id=self._key)
+
+    def keep(self) -> None:
+        """Replaces the static form by that of now, in the page and so in the notebook when it is saved."""
+        display(self._bundle(), raw=True, display_id=self._key, update=True)
+
+    def show(self, state: Mapping[str, Any]) -> None:
+        """Draws `state`, plain data, in the page."""
+        with self._lock:
+            if self._model is not None:
+                self._serial += 1
+                self._shown = time.monotonic()
+                self._model.state = {**state, "serial": self._serial}
+
+    @property
+    def lags(self) -> bool:
+        """Whether the page has not drawn what it got, and should not get more yet."""
+        with self._lock:
+            return self._serial - self._seen > _UNSEEN and time.monotonic() - self._shown < _SLOWLY
+
+    def _received(self, model: Any, message: Any, buffers: Any) -> None:
+        if message.get("do") == "seen":
+            with self._lock:
+                self._seen = int(message["serial"])
+        else:
+            with self._lock:
+                self._seen = self._serial  # whoever speaks is there
+            self._receive(message)
+
+    def _bundle(self) -> dict[str, str]:
+        forms = self._static()
+        name = f"sparkstream-live sparkstream-live-{self._key}"
+        return {**forms, "text/html": f'<div class="{name}">{forms["text/html"]}</div>'}
+
+
+class Follower:
+    """Calls `draw` after commits, from a thread of its own, at most every `interval` seconds, and `rest` when no
+    commit came for a while. The thread ends then. Call the follower itself after each commit: it returns at once."""
+
+    def __init__(self, draw: Callable[[], None], rest: Callable[[], None], interval: float = 0.3) -> None:
+        self._draw, self._rest, self._interval = draw, rest, interval
+        self._changed = threading.Event()
+        self._lock = threading.Lock()
+        self._runs = False
+
+    def __call__(self) -> None:
+        with self._lock:
+            self._changed.set()
+            if not self._runs:
+                self._runs = True
+                threading.Thread(target=self._follow, name="follow-aggregation", daemon=True).start()
+
+    def _follow(self) -> None:
+        try:
+            while self._waits():
+                self._changed.clear()
+                self._draw()
+                time.sleep(self._interval)
+            self._rest()
+        except BaseException:
+            with self._lock:
+                self._runs = False
+            raise
+
+    def _waits(self) -> bool:
+        """Whether another commit came within a second."""
+        if self._changed.wait(1.0):
+            return True
+        with self._lock:
+            self._runs = self._changed.is_set()
+            return self._runs
