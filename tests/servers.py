@@ -135,7 +135,7 @@ def mariadb() -> Iterator[Server]:
         server = Server(
             Database("mariadb", "siddhi", "127.0.0.1", port, "siddhi", Secret(password)),
             [program, "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1",
-             f"--socket={socket_file}", f"--pid-file={folder / 'pid'}", "--innodb-flush-log-at-trx-commit=0"],
+             f"--socket={socket_file}", f"--pid-file={folder / 'pid'}", "--innodb-flush-log-at-trx-commit=2"],
             folder, user, [*admin, "ping"],
         )  # fmt: skip
         with _running(server):

@@ -170,7 +170,7 @@ class PostgreSQL(Dialect):
     def upsert(self, table: str, names: Sequence[str], key: Sequence[str], sets: Sequence[tuple[str, str]]) -> str:
         into, columns = self.quoted(table), ", ".join(names)
         return (
-            f"INSERT INTO {into} AS kept ({columns}) SELECT {columns} FROM {_STAGE} ORDER BY {', '.join(key)} "
+            f"INSERT INTO {into} AS kept ({columns}) SELECT {columns} FROM {_STAGE} "
             f"ON CONFLICT ({', '.join(key)}) {_do_update(sets)}"
         )
 
@@ -181,8 +181,13 @@ class PostgreSQL(Dialect):
         return f"excluded.{column}"
 
     def load(self, connection: sa.Connection, sql: str, columns: Sequence[tuple[str, str]], rows: pa.Table) -> None:
-        """Copies the rows into a temporary table, and merges them from there in the order of the key, so that two
-        writers take locks in one order."""
+        """A few rows go as arrays; many are copied into a temporary table, and merged from there."""
+        if rows.num_rows <= _FEW:
+            names = ", ".join(name for name, _ in columns)
+            arrays = ", ".join(f"%s::{type_}[]" for _, type_ in columns)
+            fresh = sql.replace(f"FROM {_STAGE} ", f"FROM unnest({arrays}) AS fresh ({names}) ")
+            connection.exec_driver_sql(fresh, tuple(c.to_pylist() for c in rows.columns))
+            return
         definition = ", ".join(f"{name} {type_}" for name, type_ in columns)
         connection.exec_driver_sql(f"DROP TABLE IF EXISTS pg_temp.{_STAGE}")
         connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {_STAGE} ({definition}) ON COMMIT DROP")
@@ -198,7 +203,7 @@ class PostgreSQL(Dialect):
 
     def trouble(self, error: sa.exc.DBAPIError) -> Trouble | None:
         state = getattr(error.orig, "sqlstate", None) or ""
-        if state in ("40001", "40P01", "55P03"):
+        if state in ("40001", "40P01", "55P03", "23505", "42P07"):  # the last two: both made the same table
             return "conflict"
         gone = error.connection_invalidated or state.startswith(("08", "57P"))
         return "gone" if gone or (isinstance(error, sa.exc.OperationalError) and not state) else None
@@ -317,12 +322,14 @@ class MySQL(Dialect):
 
     def trouble(self, error: sa.exc.DBAPIError) -> Trouble | None:
         code = error.orig.args[0] if error.orig is not None and error.orig.args else None
-        if code in (1205, 1213, 3572):
+        if code in (1205, 1213, 3572, 1050):  # the last one: both made the same table
             return "conflict"
         return "gone" if error.connection_invalidated or code in (2002, 2003, 2006, 2013, 1053) else None
 
 
 _STAGE = "sparkstream_stage"
+_FEW = 2000
+"""Rows that PostgreSQL is given as arrays: below this, making a temporary table takes longer than the merge."""
 
 DIALECTS: dict[str, Dialect] = {
     "postgresql": PostgreSQL(), "sqlite": SQLite(), "mysql": MySQL(), "mariadb": MySQL(),

@@ -75,21 +75,23 @@ class SqlStore:
         self._lock = threading.RLock()
         self._engine = self._dialect.engine(database)
         try:
-            with self._engine.begin() as c:
-                for sql in self._own_tables():
-                    c.exec_driver_sql(sql)
+            with self._engine.connect():
+                pass
+            self._transaction(self._make_own_tables)
         except sa.exc.SQLAlchemyError as e:
             self._engine.dispose()
             raise StoreError(f"The store {self.path} cannot be opened: {said(e)}") from None
 
-    def _own_tables(self) -> tuple[str, str]:
+    def _make_own_tables(self, c: sa.Connection) -> None:
         d, q = self._dialect, self._dialect.quoted
         key, text = d.type_of(_SHARD_COLUMN), d.types[Type.STRING]
-        return (
+        c.exec_driver_sql(
             f"CREATE TABLE IF NOT EXISTS {q(LEDGER)} "
-            f"(app {key}, run {key}, batch BIGINT, PRIMARY KEY (app, run, batch))",
+            f"(app {key}, run {key}, batch BIGINT, PRIMARY KEY (app, run, batch))"
+        )
+        c.exec_driver_sql(
             f"CREATE TABLE IF NOT EXISTS {q(ERRORS)} (id {d.serial}, app {key} NOT NULL, stream {text} NOT NULL, "
-            f"ts BIGINT, {q('values')} {text} NOT NULL, reason {text} NOT NULL)",
+            f"ts BIGINT, {q('values')} {text} NOT NULL, reason {text} NOT NULL)"
         )
 
     def close(self) -> None:
