@@ -39,6 +39,7 @@ from .deployment import Deployment
 from .folder import Life
 from .frontend import Displayed, View
 from .idle import IdleTicker
+from .listeners import CommitListeners, OnCommit
 from .progress import FeedProgress, OnProgress
 
 _ALL_TIMES = (-62_135_596_800_000, 253_402_300_800_000)
@@ -71,6 +72,7 @@ class App(Displayed):
         self._inbox = Inbox(folder / "inbox")
         self._outputs = OutputFiles(folder / "outputs", self.shard_ids)
         self._progress = Progress()
+        self._listeners = CommitListeners(self.name, self._progress)
         specs = [
             NodeSpec.of(
                 i, s, p, scripts=deployment.allow_scripts, index=i, count=len(plans), start=deployment.start
@@ -170,12 +172,22 @@ class App(Displayed):
     def close(self) -> None:
         """Lets go of the files of a stopped app. It is of no use afterwards."""
         self._stream.ended()
+        self._listeners.clear()
         self._inbox.close()
         self.store.close()
 
     @property
     def _tag(self) -> str:
         return f"sparkstream-feed-{self._stream.run}"
+
+    def on_commit(self, callback: OnCommit) -> Callable[[], None]:
+        """Calls `callback(n)` after each committed micro-batch, where `n` of the app are; returns what ends that.
+
+        It is called on a thread of its own, outside all locks, so it may ask the app and takes the time it needs:
+        commits meanwhile are told in one call. Its exceptions are logged. It ends with `close`, thus when the app is
+        deployed again.
+        """
+        return self._listeners.add(callback)
 
     def flush(self) -> None:
         """Waits until everything sent is committed. Raises SparkStreamError where the app failed."""
