@@ -42,6 +42,7 @@ from .deployment import Deployment
 from .folder import Life
 from .frontend import Displayed, View
 from .idle import IdleTicker
+from .listeners import CommitListeners, OnCommit
 from .progress import FeedProgress, OnProgress
 from .scaling import scaled, wanted_ids
 from .stores import open_store
@@ -64,6 +65,7 @@ class App(Displayed):
         self._session = session
         self._lock = threading.RLock()
         self._progress = Progress()
+        self._listeners = CommitListeners(deployment.name, self._progress)
         self._open(deployment, plans, life)
 
     def _open(self, deployment: Deployment, plans: Sequence[Plan], life: Life) -> None:
@@ -191,6 +193,10 @@ class App(Displayed):
 
     def close(self) -> None:
         """Lets go of the files of a stopped app. It is of no use afterwards."""
+        self._listeners.clear()
+        self._close_files()
+
+    def _close_files(self) -> None:
         self._stream.ended()
         self._inbox.close()
         self.store.close()
@@ -221,7 +227,7 @@ class App(Displayed):
         with self._lock:
             self.flush()
             self.stop()
-            self.close()
+            self._close_files()
             life = self._life.scaled(wanted)
             life.write(self.home)
             self._open(replace(deployment, fresh=False), plans, life)
@@ -231,6 +237,15 @@ class App(Displayed):
     @property
     def _tag(self) -> str:
         return f"sparkstream-feed-{self._stream.run}"
+
+    def on_commit(self, callback: OnCommit) -> Callable[[], None]:
+        """Calls `callback(n)` after each committed micro-batch, where `n` of the app are; returns what ends that.
+
+        It is called on a thread of its own, outside all locks, so it may ask the app and takes the time it needs:
+        commits meanwhile are told in one call. Its exceptions are logged. It ends with `close`, thus when the app is
+        deployed again.
+        """
+        return self._listeners.add(callback)
 
     def flush(self) -> None:
         """Waits until everything sent is committed. Raises SparkStreamError where the app failed."""
@@ -456,7 +471,7 @@ class App(Displayed):
             self._input_of(definition),
             self.shard_ids,
             self.store,
-            progress=self._progress,
+            follow=self.on_commit,
             settle=self._settle_briefly,
         )
         return frontend.current().view(reader, per=per, measure=measure)

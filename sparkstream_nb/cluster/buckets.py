@@ -15,9 +15,9 @@ from ..engine.expressions import Context
 from ..engine.services import Services
 from ..plan.nodes import AggDuration, AggregationDef, walk
 from ..plan.nodes import Ref as Slot
-from ..spark.commit import Progress
 from ..stores import BucketRange, Groups, Store
 from ..types import Schema
+from .listeners import OnCommit
 
 SHARD = "SHARD_ID"
 ALWAYS = (-62_135_596_800_000, 253_402_300_800_000)
@@ -74,30 +74,20 @@ class AggregationReader:
         shards: Sequence[str],
         store: Store,
         *,
-        progress: Progress,
+        follow: Callable[[OnCommit], Callable[[], None]],
         settle: Callable[[], None],
     ) -> None:
-        """`settle` waits until what was sent is committed; `progress` is told of commits."""
+        """`settle` waits until what was sent is committed; `follow` is `App.on_commit`."""
         self.definition, self.source, self.shards = definition, source, tuple(shards)
-        self._store, self._progress, self._settle = store, progress, settle
+        self._store, self._follow, self._settle = store, follow, settle
 
     def settle(self) -> None:
         """Waits for events that were sent, though not for a feed that runs."""
         self._settle()
 
     def follow(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Calls `changed` after each commit, in the thread that commits, until the function returned is called.
-
-        `changed` must return at once and raise nothing.
-        """
-        watchers = self._progress.watchers
-        watchers.append(changed)
-
-        def leave() -> None:
-            if changed in watchers:
-                watchers.remove(changed)
-
-        return leave
+        """Calls `changed` after commits, on a thread of the app's, until the function returned is called."""
+        return self._follow(lambda _: changed())
 
     def groups(self, per: AggDuration, most: int) -> list[tuple[Any, ...]]:
         """The first `most` groups of a duration, by their texts."""

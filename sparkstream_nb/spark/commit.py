@@ -23,10 +23,7 @@ from .rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, Stream
 
 @dataclass
 class Progress:
-    """How far an app is, shared between the thread of the streaming query and those that wait for it.
-
-    `watchers` are called after each commit, by the thread that commits: they return at once and raise nothing.
-    """
+    """How far an app is, shared between the thread of the streaming query and those that wait for it."""
 
     changed: threading.Condition = field(default_factory=threading.Condition)
     batch: int = -1
@@ -36,7 +33,6 @@ class Progress:
     nodes: dict[int, NodeReport] = field(default_factory=dict)
     answers: dict[int, dict[int, Answer | Failed]] = field(default_factory=dict)
     logs: list[str] = field(default_factory=list)
-    watchers: list[Callable[[], None]] = field(default_factory=list)
 
     def say(self, sentence: str) -> None:
         """Adds a line to the logs, unless it is the last one already."""
@@ -93,8 +89,6 @@ class Commit:
                 p.errors += len(found.errors)
             p.logs = (p.logs + found.logs)[-LOG_LINES_KEPT:]
             p.changed.notify_all()
-        for watcher in list(p.watchers):
-            watcher()
 
 
 @dataclass

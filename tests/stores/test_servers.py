@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import servers
 
+import servers
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.stores.address import Database, Secret
 from sparkstream_nb.stores.sql import Patience, SqlStore
