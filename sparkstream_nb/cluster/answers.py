@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -59,8 +60,13 @@ class Result(Displayed):
 
     columns: list[tuple[str, str]]
     rows: list[list[Any]]
-    by_shard: pd.DataFrame | None = None
+    read_by_shard: Callable[[], pd.DataFrame] | None = None
     limit: int | None = None
+
+    @cached_property
+    def by_shard(self) -> pd.DataFrame | None:
+        """The answer by shard. That of a retrieval over very many stored rows is read when it is first asked for."""
+        return None if self.read_by_shard is None else self.read_by_shard()
 
     @property
     def frame(self) -> pd.DataFrame:

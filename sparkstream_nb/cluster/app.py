@@ -561,5 +561,6 @@ def _row(stream: str, schema: Schema, values: Any) -> list[Any]:
 
 
 def _merged(found: Retrieved, limit: int | None = None) -> Result:
-    by_shard = None if found.by_shard is None else frame_of(found.by_shard)
+    read = found.read_by_shard
+    by_shard = None if read is None else (lambda: frame_of(read()))
     return Result(found.merged.columns, found.merged.rows, by_shard, limit)

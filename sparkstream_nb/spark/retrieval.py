@@ -7,8 +7,9 @@ same here as in a node.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,20 +22,42 @@ from ..engine.services import Services
 from ..errors import NotInThisBuild, SiddhiRuntimeError, did_you_mean
 from ..lang.parser import parse_on_demand
 from ..lang.printer import to_text
-from ..plan.nodes import AggDuration, AggregationDef, Const, InTable, OutputItem, Plan, Ref, Retrieval, Select, walk
-from ..stores.protocol import Store
+from ..plan.nodes import (
+    AggDuration,
+    AggregationDef,
+    Compare,
+    Const,
+    InTable,
+    OutputItem,
+    Plan,
+    Ref,
+    Retrieval,
+    Select,
+    walk,
+)
+from ..plan.query_parts import conjuncts
+from ..stores.protocol import Groups, Store
 from ..types import Type
 
 SHARD = "SHARD_ID"
 
 
+MERGED_HERE = 200_000
+"""Stored rows that a retrieval reads by shard and merges itself. More are merged by the store, which is quicker; sums
+of doubles may then differ in the last digit, as a database adds in any order."""
+
+
 @dataclass(frozen=True)
 class Retrieved:
     """`merged` is the answer. `by_shard` is the same select over each shard's rows alone, SHARD_ID first; None where
-    the rows belong to no shard."""
+    the rows belong to no shard. For an answer from more than `MERGED_HERE` stored rows it is read when asked for."""
 
     merged: Answer
-    by_shard: Answer | None
+    read_by_shard: Callable[[], Answer] | None
+
+    @cached_property
+    def by_shard(self) -> Answer | None:
+        return None if self.read_by_shard is None else self.read_by_shard()
 
 
 def retrieve(plan: Plan, retrieval: Retrieval, store: Store, *, now: int | None = None) -> Retrieved:
@@ -48,17 +71,47 @@ def retrieve(plan: Plan, retrieval: Retrieval, store: Store, *, now: int | None 
     services = Services(Strings(), Context())
     clock = int(time.time() * 1000) if now is None else now
     per, start, end = bounds_of(retrieval, definition, services, clock)
+    groups = Groups(equal=_wanted_keys(retrieval, definition))
     if not definition.partitioned:
-        rows = from_table(definition, store.read(definition.id, per, start, end), services)
+        rows = from_table(definition, store.read(definition.id, per, start, end, groups), services)
         return Retrieved(_answer(retrieval, rows, services, clock), None)
-    table = store.read_by_shard(definition.id, per, start, end)
+
+    def by_shard(table: pa.Table) -> Answer:
+        out: list[list[object]] = []
+        columns = [(SHARD, "string"), *((a.name, str(a.type)) for a in retrieval.select.schema)]
+        for shard in pc.unique(table.column(SHARD)).sort().to_pylist():
+            own = from_table(definition, table.filter(pc.equal(table.column(SHARD), pa.scalar(shard))), services)
+            out += [[shard, *row] for row in _answer(retrieval, own, services, clock).rows]
+        return Answer(columns, out)
+
+    if store.count(definition.id, per, (start, end), groups, most=MERGED_HERE + 1) > MERGED_HERE:
+        rows = from_table(definition, store.read(definition.id, per, start, end, groups), services)
+        later = lambda: by_shard(store.read_by_shard(definition.id, per, start, end, groups))  # noqa: E731
+        return Retrieved(_answer(retrieval, rows, services, clock), later)
+    table = store.read_by_shard(definition.id, per, start, end, groups)
     merged = merge_stored(from_table(definition, table, services), services)
-    by_shard: list[list[object]] = []
-    columns = [(SHARD, "string"), *((a.name, str(a.type)) for a in retrieval.select.schema)]
-    for shard in pc.unique(table.column(SHARD)).sort().to_pylist():
-        own = from_table(definition, table.filter(pc.equal(table.column(SHARD), pa.scalar(shard))), services)
-        by_shard += [[shard, *row] for row in _answer(retrieval, own, services, clock).rows]
-    return Retrieved(_answer(retrieval, merged, services, clock), Answer(columns, by_shard))
+    answer = by_shard(table)
+    return Retrieved(_answer(retrieval, merged, services, clock), lambda: answer)
+
+
+def _wanted_keys(retrieval: Retrieval, definition: AggregationDef) -> tuple[tuple[str, object], ...]:
+    """(group-by attribute, value) pairs that `on` demands: those of its comparisons with `==` that are joined by `and`.
+
+    They only narrow down what is read; `on` is evaluated all the same.
+    """
+    names = {g.name: g.type for g in definition.select.group_by if isinstance(g, Ref)}
+    shown = {i.name: i.expr.name for i in definition.select.items if isinstance(i.expr, Ref)}
+    out: list[tuple[str, object]] = []
+    for e in conjuncts(retrieval.on):
+        if not isinstance(e, Compare) or e.op != "==":
+            continue
+        for ref, const in ((e.left, e.right), (e.right, e.left)):
+            if isinstance(ref, Ref) and isinstance(const, Const) and const.value is not None:
+                name = shown.get(ref.name, ref.name)
+                # Numbers of other types, and texts with characters that a database folds, are left to the engine.
+                if names.get(name) is const.type and const.type in (Type.STRING, Type.INT, Type.LONG):
+                    out.append((name, const.value))
+    return tuple(out)
 
 
 def rows_wanted(text: str) -> str:
@@ -86,7 +139,8 @@ def merge_nodes(retrieval: Retrieval, found: Mapping[str, Answer], context: Cont
 
     by_shard = [[shard, *row] for shard, answer in found.items() for row in select(answer.rows).rows]
     columns = [(SHARD, "string"), *((a.name, str(a.type)) for a in retrieval.columns)]
-    return Retrieved(select([row for answer in found.values() for row in answer.rows]), Answer(columns, by_shard))
+    whole = select([row for answer in found.values() for row in answer.rows])
+    return Retrieved(whole, lambda: Answer(columns, by_shard))
 
 
 def _answer(retrieval: Retrieval, rows: Stored, services: Services, now: int) -> Answer:

@@ -315,6 +315,15 @@ class DuckDBStore:
                 typed = typed.append_column(c.name, pa.nulls(typed.num_rows, c.arrow))
         return rows_from_store(layout, typed)
 
+    def count(
+        self, aggregation: str, per: AggDuration, bounds: tuple[int, int], groups: Groups = EACH_GROUP, *, most: int
+    ) -> int:
+        layout = self._layout(aggregation)
+        time, table = quoted(layout.time), quoted(layout.table(per))
+        condition, values = _only(layout, groups)
+        rows = f"SELECT 1 FROM {table} WHERE {time} >= ? AND {time} < ?{condition} LIMIT ?"
+        return int(self._query(f"SELECT count(*) FROM ({rows})", [*bounds, *values, most]).column(0)[0].as_py())
+
     def buckets(
         self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP
     ) -> Buckets:
@@ -452,11 +461,12 @@ def _merged(c: StoredColumn, layout: Layout) -> str:
 
 
 def _only(layout: Layout, groups: Groups) -> tuple[str, list[Any]]:
-    """The condition for one group, to be added to others, and its values; empty for all groups."""
-    if groups.only is None or not layout.groups:
-        return "", []
-    names = [*(c.name for c in layout.groups), NULL_KEYS]
-    return "".join(f" AND {quoted(n)} = ?" for n in names), stored_group(layout, groups.only)
+    """The condition for some groups, to be added to others, and its values; empty for all groups."""
+    wanted = list(groups.equal)
+    if groups.only is not None and layout.groups:
+        names = [*(c.name for c in layout.groups), NULL_KEYS]
+        wanted += zip(names, stored_group(layout, groups.only), strict=True)
+    return "".join(f" AND {quoted(n)} = ?" for n, _ in wanted), [v for _, v in wanted]
 
 
 def _wrapped(huge: str) -> str:

@@ -34,11 +34,13 @@ class ShardRows:
 class Groups:
     """Which groups of an aggregation are read: each one, by default.
 
-    `only`: the values of the group-by attributes of one group, in their order. `merged`: all groups as one, whose
-    group-by attributes are null.
+    `only`: the values of the group-by attributes of one group, in their order. `equal`: (attribute, value) pairs that
+    the groups must have; a value that a null is stored as also lets groups with null there pass. `merged`: all groups
+    as one, whose group-by attributes are null.
     """
 
     only: tuple[Any, ...] | None = None
+    equal: tuple[tuple[str, Any], ...] = ()
     merged: bool = False
 
 
@@ -111,6 +113,12 @@ class Store(Protocol):
 
         Raises StoreError if the aggregation is not partitioned.
         """
+        ...
+
+    def count(
+        self, aggregation: str, per: AggDuration, bounds: tuple[int, int], groups: Groups = EACH_GROUP, *, most: int
+    ) -> int:
+        """How many rows there are with bounds[0] ≤ bucket < bounds[1], of all shards; `most` where there are more."""
         ...
 
     def buckets(

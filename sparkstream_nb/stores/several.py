@@ -56,6 +56,11 @@ class StoreSet:
     ) -> pa.Table:
         return self._store(aggregation).read_by_shard(aggregation, per, start, end, groups)
 
+    def count(
+        self, aggregation: str, per: AggDuration, bounds: tuple[int, int], groups: Groups = EACH_GROUP, *, most: int
+    ) -> int:
+        return self._store(aggregation).count(aggregation, per, bounds, groups, most=most)
+
     def buckets(
         self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP
     ) -> Buckets:

@@ -402,16 +402,30 @@ class SqlStore:
         return rows_from_store(layout, out)
 
     def _where(self, layout: Layout, bounds: tuple[int, int], groups: Groups) -> _Where:
-        """The rows of a range of time, and of one group if there is one."""
+        """The rows of a range of time and of some groups."""
         time_ = self._dialect.quoted(layout.time)
         low, high = (min(max(b, -(2**63)), 2**63 - 1) for b in bounds)
         parts, values = [f"{time_} >= :low", f"{time_} < :high"], {"low": low, "high": high}
+        if layout.external:
+            # What comes late is stored under a later AGG_TIMESTAMP, by which the table is ordered.
+            parts.append(f"{self._dialect.quoted(TIMESTAMP)} >= :low")
+        wanted = list(groups.equal)
         if groups.only is not None and layout.groups:
-            keys = [c for c in layout.columns if c.role in ("group", "nulls")]
-            for i, (c, value) in enumerate(zip(keys, stored_group(layout, groups.only), strict=False)):
-                parts.append(f"{self._dialect.quoted(c.name)} = :group_{i}")
-                values[f"group_{i}"] = value
+            keys = [c.name for c in layout.columns if c.role in ("group", "nulls")]
+            wanted += zip(keys, stored_group(layout, groups.only), strict=False)
+        for i, (name, value) in enumerate(wanted):
+            parts.append(f"{self._dialect.quoted(name)} = :group_{i}")
+            values[f"group_{i}"] = value
         return _Where(" AND ".join(parts), values)
+
+    def count(
+        self, aggregation: str, per: AggDuration, bounds: tuple[int, int], groups: Groups = EACH_GROUP, *, most: int
+    ) -> int:
+        layout = self._layout(aggregation)
+        where = self._where(layout, bounds, groups)
+        rows = f"SELECT 1 AS one FROM {self._table(layout, per)} WHERE {where.sql} LIMIT {int(most)}"
+        sql = sa.text(f"SELECT count(*) FROM ({rows}) counted")
+        return self._transaction(lambda c: int(c.execute(sql, where.values).scalar_one()), reads=True)
 
     def buckets(
         self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP

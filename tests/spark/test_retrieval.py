@@ -18,6 +18,7 @@ from sparkstream_nb.errors import NotInThisBuild, SiddhiRuntimeError
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.plan import bind_retrieval, compile_app, compile_retrieval
 from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.spark import retrieval
 from sparkstream_nb.spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from sparkstream_nb.stores import DuckDBStore, Store
 
@@ -177,3 +178,39 @@ def test_a_select_that_looks_into_a_table_is_not_merged() -> None:
     text = "from T select k, v having (T.v == v in T)"
     with pytest.raises(NotInThisBuild, match="'in' a table"):
         merge_nodes(compile_retrieval(text, plan), {}, Context(), TEN)
+
+
+@pytest.mark.parametrize("on", ["", " on symbol == 'WSO2'", " on 'IBM' == symbol and total > 3", " on symbol == 'none'"])
+@pytest.mark.parametrize("per", ["seconds", "days"])
+def test_the_store_merges_many_rows_as_the_engine_does(
+    on: str, per: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = compile_app(APP, properties={"partitionById": "true", "shardId": "a"})
+    store = filled(tmp_path / "s.duckdb", plan, {"a": EVENTS[:4], "b": EVENTS[4:]})
+    text = f"from TradeAggregation{on} within '2023-**-** **:**:**' per '{per}' select *"
+    few = retrieve(plan, compile_retrieval(text, plan), store)
+    monkeypatch.setattr(retrieval, "MERGED_HERE", 0)
+    many = retrieve(plan, compile_retrieval(text, plan), store)
+    assert many.merged == few.merged
+    assert many.by_shard == few.by_shard
+    assert bool(few.merged.rows) is ("none" not in on)
+    store.close()
+
+
+def test_only_the_rows_of_a_wanted_key_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = compile_app(APP, properties={"partitionById": "true", "shardId": "a"})
+    store = filled(tmp_path / "s.duckdb", plan, {"a": EVENTS})
+    read: list[int] = []
+    plain = store.read_by_shard
+
+    def noted(*args: Any) -> pa.Table:
+        table = plain(*args)
+        read.append(table.num_rows)
+        return table
+
+    monkeypatch.setattr(store, "read_by_shard", noted)
+    for on in ("", "on symbol == 'IBM'"):
+        text = f"from TradeAggregation {on} within '2023-**-** **:**:**' per 'days' select total"
+        retrieve(plan, compile_retrieval(text, plan), store)
+    assert read == [3, 1]
+    store.close()
