@@ -22,6 +22,7 @@ from ..plan.nodes import AggDuration, Plan
 from ..spark import feeds
 from ..spark.commit import Commit, Progress
 from ..spark.entries import Ask, Entry
+from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of
 from ..spark.outputs import OutputFiles
@@ -72,9 +73,7 @@ class App(Displayed):
         self._outputs = OutputFiles(folder / "outputs", self.shard_ids)
         self._progress = Progress()
         specs = [
-            NodeSpec.of(
-                i, s, p, scripts=deployment.allow_scripts, index=i, count=len(plans), start=deployment.start
-            )
+            NodeSpec.of(i, s, p, scripts=deployment.allow_scripts, index=i, count=len(plans), start=deployment.start)
             for i, (s, p) in enumerate(zip(self.shard_ids, plans, strict=True))
         ]
         commit = Commit(self.name, life.run, self.shard_ids, self.store, self._outputs, self._progress)
@@ -267,9 +266,9 @@ class App(Displayed):
         an unknown stream, SparkStreamError for a source that is no feed.
         """
         schema = self._schema(stream)
-        names = dict(columns) if isinstance(columns, Mapping) else dict(zip(schema.names, columns or (), strict=False))
-        shape = feeds.Shape(stream, schema, time, names)
+        shape = feeds.Shape(stream, schema, time, _mapped(schema, columns))
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
+        check_source(source, shape)
         if progress is not None:
             return self._feed(source, shape, route or self.routing, limit, progress)
         display = frontend.current().progress()
@@ -446,6 +445,25 @@ class App(Displayed):
     def logs(self) -> list[str]:
         """The last lines that `#log` and `log` sinks wrote."""
         return list(self._progress.logs)
+
+
+def check_feed(plan: Plan, stream: str, source: Any, *, time: str | None = None) -> None:
+    """Raises SparkStreamError where `App.feed` of an app of `plan` would refuse these arguments. Nothing starts."""
+    if stream not in plan.streams:
+        raise Misuse(nearest(f"{plan.name or 'the app'} has no stream '{stream}'", stream, plan.streams))
+    check_source(source, feeds.Shape(stream, plan.schema(stream), time, {}))
+
+
+def _mapped(schema: Schema, columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
+    """The source column of each attribute that has one of another name."""
+    if not columns:
+        return {}
+    if not isinstance(columns, Mapping):
+        return dict(zip(schema.names, columns, strict=False))
+    for name in columns:
+        if name not in schema.names:
+            raise Misuse(nearest(f"columns: there is no attribute '{name}'", name, schema.names))
+    return dict(columns)
 
 
 def _row(stream: str, schema: Schema, values: Any) -> list[Any]:

@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.scripts import refuse_scripts
-from ..errors import Misuse, SparkStreamError, nearest
+from ..errors import Misuse, nearest
 from ..plan import compile_app
 from ..plan.gaps import refuse
 from ..plan.nodes import Plan
 from ..spark.routing import Route
 from ..spark.session import spark_session
+from ..spark.settings import check_master
+from ..stores.duckdb import check_file
+from . import frontend
 from .answers import Apps
 from .app import App
-from .deployment import Deployment, milliseconds, mode_of
-from .folder import default_home, open_folder
+from .deployment import Deployment, check_zone, milliseconds, mode_of, shards_of
+from .folder import default_home, document_home, document_name, open_folder, text_home
 
 _apps: dict[str, App] = {}
 _lock = threading.RLock()
@@ -45,7 +48,9 @@ def deploy(
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes, carried by Spark, and starts it.
 
-    - `name`: the app's name, by default that of `@app:name`. An app of that name in this process is stopped.
+    - `name`: the app's name, by default that of `@app:name`, else that of the notebook, or `app` where it is not known:
+      an app without a name takes the place of the one that this notebook had. An app of that name in this process is
+      stopped.
     - `nodes`, `mode`: "single" (one node), or "active-active", the default for several nodes: every node runs the whole
       app on its share of the events, and writes aggregations under its shard id.
     - `routing`: which node gets an event: "round_robin", "hash:ATTRIBUTE" or "node:K", K from 1.
@@ -68,24 +73,24 @@ def deploy(
     """
     mode = mode_of(mode, nodes)
     clock_start = None if start is None else milliseconds(start, "start")
-    shards = tuple(shard_ids) if shard_ids is not None else tuple(f"node-{i + 1}" for i in range(nodes))
-    if len(shards) != nodes or len(set(shards)) != nodes:
-        raise SparkStreamError(
-            f"{nodes} nodes need as many different shard ids, and these were given: {', '.join(shards)}."
-        )
+    shards = shards_of(shard_ids, nodes)
+    check_zone(timezone)
+    check_master(master)
+    if store is not None:
+        check_file(store)
     own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" else {})}
     plans = [compile_app(text, properties={"shardId": s, **own}, variables=variables) for s in shards]
     refuse(plans[0])
     refuse_scripts(plans[0], allow_scripts)
     inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
     Route.parse(routing, nodes, inputs)
-    name = name or plans[0].name
+    name, folder = _name_and_home(name or plans[0].name, text)
     deployment = Deployment(
         name=name,
         mode=mode,
         routing=routing,
         shard_ids=shards,
-        home=default_home(name) if home is None else Path(home),
+        home=folder if home is None else Path(home),
         store=store,
         fresh=fresh,
         allow_scripts=allow_scripts,
@@ -96,14 +101,22 @@ def deploy(
     return _start(deployment, plans, master)
 
 
+def _name_and_home(name: str | None, text: str) -> tuple[str, Path]:
+    """The name of an app, and its folder by default. Without a name it is called after the notebook."""
+    if name is not None:
+        return name, default_home(name)
+    document = frontend.current().document()
+    return ("app", text_home(text)) if document is None else (document_name(document), document_home(document))
+
+
 def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) -> App:
-    """The running app, in place of a former one of its name."""
+    """The running app, in place of a former one of its name, which goes on where Spark does not start."""
     with _lock:
+        session = _session(master)
         former = _apps.pop(deployment.name, None)
         if former is not None:
             former.stop()
             former.close()
-        session = _session(master)
         life, said = open_folder(deployment, plans[0])
         app = _apps[deployment.name] = App(deployment, plans, life, session, said)
         app.start()
@@ -130,6 +143,8 @@ def get(name: str) -> App:
     """The app of this process that was deployed under `name`. Raises `Misuse` where there is none."""
     found = _apps.get(name)
     if found is None:
+        if not _apps:
+            raise Misuse(f"no app is called '{name}': none is deployed yet")
         raise Misuse(nearest(f"no app is called '{name}'", name, _apps))
     return found
 

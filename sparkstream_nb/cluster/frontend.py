@@ -7,6 +7,7 @@ short summary, and `App.view` is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
@@ -61,6 +62,10 @@ class FrontEnd(Protocol):
         """A result, or an app, as plain text."""
         ...
 
+    def document(self) -> Path | None:
+        """The notebook that runs here, where its file is known; an app without a name is called after it."""
+        ...
+
     def progress(self) -> ProgressDisplay:
         """A display for one feed."""
         ...
@@ -83,6 +88,9 @@ class _NoScreen:
 
     def text(self, shown: Displayed) -> str:
         return shown.summary()
+
+    def document(self) -> Path | None:
+        return None
 
     def progress(self) -> ProgressDisplay:
         return ProgressLine()

@@ -120,12 +120,12 @@ def read_feed(
         if found is not None:
             return found
         if session is None:
-            raise SparkStreamError("A file is read by Spark, and there is no session.")
+            raise SparkStreamError("A file is read by Spark, and Spark does not run.")
         source, malformed = _read_file(Path(source), session)
     if not hasattr(source, "mapInArrow"):
         raise SparkStreamError(
-            f"A {type(source).__name__} is no feed. Feeds are pandas, Arrow and Spark frames, "
-            "and paths of .csv and .parquet files."
+            f"A {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, or the path of a .csv or "
+            ".parquet file."
         )
     return _read_spark(source if limit is None else source.limit(limit), shape, inbox, feed, malformed)
 
@@ -205,12 +205,12 @@ def _row_groups(file: Path, time: str | None) -> Typed | None:
 
 def _read_file(path: Path, session: SparkSession) -> tuple[DataFrame, str | None]:
     if not path.exists():
-        raise SparkStreamError(f"There is no file {path}.")
+        raise SparkStreamError(f"file not found: {path}")
     uri = path.absolute().as_uri()
     if path.suffix == ".parquet":
         return session.read.parquet(uri), None
     if path.suffix != ".csv":
-        raise SparkStreamError(f"{path.name}: feeds are read from .csv and .parquet files.")
+        raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.")
     with path.open(newline="", encoding="utf-8-sig") as file:
         header = next(csv.reader(file), [])
     fields = [StructField(name, StringType()) for name in [*header, _MALFORMED]]

@@ -46,6 +46,22 @@ def _close_all() -> None:
         store.close()
 
 
+def check_file(path: str | Path) -> None:
+    """Raises StoreError where `path` cannot be a store: a folder, or a file of another kind. Opens no database."""
+    file = Path(path)
+    if str(path) == ":memory:" or not file.exists():
+        return
+    if file.is_dir():
+        raise StoreError(f"The store {path} is a folder: name a file, such as {file / 'store.duckdb'}.")
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(12)
+    except OSError as e:
+        raise StoreError(f"The store {path} cannot be read: {e.strerror or e}.") from None
+    if head and head[8:] != b"DUCK":
+        raise StoreError(f"The store {path} is not a DuckDB file: name another one, or a new one.")
+
+
 def quoted(name: str) -> str:
     """`name` as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

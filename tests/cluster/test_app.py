@@ -146,7 +146,7 @@ def test_bad_rows_are_counted_and_kept_with_their_reason(run: Run, tmp_path: Pat
     assert errors["stream"].tolist() == ["Trades"] * 4
     reasons = sorted(errors["reason"])
     assert [r for r in reasons if not r.startswith("not a whole row")] == [
-        "at: 'yesterday' is no time",
+        "at: 'yesterday' is not a time",
         "price: 'cheap' is not a double",
         "qty: '1.5' is not an int",
     ]

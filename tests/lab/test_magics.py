@@ -137,9 +137,9 @@ def test_stop_button_is_one_line(shell: Any, app: StandIn) -> None:
         ("send Trades [1]", "write Trades.Stream"),
         ("send Trades.TradeStream 7", "must be a list or a dict"),
         ("send Trades.TradeStream [1,]x", "neither JSON nor Python"),
-        ("send Trades.TradeStream [1] --at noon", "--at noon"),
-        ("stop", "%siddhi stop NAME"),
-        ("--nodes 3", "takes a command first"),
+        ("send Trades.TradeStream [1] --at noon", "--at: 'noon' is neither"),
+        ("stop", "which app? Write %siddhi stop NAME"),
+        ("--nodes 3", "the command comes first, as in %siddhi list"),
         ("query Trades --limt 3 from X select *", "Did you mean '--limit'?"),
     ],
 )
@@ -153,11 +153,11 @@ def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixt
     assert "  stream TradeStream (symbol string, " in repr(line(shell, "explain Trades"))
     assert "Trades  running      2  active-active  node-1, node-2" in repr(line(shell, "list"))
     assert re.search(r"nodes\.node-1\.state_bytes +120\n", repr(line(shell, "stats Trades")))
-    assert repr(line(shell, "errors Trades")) == "Trades took every row."
+    assert repr(line(shell, "errors Trades")) == "Trades has no errors: every row and event was accepted."
     assert repr(line(shell, "output Trades.Rises")).splitlines()[2:] == [
         "   1  2024-06-01 10:00:00      a         1.5",
         "   2  2024-06-01 10:00:01.500  null      2.0",
-        "2 events",
+        "2 events · times in UTC",
     ]
     line(shell, "stop --all")
     assert app.state == "stopped"
@@ -165,7 +165,7 @@ def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixt
     line(shell, "feed --help")
     printed = capsys.readouterr().out
     assert "%siddhi feed NAME.Stream SOURCE" in printed
-    assert "column of the event time" in printed
+    assert "column of event times" in printed
 
 
 def test_help_of_the_magic_lists_commands_and_options(shell: Any) -> None:
@@ -195,7 +195,7 @@ def test_values_and_times() -> None:
     assert literal("('a', 1)") == ["a", 1]
     assert milliseconds("1970-01-01T01:00:00+01:00", "--at") == 0
     assert milliseconds("-5", "--at") == -5
-    with pytest.raises(Misuse, match="--at noon is neither ms since 1970 nor a time"):
+    with pytest.raises(Misuse, match="--at: 'noon' is neither ms since 1970 nor a time"):
         milliseconds("noon", "--at")
 
 
