@@ -161,7 +161,11 @@ def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
 
 @text.register
 def _(shown: Errors) -> str:
-    return "\n\n".join(g.text() for g in _errors_grids(shown)) if len(shown) else f"{shown.app} has no errors: every row and event was accepted."
+    return "\n\n".join(g.text() for g in _errors_grids(shown)) if len(shown) else _no_errors(shown)
+
+
+def _no_errors(shown: Errors) -> str:
+    return f"{shown.app} has no errors: every row and event was accepted."
 
 
 @html.register

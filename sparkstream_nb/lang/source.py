@@ -53,7 +53,7 @@ class SourceText:
         if name in variables:
             return variables[name]
         hint = did_you_mean(name, variables) or (
-            f"Give it by --param {name}=VALUE, or by variables={{'{name}': ...}} in Python. The environment is not used."
+            f"Give it as --param {name}=VALUE, or variables={{'{name}': ...}} in Python; the environment is not used."
         )
         span = self.original_span(m.start(), m.end())
         raise SiddhiSyntaxError(f"no value is given for '${{{name}}}'", span, hint=hint, source=self.original)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.lab.arguments import deploy_options, line_options, overview, split, split_query
+from sparkstream_nb.lab.arguments import deploy_options, line_options, split, split_query
 from sparkstream_nb.options import HelpAsked
 
 

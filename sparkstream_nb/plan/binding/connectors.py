@@ -84,7 +84,8 @@ def on_error_action(annotations: tuple[tree.Annotation, ...]) -> OnError | None:
     if e is None:
         raise SiddhiBindError("@OnError has no 'action'", a.span, hint="Write @OnError(action='STREAM').")
     if e.value.upper() not in _STREAM_ACTIONS:
-        raise SiddhiBindError(f"'{e.value}' is not an action of @OnError", e.span, hint="Expected LOG, STREAM or STORE.")
+        hint = "Expected LOG, STREAM or STORE."
+        raise SiddhiBindError(f"'{e.value}' is not an action of @OnError", e.span, hint=hint)
     return cast(OnError, e.value.upper())
 
 
