@@ -29,6 +29,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from .cluster import FeedReport
     from .plan import Plan
 
 Case = dict[str, Any]
@@ -143,9 +144,8 @@ def _compiled(options: Any) -> Plan:
 def check(options: Any) -> int:
     """`sparkstream check`."""
     plan = _compiled(options)
-    found = ((len(plan.queries), "query", "queries"), (len(plan.aggregations), "aggregation", "aggregations"))
-    counts = ", ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in found)
-    print(f"{options.app}: no mistakes found ({counts})")
+    queries = f"{len(plan.queries):,} {'query' if len(plan.queries) == 1 else 'queries'}"
+    print(f"{options.app}: no mistakes found ({queries}, {_many(len(plan.aggregations), 'aggregation')})")
     return 0
 
 
@@ -170,17 +170,18 @@ def replay(options: Any) -> int:
         if options.out:
             out = sys.stdout if options.out == "-" else _opened(options.out)
         for case in _cases(options.cases):
-            answered = _answer(case, run_case)
-            counts["failed" if "failure" in answered else "answered"] += 1
-            if "failure" in answered:
-                print(f"{case.get('id', '?')}: {answered['failure']}", file=sys.stderr)
+            result = _answer(case, run_case)
+            counts["failed" if "failure" in result else "answered"] += 1
+            if "failure" in result:
+                print(f"{case.get('id', '?')}: {result['failure']}", file=sys.stderr)
             if out is not None:
-                print(json.dumps(answered, ensure_ascii=False), file=out)
+                print(json.dumps(result, ensure_ascii=False), file=out)
     finally:
         if out is not None and out is not sys.stdout:
             out.close()
     seconds = perf_counter() - began
-    summary = f"{counts['answered']:,} cases answered, {counts['failed']:,} failed, in {seconds:.1f} s on {options.on}"
+    answered = f"{_many(counts['answered'], 'case')} answered"
+    summary = f"{answered}, {counts['failed']:,} failed, in {seconds:.1f} s on {options.on}"
     print(summary, file=sys.stderr if out is sys.stdout else sys.stdout)
     return 1 if counts["failed"] else 0
 
@@ -289,7 +290,7 @@ def run_app(options: Any) -> int:
         print(f"{name}: {app.redeployed} --fresh starts without it.", file=sys.stderr)
     try:
         for stream, path in options.feed:
-            print(app.feed(stream, Path(path), time=options.time))
+            print(_fed(app.feed(stream, Path(path), time=options.time)))
         app.flush()
         for stream, definition in app.plan.streams.items():
             if definition.kind == "inferred":
@@ -302,3 +303,16 @@ def run_app(options: Any) -> int:
         app.stop()
         app.close()
     return 0
+
+
+def _fed(report: FeedReport) -> str:
+    """`Trades: 3 events in 1.2 s, 3 events/s, 1 row rejected`; why is among the errors."""
+    taken = report.rows - report.rejected
+    words = [f"{_many(taken, 'event')} in {report.seconds:.1f} s", f"{report.events_per_second:,.0f} events/s"]
+    if report.rejected:
+        words.append(f"{_many(report.rejected, 'row')} rejected")
+    return f"{report.stream}: {', '.join(words)}"
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

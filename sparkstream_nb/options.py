@@ -63,16 +63,16 @@ class Options(argparse.ArgumentParser):
             raise Misuse(
                 f"{self.prog}: {_listed(words)} {'is' if len(words) == 1 else 'are'} missing. {self._usage_line()}"
             )
-        message = re.sub(r"^argument (?:-\w/)?", "", message)
+        message = message.removeprefix("argument ")
         if message.endswith(": expected one argument"):
-            option = message.split(":")[0]
+            option = message.split(":")[0].split("/")[-1]
             metavar = self._option_string_actions[option].metavar if option in self._option_string_actions else "VALUE"
             message = f"{option} needs a value: {option} {metavar}"
         raise Misuse(f"{self.prog}: {message}. See {self.prog} --help")
 
     def _usage_line(self) -> str:
         """`Write sparkstream check APP.siddhi`: the words that a call needs."""
-        words = [str(a.metavar or a.dest) for a in self._actions if not a.option_strings and a.nargs != "?"]
+        words = [f"[{a.metavar}]" if a.nargs == "?" else str(a.metavar) for a in self._actions if not a.option_strings]
         return f"Write {' '.join([self.prog, *words])}; {self.prog} --help lists the options"
 
     def print_help(self, file: Any = None) -> None:

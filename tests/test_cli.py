@@ -97,7 +97,7 @@ def test_replay_on_the_engine_loads_neither_spark_nor_a_notebook(tmp_path: Path)
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["got"]["streams"]["O"] == [[2, [2]]]
-    assert "1 cases answered, 0 failed" in done.stderr
+    assert "1 case answered, 0 failed" in done.stderr
 
 
 def test_as_a_module(app: str) -> None:
@@ -129,6 +129,7 @@ def test_run(tmp_path: Path, app: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.split() for line in done.stdout.splitlines()]
     assert done.stdout.startswith("S: 3 events in ")
-    assert ["node-2", "2000", "y", "5"] in lines
-    assert any(line[2:] == ["w", "9"] for line in lines)
-    assert "1 rows rejected" in done.stdout
+    assert ["node-2", "1970-01-01", "00:00:02", "y", "5"] in lines
+    assert "2 events · times in UTC" in done.stdout
+    assert any(line[3:] == ["w", "9"] for line in lines)
+    assert "1 row rejected" in done.stdout

@@ -144,7 +144,7 @@ def get(name: str) -> App:
     found = _apps.get(name)
     if found is None:
         if not _apps:
-            raise Misuse(f"no app is called '{name}': none is deployed yet")
+            raise Misuse(f"no app is called '{name}': none is deployed yet, deploy one first")
         raise Misuse(nearest(f"no app is called '{name}'", name, _apps))
     return found
 

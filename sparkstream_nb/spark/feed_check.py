@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import dataset
 
 from ..errors import SparkStreamError, did_you_mean
 from .feeds import Shape
@@ -24,16 +25,14 @@ def check_source(source: Any, shape: Shape) -> None:
     no frame, or one that lacks a column of the stream or that of the event times."""
     name = Path(source).name if isinstance(source, str | Path) else "The frame"
     columns = columns_of_source(source)
-    if columns is None:
-        return
     if shape.time is not None:
         _check_column(name, columns, shape.time, "of event times")
     for attribute in shape.schema:
         _check_column(name, columns, shape.columns.get(attribute.name, attribute.name), f"for stream {shape.stream}")
 
 
-def columns_of_source(source: Any) -> list[str] | None:
-    """The column names of a frame or file; None for a folder of parquet files, which Spark reads by itself."""
+def columns_of_source(source: Any) -> list[str]:
+    """The column names of a frame or file. Raises SparkStreamError where there are none to read."""
     if isinstance(source, str | Path):
         return _columns_of_file(Path(source))
     if isinstance(source, pa.Table | pa.RecordBatch):
@@ -41,16 +40,14 @@ def columns_of_source(source: Any) -> list[str] | None:
     if isinstance(source, pd.DataFrame) or hasattr(source, "mapInArrow"):
         return [str(c) for c in source.columns]
     raise SparkStreamError(
-        f"A {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, or the path of a .csv or "
-        ".parquet file."
+        f"An object of type {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, "
+        "or the path of a .csv or .parquet file."
     )
 
 
-def _columns_of_file(path: Path) -> list[str] | None:
+def _columns_of_file(path: Path) -> list[str]:
     if path.suffix not in (".csv", ".parquet"):
         raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.")
-    if path.suffix == ".parquet" and path.is_dir():
-        return None
     try:
         return _parquet_columns(path) if path.suffix == ".parquet" else _csv_columns(path)
     except FileNotFoundError:
@@ -64,6 +61,8 @@ def _columns_of_file(path: Path) -> list[str] | None:
 
 def _parquet_columns(path: Path) -> list[str]:
     try:
+        if path.is_dir():  # as Spark writes it
+            return list(dataset.dataset(path, format="parquet", partitioning="hive").schema.names)
         with path.open("rb") as file:
             return list(pq.read_schema(file).names)
     except pa.ArrowInvalid:

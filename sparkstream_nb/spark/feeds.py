@@ -124,8 +124,8 @@ def read_feed(
         source, malformed = _read_file(Path(source), session)
     if not hasattr(source, "mapInArrow"):
         raise SparkStreamError(
-            f"A {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, or the path of a .csv or "
-            ".parquet file."
+            f"An object of type {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, "
+            "or the path of a .csv or .parquet file."
         )
     return _read_spark(source if limit is None else source.limit(limit), shape, inbox, feed, malformed)
 

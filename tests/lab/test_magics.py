@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from IPython.core.completer import provisionalcompleter
 
+from sparkstream_nb import cluster
 from sparkstream_nb.cluster import FeedProgress
 from sparkstream_nb.cluster.deployment import milliseconds
+from sparkstream_nb.cluster.folder import default_home
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiSyntaxError
-from sparkstream_nb.lab.magics import Interrupted, literal
+from sparkstream_nb.lab.arguments import line_options, overview
+from sparkstream_nb.lab.magics import Interrupted, literal, with_body
 from sparkstream_nb.lab.widgets.progress import FeedBar
+from sparkstream_nb.options import WIDTH
 
 from .conftest import TRADES, StandIn
 
@@ -172,6 +178,65 @@ def test_help_of_the_magic_lists_commands_and_options(shell: Any) -> None:
     text = shell.find_line_magic("siddhi").__doc__
     assert "%siddhi feed NAME.Stream SOURCE" in text
     assert "--routing HOW" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("%%siddhi --help", "--routing HOW"),
+        ("%%siddhi --help\n", "--routing HOW"),
+        ("%siddhi --help", "%siddhi feed NAME.Stream SOURCE"),
+        ("%siddhi feed --help", "--time COLUMN"),
+    ],
+)
+def test_help_runs_as_a_cell_of_its_own(shell: Any, text: str, part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    result = shell.run_cell(text)
+    shown = capsys.readouterr().out
+    assert result.success, shown
+    assert part in shown
+    assert max(map(len, shown.splitlines())) <= WIDTH
+
+
+def test_help_of_the_commands_is_whole(shell: Any) -> None:
+    shown = " ".join(overview(line_options()).split())
+    for name, options in line_options().items():
+        assert f"%siddhi {name}" in shown
+        assert " ".join(str(options.description).split()) in shown
+    with_help = shell.run_cell("%siddhi?")
+    assert with_help.success
+    assert shell.run_cell("%%siddhi?").success
+
+
+def test_an_empty_line_below_is_for_bare_cells_of_this_magic_only() -> None:
+    assert with_body(["%%siddhi --help"]) == ["%%siddhi --help\n", "\n"]
+    for lines in (["%%siddhi T\n", "define"], ["%%siddhis\n"], ["%%time"], ["%siddhi list"], []):
+        assert with_body(lines) == lines
+
+
+def test_an_app_without_a_name_is_called_after_its_notebook(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    text = "define stream S (a int); from S select a insert into O;"
+
+    def deployed(text: str, name: str | None = None) -> tuple[str, Path]:
+        monkeypatch.setattr(sys.modules["sparkstream_nb.cluster.deploy"], "_start", lambda d, plans, master: d)
+        deployment: Any = cluster.deploy(text, name=name)
+        return deployment.name, deployment.home
+
+    assert deployed(text, "Given") == ("Given", default_home("Given"))
+    assert deployed(f"@app:name('Own') {text}") == ("Own", default_home("Own"))
+    name, home = deployed(text)
+    assert name == "app"
+    assert deployed(text) == (name, home)
+    monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/My trades (2).ipynb")
+    name, home = deployed(text)
+    assert name == "My_trades_2"
+    assert deployed(text + " -- changed") == (name, home)
+    monkeypatch.setenv("JPY_SESSION_NAME", "/home/you/My trades (2).ipynb")
+    assert deployed(text)[1] != home
+    monkeypatch.setenv("JPY_SESSION_NAME", "console-1")
+    assert deployed(text)[0] == "app"
+    shell.user_ns["__vsc_ipynb_file__"] = "/home/me/01_first.ipynb"
+    assert deployed(text)[0] == "01_first"
 
 
 def completions(shell: Any, text: str) -> set[str]:
