@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -116,7 +117,7 @@ def shard_ids(text: str) -> list[str]:
 
 def variable(text: str) -> str:
     """A valid Python variable name, for `-o`."""
-    if not text.isidentifier():
+    if not text.isidentifier() or iskeyword(text):
         raise argparse.ArgumentTypeError(f"'{text}' is not a variable's name")
     return text
 

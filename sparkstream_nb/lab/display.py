@@ -15,7 +15,7 @@ from typing import Any
 from ..cluster import App, Apps, Check, Displayed, Errors, Events, FeedReport, PlanText, Result, Stats
 from ..plan.nodes import Plan
 from .card import card_html, card_text
-from .tables import MUTED, Count, Grid, escaped_lines, paragraph
+from .tables import MUTED, Count, Grid, escaped_lines, paragraph, when
 
 # Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
 DISPLAY_LIMIT = 20
@@ -182,10 +182,17 @@ def _stats_grid(shown: Stats) -> Grid:
             for name, inner in value.items():
                 add(f"{path}.{name}" if path else str(name), inner)
         else:
-            rows.append((path, value))
+            rows.append((path, _figure(path, value)))
 
     add("", asdict(shown))
     return Grid(["figure", "value"], rows, what="figure")
+
+
+def _figure(path: str, value: Any) -> Any:
+    """A figure as it is shown: the clocks as times, whole numbers as counts."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    return f"{when(value)} UTC" if path.split(".")[-1] == "clock" else Count(value)
 
 
 @text.register

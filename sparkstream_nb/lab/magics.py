@@ -25,6 +25,9 @@ from .arguments import deploy_options, line_options, overview, split, split_quer
 
 T = TypeVar("T", Events, Errors)
 
+_SHOWN = 80
+"""Characters of an event's values that an error shows at most."""
+
 
 @magics_class
 class SiddhiMagic(Magics):
@@ -218,7 +221,8 @@ class SiddhiMagic(Magics):
 
     def offer_bare_cells(self) -> None:
         """Lets a cell that is nothing but its `%%siddhi` line run, as `%%siddhi --help` does."""
-        transforms = self.shell.input_transformer_manager.cleanup_transforms
+        # Not among those before: a console asks them whether a cell is complete, and its body is still to come.
+        transforms = self.shell.input_transformer_manager.line_transforms
         transforms[:] = [
             t for t in transforms if getattr(t, "__name__", "") != with_body.__name__
         ]  # of an earlier load
@@ -250,15 +254,16 @@ def _checked(text: str, variables: dict[str, str]) -> Any:
 
 def literal(text: str) -> Any:
     """An event's values from JSON, or from Python's way of writing them. Raises `Misuse`."""
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     try:
         values = json.loads(text)
     except json.JSONDecodeError as e:
         try:
             values = ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            raise Misuse(f"the values are neither JSON nor Python: {e.msg}, at column {e.colno} of {text}") from None
+            raise Misuse(f"the values are neither JSON nor Python: {e.msg}, at column {e.colno} of {shown}") from None
     if isinstance(values, tuple):
         return list(values)
     if isinstance(values, (list, dict)):
         return values
-    raise Misuse(f"""the values must be a list or a dict, as '["wso2", 100.0]': {text}""")
+    raise Misuse(f"""the values must be a list or a dict, as '["wso2", 100.0]': {shown}""")

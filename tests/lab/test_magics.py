@@ -158,7 +158,9 @@ def test_mistakes(shell: Any, app: StandIn, text: str, message: str) -> None:
 def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert "  stream TradeStream (symbol string, " in repr(line(shell, "explain Trades"))
     assert "Trades  running      2  active-active  node-1, node-2" in repr(line(shell, "list"))
-    assert re.search(r"nodes\.node-1\.state_bytes +120\n", repr(line(shell, "stats Trades")))
+    stats = repr(line(shell, "stats Trades"))
+    assert re.search(r"nodes\.node-1\.state_bytes +120\n", stats)
+    assert re.search(r"^clock +2024-06-01 10:00:00 UTC$", stats, re.MULTILINE)
     assert repr(line(shell, "errors Trades")) == "Trades has no errors: every row and event was accepted."
     assert repr(line(shell, "output Trades.Rises")).splitlines()[2:] == [
         "   1  2024-06-01 10:00:00      a         1.5",
@@ -205,6 +207,10 @@ def test_help_of_the_commands_is_whole(shell: Any) -> None:
     with_help = shell.run_cell("%siddhi?")
     assert with_help.success
     assert shell.run_cell("%%siddhi?").success
+
+
+def test_a_console_waits_for_the_body_of_a_cell(shell: Any) -> None:
+    assert shell.check_complete("%%siddhi T")[0] == "incomplete"
 
 
 def test_an_empty_line_below_is_for_bare_cells_of_this_magic_only() -> None:

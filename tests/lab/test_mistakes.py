@@ -57,6 +57,7 @@ BEFORE_SPARK = [
     (cell("T", APP.replace("3", "${LEAST}")), "Give it as --param LEAST=VALUE"),
     (cell("T --param LEST=3", APP.replace("3", "${LEAST}")), "Did you mean 'LEST'?"),
     (cell("T -o 1x"), "'1x' is not a variable's name"),
+    (cell("T -o class"), "'class' is not a variable's name"),
     (cell("T", "-- nothing yet"), "expected a definition or a query"),
     (cell("T", "import pandas as pd\nprint(1)"), "line 1, column 1"),
     (cell("T", "SELECT * FROM trades WHERE price > 3"), "line 1, column 1"),
