@@ -7,6 +7,7 @@ import json
 import threading
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from ..stores.shards import shard_warnings
 from ..types import Schema
 from . import frontend
 from .answers import NULLABLE, SHARD, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
-from .deployment import Deployment
+from .deployment import Deployment, milliseconds
 from .folder import Life
 from .frontend import Displayed, View
 from .idle import IdleTicker
@@ -60,7 +61,7 @@ class App(Displayed):
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
         self._session = session
         self._lock = threading.RLock()
-        self._stopped = False
+        self._stopped = self._closed = False
         self.store = self._open_store()
         self.warnings = [
             w
@@ -141,6 +142,7 @@ class App(Displayed):
     def start(self) -> None:
         """Starts the app, or starts it again where it left off. Raises SparkStreamError where Spark refuses to."""
         with self._lock:
+            self._check_open()
             if not self._stream.active:
                 self._stopped = False
                 self._stream.start()
@@ -167,10 +169,19 @@ class App(Displayed):
                 self._inbox.truncate(max(self._stream.planned(), self._progress.last + 1))
 
     def close(self) -> None:
-        """Lets go of the files of a stopped app. It is of no use afterwards."""
+        """Lets go of the files of a stopped app. It is of no use afterwards, and says so."""
+        self._closed = True
         self._stream.ended()
         self._inbox.close()
         self.store.close()
+
+    def _check_open(self) -> None:
+        """Raises `Misuse` where this app was closed: a variable may still hold it after a new deployment."""
+        if self._closed:
+            raise Misuse(
+                f"this app '{self.name}' is closed, as it was deployed again or all apps were stopped. "
+                f"sparkstream_nb.get('{self.name}') is the one that runs"
+            )
 
     @property
     def _tag(self) -> str:
@@ -198,13 +209,15 @@ class App(Displayed):
 
     # ----------------------------------------------------------------------------------------------------- events in
 
-    def send(self, stream: str, values: Any, *, at: int | None = None, node: int | None = None) -> None:
+    def send(
+        self, stream: str, values: Any, *, at: int | str | datetime | None = None, node: int | None = None
+    ) -> None:
         """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
 
         An event is a list of values in the stream's order, null for those it lacks, or a dict by attribute. `at` is
-        its time in ms; without it that of this machine, or the app's clock if that is ahead. `node` (from 1) overrides
-        the routing. Returns when the event is in the inbox; `flush` waits for what it causes. Raises `Misuse` for an
-        unknown stream, and SparkStreamError for values that do not fit.
+        its time: ms since 1970, a datetime or an ISO text; without it that of this machine, or the app's clock if that
+        is ahead. `node` (from 1) overrides the routing. Returns when the event is in the inbox; `flush` waits for what
+        it causes. Raises `Misuse` for an unknown stream, and SparkStreamError for values that do not fit.
         """
         schema = self._schema(stream)
         several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
@@ -213,7 +226,7 @@ class App(Displayed):
         route = self.routing if node is None else f"node:{node}"
         Route.parse(route, self.nodes)
         with self._lock:
-            ts = self._now() if at is None else int(at)
+            ts = self._now() if at is None else milliseconds(at, "at")
             times = np.full(len(rows), ts, np.int64)
             batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
             self.start()
@@ -334,6 +347,7 @@ class App(Displayed):
         with several nodes: the select works on the rows of all. `limit` is how many rows to show. Raises SiddhiError,
         with a caret, for a wrong query.
         """
+        self._check_open()
         retrieval = compile_retrieval(text, self.plan)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
@@ -369,6 +383,7 @@ class App(Displayed):
         `within`: one text with wildcards, or two bounds (texts or ms). Raises `Misuse` for an unknown name, and
         SparkStreamError for a duration that the aggregation does not have.
         """
+        self._check_open()
         self._aggregation(name)
         self.flush()
         bounds = _ALL_TIMES if within is None else (within,) if isinstance(within, str) else tuple(within)
@@ -416,6 +431,7 @@ class App(Displayed):
     @property
     def errors(self) -> Errors:
         """Rows and events that the app could not take, each with its reason."""
+        self._check_open()
         found = self.store.errors(self.name)
         frame = found.to_pandas(types_mapper=NULLABLE.get if found.column("ts").null_count else None)
         frame.columns = pd.Index(["stream", "timestamp", "values", "reason"])

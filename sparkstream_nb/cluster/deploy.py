@@ -22,7 +22,7 @@ from . import frontend
 from .answers import Apps
 from .app import App
 from .deployment import Deployment, check_zone, milliseconds, mode_of, shards_of
-from .folder import default_home, document_home, document_name, open_folder, text_home
+from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
 
 _apps: dict[str, App] = {}
 _lock = threading.RLock()
@@ -85,12 +85,14 @@ def deploy(
     inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
     Route.parse(routing, nodes, inputs)
     name, folder = _name_and_home(name or plans[0].name, text)
+    folder = folder if home is None else Path(home)
+    check_home(folder)
     deployment = Deployment(
         name=name,
         mode=mode,
         routing=routing,
         shard_ids=shards,
-        home=folder if home is None else Path(home),
+        home=folder,
         store=store,
         fresh=fresh,
         allow_scripts=allow_scripts,

@@ -36,6 +36,8 @@ class Deployment:
 
 def mode_of(mode: str | None, nodes: int) -> str:
     """The mode, or the default for so many nodes. Raises `Misuse` where the two do not fit together."""
+    if not isinstance(nodes, int):
+        raise Misuse(f"nodes must be a whole number, not {nodes!r}")
     if nodes < 1:
         raise Misuse(f"nodes must be 1 or more, not {nodes}")
     if mode is None:
@@ -56,7 +58,8 @@ def shards_of(shard_ids: Sequence[str] | None, nodes: int) -> tuple[str, ...]:
         raise Misuse(f"a shard id is empty: {given}")
     if len(shard_ids) != nodes:
         ids = "1 shard id was" if len(shard_ids) == 1 else f"{len(shard_ids):,} shard ids were"
-        raise Misuse(f"each node needs a shard id: there are {nodes:,} nodes, and {ids} given: {given}")
+        has = "is 1 node" if nodes == 1 else f"are {nodes:,} nodes"
+        raise Misuse(f"each node needs a shard id: there {has}, and {ids} given: {given}")
     if len(set(shard_ids)) != nodes:
         raise Misuse(f"two nodes have the same shard id: {given}")
     return tuple(shard_ids)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import Misuse
 from ..plan.nodes import Plan
 from .deployment import Deployment
 
@@ -50,6 +51,13 @@ def default_home(name: str) -> Path:
         cache = os.environ.get("XDG_CACHE_HOME")
         base = str((Path(cache) if cache else Path.home() / ".cache") / "sparkstream_nb")
     return Path(base) / "apps" / _file_name(name)
+
+
+def check_home(home: Path) -> None:
+    """Raises `Misuse` where `home` cannot be the folder of an app."""
+    found = next(p for p in (home.absolute(), *home.absolute().parents) if p.exists())
+    if not found.is_dir() or not os.access(found, os.W_OK):
+        raise Misuse(f"{home} cannot be the app's folder: {found} is not a folder that may be written to")
 
 
 def document_name(document: Path) -> str:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.cluster import App, FeedProgress, ProgressLine, apps, deploy
-from sparkstream_nb.errors import NotInThisBuild, SiddhiError, SparkStreamError
+from sparkstream_nb.errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError
 
 Run = Callable[..., App]
 
@@ -365,6 +365,36 @@ def test_wrong_events_are_refused_and_the_app_goes_on(run: Run) -> None:
     app.flush()
     assert rows(app.output("High").frame[["symbol", "price", "qty"]]) == [("a", 60.0, pd.NA)]
     assert app.state == "running"
+
+
+def test_a_closed_app_says_which_one_runs(run: Run) -> None:
+    former, app = run(HIGH), run(HIGH, fresh=True)
+    for call in (
+        lambda: former.send("Trades", ["a", 60.0, 1]),
+        lambda: former.feed("Trades", trades(3), time="at"),
+        lambda: former.query("from T select *"),
+        lambda: former.errors,
+    ):
+        with pytest.raises(
+            Misuse, match=r"this app 'app' is closed.*sparkstream_nb\.get\('app'\) is the one that runs"
+        ):
+            call()
+    app.send("Trades", ["a", 60.0, 1], at="2014-05-13 16:53:20")
+    app.flush()
+    assert app.output("High").frame["timestamp"].tolist() == [1_400_000_000_000]
+
+
+def test_a_file_that_spark_cannot_read_is_one_line(run: Run, tmp_path: Path) -> None:
+    app, folder = run(HIGH), tmp_path / "trades.parquet"
+    folder.mkdir()
+    trades(3).to_parquet(folder / "a.parquet")
+    (folder / "b.parquet").write_text("no parquet")
+    with pytest.raises(SparkStreamError) as wrong:
+        app.feed("Trades", folder, time="at")
+    assert str(wrong.value).startswith("Spark could not read the feed of Trades: ")
+    assert "b.parquet is not a Parquet file" in str(wrong.value)
+    assert len(str(wrong.value)) < 300
+    assert app.feed("Trades", trades(3), time="at").rows == 3
 
 
 @pytest.mark.parametrize(
