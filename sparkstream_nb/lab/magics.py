@@ -221,12 +221,10 @@ class SiddhiMagic(Magics):
 
     def offer_bare_cells(self) -> None:
         """Lets a cell that is nothing but its `%%siddhi` line run, as `%%siddhi --help` does."""
-        # Not among those before: a console asks them whether a cell is complete, and its body is still to come.
+        # A line transform: a console asks the cleanup transforms whether a cell is complete before its body is typed.
         transforms = self.shell.input_transformer_manager.line_transforms
-        transforms[:] = [
-            t for t in transforms if getattr(t, "__name__", "") != with_body.__name__
-        ]  # of an earlier load
-        transforms.insert(0, with_body)
+        if with_body not in transforms:
+            transforms.insert(0, with_body)
 
 
 def with_body(lines: list[str]) -> list[str]:
