@@ -6,7 +6,6 @@ Results go to standard output, short error messages to standard error.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -14,24 +13,42 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from .errors import SiddhiError, SparkStreamError
+from .errors import Misuse, SparkStreamError, nearest
+from .options import (
+    CannotRead,
+    HelpAsked,
+    Options,
+    add,
+    add_deployment,
+    deployment_of,
+    positive,
+    read_text,
+    stream_and_file,
+)
+
+if TYPE_CHECKING:
+    from .cluster import FeedReport
+    from .plan import Plan
 
 Case = dict[str, Any]
 
 
-class CannotRead(SparkStreamError):
-    """A given file is missing or has the wrong content."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
-    options = parser().parse_args(argv)
     try:
+        options = parser().parse_args(argv)
         code: int = options.run(options)
         sys.stdout.flush()
         return code
+    except HelpAsked as asked:
+        print(str(asked).rstrip())
+        return 0
+    except Misuse as e:
+        text = str(e)
+        print(text if text.startswith("sparkstream") else f"sparkstream: {text}", file=sys.stderr)
+        return 2
     except SparkStreamError as e:
         print(f"sparkstream: {e}", file=sys.stderr)
         return 1
@@ -43,13 +60,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Options:
     """The command line."""
-    p = argparse.ArgumentParser(prog="sparkstream", description="Run SiddhiQL apps on simulated nodes, on Spark.")
+    p = Options(prog="sparkstream", description="Run SiddhiQL apps on simulated nodes, on Spark.")
     sub = p.add_subparsers(metavar="COMMAND", required=True)
 
-    def command(name: str, run: Callable[[Any], int], what: str) -> argparse.ArgumentParser:
-        c = sub.add_parser(name, help=what, description=what)
+    def command(name: str, run: Callable[[Any], int], what: str) -> Options:
+        c: Options = sub.add_parser(name, help=what, description=what)
         c.set_defaults(run=run)
         return c
 
@@ -58,15 +75,17 @@ def parser() -> argparse.ArgumentParser:
         ("explain", explain, "Print an app's plan: what runs where, and what routing does to each query."),
     ):
         c = command(name, run, what)
-        c.add_argument("app", metavar="APP.siddhi")
-        c.add_argument(
-            "--param", action="append", default=[], type=_pair, metavar="K=V", help="the value of ${K} in the text"
-        )
+        c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+        add(c, "--param")
 
     c = command("replay", replay, "Run cases on a virtual clock, and write each case with its actual results.")
     c.add_argument("cases", metavar="CASES.jsonl", nargs="+")
     c.add_argument(
-        "--on", choices=("engine", "spark"), default="engine", help="the node engine alone (default), or Spark"
+        "--on",
+        choices=("engine", "spark"),
+        default="engine",
+        metavar="WHAT",
+        help="engine, the node engine alone (default), or spark",
     )
     c.add_argument(
         "--out",
@@ -75,75 +94,58 @@ def parser() -> argparse.ArgumentParser:
     )
 
     c = command("run", run_app, "Deploy an app, run its feeds to their end, and print the output.")
-    c.add_argument("app", metavar="APP.siddhi")
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+    c.add_argument("--name", metavar="NAME", help="the app's name (default: that of @app:name, else the file's)")
     c.add_argument(
         "--feed",
         action="append",
         default=[],
-        type=_pair,
+        type=stream_and_file,
         metavar="STREAM=FILE",
-        help=".csv or .parquet; may be repeated",
+        help="feed a stream with a .csv or .parquet file; may be given several times",
     )
-    c.add_argument("--time", metavar="COLUMN", help="column of the feeds' event time")
-    c.add_argument("--nodes", type=int, default=1, metavar="N", help="simulated nodes (default: 1)")
-    c.add_argument("--mode", choices=("single", "active-active"), help="default: active-active for several nodes")
-    c.add_argument("--routing", default="round_robin", metavar="HOW", help="round_robin, hash:ATTRIBUTE or node:N")
-    c.add_argument("--master", metavar="URL", help="Spark master or Connect address (default: local)")
-    c.add_argument("--store", metavar="FILE", help="DuckDB file of the aggregations")
-    c.add_argument("--query", action="append", default=[], metavar="TEXT", help="an on-demand query to run at the end")
-    c.add_argument("--allow-scripts", action="store_true", help="allow the app's script functions to run, with limits")
+    add(c, "--time")
+    add_deployment(c)
     c.add_argument(
-        "--start", metavar="TIME", help="where the clock starts: ms since 1970 or a time (default: the first event)"
+        "--query",
+        action="append",
+        default=[],
+        metavar="QUERY",
+        help="an on-demand query to run at the end; may be given several times",
     )
-    c.add_argument("--timezone", default="UTC", metavar="ZONE", help="time zone of cron expressions (default: UTC)")
-    c.add_argument("--last", type=int, default=10, metavar="N", help="events to print of each stream (default: 10)")
-    c.add_argument(
-        "--param", action="append", default=[], type=_pair, metavar="K=V", help="the value of ${K} in the text"
-    )
+    add(c, "--last", default=10, help="only the last N events of a stream (default: 10)")
+    add(c, "--limit", default=1000, help="rows of a query's answer to print (default: 1,000)")
 
     c = command("bench", bench, "Measure the throughput of workloads; prints one JSON line for each.")
     c.add_argument(
         "workloads", metavar="WORKLOADS.json", help="a JSON list of {name, app}, each app with one input stream"
     )
     c.add_argument("events", metavar="EVENTS.csv", help="the stream's events, without header, the time in ms last")
-    c.add_argument("--on", choices=("engine", "spark"), default="engine", help="one node alone (default), or Spark")
+    c.add_argument(
+        "--on",
+        choices=("engine", "spark"),
+        default="engine",
+        metavar="WHAT",
+        help="engine, one node alone (default), or spark",
+    )
     c.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these workloads only")
-    c.add_argument("--batch", type=int, metavar="ROWS", help="events of a micro-batch")
+    c.add_argument("--batch", type=positive, metavar="ROWS", help="events of a micro-batch")
     return p
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE")
-    return name, value
-
-
-def _read(path: str) -> str:
-    try:
-        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise CannotRead(f"file not found: {path}") from None
-    except (OSError, UnicodeDecodeError) as e:
-        raise CannotRead(f"{path} cannot be read: {e}") from None
-
-
-def _compiled(options: Any) -> Any:
+def _compiled(options: Any) -> Plan:
     """The plan of `options.app`. Raises `SiddhiError` with the text, for the caret."""
     from .plan import compile_app
 
-    text = _read(options.app)
-    try:
-        # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
-        return compile_app(text, {"shardId": "node-1"}, dict(options.param))
-    except SiddhiError as e:
-        raise e.with_source(text) from None
+    # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
+    return compile_app(read_text(options.app), {"shardId": "node-1"}, dict(options.param))
 
 
 def check(options: Any) -> int:
     """`sparkstream check`."""
     plan = _compiled(options)
-    print(f"{options.app}: no mistakes found ({len(plan.queries)} queries, {len(plan.aggregations)} aggregations)")
+    queries = f"{len(plan.queries):,} {'query' if len(plan.queries) == 1 else 'queries'}"
+    print(f"{options.app}: no mistakes found ({queries}, {_many(len(plan.aggregations), 'aggregation')})")
     return 0
 
 
@@ -166,29 +168,40 @@ def replay(options: Any) -> int:
     out: TextIO | None = None
     try:
         if options.out:
-            out = sys.stdout if options.out == "-" else open(options.out, "w", encoding="utf-8")  # noqa: SIM115
+            out = sys.stdout if options.out == "-" else _opened(options.out)
         for case in _cases(options.cases):
-            answered = _answer(case, run_case)
-            counts["failed" if "failure" in answered else "answered"] += 1
-            if "failure" in answered:
-                print(f"{case.get('id', '?')}: {answered['failure']}", file=sys.stderr)
+            result = _answer(case, run_case)
+            counts["failed" if "failure" in result else "answered"] += 1
+            if "failure" in result:
+                print(f"{case.get('id', '?')}: {result['failure']}", file=sys.stderr)
             if out is not None:
-                print(json.dumps(answered, ensure_ascii=False), file=out)
+                print(json.dumps(result, ensure_ascii=False), file=out)
     finally:
         if out is not None and out is not sys.stdout:
             out.close()
     seconds = perf_counter() - began
-    summary = f"{counts['answered']:,} cases answered, {counts['failed']:,} failed, in {seconds:.1f} s on {options.on}"
+    answered = f"{_many(counts['answered'], 'case')} answered"
+    summary = f"{answered}, {counts['failed']:,} failed, in {seconds:.1f} s on {options.on}"
     print(summary, file=sys.stderr if out is sys.stdout else sys.stdout)
     return 1 if counts["failed"] else 0
 
 
+def _opened(path: str) -> TextIO:
+    try:
+        return open(path, "w", encoding="utf-8")
+    except OSError as e:
+        raise CannotRead(f"{path} cannot be written: {e.strerror or e}") from None
+
+
 def bench(options: Any) -> int:
     """`sparkstream bench`."""
-    workloads = json.loads(_read(options.workloads))
+    workloads = _workloads(options.workloads)
+    if not Path(options.events).is_file():
+        raise CannotRead(f"file not found: {options.events}")
     unknown = set(options.only) - {w["name"] for w in workloads}
     if unknown:
-        raise CannotRead(f"unknown workload {', '.join(sorted(unknown))}")
+        name = min(unknown)
+        raise Misuse(nearest(f"{options.workloads} has no workload '{name}'", name, (w["name"] for w in workloads)))
     for workload in workloads:
         if options.only and workload["name"] not in options.only:
             continue
@@ -205,6 +218,17 @@ def bench(options: Any) -> int:
     return 0
 
 
+def _workloads(path: str) -> list[dict[str, str]]:
+    """The workloads of a file. Raises `CannotRead`."""
+    try:
+        found = json.loads(read_text(path))
+    except json.JSONDecodeError as e:
+        raise CannotRead(f"{path}, line {e.lineno} is not JSON: {e.msg}") from None
+    if not isinstance(found, list) or not all(isinstance(w, dict) and {"name", "app"} <= w.keys() for w in found):
+        raise CannotRead(f"{path} is not a JSON list of workloads, each with name and app")
+    return found
+
+
 def _runner(on: str) -> Callable[[Case], Any]:
     if on == "engine":
         from .engine.cases import run_case
@@ -218,7 +242,7 @@ def _runner(on: str) -> Callable[[Case], Any]:
 def _cases(paths: Sequence[str]) -> Iterator[Case]:
     """The cases of all files. Raises `CannotRead` for a line that is not a case."""
     for path in paths:
-        for number, line in enumerate(_read(path).splitlines(), 1):
+        for number, line in enumerate(read_text(path).splitlines(), 1):
             if not line.strip():
                 continue
             try:
@@ -244,46 +268,51 @@ def _answer(case: Case, run_case: Callable[[Case], Any]) -> Case:
 
 
 def run_app(options: Any) -> int:
-    """`sparkstream run`."""
-    text = _read(options.app)
-    for _, path in options.feed:
-        if not Path(path).exists():
-            raise CannotRead(f"file not found: {path}")
-    from .cluster import deploy
+    """`sparkstream run`. What can be told of app, feeds and options before Spark starts is told before."""
+    plan = _compiled(options)
+    from .cluster import check_feed, deploy
+    from .cluster.folder import document_home, document_name
+    from .lab import connect
+    from .plan import compile_retrieval
 
-    app = deploy(
-        text,
-        nodes=options.nodes,
-        mode=options.mode,
-        routing=options.routing,
-        master=options.master,
-        store=options.store,
-        variables=dict(options.param),
-        allow_scripts=options.allow_scripts,
-        start=options.start,
-        timezone=options.timezone,
-    )
+    connect()
+    for stream, path in options.feed:
+        check_feed(plan, stream, Path(path), time=options.time)
+    for query in options.query:
+        compile_retrieval(query, plan)
+    how = deployment_of(options)
+    name = options.name or plan.name
+    if name is None:
+        file = Path("app" if options.app == "-" else options.app)
+        name, how["home"] = document_name(file), how["home"] or document_home(file)
+    app = deploy(plan.text, name=name, **how)
+    if app.redeployed and not options.fresh:
+        print(f"{name}: {app.redeployed} --fresh starts without it.", file=sys.stderr)
     try:
         for stream, path in options.feed:
-            r = app.feed(stream, Path(path), time=options.time)
-            print(
-                f"{stream}: {r.rows - r.rejected:,} events in {r.seconds:.1f} s, {r.events_per_second:,.0f} events/s"
-                + (f", {r.rejected:,} rows rejected" if r.rejected else "")
-            )
+            print(_fed(app.feed(stream, Path(path), time=options.time)))
         app.flush()
         for stream, definition in app.plan.streams.items():
             if definition.kind == "inferred":
-                _print_frame(f"\n{stream}", app.output(stream, last=options.last).frame)
+                print(f"\n{stream}\n{app.output(stream, last=options.last)}")
         for query in options.query:
-            _print_frame(f"\n{query}", app.query(query).frame)
+            print(f"\n{query}\n{app.query(query, limit=options.limit)}")
         if len(app.errors):
-            _print_frame("\nerrors", app.errors.frame.groupby("reason").size().reset_index(name="count"))
+            print(f"\nerrors\n{app.errors}")
     finally:
         app.stop()
         app.close()
     return 0
 
 
-def _print_frame(title: str, frame: Any) -> None:
-    print(title)
-    print(frame.to_string(index=False) if len(frame) else "  (nothing)")
+def _fed(report: FeedReport) -> str:
+    """`Trades: 3 events in 1.2 s, 3 events/s, 1 row rejected`; why is among the errors."""
+    taken = report.rows - report.rejected
+    words = [f"{_many(taken, 'event')} in {report.seconds:.1f} s", f"{report.events_per_second:,.0f} events/s"]
+    if report.rejected:
+        words.append(f"{_many(report.rejected, 'row')} rejected")
+    return f"{report.stream}: {', '.join(words)}"
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -159,4 +159,4 @@ def nearest(message: str, name: str, known: Iterable[str]) -> str:
     near = did_you_mean(name, names)
     if near:
         return f"{message}. {near}"
-    return f"{message}. Known: {', '.join(names)}" if names else f"{message}. There are none yet"
+    return f"{message}. Known: {', '.join(names)}" if names else f"{message}. There are none"

@@ -8,7 +8,7 @@ app.query("from TradeAggregation within '2014-**-** **:**:**' per 'sec' select s
 from __future__ import annotations
 
 from .answers import Apps, Check, Errors, Events, FeedReport, PlanText, Result, Stats
-from .app import App
+from .app import App, check_feed
 from .check import check, explain
 from .deploy import apps, deploy, get, stop_all
 from .deployment import Deployment
@@ -31,6 +31,7 @@ __all__ = [
     "Stats",
     "apps",
     "check",
+    "check_feed",
     "deploy",
     "explain",
     "get",

@@ -8,6 +8,7 @@ import threading
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..plan.nodes import AggregationDef, Plan, Ref
 from ..spark import feeds
 from ..spark.commit import Commit, Progress
 from ..spark.entries import Ask, Entry
+from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of
 from ..spark.outputs import OutputFiles
@@ -38,7 +40,7 @@ from . import frontend
 from .answers import NULLABLE, SHARD, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
-from .deployment import Deployment
+from .deployment import Deployment, milliseconds
 from .folder import Life
 from .frontend import Displayed, View
 from .idle import IdleTicker
@@ -64,6 +66,7 @@ class App(Displayed):
         self.redeployed = redeployed
         self._session = session
         self._lock = threading.RLock()
+        self._closed = False
         self._progress = Progress()
         self._listeners = CommitListeners(deployment.name, self._progress)
         self._open(deployment, plans, life)
@@ -166,6 +169,7 @@ class App(Displayed):
     def start(self) -> None:
         """Starts the app, or starts it again where it left off. Raises SparkStreamError where Spark refuses to."""
         with self._lock:
+            self._check_open()
             if not self._stream.active:
                 self._stopped = False
                 self._stream.start()
@@ -192,7 +196,8 @@ class App(Displayed):
                 self._inbox.truncate(max(self._stream.planned(), self._progress.last + 1))
 
     def close(self) -> None:
-        """Lets go of the files of a stopped app. It is of no use afterwards."""
+        """Lets go of the files of a stopped app. It is of no use afterwards, and says so."""
+        self._closed = True
         self._listeners.clear()
         self._close_files()
 
@@ -233,6 +238,13 @@ class App(Displayed):
             self._open(replace(deployment, fresh=False), plans, life)
             self.start()
         return self
+    def _check_open(self) -> None:
+        """Raises `Misuse` where this app was closed: a variable may still hold it after a new deployment."""
+        if self._closed:
+            raise Misuse(
+                f"this app '{self.name}' is closed, as it was deployed again or all apps were stopped. "
+                f"sparkstream_nb.get('{self.name}') is the one that runs"
+            )
 
     @property
     def _tag(self) -> str:
@@ -269,13 +281,15 @@ class App(Displayed):
 
     # ----------------------------------------------------------------------------------------------------- events in
 
-    def send(self, stream: str, values: Any, *, at: int | None = None, node: int | None = None) -> None:
+    def send(
+        self, stream: str, values: Any, *, at: int | str | datetime | None = None, node: int | None = None
+    ) -> None:
         """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
 
         An event is a list of values in the stream's order, null for those it lacks, or a dict by attribute. `at` is
-        its time in ms; without it that of this machine, or the app's clock if that is ahead. `node` (from 1) overrides
-        the routing. Returns when the event is in the inbox; `flush` waits for what it causes. Raises `Misuse` for an
-        unknown stream, and SparkStreamError for values that do not fit.
+        its time: ms since 1970, a datetime or an ISO text; without it that of this machine, or the app's clock if that
+        is ahead. `node` (from 1) overrides the routing. Returns when the event is in the inbox; `flush` waits for what
+        it causes. Raises `Misuse` for an unknown stream, and SparkStreamError for values that do not fit.
         """
         schema = self._schema(stream)
         several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
@@ -284,7 +298,7 @@ class App(Displayed):
         route = self.routing if node is None else f"node:{node}"
         Route.parse(route, self.nodes)
         with self._lock:
-            ts = self._now() if at is None else int(at)
+            ts = self._now() if at is None else milliseconds(at, "at")
             times = np.full(len(rows), ts, np.int64)
             batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
             self.start()
@@ -337,9 +351,9 @@ class App(Displayed):
         an unknown stream, SparkStreamError for a source that is no feed.
         """
         schema = self._schema(stream)
-        names = dict(columns) if isinstance(columns, Mapping) else dict(zip(schema.names, columns or (), strict=False))
-        shape = feeds.Shape(stream, schema, time, names)
+        shape = feeds.Shape(stream, schema, time, _mapped(schema, columns))
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
+        check_source(source, shape)
         if progress is not None:
             return self._feed(source, shape, route or self.routing, limit, progress)
         display = frontend.current().progress()
@@ -405,6 +419,7 @@ class App(Displayed):
         with several nodes: the select works on the rows of all. `limit` is how many rows to show. Raises SiddhiError,
         with a caret, for a wrong query.
         """
+        self._check_open()
         retrieval = compile_retrieval(text, self.plan)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
@@ -441,6 +456,7 @@ class App(Displayed):
         `within`: one text with wildcards, or two bounds (texts or ms). Raises `Misuse` for an unknown name, and
         SparkStreamError for a duration that the aggregation does not have.
         """
+        self._check_open()
         self._aggregation(name)
         self.flush()
         bounds = ALWAYS if within is None else (within,) if isinstance(within, str) else tuple(within)
@@ -512,6 +528,7 @@ class App(Displayed):
     @property
     def errors(self) -> Errors:
         """Rows and events that the app could not take, each with its reason."""
+        self._check_open()
         found = self.store.errors(self.name)
         frame = found.to_pandas(types_mapper=NULLABLE.get if found.column("ts").null_count else None)
         frame.columns = pd.Index(["stream", "timestamp", "values", "reason"])
@@ -541,6 +558,25 @@ class App(Displayed):
     def logs(self) -> list[str]:
         """The last lines that `#log` and `log` sinks wrote."""
         return list(self._progress.logs)
+
+
+def check_feed(plan: Plan, stream: str, source: Any, *, time: str | None = None) -> None:
+    """Raises SparkStreamError where `App.feed` of an app of `plan` would refuse these arguments. Nothing starts."""
+    if stream not in plan.streams:
+        raise Misuse(nearest(f"{plan.name or 'the app'} has no stream '{stream}'", stream, plan.streams))
+    check_source(source, feeds.Shape(stream, plan.schema(stream), time, {}))
+
+
+def _mapped(schema: Schema, columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
+    """The source column of each attribute that has one of another name."""
+    if not columns:
+        return {}
+    if not isinstance(columns, Mapping):
+        return dict(zip(schema.names, columns, strict=False))
+    for name in columns:
+        if name not in schema.names:
+            raise Misuse(nearest(f"columns: there is no attribute '{name}'", name, schema.names))
+    return dict(columns)
 
 
 def _row(stream: str, schema: Schema, values: Any) -> list[Any]:

@@ -10,17 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.scripts import refuse_scripts
-from ..errors import Misuse, SparkStreamError, nearest
+from ..errors import Misuse, nearest
 from ..plan import compile_app
 from ..plan.gaps import refuse
 from ..plan.nodes import Plan
 from ..spark.routing import Route
 from ..spark.session import spark_session
+from ..spark.settings import check_master
+from ..stores.duckdb import check_file
+from . import frontend
 from .answers import Apps
 from .app import App
 from .conf import NodeFile, node_files
-from .deployment import Deployment, milliseconds, mode_of
-from .folder import default_home, open_folder
+from .deployment import Deployment, check_zone, milliseconds, mode_of, shards_of
+from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
 from .secrets import References
 from .stores import databases_of
 
@@ -50,7 +53,9 @@ def deploy(
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), carried by Spark, and starts it.
 
-    - `name`: the app's name, by default that of `@app:name`. An app of that name in this process is stopped.
+    - `name`: the app's name, by default that of `@app:name`, else that of the notebook, or `app` where it is not known:
+      an app without a name takes the place of the one that this notebook had. An app of that name in this process is
+      stopped.
     - `nodes`, `mode`: "single" (one node), or "active-active", the default for several nodes: every node runs the whole
       app on its share of the events, and writes aggregations under its shard id.
     - `routing`: which node gets an event: "round_robin", "hash:ATTRIBUTE" or "node:K", K from 1.
@@ -78,11 +83,11 @@ def deploy(
     nodes, shard_ids = _nodes(files, nodes, shard_ids)
     mode = mode_of(mode, nodes)
     clock_start = None if start is None else milliseconds(start, "start")
-    shards = tuple(shard_ids) if shard_ids is not None else tuple(f"node-{i + 1}" for i in range(nodes))
-    if len(shards) != nodes or len(set(shards)) != nodes:
-        raise SparkStreamError(
-            f"{nodes} nodes need as many different shard ids, and these were given: {', '.join(shards)}."
-        )
+    shards = shards_of(shard_ids, nodes)
+    check_zone(timezone)
+    check_master(master)
+    if store is not None:
+        check_file(store)
     own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" and not files else {})}
     given = [dict(f.properties) for f in files] or [{}] * nodes
     plans = [
@@ -95,13 +100,15 @@ def deploy(
     Route.parse(routing, nodes, inputs)
     references = References(dict(variables or {}), tuple(allow_env))
     databases = databases_of(plans, files, references)
-    name = name or plans[0].name
+    name, folder = _name_and_home(name or plans[0].name, text)
+    folder = folder if home is None else Path(home)
+    check_home(folder)
     deployment = Deployment(
         name=name,
         mode=mode,
         routing=routing,
         shard_ids=shards,
-        home=default_home(name) if home is None else Path(home),
+        home=folder,
         store=store,
         fresh=fresh,
         allow_scripts=allow_scripts,
@@ -126,16 +133,22 @@ def _nodes(
     if shard_ids is not None:
         raise Misuse("the deployment files give the shard ids (siddhi: properties: shardId): leave shard_ids out")
     return len(files), [f.shard_id for f in files]
+def _name_and_home(name: str | None, text: str) -> tuple[str, Path]:
+    """The name of an app, and its folder by default. Without a name it is called after the notebook."""
+    if name is not None:
+        return name, default_home(name)
+    document = frontend.current().document()
+    return ("app", text_home(text)) if document is None else (document_name(document), document_home(document))
 
 
 def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) -> App:
-    """The running app, in place of a former one of its name."""
+    """The running app, in place of a former one of its name, which goes on where Spark does not start."""
     with _lock:
+        session = _session(master)
         former = _apps.pop(deployment.name, None)
         if former is not None:
             former.stop()
             former.close()
-        session = _session(master)
         life, said = open_folder(deployment, plans[0])
         app = _apps[deployment.name] = App(deployment, plans, life, session, said)
         app.start()
@@ -162,6 +175,8 @@ def get(name: str) -> App:
     """The app of this process that was deployed under `name`. Raises `Misuse` where there is none."""
     found = _apps.get(name)
     if found is None:
+        if not _apps:
+            raise Misuse(f"no app is called '{name}': none is deployed yet, deploy one first")
         raise Misuse(nearest(f"no app is called '{name}'", name, _apps))
     return found
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from ..errors import Misuse, SparkStreamError, did_you_mean
+from ..errors import Misuse, did_you_mean, nearest
+from ..options import MODES
 from ..stores.address import Database
 from .conf import NodeFile
 from .secrets import References
-
-MODES = ("single", "active-active")
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,43 @@ class Deployment:
 
 
 def mode_of(mode: str | None, nodes: int) -> str:
-    """The mode, or the default for so many nodes. Raises SparkStreamError where the two do not fit together."""
+    """The mode, or the default for so many nodes. Raises `Misuse` where the two do not fit together."""
+    if not isinstance(nodes, int):
+        raise Misuse(f"nodes must be a whole number, not {nodes!r}")
     if nodes < 1:
-        raise SparkStreamError("A deployment has one node at least.")
+        raise Misuse(f"nodes must be 1 or more, not {nodes}")
     if mode is None:
         return "active-active" if nodes > 1 else "single"
     if mode not in MODES:
-        hint = did_you_mean(mode, MODES)
-        raise SparkStreamError(f"'{mode}' is not a deployment mode. Modes: {', '.join(MODES)}. {hint or ''}".strip())
+        raise Misuse(nearest(f"'{mode}' is not a deployment mode", mode, MODES))
     if mode == "single" and nodes != 1:
-        raise SparkStreamError(f"Mode single is one node. For {nodes} nodes use mode active-active.")
+        raise Misuse(f"mode single has one node, not {nodes}: use mode active-active")
     return mode
+
+
+def shards_of(shard_ids: Sequence[str] | None, nodes: int) -> tuple[str, ...]:
+    """The shard id of each node, by default node-1, node-2, ... Raises `Misuse` for other than one for each."""
+    if shard_ids is None:
+        return tuple(f"node-{i + 1}" for i in range(nodes))
+    given = ", ".join(shard_ids)
+    if not all(id.strip() for id in shard_ids):
+        raise Misuse(f"a shard id is empty: {given}")
+    if len(shard_ids) != nodes:
+        ids = "1 shard id was" if len(shard_ids) == 1 else f"{len(shard_ids):,} shard ids were"
+        has = "is 1 node" if nodes == 1 else f"are {nodes:,} nodes"
+        raise Misuse(f"each node needs a shard id: there {has}, and {ids} given: {given}")
+    if len(set(shard_ids)) != nodes:
+        raise Misuse(f"two nodes have the same shard id: {given}")
+    return tuple(shard_ids)
+
+
+def check_zone(timezone: str) -> None:
+    """Raises `Misuse` for a text that is not the name of a time zone."""
+    try:
+        ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        hint = did_you_mean(timezone, available_timezones()) or "Write a name such as UTC or Europe/Berlin"
+        raise Misuse(f"'{timezone}' is not a time zone. {hint}") from None
 
 
 def milliseconds(time: int | str | datetime, what: str) -> int:
@@ -71,7 +97,7 @@ def milliseconds(time: int | str | datetime, what: str) -> int:
         try:
             moment = datetime.fromisoformat(str(time))
         except ValueError:
-            raise Misuse(f"{what} {time} is neither ms since 1970 nor a time such as 2013-01-01T06:00:00") from None
+            raise Misuse(f"{what}: '{time}' is neither ms since 1970 nor a time such as 2013-01-01T06:00:00") from None
     if isinstance(moment, int):
         return moment
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..errors import Misuse
 from ..plan.nodes import Plan
 from .deployment import Deployment
 
@@ -68,11 +69,37 @@ def default_home(name: str) -> Path:
     return Path(base) / "apps" / _file_name(name)
 
 
+def check_home(home: Path) -> None:
+    """Raises `Misuse` where `home` cannot be the folder of an app."""
+    found = next(p for p in (home.absolute(), *home.absolute().parents) if p.exists())
+    if not found.is_dir() or not os.access(found, os.W_OK):
+        raise Misuse(f"{home} cannot be the app's folder: {found} is not a folder that may be written to")
+
+
+def document_name(document: Path) -> str:
+    """The name of an app without one of its own in `document`, a notebook or a file: that of the file."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", document.stem).strip("_-") or "app"
+
+
+def document_home(document: Path) -> Path:
+    """The folder of that app: files of one name in different folders do not share it."""
+    return default_home(f"{document_name(document)}-{_digest(str(document.absolute()))}")
+
+
+def text_home(text: str) -> Path:
+    """The folder of an app that has neither a name nor a document."""
+    return default_home(f"app-{_digest(text)}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
 def _file_name(name: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".")
     if plain == name:
         return plain
-    return f"{plain or 'app'}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{plain or 'app'}-{_digest(name)}"
 
 
 def fingerprint(plan: Plan) -> str:

@@ -6,6 +6,7 @@ short summary, and `App.view` is refused.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Protocol
 
 from ..errors import SparkStreamError
@@ -55,6 +56,10 @@ class FrontEnd(Protocol):
         """A result, or an app, as plain text."""
         ...
 
+    def document(self) -> Path | None:
+        """The notebook that runs here, where its file is known; an app without a name is called after it."""
+        ...
+
     def progress(self) -> ProgressDisplay:
         """A display for one feed."""
         ...
@@ -69,6 +74,9 @@ class _NoScreen:
 
     def text(self, shown: Displayed) -> str:
         return shown.summary()
+
+    def document(self) -> Path | None:
+        return None
 
     def progress(self) -> ProgressDisplay:
         return ProgressLine()

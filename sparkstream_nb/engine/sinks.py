@@ -156,7 +156,7 @@ def sink_operators(plan: nodes.Plan, services: Services) -> list[SinkOperator]:
 
 
 def _prefix(sink: Annotation, plan: nodes.Plan, stream: str) -> str:
-    return sink.get("prefix") or f"{plan.name} : {stream}"
+    return sink.get("prefix") or f"{plan.name or 'app'} : {stream}"
 
 
 @dataclass(slots=True)

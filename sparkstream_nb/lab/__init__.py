@@ -20,6 +20,7 @@ def load_ipython_extension(shell: Any) -> None:
     magic = SiddhiMagic(shell)
     shell.register_magics(magic)
     magic.offer_completions()
+    magic.offer_bare_cells()
 
 
 def unload_ipython_extension(shell: Any) -> None:

@@ -6,18 +6,13 @@ contains, and there are no escapes.
 
 from __future__ import annotations
 
-import argparse
 import re
-from typing import Any, NoReturn
+import textwrap
 
-from ..cluster.deployment import MODES
-from ..errors import Misuse, nearest
+from ..errors import Misuse
+from ..options import WIDTH, Options, add, add_deployment, positive, variable
 
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
-
-
-class HelpAsked(Exception):
-    """`--help` was among the words: `str()` is the help text."""
 
 
 def split(line: str) -> list[str]:
@@ -79,103 +74,29 @@ def split_query(line: str) -> tuple[list[str], str]:
     return split(before), rest.strip()
 
 
-class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Fixed width: help is part of notebooks' saved outputs, and must not depend on the terminal."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=110)
-
-
-class Options(argparse.ArgumentParser):
-    """An argument parser that raises `Misuse` with the nearest name on errors, and `HelpAsked` for help."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.allow_abbrev = False
-        self.formatter_class = _HelpFormatter
-
-    def parse(self, words: list[str]) -> argparse.Namespace:
-        """`words` as a namespace. Raises `Misuse`, `HelpAsked`."""
-        found, unknown = self.parse_known_args(words)
-        if unknown:
-            word = unknown[0]
-            if word.startswith("-"):
-                raise Misuse(nearest(f"{self.prog}: unknown option {word}", word, self._option_string_actions))
-            raise Misuse(f"{self.prog}: unexpected argument '{word}'")
-        return found
-
-    def error(self, message: str) -> NoReturn:
-        choice = re.match(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
-        if choice:
-            names = [n.strip(" '") for n in choice[3].split(",")]
-            raise Misuse(nearest(f"{self.prog}: {choice[1]} cannot be '{choice[2]}'", choice[2], names))
-        raise Misuse(f"{self.prog}: {message}. See {self.prog} --help")
-
-    def print_help(self, file: Any = None) -> None:
-        raise HelpAsked(self.format_help())
-
-
-def name_and_value(text: str) -> tuple[str, str]:
-    """`k=v` as a pair, for `--param`."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE")
-    return name, value
-
-
-def variable(text: str) -> str:
-    """A valid Python variable name, for `-o`."""
-    if not text.isidentifier():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a variable's name")
-    return text
-
-
 def deploy_options() -> Options:
     """Options of the cell magic."""
     p = Options(
         prog="%%siddhi",
         description="Deploys the SiddhiQL app in the cell. Run the cell again to redeploy it under the same name.",
     )
-    p.add_argument("name", nargs="?", metavar="NAME", help="the app's name (default: that of @app:name)")
-    p.add_argument("--nodes", type=int, default=1, metavar="N", help="simulated nodes, each one shard (default: 1)")
     p.add_argument(
-        "--mode", choices=MODES, help="how the nodes work together (default: active-active for several nodes)"
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="the app's name (default: that of @app:name, else the notebook's, which has one app without a name)",
     )
-    p.add_argument(
-        "--routing",
-        default="round_robin",
-        metavar="HOW",
-        help="which node gets an event: round_robin, hash:ATTRIBUTE, node:N (default: round_robin)",
-    )
-    p.add_argument("--shard-ids", metavar="A,B", help="the nodes' shard ids (default: node-1, node-2, ...)")
-    p.add_argument(
-        "--master", metavar="URL", help="Spark: local[2], spark://host:7077, sc://host:15002 (default: local)"
-    )
-    p.add_argument("--store", metavar="FILE", help="the DuckDB file of the aggregations (default: one for each app)")
-    p.add_argument(
-        "--fresh", action="store_true", help="start without the state and the aggregations of an earlier run"
-    )
-    p.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        type=name_and_value,
-        metavar="K=V",
-        help="the value of ${K} in the text; may be given several times",
-    )
-    p.add_argument("--allow-scripts", action="store_true", help="allow the app's script functions to run, with limits")
-    p.add_argument(
-        "--start", metavar="TIME", help="where the clock starts: ms since 1970 or a time (default: the first event)"
-    )
-    p.add_argument("--timezone", default="UTC", metavar="ZONE", help="time zone of cron expressions (default: UTC)")
-    p.add_argument(
-        "-o", "--out", type=variable, metavar="VAR", help="store the app, or the query's data frame, in this variable"
-    )
+    add_deployment(p)
+    _add_out(p, "store the app, or the query's data frame, in this variable")
     p.add_argument("--check", action="store_true", help="only check the text, without running it")
     p.add_argument("--explain", action="store_true", help="only show the plan, without running it")
     p.add_argument("--query", action="store_true", help="the cell is an on-demand query on the running app NAME")
-    p.add_argument("--limit", type=int, metavar="N", help="rows to show of a query's answer")
+    add(p, "--limit", help="rows to show of a query's answer")
     return p
+
+
+def _add_out(p: Options, help: str) -> None:
+    p.add_argument("-o", "--out", type=variable, metavar="VAR", help=help)
 
 
 def line_options() -> dict[str, Options]:
@@ -189,25 +110,24 @@ def line_options() -> dict[str, Options]:
     p = command("feed", "Feeds a stream with a data frame or a file, and waits until all of it is committed.")
     p.add_argument("stream", metavar="NAME.Stream")
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a data frame, or a .csv or .parquet file")
-    p.add_argument("--time", metavar="COLUMN", help="column of the event time: ms, a date and time, or text")
-    p.add_argument("--route", metavar="HOW", help="for this feed: round_robin, hash:ATTRIBUTE, node:N")
-    p.add_argument("--limit", type=int, metavar="N", help="only the first N rows")
-    p.add_argument("-o", "--out", type=variable, metavar="VAR", help="store the report in this variable")
+    add(p, "--time", "--route")
+    add(p, "--limit", help="only the first N rows")
+    _add_out(p, "store the report in this variable")
 
     p = command("send", "Sends one event, or a list of them, to a stream.")
     p.add_argument("stream", metavar="NAME.Stream")
     p.add_argument(
         "values", metavar="VALUES", help="""'["wso2", 100.0, 10]', a list of such lists, or '{"symbol": "wso2"}'"""
     )
-    p.add_argument("--node", type=int, metavar="N", help="the node that receives it (default: by routing)")
-    p.add_argument("--at", metavar="TIME", help="event time: ms since 1970, or '2013-01-01 06:00:00' (UTC)")
+    p.add_argument("--node", type=positive, metavar="N", help="the node that receives it (default: by routing)")
+    p.add_argument(
+        "--at", metavar="TIME", help="event time: ms since 1970, or a time in UTC such as '2013-01-01 06:00:00'"
+    )
 
     p = command("query", "Answers an on-demand query, merged over all shards.")
-    p.add_argument("app", metavar="NAME")
-    p.add_argument("--limit", type=int, metavar="N", help="rows to show")
-    p.add_argument(
-        "-o", "--out", type=variable, metavar="VAR", help="store the answer as a data frame in this variable"
-    )
+    p.add_argument("app", metavar="NAME QUERY", help='the app, and a query such as "from Prices select *"')
+    add(p, "--limit")
+    _add_out(p, "store the answer as a data frame in this variable")
 
     p = command("view", "Draws an aggregation, by shard and merged.")
     p.add_argument("aggregation", metavar="NAME.Aggregation")
@@ -216,17 +136,15 @@ def line_options() -> dict[str, Options]:
 
     p = command("output", "Shows the events of a stream so far, and which node sent them.")
     p.add_argument("stream", metavar="NAME.Stream")
-    p.add_argument("--last", type=int, metavar="N", help="only the last N events")
-    p.add_argument("--limit", type=int, metavar="N", help="rows to show")
-    p.add_argument(
-        "-o", "--out", type=variable, metavar="VAR", help="store the events as a data frame in this variable"
-    )
+    add(p, "--last", "--limit")
+    _add_out(p, "store the events as a data frame in this variable")
 
     p = command("explain", "Shows the plan of an app: what runs where, and what routing does to each query.")
     p.add_argument("app", metavar="NAME")
 
     p = command("check", "Checks a .siddhi file, or the text in a variable, without running it.")
-    p.add_argument("source", metavar="SOURCE")
+    p.add_argument("source", metavar="SOURCE", help="a variable that holds a text, or a file")
+    add(p, "--param")
 
     command("list", "Lists the apps of this notebook.")
 
@@ -236,8 +154,8 @@ def line_options() -> dict[str, Options]:
 
     p = command("errors", "Shows the rejected rows and failed events of an app, and why.")
     p.add_argument("app", metavar="NAME")
-    p.add_argument("--limit", type=int, metavar="N", help="rows to show")
-    p.add_argument("-o", "--out", type=variable, metavar="VAR", help="store them as a data frame in this variable")
+    add(p, "--limit")
+    _add_out(p, "store them as a data frame in this variable")
 
     p = command("stats", "Shows the state size and throughput of each node.")
     p.add_argument("app", metavar="NAME")
@@ -246,11 +164,20 @@ def line_options() -> dict[str, Options]:
     return out
 
 
+_COMMAND_WIDTH = 34
+
+
 def overview(commands: dict[str, Options]) -> str:
-    """The help of `%siddhi`: every command with its first sentence, and the cell's options."""
-    lines = ["%%siddhi NAME [options]       deploys the app in the cell; %%siddhi --help lists the options", ""]
+    """The help of `%siddhi`: every command with what it does."""
+    lines = [_entry("%%siddhi NAME [options]", "Deploys the app in the cell; %%siddhi --help lists the options."), ""]
     for name, options in commands.items():
         words = " ".join(str(a.metavar or a.dest) for a in options._actions if not a.option_strings)
-        lines.append(f"%siddhi {f'{name} {words}':<21} {(options.description or '').split('.')[0].strip()}")
+        lines.append(_entry(f"%siddhi {name} {words}", options.description or ""))
     lines += ["", "%siddhi COMMAND --help describes one command; %config SiddhiMagic lists the settings."]
     return "\n".join(lines)
+
+
+def _entry(call: str, description: str) -> str:
+    """A call and what it does beside it, in as many lines as it takes."""
+    lead = f"{call:<{_COMMAND_WIDTH}} "
+    return textwrap.fill(description, WIDTH, initial_indent=lead, subsequent_indent=" " * (_COMMAND_WIDTH + 1))

@@ -10,11 +10,10 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from .. import cluster
-from ..cluster.deployment import MODES
 from ..lang.keywords import KEYWORDS
+from ..options import MODES, Options
 from ..plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
 from ..plan.nodes import DURATIONS
-from .arguments import Options
 
 ANNOTATIONS = (
     "@app:name",

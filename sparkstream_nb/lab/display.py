@@ -15,7 +15,7 @@ from typing import Any
 from ..cluster import App, Apps, Check, Displayed, Errors, Events, FeedReport, PlanText, Result, Stats
 from ..plan.nodes import Plan
 from .card import card_html, card_text
-from .tables import MUTED, Grid, escaped_lines, paragraph
+from .tables import MUTED, Count, Grid, escaped_lines, paragraph, when
 
 # Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
 DISPLAY_LIMIT = 20
@@ -155,13 +155,17 @@ def _(shown: Events) -> str:
 def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
     """How many errors there are for each reason; the first of them."""
     limit = _limit(shown.limit)
-    counts = Grid(["reason", "count"], list(shown.reasons.items()), limit=limit, what="reason")
+    counts = Grid(["reason", "count"], [(r, Count(n)) for r, n in shown.reasons.items()], limit=limit, what="reason")
     return counts, Grid.of_frame(shown.frame, limit=limit, what="error")
 
 
 @text.register
 def _(shown: Errors) -> str:
-    return "\n\n".join(g.text() for g in _errors_grids(shown)) if len(shown) else f"{shown.app} took every row."
+    return "\n\n".join(g.text() for g in _errors_grids(shown)) if len(shown) else _no_errors(shown)
+
+
+def _no_errors(shown: Errors) -> str:
+    return f"{shown.app} has no errors: every row and event was accepted."
 
 
 @html.register
@@ -178,10 +182,17 @@ def _stats_grid(shown: Stats) -> Grid:
             for name, inner in value.items():
                 add(f"{path}.{name}" if path else str(name), inner)
         else:
-            rows.append((path, value))
+            rows.append((path, _figure(path, value)))
 
     add("", asdict(shown))
     return Grid(["figure", "value"], rows, what="figure")
+
+
+def _figure(path: str, value: Any) -> Any:
+    """A figure as it is shown: the clocks as times, whole numbers as counts."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    return f"{when(value)} UTC" if path.split(".")[-1] == "clock" else Count(value)
 
 
 @text.register
@@ -220,7 +231,7 @@ def _(shown: Check) -> str:
 
 
 def _right(plan: Plan) -> str:
-    """`Trades: no mistakes found (1 stream, 2 queries)`."""
+    """`Trades: no mistakes found (1 stream, 2 queries)`; without the name where the app has none."""
     streams = sum(s.kind == "defined" for s in plan.streams.values())
     counts = [
         (streams, "stream", "streams"),
@@ -228,5 +239,6 @@ def _right(plan: Plan) -> str:
         (len(plan.aggregations), "aggregation", "aggregations"),
         (len(plan.queries), "query", "queries"),
     ]
-    words = [f"{n} {one if n == 1 else many}" for n, one, many in counts if n]
-    return f"{plan.name}: no mistakes found ({', '.join(words)})"
+    words = [f"{n:,} {one if n == 1 else many}" for n, one, many in counts if n]
+    found = f"no mistakes found ({', '.join(words)})"
+    return f"{plan.name}: {found}" if plan.name else found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 import traceback
 from argparse import Namespace
@@ -17,11 +18,15 @@ from traitlets import Int, observe
 from .. import cluster
 from ..cluster import App, Errors, Events
 from ..cluster.deployment import milliseconds
-from ..errors import Misuse, nearest
+from ..errors import Misuse, did_you_mean, nearest
+from ..options import HelpAsked, Options, deployment_of, read_text
 from . import display
-from .arguments import HelpAsked, Options, deploy_options, line_options, overview, split, split_query
+from .arguments import deploy_options, line_options, overview, split, split_query
 
 T = TypeVar("T", Events, Errors)
+
+_SHOWN = 80
+"""Characters of an event's values that an error shows at most."""
 
 
 @magics_class
@@ -57,35 +62,18 @@ class SiddhiMagic(Magics):
 
     def _cell(self, line: str, cell: str) -> Any:
         o = self._deploy_options.parse(split(line))
-        variables = dict(o.param)
+        if not cell.strip():
+            raise Misuse("the cell is empty: write the app below the line %%siddhi. %siddhi --help lists the commands")
         if o.query:
             if not o.name:
-                raise Misuse("%%siddhi --query NAME: the name of the running app is missing")
+                raise Misuse("the name of the running app is missing: write %%siddhi NAME --query")
             return self._query(cluster.get(o.name), cell, o)
+        how = deployment_of(o)
         if o.check:
-            checked = cluster.check(cell, variables=variables)
-            if checked.error is not None:
-                raise checked.error
-            return checked
+            return _checked(cell, how["variables"])
         if o.explain:
-            return cluster.explain(cell, variables=variables)
-        app = self._interruptible(
-            lambda: cluster.deploy(
-                cell,
-                name=o.name,
-                nodes=o.nodes,
-                mode=o.mode,
-                routing=o.routing,
-                shard_ids=o.shard_ids.split(",") if o.shard_ids else None,
-                master=o.master,
-                store=o.store,
-                fresh=o.fresh,
-                variables=variables,
-                allow_scripts=o.allow_scripts,
-                start=None if o.start is None else milliseconds(o.start, "--start"),
-                timezone=o.timezone,
-            ),
-        )
+            return cluster.explain(cell, variables=how["variables"])
+        app = self._interruptible(lambda: cluster.deploy(cell, name=o.name, **how))
         self._keep(o, app)
         return app
 
@@ -99,7 +87,7 @@ class SiddhiMagic(Magics):
         name = words[0]
         if name not in self._line_options:
             if name.startswith("-"):
-                raise Misuse(f"%siddhi takes a command first: {', '.join(self._line_options)}")
+                raise Misuse(f"the command comes first, as in %siddhi list. Commands: {', '.join(self._line_options)}")
             raise Misuse(nearest(f"%siddhi has no command '{name}'", name, self._line_options))
         rest = line.split(maxsplit=1)[1] if len(line.split(maxsplit=1)) > 1 else ""
         return getattr(self, f"_do_{name}")(self._line_options[name], rest)
@@ -123,7 +111,7 @@ class SiddhiMagic(Magics):
         words, text = split_query(rest)
         o = options.parse(words)
         if not text:
-            raise Misuse(f'%siddhi query {o.app} "from … select …": the query is missing')
+            raise Misuse(f'the query is missing: write %siddhi query {o.app} "from ... select ..."')
         return self._query(cluster.get(o.app), text, o)
 
     def _do_view(self, options: Options, rest: str) -> Any:
@@ -141,18 +129,13 @@ class SiddhiMagic(Magics):
         return cluster.get(options.parse(split(rest)).app).explain()
 
     def _do_check(self, options: Options, rest: str) -> Any:
-        source = options.parse(split(rest)).source
-        held = self.shell.user_ns.get(source)
-        if isinstance(held, str):
-            text = held
-        elif Path(source).is_file():
-            text = Path(source).read_text(encoding="utf-8")
-        else:
-            raise Misuse(f"'{source}' is neither a variable that holds a text nor a file")
-        checked = cluster.check(text)
-        if checked.error is not None:
-            raise checked.error
-        return checked
+        o = options.parse(split(rest))
+        held = self.shell.user_ns.get(o.source)
+        if not isinstance(held, str) and not Path(o.source).exists():
+            texts = [n for n, v in self.shell.user_ns.items() if not n.startswith("_") and isinstance(v, str)]
+            hint = did_you_mean(o.source, texts) or ""
+            raise Misuse(f"'{o.source}' is neither a variable that holds a text nor a file. {hint}".strip())
+        return _checked(held if isinstance(held, str) else read_text(o.source), dict(o.param))
 
     def _do_list(self, options: Options, rest: str) -> Any:
         options.parse(split(rest))
@@ -161,7 +144,7 @@ class SiddhiMagic(Magics):
     def _do_stop(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         if bool(o.app) == o.all:
-            raise Misuse("%siddhi stop NAME, or %siddhi stop --all")
+            raise Misuse("which app? Write %siddhi stop NAME, or %siddhi stop --all")
         names = sorted(cluster.apps()) if o.all else [o.app]
         for name in names:
             cluster.get(name).stop()
@@ -201,13 +184,12 @@ class SiddhiMagic(Magics):
 
     def _part_of(self, dotted: str, what: str) -> tuple[App, str]:
         """`App.Stream` as the app and the stream's name."""
-        name, dot, part = dotted.partition(".")
+        known = cluster.apps()
+        owner = next((n for n in sorted(known, key=len, reverse=True) if dotted.startswith(f"{n}.")), None)
+        name, dot, part = (owner, ".", dotted[len(owner) + 1 :]) if owner else dotted.partition(".")
         if not dot or not part:
-            known = cluster.apps()
-            owner = name if name in known else "NAME"
-            raise Misuse(
-                f"'{dotted}' does not name {what} of an app: write {owner}.{'Stream' if name in known else dotted}"
-            )
+            example = f"{dotted}.Stream" if dotted in known else f"NAME.{dotted}"
+            raise Misuse(f"'{dotted}' is not {what} of an app: write {example}, the app's name first")
         return cluster.get(name), part
 
     def _source(self, source: str) -> Any:
@@ -218,8 +200,10 @@ class SiddhiMagic(Magics):
             return Path(source)
         if source.isidentifier():
             frames = [n for n, v in self.shell.user_ns.items() if not n.startswith("_") and hasattr(v, "columns")]
-            raise Misuse(nearest(f"there is no variable and no file called '{source}'", source, frames))
-        raise Misuse(f"there is no file '{source}' here ({Path.cwd()})")
+            hint = did_you_mean(source, frames)
+            known = f"Data frames: {', '.join(sorted(frames))}" if frames else "No variable holds a data frame yet"
+            raise Misuse(f"there is no variable and no file called '{source}'. {hint or known}")
+        raise Misuse(f"there is no file '{source}' in {Path.cwd()}")
 
     def _interruptible(self, call: Any) -> Any:
         """`call()`; the Stop button, which cancels what Spark does for it, is one line in the cell."""
@@ -235,6 +219,19 @@ class SiddhiMagic(Magics):
         matcher = Completer(self.shell.user_ns, self._line_options, self._deploy_options).matches
         self.shell.Completer.custom_matchers.append(matcher)
 
+    def offer_bare_cells(self) -> None:
+        """Lets a cell that is nothing but its `%%siddhi` line run, as `%%siddhi --help` does."""
+        # A line transform: a console asks the cleanup transforms whether a cell is complete before its body is typed.
+        transforms = self.shell.input_transformer_manager.line_transforms
+        if with_body not in transforms:
+            transforms.insert(0, with_body)
+
+
+def with_body(lines: list[str]) -> list[str]:
+    """The lines of a cell; one of `%%siddhi` alone gets an empty line below it, as IPython refuses it without."""
+    alone = len(lines) == 1 and re.match(r"%%siddhi(\s|$)", lines[0])
+    return [lines[0].rstrip("\n") + "\n", "\n"] if alone else lines
+
 
 class Interrupted(Misuse):
     """The Stop button was pressed while Spark worked."""
@@ -245,17 +242,26 @@ def help_text(commands: dict[str, Options], cell: Options) -> str:
     return f"SiddhiQL in a notebook.\n\n{overview(commands)}\n\n{cell.format_help()}"
 
 
+def _checked(text: str, variables: dict[str, str]) -> Any:
+    """What `cluster.check` says of an app's text. Raises `SiddhiError` where something is wrong."""
+    checked = cluster.check(text, variables=variables)
+    if checked.error is not None:
+        raise checked.error
+    return checked
+
+
 def literal(text: str) -> Any:
     """An event's values from JSON, or from Python's way of writing them. Raises `Misuse`."""
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     try:
         values = json.loads(text)
     except json.JSONDecodeError as e:
         try:
             values = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            raise Misuse(f"the values are neither JSON nor Python: {e.msg} at column {e.colno}: {text}") from None
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            raise Misuse(f"the values are neither JSON nor Python: {e.msg}, at column {e.colno} of {shown}") from None
     if isinstance(values, tuple):
         return list(values)
     if isinstance(values, (list, dict)):
         return values
-    raise Misuse(f"the values must be a list or a dict: {text}")
+    raise Misuse(f"""the values must be a list or a dict, as '["wso2", 100.0]': {shown}""")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from ..cluster import Displayed, ProgressLine, frontend
@@ -17,6 +19,14 @@ class Screen:
     def text(self, shown: Displayed) -> str:
         """A result, or an app, as plain text."""
         return display.text(shown)
+
+    def document(self) -> Path | None:
+        """The notebook that runs here: VS Code names its file in a variable, Jupyter's server in the environment."""
+        running = shell()
+        if running is None:
+            return None
+        file = Path(str(running.user_ns.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME", "")))
+        return file if file.suffix == ".ipynb" else None
 
     def progress(self) -> ProgressDisplay:
         """A bar in a notebook, a line elsewhere."""

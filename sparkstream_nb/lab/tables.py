@@ -13,10 +13,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 # Columns that hold milliseconds and read better as a time.
-TIME_COLUMNS = frozenset({"AGG_TIMESTAMP", "AGG_EVENT_TIMESTAMP", "AGG_LAST_EVENT_TIMESTAMP", "timestamp"})
+TIME_COLUMNS = frozenset(
+    {"AGG_TIMESTAMP", "AGG_EVENT_TIMESTAMP", "AGG_LAST_EVENT_TIMESTAMP", "timestamp", "event_timestamp"}
+)
 # A value longer than this is cut; the whole of it is in the data frame.
 CELL_WIDTH = 60
 _EARLIEST, _LATEST = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
+
+
+class Count(int):
+    """A number of things, shown with thousands separators; other whole numbers may be years or identifiers."""
 
 
 def when(ms: int) -> str:
@@ -32,6 +38,8 @@ def text_of(value: Any, column: str = "") -> str:
     """One value as a cell: null for a missing one, at most four decimals, a time for the columns of `TIME_COLUMNS`."""
     if is_missing(value):
         return "null"
+    if isinstance(value, Count):
+        return f"{value:,}"
     if hasattr(value, "item"):  # a numpy scalar
         value = value.item()
     if isinstance(value, bool):
@@ -106,9 +114,18 @@ class Grid:
 
     @property
     def footer(self) -> str:
-        """The number of rows, and how many of them are shown."""
+        """The number of rows, how many of them are shown, and the zone of their times."""
         many = f"{self.total:,} {self.what}{'' if self.total == 1 else 's'}"
-        return many if len(self.cells) == self.total else f"showing {len(self.cells):,} of {many}"
+        shown = many if len(self.cells) == self.total else f"showing {len(self.cells):,} of {many}"
+        return f"{shown} · times in UTC" if self._has_times else shown
+
+    @property
+    def _has_times(self) -> bool:
+        """Whether a cell shows a time; numpy's scalars are times too."""
+        return any(
+            name in TIME_COLUMNS and any(is_number(row[i]) and not is_missing(row[i]) for row in self.values)
+            for i, name in enumerate(self.columns)
+        )
 
     def text(self, *, footer: bool = True) -> str:
         """Aligned plain text."""

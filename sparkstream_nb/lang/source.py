@@ -52,7 +52,9 @@ class SourceText:
         name = m.group(1)
         if name in variables:
             return variables[name]
-        hint = did_you_mean(name, variables) or "Pass its value with the app; the environment is not looked at."
+        hint = did_you_mean(name, variables) or (
+            f"Give it as --param {name}=VALUE, or variables={{'{name}': ...}} in Python; the environment is not used."
+        )
         span = self.original_span(m.start(), m.end())
         raise SiddhiSyntaxError(f"no value is given for '${{{name}}}'", span, hint=hint, source=self.original)
 

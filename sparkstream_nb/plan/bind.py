@@ -6,7 +6,6 @@ states, selection, outputs, queries, aggregations, ondemand.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 
 from ..lang import tree
@@ -31,7 +30,7 @@ def bind(app: tree.App, text: str = "", properties: Mapping[str, str] | None = N
     """
     symbols = Symbols(text, dict(properties or {}))
     check_zone(symbols.properties, "timezone")
-    name = bind_app_annotations(app.annotations) or f"app-{uuid.uuid5(uuid.NAMESPACE_OID, text)}"
+    name = bind_app_annotations(app.annotations)
     for d in app.definitions:
         if not isinstance(d, tree.AggregationDefinition):
             bind_definition(d, symbols)

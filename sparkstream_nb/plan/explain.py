@@ -15,7 +15,7 @@ from .show import show
 
 def explain(plan: n.Plan) -> str:
     """The plan as text, ending in a newline."""
-    lines: list[str] = [f"app {plan.name}"]
+    lines: list[str] = [f"app {plan.name}" if plan.name else "app"]
     queries, aggregations = stateless(plan)
     for part in (_definitions(plan, aggregations), _elements(plan, queries), _cycles(plan), _gaps(plan)):
         lines.extend(f"  {line}" for line in part)

@@ -590,10 +590,11 @@ class Plan:
     """A whole app, bound and typed.
 
     `streams` holds every stream by id (inner ones too), `elements` the queries and partitions in the order of the
-    text, which is the order in which an event reaches them. `gaps` names declared gaps that the app needs.
+    text, which is the order in which an event reaches them. `gaps` names declared gaps that the app needs. `name` is
+    that of `@app:name`, None without one.
     """
 
-    name: str
+    name: str | None
     text: str
     streams: Mapping[str, StreamDef]
     tables: Mapping[str, TableDef]

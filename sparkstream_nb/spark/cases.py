@@ -302,10 +302,10 @@ def route_of(plan: Plan) -> str:
     keys: set[str] = set()
     for safety in _safeties(plan):
         if safety.level == "node-dependent":
-            raise SparkStreamError(f"No routing makes this app right on several nodes: {safety.reason}.")
+            raise SparkStreamError(f"No routing gives the same results on several nodes as on one: {safety.reason}.")
         keys.update(attribute for _, attribute in safety.keys)
     if len(keys) > 1:
-        raise SparkStreamError(f"The app's queries are keyed by different attributes: {', '.join(sorted(keys))}.")
+        raise SparkStreamError(f"The queries need routing by different attributes: {', '.join(sorted(keys))}.")
     return f"hash:{keys.pop()}" if keys else "round_robin"
 
 

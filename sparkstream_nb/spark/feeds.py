@@ -10,6 +10,7 @@ the inbox, and its row groups are the chunks.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import shutil
 import uuid
@@ -23,7 +24,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
@@ -32,6 +35,7 @@ from ..engine.columns import ARROW, Array
 from ..errors import SparkStreamError
 from ..types import Schema
 from . import results
+from .causes import cause_of
 from .entries import Entry, Reject, RowsEntry
 from .inbox import Inbox
 from .ingest import fits, fits_time, one, times, type_rows
@@ -120,12 +124,13 @@ def read_feed(
         if found is not None:
             return found
         if session is None:
-            raise SparkStreamError("A file is read by Spark, and there is no session.")
-        source, malformed = _read_file(Path(source), session)
+            raise SparkStreamError("A file is read by Spark, and Spark does not run.")
+        with _reading(shape.stream):
+            source, malformed = _read_file(Path(source), session)
     if not hasattr(source, "mapInArrow"):
         raise SparkStreamError(
-            f"A {type(source).__name__} is no feed. Feeds are pandas, Arrow and Spark frames, "
-            "and paths of .csv and .parquet files."
+            f"An object of type {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, "
+            "or the path of a .csv or .parquet file."
         )
     return _read_spark(source if limit is None else source.limit(limit), shape, inbox, feed, malformed)
 
@@ -203,14 +208,23 @@ def _row_groups(file: Path, time: str | None) -> Typed | None:
     return out
 
 
+@contextlib.contextmanager
+def _reading(stream: str) -> Iterator[None]:
+    """What Spark says when it cannot read a feed, as one line."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise SparkStreamError(f"Spark could not read the feed of {stream}: {cause_of(str(error))}") from error
+
+
 def _read_file(path: Path, session: SparkSession) -> tuple[DataFrame, str | None]:
     if not path.exists():
-        raise SparkStreamError(f"There is no file {path}.")
+        raise SparkStreamError(f"file not found: {path}")
     uri = path.absolute().as_uri()
     if path.suffix == ".parquet":
         return session.read.parquet(uri), None
     if path.suffix != ".csv":
-        raise SparkStreamError(f"{path.name}: feeds are read from .csv and .parquet files.")
+        raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.")
     with path.open(newline="", encoding="utf-8-sig") as file:
         header = next(csv.reader(file), [])
     fields = [StructField(name, StringType()) for name in [*header, _MALFORMED]]
@@ -235,7 +249,8 @@ def _read_spark(frame: DataFrame, shape: Shape, inbox: Path, feed: str, malforme
 
     shape = replace(shape, offered=tuple(c for c in frame.columns if c != malformed))
     selected = frame.select(*(F.col(f"`{c}`") for c in columns)) if columns else frame
-    found = selected.mapInArrow(write, _INFO).toArrow()
+    with _reading(shape.stream):
+        found = selected.mapInArrow(write, _INFO).toArrow()
     rows = list(zip(*(found[c].to_pylist() for c in _INFO_NAMES), strict=True))
     return _gather(sorted(rows, key=lambda r: (r[0], r[1])))
 

@@ -88,11 +88,11 @@ def type_rows(
     if time is not None:
         if time not in names:
             hint = did_you_mean(time, offered or names)
-            raise SparkStreamError(f"The feed has no column '{time}' to take event times from. {hint or ''}".strip())
+            raise SparkStreamError(f"The feed has no column '{time}' of event times. {hint or ''}".strip())
         source = one(table.column(time))
         ts, untimed = times(source)
         if untimed is not None:
-            reject(untimed, lambda i: f"{time}: {_shown(source[i].as_py())} is no time")
+            reject(untimed, lambda i: f"{time}: {_shown(source[i].as_py())} is not a time")
     if not bad.any():
         return Typed(ts, arrays, [])
     rejected: list[tuple[int | None, list[Any], str]] = []
@@ -305,7 +305,7 @@ def time_of(value: Any) -> int:
     """One event time as ms. Raises SparkStreamError for what is none."""
     found, failed = times(pa.array([value]))
     if failed is not None:
-        raise SparkStreamError(f"{_shown(value)} is no time: give ms since the epoch, a datetime or an ISO 8601 text.")
+        raise SparkStreamError(f"{_shown(value)} is not a time: give ms since 1970, a datetime, or an ISO 8601 text.")
     return int(found[0])
 
 

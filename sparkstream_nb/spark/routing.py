@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from ..engine.batch import InputBatch, StreamRows
 from ..engine.columns import Array
 from ..engine.expressions.values import text
-from ..errors import SparkStreamError, did_you_mean
+from ..errors import Misuse, nearest
 from ..types import Schema, Type
 
 
@@ -36,7 +36,7 @@ class Route:
     def parse(text: str, nodes: int, schemas: Mapping[str, Schema] | None = None) -> Route:
         """Reads `round_robin`, `hash:ATTR` or `node:K`.
 
-        Raises SparkStreamError for anything else, for a node that is not among `nodes`, and, where the input streams'
+        Raises `Misuse` for anything else, for a node that is not among `nodes`, and, where the input streams'
         `schemas` are given, for an attribute that none of them has.
         """
         kind, _, argument = text.partition(":")
@@ -45,16 +45,14 @@ class Route:
         if kind == "hash" and argument:
             names = {a for s in (schemas or {}).values() for a in s.names}
             if schemas is not None and argument not in names:
-                hint = did_you_mean(argument, names)
-                raise SparkStreamError(
-                    f"No input stream has an attribute '{argument}' to route by. {hint or ''}".strip()
-                )
+                raise Misuse(nearest(f"routing {text}: no input stream has an attribute '{argument}'", argument, names))
             return Route(attribute=argument)
         if kind == "node" and argument.isdecimal():
             if not 1 <= int(argument) <= nodes:
-                raise SparkStreamError(f"There is no node {argument}: the deployment has nodes 1 to {nodes}.")
+                has = f"nodes 1 to {nodes:,}" if nodes > 1 else "only node 1"
+                raise Misuse(f"there is no node {argument}: the deployment has {has}")
             return Route(node=int(argument) - 1)
-        raise SparkStreamError(f"'{text}' is no route. Routes are round_robin, hash:ATTRIBUTE and node:NUMBER.")
+        raise Misuse(f"'{text}' is not a valid route. Write round_robin, hash:ATTRIBUTE, or node:NUMBER")
 
 
 def java_hash(texts: Sequence[str]) -> Array:

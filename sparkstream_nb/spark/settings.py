@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from importlib import resources
@@ -10,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ..errors import Misuse
 from . import forks
 
 FILES = resources.files(__package__)
@@ -25,6 +27,20 @@ def defaults() -> dict[str, str]:
 def local_master() -> str:
     """This machine with all its cores; two at least, so that one task never waits for another."""
     return f"local[{max(2, os.cpu_count() or 2)}]"
+
+
+_MASTER = re.compile(
+    r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[[\d\s,]+\]|yarn|k8s://\S+|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|sc://[^\s/:]+(:\d+)?(/\S*)?"
+)
+
+
+def check_master(master: str | None) -> None:
+    """Raises `Misuse` for a text that cannot be the address of a Spark. Does not start or ask it."""
+    if master is not None and not _MASTER.fullmatch(master):
+        raise Misuse(
+            f"'{master}' is not the address of a Spark. Write local[4], spark://host:7077, k8s://https://host:443, "
+            "yarn, or sc://host:15002 for Spark Connect"
+        )
 
 
 def on_this_machine(master: str) -> bool:

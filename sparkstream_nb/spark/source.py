@@ -74,7 +74,7 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises SparkStreamError where the inbox is gone, so that a query which outlived its app's process ends.
         """
         if not self.folder.exists():
-            raise SparkStreamError(f"The inbox {self.folder} is gone: the app was deployed anew.")
+            raise SparkStreamError(f"The inbox {self.folder} no longer exists: the app was deployed again.")
         most = self.rows if isinstance(limit, ReadAllAvailable) else getattr(limit, "max_rows", self.rows)
         reached, rows = start, 0
         for entry, after in entries_from(self.folder, start):

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ..errors import SparkStreamError
 from ..types import Schema
 from . import journal
+from .causes import cause_of
 from .commit import Commit, Progress
 from .handover import Intake, handover
 from .processor import NodeProcessor, NodeSpec
@@ -96,7 +97,7 @@ class Stream:
                 .start()
             )
         except PySparkException as error:
-            raise SparkStreamError(f"{self.name} did not start: {_cause(str(error))}") from error
+            raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
 
     @property
     def active(self) -> bool:
@@ -117,8 +118,8 @@ class Stream:
         try:
             error = self.query.exception()
         except PySparkException as lost:
-            return _cause(str(lost))
-        return None if error is None else _cause(str(error))
+            return cause_of(str(lost))
+        return None if error is None else cause_of(str(error))
 
     def wait(self, seq: int, timeout: float | None = None, tell: Callable[[], None] | None = None) -> bool:
         """Waits until entry `seq` is committed. False after `timeout` seconds. Calls `tell` five times a second.
@@ -225,16 +226,3 @@ def carried(session: SparkSession, options: Mapping[str, str], processor: NodePr
         .groupBy("key")
         .transformWithStateInPandas(processor, journal.SCHEMA, "append", "none")
     )
-
-
-def _cause(text: str) -> str:
-    """The line of Spark's error that tells the cause: the last Python exception in it, else its first line."""
-    if "StatusCode.UNAVAILABLE" in text:
-        return "its Spark Connect server does not answer. Start that, and deploy the app again"
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    python = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
-    if python:
-        for line in lines[python[-1] + 1 :]:
-            if not line.startswith(("File ", "^", "~")) and ": " in line and " " not in line.split(":", 1)[0]:
-                return line
-    return lines[0] if lines else "no reason given"

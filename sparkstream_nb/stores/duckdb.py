@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,6 +52,34 @@ def _close_all() -> None:
         store.close()
 
 
+def check_file(path: str | Path) -> None:
+    """Raises StoreError where `path` cannot be a store: a folder, or a file of another kind. Opens no database."""
+    file = Path(path)
+    if str(path) == ":memory:":
+        return
+    if not file.exists():
+        folder = next(p for p in file.absolute().parents if p.exists())
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise StoreError(f"The store {path} cannot be created: {folder} is not a folder that may be written to.")
+        return
+    if file.is_dir():
+        raise StoreError(f"The store {path} is a folder: name a file, such as {file / 'store.duckdb'}.")
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(12)
+    except OSError as e:
+        raise StoreError(f"The store {path} cannot be read: {e.strerror or e}.") from None
+    if head and head[8:] != b"DUCK":
+        raise StoreError(f"The store {path} is not a DuckDB file: name another one, or a new one.")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise StoreError(f"The folder {folder} of the store cannot be made: {e.strerror or e}.") from None
+
+
 def quoted(name: str) -> str:
     """`name` as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
@@ -67,7 +96,7 @@ class DuckDBStore:
         self._lock = threading.RLock()
         self._layouts: dict[str, Layout] = {}
         if self.path != ":memory:":
-            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(Path(self.path).parent)
         try:
             self._db = duckdb.connect(self.path)
         except duckdb.Error as e:

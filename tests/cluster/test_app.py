@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.cluster import App, FeedProgress, ProgressLine, apps, deploy
-from sparkstream_nb.errors import NotInThisBuild, SiddhiError, SparkStreamError
+from sparkstream_nb.errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError
 
 Run = Callable[..., App]
 
@@ -146,15 +146,14 @@ def test_bad_rows_are_counted_and_kept_with_their_reason(run: Run, tmp_path: Pat
     assert errors["stream"].tolist() == ["Trades"] * 4
     reasons = sorted(errors["reason"])
     assert [r for r in reasons if not r.startswith("not a whole row")] == [
-        "at: 'yesterday' is no time",
+        "at: 'yesterday' is not a time",
         "price: 'cheap' is not a double",
         "qty: '1.5' is not an int",
     ]
     assert ["IBM", "cheap", "1"] in errors["values"].tolist()
-    report = app.feed("Trades", pd.DataFrame({"symbol": ["IBM"], "prize": [60.0], "qty": [1]}))
-    assert (report.rows, report.rejected) == (1, 1)
-    assert report.reasons == {"no column 'price'. Did you mean 'prize'?": 1}
-    assert len(app.errors) == 5
+    with pytest.raises(SparkStreamError, match="no column 'price' for stream Trades"):
+        app.feed("Trades", pd.DataFrame({"symbol": ["IBM"], "prize": [60.0], "qty": [1]}))
+    assert len(app.errors) == 4
     assert len(app.output("High")) == 2
 
 
@@ -368,14 +367,44 @@ def test_wrong_events_are_refused_and_the_app_goes_on(run: Run) -> None:
     assert app.state == "running"
 
 
+def test_a_closed_app_says_which_one_runs(run: Run) -> None:
+    former, app = run(HIGH), run(HIGH, fresh=True)
+    for call in (
+        lambda: former.send("Trades", ["a", 60.0, 1]),
+        lambda: former.feed("Trades", trades(3), time="at"),
+        lambda: former.query("from T select *"),
+        lambda: former.errors,
+    ):
+        with pytest.raises(
+            Misuse, match=r"this app 'app' is closed.*sparkstream_nb\.get\('app'\) is the one that runs"
+        ):
+            call()
+    app.send("Trades", ["a", 60.0, 1], at="2014-05-13 16:53:20")
+    app.flush()
+    assert app.output("High").frame["timestamp"].tolist() == [1_400_000_000_000]
+
+
+def test_a_file_that_spark_cannot_read_is_one_line(run: Run, tmp_path: Path) -> None:
+    app, folder = run(HIGH), tmp_path / "trades.parquet"
+    folder.mkdir()
+    trades(3).to_parquet(folder / "a.parquet")
+    (folder / "b.parquet").write_text("no parquet")
+    with pytest.raises(SparkStreamError) as wrong:
+        app.feed("Trades", folder, time="at")
+    assert str(wrong.value).startswith("Spark could not read the feed of Trades: ")
+    assert "b.parquet is not a Parquet file" in str(wrong.value)
+    assert len(str(wrong.value)) < 300
+    assert app.feed("Trades", trades(3), time="at").rows == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"nodes": 2, "mode": "single"}, "Mode single is one node"),
-        ({"nodes": 0}, "one node at least"),
+        ({"nodes": 2, "mode": "single"}, "mode single has one node, not 2"),
+        ({"nodes": 0}, "nodes must be 1 or more, not 0"),
         ({"mode": "activ-active", "nodes": 2}, "Did you mean 'active-active'"),
-        ({"nodes": 2, "mode": "active-active", "shard_ids": ["a", "a"]}, "different shard ids"),
-        ({"nodes": 2, "mode": "active-active", "routing": "hash:sym"}, "No input stream has an attribute 'sym'"),
+        ({"nodes": 2, "mode": "active-active", "shard_ids": ["a", "a"]}, "two nodes have the same shard id: a, a"),
+        ({"nodes": 2, "mode": "active-active", "routing": "hash:sym"}, "no input stream has an attribute 'sym'"),
     ],
 )
 def test_deployments_that_do_not_fit_together(tmp_path: Path, arguments: dict[str, Any], said: str) -> None:

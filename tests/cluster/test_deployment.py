@@ -28,7 +28,7 @@ def test_a_wrong_mode_names_what_there_is() -> None:
     with pytest.raises(SparkStreamError) as wrong:
         mode_of("activ-active", 2)
     assert str(wrong.value) == (
-        "'activ-active' is not a deployment mode. Modes: single, active-active. Did you mean 'active-active'?"
+        "'activ-active' is not a deployment mode. Did you mean 'active-active'?"
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.lab.arguments import HelpAsked, deploy_options, line_options, split, split_query
+from sparkstream_nb.lab.arguments import deploy_options, line_options, split, split_query
+from sparkstream_nb.options import HelpAsked
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_split_query(line: str, words: list[str], text: str) -> None:
     [
         (["T", "--noodes", "3"], "unknown option --noodes. Did you mean '--nodes'?"),
         (["T", "--mode", "activ-active"], "--mode cannot be 'activ-active'. Did you mean 'active-active'?"),
-        (["T", "--nodes", "three"], "invalid int value: 'three'"),
+        (["T", "--nodes", "three"], "--nodes: 'three' is not a whole number above 0. See %%siddhi --help"),
         (["T", "--param", "k"], "'k' is not NAME=VALUE"),
         (["T", "-o", "1x"], "'1x' is not a variable's name"),
         (["T", "U"], "unexpected argument 'U'"),

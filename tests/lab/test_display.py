@@ -43,7 +43,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Events("App", "S", pd.DataFrame({"node": ["n"], "k": ["<i>"]})), "n     <i>\n1 event", "&lt;i&gt;"),
     (Events("App", "<S>", NOTHING), "<S> has put out nothing yet.", "&lt;S&gt; has put out nothing yet."),
     (Errors("App", REFUSED), "reason  count\n──────  ─────\n<r>         2\n1 reason\n\nstream", "&lt;r&gt;"),
-    (Errors("App", NOTHING), "App took every row.", "App took every row."),
+    (Errors("App", NOTHING), "App has no errors", "every row and event was accepted."),
     (APP.stats(), "nodes.node-1.engine.state_bytes.rise  80", "nodes.node-1.engine.state_bytes.rise"),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (check(TRADES), "no mistakes found (1 stream, 1 aggregation, 1 query)", "✓ "),

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from IPython.core.completer import provisionalcompleter
 
+from sparkstream_nb import cluster
 from sparkstream_nb.cluster import FeedProgress
 from sparkstream_nb.cluster.deployment import milliseconds
+from sparkstream_nb.cluster.folder import default_home
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiSyntaxError
-from sparkstream_nb.lab.magics import Interrupted, literal
+from sparkstream_nb.lab.arguments import line_options, overview
+from sparkstream_nb.lab.magics import Interrupted, literal, with_body
 from sparkstream_nb.lab.widgets.progress import FeedBar
+from sparkstream_nb.options import WIDTH
 
 from .conftest import TRADES, StandIn
 
@@ -137,9 +143,9 @@ def test_stop_button_is_one_line(shell: Any, app: StandIn) -> None:
         ("send Trades [1]", "write Trades.Stream"),
         ("send Trades.TradeStream 7", "must be a list or a dict"),
         ("send Trades.TradeStream [1,]x", "neither JSON nor Python"),
-        ("send Trades.TradeStream [1] --at noon", "--at noon"),
-        ("stop", "%siddhi stop NAME"),
-        ("--nodes 3", "takes a command first"),
+        ("send Trades.TradeStream [1] --at noon", "--at: 'noon' is neither"),
+        ("stop", "which app? Write %siddhi stop NAME"),
+        ("--nodes 3", "the command comes first, as in %siddhi list"),
         ("query Trades --limt 3 from X select *", "Did you mean '--limit'?"),
     ],
 )
@@ -152,12 +158,14 @@ def test_mistakes(shell: Any, app: StandIn, text: str, message: str) -> None:
 def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert "  stream TradeStream (symbol string, " in repr(line(shell, "explain Trades"))
     assert "Trades  running      2  active-active  node-1, node-2" in repr(line(shell, "list"))
-    assert re.search(r"nodes\.node-1\.state_bytes +120\n", repr(line(shell, "stats Trades")))
-    assert repr(line(shell, "errors Trades")) == "Trades took every row."
+    stats = repr(line(shell, "stats Trades"))
+    assert re.search(r"nodes\.node-1\.state_bytes +120\n", stats)
+    assert re.search(r"^clock +2024-06-01 10:00:00 UTC$", stats, re.MULTILINE)
+    assert repr(line(shell, "errors Trades")) == "Trades has no errors: every row and event was accepted."
     assert repr(line(shell, "output Trades.Rises")).splitlines()[2:] == [
         "   1  2024-06-01 10:00:00      a         1.5",
         "   2  2024-06-01 10:00:01.500  null      2.0",
-        "2 events",
+        "2 events · times in UTC",
     ]
     line(shell, "stop --all")
     assert app.state == "stopped"
@@ -165,13 +173,76 @@ def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixt
     line(shell, "feed --help")
     printed = capsys.readouterr().out
     assert "%siddhi feed NAME.Stream SOURCE" in printed
-    assert "column of the event time" in printed
+    assert "column of event times" in printed
 
 
 def test_help_of_the_magic_lists_commands_and_options(shell: Any) -> None:
     text = shell.find_line_magic("siddhi").__doc__
     assert "%siddhi feed NAME.Stream SOURCE" in text
     assert "--routing HOW" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("%%siddhi --help", "--routing HOW"),
+        ("%%siddhi --help\n", "--routing HOW"),
+        ("%siddhi --help", "%siddhi feed NAME.Stream SOURCE"),
+        ("%siddhi feed --help", "--time COLUMN"),
+    ],
+)
+def test_help_runs_as_a_cell_of_its_own(shell: Any, text: str, part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    result = shell.run_cell(text)
+    shown = capsys.readouterr().out
+    assert result.success, shown
+    assert part in shown
+    assert max(map(len, shown.splitlines())) <= WIDTH
+
+
+def test_help_of_the_commands_is_whole(shell: Any) -> None:
+    shown = " ".join(overview(line_options()).split())
+    for name, options in line_options().items():
+        assert f"%siddhi {name}" in shown
+        assert " ".join(str(options.description).split()) in shown
+    with_help = shell.run_cell("%siddhi?")
+    assert with_help.success
+    assert shell.run_cell("%%siddhi?").success
+
+
+def test_a_console_waits_for_the_body_of_a_cell(shell: Any) -> None:
+    assert shell.check_complete("%%siddhi T")[0] == "incomplete"
+
+
+def test_an_empty_line_below_is_for_bare_cells_of_this_magic_only() -> None:
+    assert with_body(["%%siddhi --help"]) == ["%%siddhi --help\n", "\n"]
+    for lines in (["%%siddhi T\n", "define"], ["%%siddhis\n"], ["%%time"], ["%siddhi list"], []):
+        assert with_body(lines) == lines
+
+
+def test_an_app_without_a_name_is_called_after_its_notebook(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    text = "define stream S (a int); from S select a insert into O;"
+
+    def deployed(text: str, name: str | None = None) -> tuple[str, Path]:
+        monkeypatch.setattr(sys.modules["sparkstream_nb.cluster.deploy"], "_start", lambda d, plans, master: d)
+        deployment: Any = cluster.deploy(text, name=name)
+        return deployment.name, deployment.home
+
+    assert deployed(text, "Given") == ("Given", default_home("Given"))
+    assert deployed(f"@app:name('Own') {text}") == ("Own", default_home("Own"))
+    name, home = deployed(text)
+    assert name == "app"
+    assert deployed(text) == (name, home)
+    monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/My trades (2).ipynb")
+    name, home = deployed(text)
+    assert name == "My_trades_2"
+    assert deployed(text + " -- changed") == (name, home)
+    monkeypatch.setenv("JPY_SESSION_NAME", "/home/you/My trades (2).ipynb")
+    assert deployed(text)[1] != home
+    monkeypatch.setenv("JPY_SESSION_NAME", "console-1")
+    assert deployed(text)[0] == "app"
+    shell.user_ns["__vsc_ipynb_file__"] = "/home/me/01_first.ipynb"
+    assert deployed(text)[0] == "01_first"
 
 
 def completions(shell: Any, text: str) -> set[str]:
@@ -195,7 +266,7 @@ def test_values_and_times() -> None:
     assert literal("('a', 1)") == ["a", 1]
     assert milliseconds("1970-01-01T01:00:00+01:00", "--at") == 0
     assert milliseconds("-5", "--at") == -5
-    with pytest.raises(Misuse, match="--at noon is neither ms since 1970 nor a time"):
+    with pytest.raises(Misuse, match="--at: 'noon' is neither ms since 1970 nor a time"):
         milliseconds("noon", "--at")
 
 

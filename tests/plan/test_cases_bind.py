@@ -80,7 +80,7 @@ def test_what_siddhi_accepts_binds(case: dict[str, Any]) -> None:
             compile_app(case["app"], case.get("properties"))
         return
     plan = compile_app(case["app"], case.get("properties"))
-    assert explain(plan).startswith(f"app {plan.name}\n")
+    assert explain(plan).startswith(f"app {plan.name}\n" if plan.name else "app\n")
     for stream, events in case["expect"].get("streams", {}).items():
         schema = plan.schema(stream)
         for _, row in events:

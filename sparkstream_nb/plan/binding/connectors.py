@@ -82,9 +82,10 @@ def on_error_action(annotations: tuple[tree.Annotation, ...]) -> OnError | None:
         return None
     e = _element(a, "action")
     if e is None:
-        raise SiddhiBindError("@OnError lacks 'action'", a.span, hint="Write @OnError(action='STREAM').")
+        raise SiddhiBindError("@OnError has no 'action'", a.span, hint="Write @OnError(action='STREAM').")
     if e.value.upper() not in _STREAM_ACTIONS:
-        raise SiddhiBindError(f"@OnError knows no action '{e.value}'", e.span, hint="Expected LOG, STREAM or STORE.")
+        hint = "Expected LOG, STREAM or STORE."
+        raise SiddhiBindError(f"'{e.value}' is not an action of @OnError", e.span, hint=hint)
     return cast(OnError, e.value.upper())
 
 
@@ -169,7 +170,7 @@ def _type(a: tree.Annotation, what: str, known: frozenset[str], properties: Mapp
     type_ = connector_type(a, properties)
     if not type_:
         example = min(known & {"inMemory", "passThrough", "rdbms"})
-        raise SiddhiBindError(f"@{a.name} lacks 'type'", a.span, hint=f"Write @{a.name}(type='{example}', ...).")
+        raise SiddhiBindError(f"@{a.name} has no 'type'", a.span, hint=f"Write @{a.name}(type='{example}', ...).")
     if type_ not in known:
         raise SiddhiBindError(
             f"unknown {what} type '{type_}'",
@@ -201,14 +202,14 @@ def _check_options(a: tree.Annotation, options: Mapping[str, str] | None, dynami
 def _check_no_deployment(a: tree.Annotation, what: str) -> None:
     for e in a.elements:
         if e.key is not None and e.key.startswith("dep:"):
-            raise SiddhiBindError(f"{what} takes no deployment property '{e.key}'", e.span, hint="Leave it out.")
+            raise SiddhiBindError(f"'{e.key}' is not a known option of {what}", e.span, hint="Leave it out.")
 
 
 def _check_value(a: tree.Annotation, options: Mapping[str, str], key: str, allowed: tuple[str, ...]) -> None:
     value = options.get(key)
     if value is not None and value.upper() not in allowed:
         raise SiddhiBindError(
-            f"'{key}' of @{a.name} knows no '{value}'",
+            f"'{value}' is not a known value of '{key}' of @{a.name}",
             _span(a, key),
             hint=f"Expected {', '.join(allowed[:-1])} or {allowed[-1]}.",
         )
@@ -282,7 +283,7 @@ def _check_distribution(a: tree.Annotation, schema: Schema) -> None:
     options = {e.key: e.value for e in a.elements}
     strategy = options.get("strategy")
     if strategy is None:
-        raise SiddhiBindError("@distribution lacks 'strategy'", a.span, hint="Write strategy='roundRobin'.")
+        raise SiddhiBindError("@distribution has no 'strategy'", a.span, hint="Write strategy='roundRobin'.")
     if strategy not in STRATEGIES:
         hint = did_you_mean(strategy, STRATEGIES) or f"Expected {', '.join(sorted(STRATEGIES))}."
         raise SiddhiBindError(
@@ -333,7 +334,7 @@ def _check_destination(
 
 def _no_topic(a: tree.Annotation) -> SiddhiBindError:
     return SiddhiBindError(
-        f"@{a.name} lacks 'topic'", a.span, hint="Write topic='...'.", kind="SiddhiAppValidationException"
+        f"@{a.name} has no 'topic'", a.span, hint="Write topic='...'.", kind="SiddhiAppValidationException"
     )
 
 

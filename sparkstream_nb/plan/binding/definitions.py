@@ -50,7 +50,7 @@ def bind_idle_clock(annotations: tuple[tree.Annotation, ...]) -> IdleClock | Non
     if len(keys) == 1:
         missing = "increment" if "idle.time" in keys else "idle.time"
         raise SiddhiBindError(
-            f"@app:playback lacks '{missing}'",
+            f"@app:playback has no '{missing}'",
             a.span,
             hint="Give both idle.time and increment, or neither.",
             kind="SiddhiAppValidationException",

@@ -60,7 +60,9 @@ def _read(
     source = symbols.find(input_.id)
     if source is None or source.kind == "stream":
         stores = (*symbols.tables, *symbols.windows, *symbols.aggregations)
-        hint = did_you_mean(input_.id, stores) or (f"There are {', '.join(stores)}." if stores else None)
+        hint = did_you_mean(input_.id, stores) or (f"This app has: {', '.join(stores)}." if stores else None)
+        if source is not None:
+            hint = f"A stream keeps no events to query. {hint or ''}".strip()
         raise SiddhiBindError(f"'{input_.id}' is not a table, aggregation or window", input_.span, hint=hint)
     scope = Scope(
         symbols,

@@ -175,5 +175,5 @@ def _purge(p: tree.Partition) -> Purge | None:
 def _needed(annotation: tree.Annotation, key: str) -> str:
     value = annotation.get(key)
     if value is None:
-        raise SiddhiBindError(f"@{annotation.name} lacks '{key}'", annotation.span)
+        raise SiddhiBindError(f"@{annotation.name} has no '{key}'", annotation.span)
     return value

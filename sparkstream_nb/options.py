@@ -1,0 +1,244 @@
+"""Options of the `sparkstream` command and of the magics: their parser, and those that both front ends share.
+
+Loads nothing but the standard library, so that `sparkstream check` starts at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from keyword import iskeyword
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .errors import Misuse, SparkStreamError, did_you_mean, nearest
+
+MODES = ("single", "active-active")
+WIDTH = 88
+"""Columns of a help text. Fixed, as help is part of notebooks' saved outputs; no wider than a notebook's cell."""
+
+
+class HelpAsked(Exception):
+    """`--help` was among the words: `str()` is the help text."""
+
+
+class CannotRead(SparkStreamError):
+    """A given file is missing or has the wrong content."""
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=WIDTH)
+
+
+class Options(argparse.ArgumentParser):
+    """An argument parser that raises `Misuse` with the nearest name on errors, and `HelpAsked` for help."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _HelpFormatter, **kwargs})
+
+    def parse(self, words: list[str]) -> argparse.Namespace:
+        """`words` as a namespace. Raises `Misuse`, `HelpAsked`."""
+        return self.parse_args(words)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As the base class, but refuses what it does not know: a subcommand names its own options."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if not unknown:
+            return found, unknown
+        word = unknown[0].split("=")[0]
+        if word.startswith("-"):
+            names = [n for n in self._option_string_actions if n.startswith("--")]
+            raise Misuse(nearest(f"{self.prog}: unknown option {word}", word, names))
+        raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {self._usage_line()}")
+
+    def error(self, message: str) -> NoReturn:
+        choice = re.match(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
+        if choice:
+            name, word, names = choice[1], choice[2], [n.strip(" '") for n in choice[3].split(",")]
+            wrong = f"there is no command '{word}'" if name == "COMMAND" else f"{name} cannot be '{word}'"
+            raise Misuse(nearest(f"{self.prog}: {wrong}", word, names))
+        if missing := re.match(r"the following arguments are required: (.*)", message):
+            words = missing[1].split(", ")
+            raise Misuse(
+                f"{self.prog}: {_listed(words)} {'is' if len(words) == 1 else 'are'} missing. {self._usage_line()}"
+            )
+        message = message.removeprefix("argument ")
+        if message.endswith(": expected one argument"):
+            option = message.split(":")[0].split("/")[-1]
+            metavar = self._option_string_actions[option].metavar if option in self._option_string_actions else "VALUE"
+            message = f"{option} needs a value: {option} {metavar}"
+        raise Misuse(f"{self.prog}: {message}. See {self.prog} --help")
+
+    def _usage_line(self) -> str:
+        """`Write sparkstream check APP.siddhi`: the words that a call needs."""
+        words = [f"[{a.metavar}]" if a.nargs == "?" else str(a.metavar) for a in self._actions if not a.option_strings]
+        return f"Write {' '.join([self.prog, *words])}; {self.prog} --help lists the options"
+
+    def print_help(self, file: Any = None) -> None:
+        raise HelpAsked(self.format_help())
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+# -------------------------------------------------------------------------------------------------------------- values
+
+
+def name_and_value(text: str) -> tuple[str, str]:
+    """`NAME=VALUE` as a pair, for `--param`."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE")
+    return name, value
+
+
+def stream_and_file(text: str) -> tuple[str, str]:
+    """`STREAM=FILE` as a pair, for `--feed`."""
+    stream, equals, file = text.partition("=")
+    if not equals or not stream or not file:
+        raise argparse.ArgumentTypeError(f"'{text}' is not STREAM=FILE")
+    return stream, file
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
+    return int(text)
+
+
+def shard_ids(text: str) -> list[str]:
+    """`A,B,...` as a list."""
+    return [part.strip() for part in text.split(",")]
+
+
+def variable(text: str) -> str:
+    """A valid Python variable name, for `-o`."""
+    if not text.isidentifier() or iskeyword(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a variable's name")
+    return text
+
+
+def read_text(path: str) -> str:
+    """The text of a file; of standard input for `-`. Raises `CannotRead`."""
+    try:
+        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        folder = Path(path).parent
+        near = did_you_mean(Path(path).name, (p.name for p in folder.iterdir())) if folder.is_dir() else None
+        raise CannotRead(f"file not found: {path}" + (f". {near}" if near else "")) from None
+    except IsADirectoryError:
+        raise CannotRead(f"{path} is a folder: name a file in it") from None
+    except UnicodeDecodeError as e:
+        line = e.object.count(b"\n", 0, e.start) + 1
+        raise CannotRead(f"{path} is not UTF-8 text (line {line}): save it as UTF-8") from None
+    except OSError as e:
+        raise CannotRead(f"{path} cannot be read: {e.strerror or e}") from None
+
+
+# ------------------------------------------------------------------------------------------------------ shared options
+
+_ROUTES = "round_robin, hash:ATTRIBUTE, or node:N"
+_SHARED: dict[str, dict[str, Any]] = {
+    "--nodes": {
+        "type": positive,
+        "default": 1,
+        "metavar": "N",
+        "help": "simulated nodes, each with one shard (default: 1)",
+    },
+    "--mode": {
+        "choices": MODES,
+        "metavar": "MODE",
+        "help": f"{' or '.join(MODES)}: how the nodes work together (default: active-active for several nodes)",
+    },
+    "--routing": {
+        "default": "round_robin",
+        "metavar": "HOW",
+        "help": f"which node gets an event: {_ROUTES} (default: round_robin)",
+    },
+    "--route": {"metavar": "HOW", "help": f"the routing of this feed: {_ROUTES} (default: the app's)"},
+    "--shard-ids": {
+        "type": shard_ids,
+        "metavar": "A,B",
+        "help": "the nodes' shard ids (default: node-1, node-2, ...)",
+    },
+    "--master": {
+        "metavar": "URL",
+        "help": "Spark: local[2], spark://host:7077, sc://host:15002 (default: local)",
+    },
+    "--store": {"metavar": "FILE", "help": "the DuckDB file of the aggregations (default: one for each app)"},
+    "--home": {
+        "metavar": "FOLDER",
+        "help": "the folder of the app's state (default: one for each app, below $SPARKSTREAM_HOME)",
+    },
+    "--fresh": {
+        "action": "store_true",
+        "help": "start without the state and the aggregations of an earlier run",
+    },
+    "--rows-per-micro-batch": {
+        "type": positive,
+        "metavar": "N",
+        "help": "events of a backlog that are committed at once, at most",
+    },
+    "--param": {
+        "action": "append",
+        "default": [],
+        "type": name_and_value,
+        "metavar": "NAME=VALUE",
+        "help": "the value of ${NAME} in the text; may be given several times",
+    },
+    "--allow-scripts": {
+        "action": "store_true",
+        "help": "allow the app's script functions to run, with limits",
+    },
+    "--start": {
+        "metavar": "TIME",
+        "help": "where the clock starts: ms since 1970, or a time in UTC (default: the first event)",
+    },
+    "--timezone": {
+        "default": "UTC",
+        "metavar": "ZONE",
+        "help": "time zone of cron expressions, such as Europe/Berlin (default: UTC)",
+    },
+    "--time": {
+        "metavar": "COLUMN",
+        "help": "the column of event times: ms since 1970, times, or text (default: events are 1 ms apart)",
+    },
+    "--last": {"type": positive, "metavar": "N", "help": "only the last N events of a stream"},
+    "--limit": {"type": positive, "metavar": "N", "help": "rows to show"},
+}
+_DEPLOYMENT = (
+    "--nodes",
+    "--mode",
+    "--routing",
+    "--shard-ids",
+    "--master",
+    "--store",
+    "--home",
+    "--fresh",
+    "--rows-per-micro-batch",
+    "--param",
+    "--allow-scripts",
+    "--start",
+    "--timezone",
+)
+
+
+def add(p: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
+    """Adds shared options to `p`. `changed` are other words for this use, such as `help`."""
+    for name in names:
+        p.add_argument(name, **{**_SHARED[name], **changed})
+
+
+def add_deployment(p: argparse.ArgumentParser) -> None:
+    """Adds the options of a deployment."""
+    add(p, *_DEPLOYMENT)
+
+
+def deployment_of(o: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `cluster.deploy` that the options of a deployment stand for."""
+    names = [name.lstrip("-").replace("-", "_") for name in _DEPLOYMENT if name != "--param"]
+    return {**{name: getattr(o, name) for name in names}, "variables": dict(o.param)}

@@ -1,0 +1,19 @@
+"""What went wrong, in one line of an error of Spark's."""
+
+from __future__ import annotations
+
+
+def cause_of(text: str) -> str:
+    """The line that tells the cause: the last Python exception, else Java's innermost, else the first."""
+    if "StatusCode.UNAVAILABLE" in text:
+        return "its Spark Connect server does not answer. Start that, and deploy the app again"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    python = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
+    if python:
+        for line in lines[python[-1] + 1 :]:
+            if not line.startswith(("File ", "^", "~")) and ": " in line and " " not in line.split(":", 1)[0]:
+                return line
+    java = [line for line in lines if line.startswith("Caused by: ")]
+    if java:
+        return java[-1].removeprefix("Caused by: ").split(": ", 1)[-1]
+    return lines[0] if lines else "no reason given"

@@ -1,0 +1,156 @@
+"""Mistakes on the command line: each answers one short message and exit code 1 or 2, and Spark is not started."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sparkstream_nb.cluster  # noqa: F401  # its modules are patched below
+from sparkstream_nb import cli
+
+LONGEST = 500
+"""Characters of a message at most."""
+
+APP = """define stream S (a string, b int, at long);
+define table T (a string);
+from S[b > 3] select a, b insert into O;
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: a right app, a feed for it, and files of every kind of trouble."""
+    files = {
+        "app.siddhi": APP,
+        "wrong.siddhi": APP.replace("select a,", "select aa,"),
+        "syntax.siddhi": APP.replace("select a,", "select a;"),
+        "param.siddhi": APP.replace("3", "${LEAST}"),
+        "gap.siddhi": f"@source(type='http') {APP}",
+        "script.siddhi": "define function f[javascript] return int { return 1; };" + APP.replace("a, b", "f(b) as c"),
+        "comments.siddhi": "-- nothing yet\n",
+        "s.csv": "a,b,at\nx,5,1000\n",
+        "short.csv": "a,at\nx,1000\n",
+        "empty.csv": "",
+        "broken.parquet": "PAR1",
+        "text.txt": "a,b,at\n",
+        "cases.jsonl": "{not json\n",
+        "workloads.json": json.dumps([{"name": "filter", "app": APP}]),
+        "no_workloads.json": "{}",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "latin.siddhi").write_bytes(b"-- na\xefve\n")
+    (tmp_path / "a_folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+RUN = "run app.siddhi"
+MISTAKES = [
+    ("", 2, "COMMAND is missing"),
+    ("chekc app.siddhi", 2, "sparkstream: there is no command 'chekc'. Did you mean 'check'?"),
+    ("check", 2, "sparkstream check: APP.siddhi is missing. Write sparkstream check APP.siddhi"),
+    ("check none.siddhi", 1, "file not found: none.siddhi"),
+    ("check wron.siddhi", 1, "file not found: wron.siddhi. Did you mean 'wrong.siddhi'?"),
+    ("check a_folder", 1, "a_folder is a folder: name a file in it"),
+    ("check latin.siddhi", 1, "latin.siddhi is not UTF-8 text (line 1): save it as UTF-8"),
+    ("check comments.siddhi", 1, "expected a definition or a query"),
+    ("check wrong.siddhi", 1, "Did you mean 'a'?"),
+    ("check syntax.siddhi", 1, "line 3, column"),
+    ("check param.siddhi", 1, "Give it as --param LEAST=VALUE"),
+    ("check app.siddhi --parm LEAST=3", 2, "sparkstream check: unknown option --parm. Did you mean '--param'?"),
+    ("explain app.siddhi more", 2, "unexpected argument 'more'"),
+    ("explain wrong.siddhi", 1, "Did you mean 'a'?"),
+    ("run", 2, "APP.siddhi is missing"),
+    ("run none.siddhi", 1, "file not found"),
+    ("run wrong.siddhi", 1, "Did you mean 'a'?"),
+    ("run gap.siddhi", 1, "this build cannot run a source of type 'http' yet"),
+    ("run script.siddhi", 1, "--allow-scripts"),
+    (f"{RUN} --noodes 3", 2, "sparkstream run: unknown option --noodes. Did you mean '--nodes'?"),
+    (f"{RUN} --nodes", 2, "--nodes needs a value: --nodes N"),
+    (f"{RUN} --nodes 0", 2, "--nodes: '0' is not a whole number above 0"),
+    (f"{RUN} --nodes three", 2, "--nodes: 'three' is not a whole number above 0"),
+    (f"{RUN} --mode activ-active", 2, "--mode cannot be 'activ-active'. Did you mean 'active-active'?"),
+    (f"{RUN} --mode single --nodes 2", 2, "mode single has one node, not 2"),
+    (f"{RUN} --routing random", 2, "'random' is not a valid route. Write round_robin"),
+    (f"{RUN} --routing hash:c", 2, "no input stream has an attribute 'c'"),
+    (f"{RUN} --routing node:2", 2, "there is no node 2: the deployment has only node 1"),
+    (f"{RUN} --nodes 2 --shard-ids a,b,c", 2, "there are 2 nodes, and 3 shard ids were given: a, b, c"),
+    (f"{RUN} --master sparc://host:7077", 2, "'sparc://host:7077' is not the address of a Spark"),
+    (f"{RUN} --store a_folder", 1, "a_folder is a folder: name a file"),
+    (f"{RUN} --store s.csv", 1, "s.csv is not a DuckDB file"),
+    (f"{RUN} --start noon", 2, "'noon' is neither ms since 1970 nor a time"),
+    (f"{RUN} --timezone Berlin", 2, "'Berlin' is not a time zone"),
+    (f"{RUN} --param LEAST", 2, "--param: 'LEAST' is not NAME=VALUE"),
+    (f"{RUN} --last some", 2, "--last: 'some' is not a whole number above 0"),
+    (f"{RUN} --feed s.csv", 2, "--feed: 's.csv' is not STREAM=FILE"),
+    (f"{RUN} --feed SS=s.csv", 2, "the app has no stream 'SS'. Did you mean 'S'?"),
+    (f"{RUN} --feed S=none.csv", 1, "file not found: none.csv"),
+    (f"{RUN} --feed S=ss.csv", 1, "file not found: ss.csv. Did you mean 's.csv'?"),
+    (f"{RUN} --feed S=a_folder", 1, "a_folder cannot be fed: give a .csv or a .parquet file"),
+    (f"{RUN} --feed S=text.txt", 1, "text.txt cannot be fed: give a .csv or a .parquet file"),
+    (f"{RUN} --feed S=empty.csv", 1, "empty.csv is empty: its first line must name the columns"),
+    (f"{RUN} --feed S=broken.parquet", 1, "broken.parquet is not a parquet file"),
+    (f"{RUN} --feed S=short.csv", 1, "short.csv has no column 'b' for stream S. Its columns: a, at."),
+    (f"{RUN} --feed S=s.csv --time att", 1, "s.csv has no column 'att' of event times. Did you mean 'at'?"),
+    (f"{RUN} --feed S=s.csv --feed S=short.csv", 1, "short.csv has no column 'b'"),
+    (f"{RUN} --query selec", 1, "line 1, column 1"),
+    (f"{RUN} --query from_T", 1, "line 1, column 1"),
+    ("replay", 2, "CASES.jsonl is missing"),
+    ("replay none.jsonl", 1, "file not found"),
+    ("replay cases.jsonl", 1, "cases.jsonl, line 1 is not JSON"),
+    ("replay cases.jsonl --out a_folder", 1, "a_folder cannot be written"),
+    ("replay cases.jsonl --on sprk", 2, "--on cannot be 'sprk'. Did you mean 'spark'?"),
+    ("bench workloads.json", 2, "EVENTS.csv is missing"),
+    ("bench workloads.json none.csv", 1, "file not found: none.csv"),
+    ("bench no_workloads.json s.csv", 1, "no_workloads.json is not a JSON list of workloads"),
+    ("bench cases.jsonl s.csv", 1, "cases.jsonl, line 1 is not JSON"),
+    ("bench workloads.json s.csv --only filtr", 2, "workloads.json has no workload 'filtr'. Did you mean 'filter'?"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "message"), MISTAKES)
+def test_a_mistake_is_one_message(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    code: int,
+    message: str,
+) -> None:
+    def started(master: str | None) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(sys.modules["sparkstream_nb.cluster.deploy"], "_session", started)
+    assert cli.main(words.split()) == code
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert message in shown.err
+    assert shown.err.startswith("sparkstream")
+    assert len(shown.err) < LONGEST
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(f"{RUN} --feed S=s.csv --time att", 1), (f"{RUN} --noodes 3", 2), ("check wrong.siddhi", 1)],
+)
+def test_a_mistake_ends_the_process_with_its_code(folder: Path, words: str, code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkstream_nb", *words.split()], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith("sparkstream")
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr) < LONGEST
+
+
+def test_every_help_fits_and_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["check"], ["explain"], ["replay"], ["run"], ["bench"]):
+        assert cli.main([*words, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith(f"usage: {' '.join(['sparkstream', *words])}")
+        assert max(map(len, shown.splitlines())) <= 88
