@@ -145,9 +145,8 @@ _ROUTES = "round_robin, hash:ATTRIBUTE, or node:N"
 _SHARED: dict[str, dict[str, Any]] = {
     "--nodes": {
         "type": positive,
-        "default": 1,
         "metavar": "N",
-        "help": "simulated nodes, each with one shard (default: 1)",
+        "help": "simulated nodes, each with one shard (default: 1, or one for each deployment file)",
     },
     "--mode": {
         "choices": MODES,
@@ -164,6 +163,11 @@ _SHARED: dict[str, dict[str, Any]] = {
         "type": shard_ids,
         "metavar": "A,B",
         "help": "the nodes' shard ids (default: node-1, node-2, ...)",
+    },
+    "--conf": {
+        "action": "append",
+        "metavar": "PATH",
+        "help": "the nodes' deployment.yaml files: their folder, or one after the other with --conf for each",
     },
     "--master": {
         "metavar": "URL",
@@ -194,6 +198,12 @@ _SHARED: dict[str, dict[str, Any]] = {
         "action": "store_true",
         "help": "allow the app's script functions to run, with limits",
     },
+    "--allow-env": {
+        "action": "append",
+        "default": [],
+        "metavar": "NAME",
+        "help": "an environment variable that ${...} of deployment files and of @store may read",
+    },
     "--start": {
         "metavar": "TIME",
         "help": "where the clock starts: ms since 1970, or a time in UTC (default: the first event)",
@@ -215,6 +225,7 @@ _DEPLOYMENT = (
     "--mode",
     "--routing",
     "--shard-ids",
+    "--conf",
     "--master",
     "--store",
     "--home",
@@ -222,6 +233,7 @@ _DEPLOYMENT = (
     "--rows-per-micro-batch",
     "--param",
     "--allow-scripts",
+    "--allow-env",
     "--start",
     "--timezone",
 )

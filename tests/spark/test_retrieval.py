@@ -180,7 +180,9 @@ def test_a_select_that_looks_into_a_table_is_not_merged() -> None:
         merge_nodes(compile_retrieval(text, plan), {}, Context(), TEN)
 
 
-@pytest.mark.parametrize("on", ["", " on symbol == 'WSO2'", " on 'IBM' == symbol and total > 3", " on symbol == 'none'"])
+@pytest.mark.parametrize(
+    "on", ["", " on symbol == 'WSO2'", " on 'IBM' == symbol and total > 3", " on symbol == 'none'"]
+)
 @pytest.mark.parametrize("per", ["seconds", "days"])
 def test_the_store_merges_many_rows_as_the_engine_does(
     on: str, per: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
