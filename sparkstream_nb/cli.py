@@ -16,6 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, TextIO
 
+from ._version import __version__
 from .errors import SiddhiError, SparkStreamError
 
 Case = dict[str, Any]
@@ -46,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="sparkstream", description="Run SiddhiQL apps on simulated nodes, on Spark.")
+    p.add_argument("--version", action="version", version=f"sparkstream {__version__}")
     sub = p.add_subparsers(metavar="COMMAND", required=True)
 
     def command(name: str, run: Callable[[Any], int], what: str) -> argparse.ArgumentParser:

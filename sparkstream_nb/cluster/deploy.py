@@ -16,9 +16,11 @@ from ..plan.gaps import refuse
 from ..plan.nodes import Plan
 from ..spark.routing import Route
 from ..spark.session import spark_session
+from ..spark.settings import local_master, on_this_machine
 from .answers import Apps
 from .app import App
 from .deployment import Deployment, milliseconds, mode_of
+from .first_use import prepare
 from .folder import default_home, open_folder
 
 _apps: dict[str, App] = {}
@@ -103,6 +105,8 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
         if former is not None:
             former.stop()
             former.close()
+        if on_this_machine(master or local_master()):
+            prepare()
         session = _session(master)
         life, said = open_folder(deployment, plans[0])
         app = _apps[deployment.name] = App(deployment, plans, life, session, said)

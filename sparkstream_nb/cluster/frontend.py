@@ -6,6 +6,7 @@ short summary, and `App.view` is refused.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -57,6 +58,10 @@ class View(Protocol):
 class FrontEnd(Protocol):
     """What apps ask of a screen."""
 
+    def notice(self, text: str) -> None:
+        """Says in one line what a call will take its time for."""
+        ...
+
     def text(self, shown: Displayed) -> str:
         """A result, or an app, as plain text."""
         ...
@@ -80,6 +85,9 @@ class FrontEnd(Protocol):
 
 class _NoScreen:
     """What there is without a front end."""
+
+    def notice(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
 
     def text(self, shown: Displayed) -> str:
         return shown.summary()
