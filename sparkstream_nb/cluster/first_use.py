@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -27,16 +28,33 @@ def prepare() -> None:
     """
     if warm.compiled():
         return
-    search = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     for module, notice in _STEPS.items():
         current().notice(notice)
-        done = subprocess.run(
-            [sys.executable, "-m", f"{_PACKAGE}.{module}"],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            current().notice(f"It failed, and is left for later: {(done.stderr.splitlines() or ['no message'])[-1]}")
+        error = _run(module)
+        if error is not None:
+            current().notice(f"It failed, and is left for later: {error}")
             return
+
+
+def _run(module: str) -> str | None:
+    """Runs a module of this package in a process of its own; returns the last line of its error if it fails.
+
+    The Stop button and Ctrl-C end it with all the processes that it started.
+    """
+    search = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"{_PACKAGE}.{module}"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        _, said = process.communicate()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    return (said.splitlines() or ["no message"])[-1] if process.returncode else None
