@@ -12,6 +12,8 @@ PYTEST := $(BIN)/python -m pytest
 # JupyterLab asks nobody for news, and no one whether it may.
 OVERRIDES := .venv/share/jupyter/lab/settings/overrides.json
 QUIET := {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}
+# An editable install leaves out what a wheel puts here: a link to the source does the same for it.
+LABEXTENSION := .venv/share/jupyter/labextensions/sparkstream-nb
 # Tests marked so share one Spark session or a kernel, and run one after the other in one process.
 SERIAL := spark or notebook or browser
 
@@ -39,6 +41,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) pip setuptools
 	@PYTHONWARNINGS=ignore $(PIP) --no-build-isolation -e '.[connect,databases,kafka,notebooks,test]'
 	@mkdir -p $(dir $(OVERRIDES)) && echo '$(QUIET)' > $(OVERRIDES)
+	@mkdir -p $(dir $(LABEXTENSION)) && ln -sfn "$(CURDIR)/sparkstream_nb/lab/labextension" $(LABEXTENSION)
 	@echo "Compiling the engine's loops, once (under a minute on two cores) ..."
 	@$(BIN)/python -m sparkstream_nb.engine.warm
 	@touch $@

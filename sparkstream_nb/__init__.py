@@ -16,10 +16,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ._version import __version__
+
 if TYPE_CHECKING:
     from .cluster import App, apps, check, deploy, explain, get
 
-__version__ = "0.1.0"
 __all__ = ["App", "__version__", "apps", "check", "deploy", "explain", "get"]
 
 

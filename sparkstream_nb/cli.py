@@ -15,6 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ._version import __version__
 from .errors import Misuse, SparkStreamError, nearest
 from .options import (
     CannotRead,
@@ -63,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> Options:
     """The command line."""
     p = Options(prog="sparkstream", description="Run SiddhiQL apps on simulated nodes, on Spark.")
+    p.add_argument("--version", action="version", version=f"sparkstream {__version__}")
     sub = p.add_subparsers(metavar="COMMAND", required=True)
 
     def command(name: str, run: Callable[[Any], int], what: str) -> Options:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -55,6 +57,18 @@ def test_every_direct_dependency_is_pinned_within_its_bounds() -> None:
         assert requirement.specifier.contains(pinned[name]), f"{requirement} does not allow {name}=={pinned[name]}"
 
 
+def test_every_library_that_is_imported_is_a_direct_dependency() -> None:
+    trees = [ast.parse(f.read_text(encoding="utf-8")) for f in (ROOT / "sparkstream_nb").rglob("*.py")]
+    nodes = [n for tree in trees for n in ast.walk(tree)]
+    modules = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
+    modules |= {n.module or "" for n in nodes if isinstance(n, ast.ImportFrom) and n.level == 0}
+    libraries = {m.partition(".")[0] for m in modules} - sys.stdlib_module_names - {"sparkstream_nb"}
+    distributions = metadata.packages_distributions()
+    missing = {m for m in libraries if not {canonicalize_name(d) for d in distributions[m]} & direct().keys()}
+    assert libraries
+    assert not missing
+
+
 def test_conda_users_get_the_same_packages_and_versions() -> None:
     pinned = constraints()
     from_conda, from_pip = conda()
@@ -64,26 +78,34 @@ def test_conda_users_get_the_same_packages_and_versions() -> None:
     assert from_pip == {name: pinned[name] for name in direct()}
 
 
-def test_constraints_are_the_whole_closure() -> None:
-    """Whatever a direct dependency brings along on this platform is pinned too, so that an install repeats."""
-    pinned, seen, todo = constraints(), set(), [(r.name, frozenset(r.extras)) for r in direct().values()]
+def closure(requirements: Iterable[Requirement]) -> set[str]:
+    """Canonical names of these distributions and of all that they bring along on this platform."""
+    seen: set[tuple[str, frozenset[str]]] = set()
+    todo = [(canonicalize_name(r.name), frozenset(r.extras)) for r in requirements]
     while todo:
         name, extras = todo.pop()
-        if (canonicalize_name(name), extras) in seen:
+        if (name, extras) in seen:
             continue
-        seen.add((canonicalize_name(name), extras))
-        assert canonicalize_name(name) in pinned, f"{name} is installed and not in constraints.txt"
-        for text in metadata.requires(name) or []:
-            needed = Requirement(text)
+        seen.add((name, extras))
+        for needed in map(Requirement, metadata.requires(name) or []):
             environments = [{**default_environment(), "extra": extra} for extra in (extras or {""})]
             if needed.marker is None or any(needed.marker.evaluate(e) for e in environments):
-                todo.append((needed.name, frozenset(needed.extras)))
+                todo.append((canonicalize_name(needed.name), frozenset(needed.extras)))
+    return {name for name, _ in seen}
+
+
+def test_constraints_are_the_whole_closure() -> None:
+    """Whatever a direct dependency brings along on this platform is pinned too, so that an install repeats."""
+    assert closure(direct().values()) <= constraints().keys()
 
 
 def test_what_is_installed_is_what_is_pinned() -> None:
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "list", "--format=freeze", "--exclude-editable", "--disable-pip-version-check"],
-        capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        stdin=subprocess.DEVNULL,
     ).stdout.splitlines()
     installed = {canonicalize_name(n): v for n, v in (line.split("==") for line in listed)}
     pinned = constraints()

@@ -16,13 +16,14 @@ from ..plan.gaps import refuse
 from ..plan.nodes import Plan
 from ..spark.routing import Route
 from ..spark.session import spark_session
-from ..spark.settings import check_master
+from ..spark.settings import check_master, local_master, on_this_machine
 from ..stores.duckdb import check_file
 from . import frontend
 from .answers import Apps
 from .app import App
 from .conf import NodeFile, node_files
 from .deployment import Deployment, check_zone, milliseconds, mode_of, shards_of
+from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
 from .secrets import References
 from .stores import databases_of
@@ -144,6 +145,8 @@ def _name_and_home(name: str | None, text: str) -> tuple[str, Path]:
 def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) -> App:
     """The running app, in place of a former one of its name, which goes on where Spark does not start."""
     with _lock:
+        if on_this_machine(master or local_master()):
+            prepare()
         session = _session(master)
         former = _apps.pop(deployment.name, None)
         if former is not None:

@@ -6,6 +6,7 @@ short summary, and `App.view` is refused.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Protocol
 
@@ -52,6 +53,10 @@ class View(Protocol):
 class FrontEnd(Protocol):
     """What apps ask of a screen."""
 
+    def notice(self, text: str) -> None:
+        """Says in one line what a call will take its time for."""
+        ...
+
     def text(self, shown: Displayed) -> str:
         """A result, or an app, as plain text."""
         ...
@@ -71,6 +76,9 @@ class FrontEnd(Protocol):
 
 class _NoScreen:
     """What there is without a front end."""
+
+    def notice(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
 
     def text(self, shown: Displayed) -> str:
         return shown.summary()

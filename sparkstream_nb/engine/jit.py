@@ -15,6 +15,7 @@ import hashlib
 import inspect
 import textwrap
 from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -194,6 +195,12 @@ AHEAD = 128
 
 FAR = 1 << 13
 """From so many words of state on, some may be in no cache near the processor, so that it pays to ask for them ahead."""
+
+
+def cache_folder() -> Path:
+    """Where numba keeps the compiled loops of this folder's modules: in `NUMBA_CACHE_DIR` if that is set, else beside
+    the modules, else, where nothing can be written there, in the user's cache folder."""
+    return Path(_njit(prepare).stats.cache_path)
 
 
 def prepare() -> None:

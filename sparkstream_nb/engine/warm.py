@@ -1,26 +1,34 @@
 """Compiles the engine's loops ahead of use: `python -m sparkstream_nb.engine.warm`.
 
 The apps below run on a few events each; the loops that they use are compiled into numba's cache (see `jit.py`), which
-all processes of this machine share. `make setup` does this once. A loop that no app here uses is compiled when it is
-first used; a loop that many apps use belongs in `QUERIES`. The windows are those that are declared.
+all processes of this machine share. `make setup` does this once, and elsewhere the first deployment does
+(`cluster/first_use.py`). A loop that no app here uses is compiled when it is first used; a loop that many apps use
+belongs in `QUERIES`. The windows are those that are declared.
 """
 
 from __future__ import annotations
 
+import hashlib
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
+import numba
 import numpy as np
 import pyarrow as pa
+from llvmlite import binding
 
+from .._version import __version__
 from ..plan import compile_app
 from ..plan.nodes import Plan
 from ..plan.signatures.windows import DECLARATIONS
 from ..types import Type
 from .batch import InputBatch, StreamRows
 from .columns import ARROW
+from .jit import cache_folder
 from .node import NodeEngine
 
 STREAMS = """
@@ -125,11 +133,24 @@ def run(app: str) -> int:
     return out
 
 
+def compiled() -> bool:
+    """Whether `main` has run for this version of the package, on a machine as this one."""
+    return _marker().exists()
+
+
+def _marker() -> Path:
+    """A file in numba's cache. Its name has what compiled code depends on, except the sources: after an edit, numba
+    compiles what has changed."""
+    parts = (__version__, numba.__version__, sys.implementation.cache_tag, binding.get_host_cpu_name())
+    return cache_folder() / f"compiled-{hashlib.sha256(' '.join(map(str, parts)).encode()).hexdigest()[:12]}"
+
+
 def main() -> None:
     """Fills the cache in two processes, and prints the time it took."""
     began = time.perf_counter()
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         list(pool.map(run, APPS))
+    _marker().touch()
     print(f"The engine's loops are compiled ({time.perf_counter() - began:.0f} s).")
 
 

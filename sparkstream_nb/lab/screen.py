@@ -16,6 +16,10 @@ from . import display
 class Screen:
     """A notebook, a console of IPython's, or a plain one: what there is when something is shown."""
 
+    def notice(self, text: str) -> None:
+        """A line in a notebook's output; elsewhere on standard error, where it is not part of a command's output."""
+        print(text, file=sys.stderr if getattr(shell(), "kernel", None) is None else sys.stdout, flush=True)
+
     def text(self, shown: Displayed) -> str:
         """A result, or an app, as plain text."""
         return display.text(shown)

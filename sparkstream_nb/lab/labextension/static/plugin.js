@@ -1,0 +1,49 @@
+// The JupyterLab plugin: SiddhiQL as a language of editors, the file type `.siddhi`, and the cells of `%%siddhi`.
+
+import { followNotebooks } from './cells.js';
+import { siddhi } from './siddhi.js';
+
+export const MIME = 'text/x-siddhi';
+
+// `fill` and the class are JupyterLab's way of icons that fit the theme.
+const ICON = `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 22 22">
+  <g class="jp-icon-contrast1 jp-icon-selectable" fill="#f57c00">
+    <path d="M2 5.2h8.5a4.8 4.8 0 0 1 3.4 1.4l1.4 1.4H20v2h-5.5l-2-2a2.8 2.8 0 0 0-2-.8H2z"/>
+    <path d="M2 16.8h8.5a4.8 4.8 0 0 0 3.4-1.4l1.4-1.4H20v-2h-5.5l-2 2a2.8 2.8 0 0 1-2 .8H2z"/>
+    <circle cx="4" cy="11" r="1.6"/><circle cx="9" cy="11" r="1.6"/>
+  </g>
+</svg>`;
+
+/** The plugin. `shared(name)` gives a package that JupyterLab shares. */
+export async function makePlugin(shared) {
+  const [{ IEditorLanguageRegistry }, { INotebookTracker }, { LanguageSupport, StreamLanguage }, { LabIcon }] =
+    await Promise.all(
+      ['@jupyterlab/codemirror', '@jupyterlab/notebook', '@codemirror/language', '@jupyterlab/ui-components'].map(
+        shared,
+      ),
+    );
+  return {
+    id: 'sparkstream-nb:siddhi',
+    description: 'SiddhiQL in %%siddhi cells, .siddhi files and fences of Markdown.',
+    autoStart: true,
+    requires: [IEditorLanguageRegistry],
+    optional: [INotebookTracker],
+    activate: (app, languages, notebooks) => {
+      languages.addLanguage({
+        name: 'SiddhiQL',
+        alias: ['siddhi'],
+        mime: MIME,
+        extensions: ['siddhi'],
+        support: new LanguageSupport(StreamLanguage.define(siddhi)),
+      });
+      app.docRegistry.addFileType({
+        name: 'siddhi',
+        displayName: 'SiddhiQL app',
+        extensions: ['.siddhi'],
+        mimeTypes: [MIME],
+        icon: new LabIcon({ name: 'sparkstream-nb:siddhi', svgstr: ICON }),
+      });
+      if (notebooks) followNotebooks(notebooks, languages, MIME);
+    },
+  };
+}

@@ -1,0 +1,21 @@
+"""What the first deployment does ahead. That it does it is in `tests/test_wheel.py`, where an environment is new."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkstream_nb.cluster import first_use, frontend
+from sparkstream_nb.engine import warm
+
+
+def test_a_step_that_fails_is_told_and_the_deployment_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(warm, "compiled", lambda: False)
+    monkeypatch.setattr(first_use, "_STEPS", {"no_such_module": "Doing it ...", "engine.warm": "Not done"})
+    frontend.connect(None)
+    first_use.prepare()
+    doing, failed = capsys.readouterr().err.splitlines()
+    assert doing == "Doing it ..."
+    assert failed.startswith("It failed, and is left for later: ")
+    assert "no_such_module" in failed

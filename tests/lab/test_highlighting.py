@@ -1,0 +1,254 @@
+"""SiddhiQL in JupyterLab and Notebook 7: the colours of cells, files and fences, and which cells have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import nbformat.v4
+import pytest
+
+from lab.jupyter_lab import CHROMIUM, Server, chromium, jupyter
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(180),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
+
+TOKENS = {
+    # A line of SiddhiQL → its tokens, each with the part of the theme that colours it (`highlighted`).
+    "from S#window.length(3) select symbol": "from/keyword S #window/keyword ./punctuation length/builtin (/bracket "
+    "3/number )/bracket select/keyword symbol",
+    "FROM S#window.misspelt() Select *": "FROM/keyword S #window/keyword ./punctuation misspelt ()/bracket "
+    "Select/keyword */operator",
+    "@app:name('Trades') -- a comment": "@app:name/meta (/bracket 'Trades'/string )/bracket -- a comment/comment",
+    '@sink(type="log", on.error = \'store\')': '@sink/meta (/bracket type/attribute =/operator "log"/string '
+    ",/punctuation on.error/attribute =/operator 'store'/string )/bracket",
+    "define stream S (symbol string, order long);": "define/keyword stream/keyword S/def (/bracket symbol "
+    "string/builtin ,/punctuation order long/builtin )/bracket ;/punctuation",
+    "/* over": "/* over/comment",
+    "two lines */ from S#log('x')": "two lines *//comment from/keyword S #log/builtin (/bracket 'x'/string )/bracket",
+    "select 1, 2L, 1.5, .5f, 3e-2D, true, null": "select/keyword 1/number ,/punctuation 2L/number ,/punctuation "
+    "1.5/number ,/punctuation .5f/number ,/punctuation 3e-2D/number ,/punctuation true/keyword ,/punctuation "
+    "null/keyword",
+    "select min(price) as low, str:concat(a, b) as c": "select/keyword min/builtin (/bracket price )/bracket "
+    "as/keyword low/def ,/punctuation str:concat/builtin (/bracket a ,/punctuation b )/bracket as/keyword c/def",
+    "from every e1=S<2:5> -> e2=S[price > e1[0].price] within 5 sec": "from/keyword every/keyword e1 =/operator S "
+    "</operator 2/number :/punctuation 5/number >/operator ->/operator e2 =/operator S [/bracket price >/operator e1 "
+    "[/bracket 0/number ]/bracket ./punctuation price/property ]/bracket within/keyword 5/number sec/keyword",
+    "from #Inner[not(sec >= 2 min 3 sec)] insert into !Fault;": "from/keyword #Inner/variable-2 [/bracket not/keyword "
+    "(/bracket sec >=/operator 2/number min/keyword 3/number sec/keyword )]/bracket insert/keyword into/keyword "
+    "!Fault/variable-2 ;/punctuation",
+    "aggregate by day every sec ... year;": "aggregate/keyword by/keyword day every/keyword sec/keyword .../operator "
+    "year/keyword ;/punctuation",
+    'select """one "two"': 'select/keyword """one "two"/string',
+    "three\"\"\" as text, ${NAME}": 'three"""/string as/keyword text/def ,/punctuation ${NAME}/variable-2',
+    "define function f[javascript] return int { var s = '}'; // }": "define/keyword function/keyword f/def [/bracket "
+    "javascript ]/bracket return/keyword int/builtin {/bracket var/keyword s = '}'/string ; // }/comment",
+    "if (s) { return 2; } };": "if/keyword (/bracket s )/bracket {/bracket return/keyword 2/number ; }/bracket "
+    "}/bracket ;/punctuation",
+    "from S select `order` insert into T": "from/keyword S select/keyword `order` insert/keyword into/keyword T",
+}  # fmt: skip
+QUERY = "from S#window.length(3) select symbol"
+CELL = f"%%siddhi Trades --nodes 2 --routing hash:symbol\n{QUERY}"
+CELL_TOKENS = (
+    "%%siddhi/meta Trades/def --nodes/attribute 2/number --routing/attribute hash:symbol/string\n" + TOKENS[QUERY]
+)
+NOTEBOOK = nbformat.v4.new_notebook(
+    cells=[
+        nbformat.v4.new_code_cell(CELL),
+        nbformat.v4.new_code_cell(f"%%siddhi --query Trades\n{QUERY}"),
+        nbformat.v4.new_code_cell("x = 'a'  # a comment"),
+        nbformat.v4.new_markdown_cell(f"A fence:\n\n```siddhi\n{QUERY}\n```\n"),
+        nbformat.v4.new_code_cell(""),
+    ],
+    metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+)
+PYTHON_TOKENS = "x =/operator 'a'/string # a comment/comment"
+
+# Styled pieces of an element's lines. A class of CodeMirror's is one rule, whose colour is a variable of the theme.
+TOKENS_OF = """element => {
+  const roles = new Map();
+  for (const sheet of [...document.styleSheets, ...document.adoptedStyleSheets])
+    for (const rule of sheet.cssRules) {
+      const role = rule.style?.color.match(/--jp-mirror-editor-(.*)-color/);
+      if (role && /^\\.\\S+$/.test(rule.selectorText)) roles.set(rule.selectorText.slice(1), role[1]);
+    }
+  const pieces = node => [...node.childNodes].flatMap(n => {
+    if (n.nodeType === Node.TEXT_NODE) return n.data.trim() ? [n.data.trim()] : [];
+    const role = [...n.classList].map(c => roles.get(c)).find(r => r);
+    return role ? [`${n.textContent.trim()}/${role}`] : pieces(n);
+  });
+  const lines = element.querySelectorAll('.cm-line');
+  return [...(lines.length ? lines : [element])].map(l => pieces(l).join(' ')).join('\\n').trim();
+}"""
+# What a token looks like, and what the theme says of its role.
+LOOKS = """(token, role) => {
+  const probe = token.appendChild(document.createElement('i'));
+  probe.style.color = `var(--jp-mirror-editor-${role}-color)`;
+  const theme = getComputedStyle(probe).color;
+  probe.remove();
+  const { color, fontStyle, fontWeight } = getComputedStyle(token);
+  return { color, theme, fontStyle, fontWeight };
+}"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with jupyter(tmp_path_factory.mktemp("highlighting")) as running:
+        nbformat.write(NOTEBOOK, running.folder / "trades.ipynb")  # type: ignore[no-untyped-call]
+        (running.folder / "trades.siddhi").write_text("\n".join(TOKENS), encoding="utf-8")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as running:
+        yield running
+
+
+@contextmanager
+def page(browser: Any, server: Server) -> Iterator[Any]:
+    """A page that asks for nothing from elsewhere."""
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    requested: list[str] = []
+    opened.on("request", lambda r: requested.append(r.url))
+    yield opened
+    opened.close()
+    assert [u for u in requested if not u.startswith((server.address, "data:", "blob:"))] == []
+
+
+@pytest.fixture(scope="module")
+def lab(browser: Any, server: Server) -> Iterator[Any]:
+    """JupyterLab with the notebook, whose cells the tests below change one after the other."""
+    with page(browser, server) as opened:
+        open_notebook(opened, server.lab("trades.ipynb"))
+        yield opened
+
+
+@pytest.fixture
+def other(browser: Any, server: Server) -> Iterator[Any]:
+    """A page for something else."""
+    with page(browser, server) as opened:
+        yield opened
+
+
+@pytest.fixture
+def dark(server: Server) -> Iterator[None]:
+    """The dark theme, as a user's setting."""
+    setting = server.folder.parent / "SETTINGS" / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
+    setting.parent.mkdir(parents=True, exist_ok=True)
+    setting.write_text(json.dumps({"theme": "JupyterLab Dark"}), encoding="utf-8")
+    yield
+    setting.unlink()
+
+
+def open_notebook(page: Any, address: str) -> None:
+    """Opens a notebook and waits for its kernel, which tells JupyterLab the language of its cells."""
+    page.goto(address)
+    page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=60_000, state="attached")
+
+
+def cell(page: Any, number: int) -> Any:
+    return page.locator(".jp-Notebook .jp-Cell").nth(number)
+
+
+def picture(page: Any, server: Server, name: str) -> None:
+    page.screenshot(path=server.folder.parent / "pictures" / f"{name}.png")
+
+
+def highlighted(page: Any, place: Any, expected: str) -> None:
+    """Waits until the text at `place` has these tokens: a loaded language is shown with the next update."""
+    for _ in range(100):
+        if place.evaluate(TOKENS_OF) == expected:
+            return
+        page.wait_for_timeout(50)
+    assert place.evaluate(TOKENS_OF) == expected
+
+
+def check_notebook(page: Any) -> None:
+    """Every cell of the notebook has its own language's tokens."""
+    highlighted(page, cell(page, 0), CELL_TOKENS)
+    highlighted(page, cell(page, 1), f"%%siddhi/meta --query/attribute Trades/string\n{TOKENS[QUERY]}")
+    highlighted(page, cell(page, 2), PYTHON_TOKENS)
+    highlighted(page, cell(page, 3).locator("code.language-siddhi"), TOKENS[QUERY])
+
+
+def check_colours(page: Any) -> dict[str, str]:
+    """The colours of tokens in the first cell, by role. They are those of the theme."""
+    colours = {}
+    for text, role, weight in (("#window", "keyword", "700"), ("hash:symbol", "string", "400"), ("3", "number", "400")):
+        looks = cell(page, 0).locator(".cm-line span", has_text=text).last.evaluate(LOOKS, role)
+        assert looks == {"color": looks["theme"], "theme": looks["theme"], "fontStyle": "normal", "fontWeight": weight}
+        colours[role] = looks["color"]
+    return colours
+
+
+def test_a_notebook_in_both_themes(lab: Any, other: Any, server: Server, dark: None) -> None:
+    check_notebook(lab)
+    picture(lab, server, "light")
+    open_notebook(other, server.lab("trades.ipynb"))
+    check_notebook(other)
+    picture(other, server, "dark")
+    in_light, in_dark = check_colours(lab), check_colours(other)
+    assert all(in_light[role] != in_dark[role] for role in in_light)
+
+
+def test_a_cell_stays_siddhiql_when_the_kernel_restarts(lab: Any) -> None:
+    lab.get_by_role("menuitem", name="Kernel", exact=True).click()
+    lab.locator(".lm-Menu-item[data-command='kernelmenu:restart']").click()
+    lab.locator(".jp-Dialog button", has_text="Restart").click()
+    lab.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=restarting]", state="attached")
+    lab.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", state="attached")
+    check_notebook(lab)
+
+
+def test_a_fence_while_it_is_edited(lab: Any) -> None:
+    cell(lab, 3).locator("code.language-siddhi").dblclick()
+    highlighted(lab, cell(lab, 3).locator(".cm-line").nth(3), TOKENS[QUERY])
+
+
+def test_typing_the_magic_switches_a_cell_to_siddhiql_and_back(lab: Any) -> None:
+    cell(lab, 4).locator(".cm-content").click()
+    lab.keyboard.type("from S#window.length")
+    highlighted(lab, cell(lab, 4), "from/keyword S #window.length/comment")
+    lab.keyboard.press("Home")
+    lab.keyboard.type("%%siddhi\n")
+    highlighted(lab, cell(lab, 4), "%%siddhi/meta\nfrom/keyword S #window/keyword ./punctuation length/builtin")
+    for _ in "%%siddhi\n":
+        lab.keyboard.press("Backspace")
+    highlighted(lab, cell(lab, 4), "from/keyword S #window.length/comment")
+
+
+def test_a_new_cell_indents_and_comments_as_siddhiql_does(lab: Any, server: Server) -> None:
+    cell(lab, 4).locator(".jp-InputPrompt").click()
+    lab.keyboard.press("b")  # a new cell below
+    lab.keyboard.press("Enter")
+    lab.keyboard.type("%%siddhi\n")
+    highlighted(lab, cell(lab, 5), "%%siddhi/meta")
+    typed = ["define stream S (", "a int", ");", "partition with (a of S) begin", "from S select a", "end;", "from S"]
+    lab.keyboard.type("\n".join(typed))
+    lines = cell(lab, 5).locator(".cm-line")
+    indented = ["define stream S (", "    a int", ");", "partition with (a of S) begin", "    from S select a", "end;"]
+    assert lines.all_text_contents() == ["%%siddhi", *indented, "from S"]
+    lab.keyboard.press("Control+/")
+    assert lines.last.text_content() == "-- from S"
+    picture(lab, server, "typed")
+
+
+def test_a_notebook_in_notebook_7(other: Any, server: Server) -> None:
+    open_notebook(other, server.notebook("trades.ipynb"))
+    check_notebook(other)
+    check_colours(other)
+    picture(other, server, "notebook-7")
+
+
+def test_a_file(other: Any, server: Server) -> None:
+    other.goto(server.lab("trades.siddhi"))
+    highlighted(other, other.locator(".jp-FileEditor .cm-content"), "\n".join(TOKENS.values()))
+    row = other.locator(".jp-DirListing-item", has_text="trades.siddhi")
+    assert row.locator("svg[data-icon='sparkstream-nb:siddhi']").count() == 1
+    picture(other, server, "file")

@@ -1,0 +1,171 @@
+"""The package as people install it: an sdist, the wheel made of it, and an environment with only the wheel and what it
+asks for. Nothing comes from the network: the dependencies are those of the environment that runs the tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from sparkstream_nb._version import __version__
+from test_environment import PROJECT, ROOT, closure
+
+PACKAGE = ROOT / "sparkstream_nb"
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+FIRST_RESULT = """
+import sparkstream_nb
+
+app = sparkstream_nb.deploy(
+    '''define stream Trades (symbol string, quantity long);
+    define aggregation Totals from Trades
+    select symbol, sum(quantity) as total group by symbol aggregate every sec ... year;
+    ''',
+    name="Wheel", nodes=2, fresh=True,
+)
+app.send("Trades", ["wso2", 30])
+app.send("Trades", ["wso2", 40])
+found = app.query("from Totals within '2000-01-01 00:00:00', '2100-01-01 00:00:00' per 'years' select symbol, total")
+print(found.frame.values.tolist())
+app.stop()
+"""
+NOTICES = ["Compiling the engine's loops, once", "Starting Spark once"]
+
+# In the environment's site-packages: what its wheel does not ask for is not found.
+HIDE = """
+import sys
+from importlib.machinery import PathFinder
+
+HIDDEN = frozenset({hidden!r})
+
+
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in HIDDEN else super().find_spec(name, path, target)
+
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
+"""
+
+
+def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "NUMBA_CACHE_DIR")}
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env={**clean, **(env or {})}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return done
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel made of an sdist made of this checkout."""
+    tmp = tmp_path_factory.mktemp("wheel")
+    source = tmp / "source"
+    shutil.copytree(PACKAGE, source / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "conf", source / "conf")
+    shutil.copytree(Path(__file__).parent / "lab", source / "tests" / "lab")
+    for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    sdist = run(
+        sys.executable, "-c", "from setuptools.build_meta import build_sdist; print(build_sdist('..'))", cwd=source
+    ).stdout.split()[-1]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    run(*pip, "wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir=.", sdist, cwd=tmp)
+    return next(tmp.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel; gives its `bin`."""
+    env = tmp_path_factory.mktemp("environment")
+    venv.create(env, symlinks=True)
+    python = env / "bin" / "python"
+    run(
+        sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install", "--no-deps",
+        "--no-index", "--no-compile", wheel, cwd=env,
+    )  # fmt: skip
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=env).stdout.strip())
+    asked_for = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["notebooks"]]
+    there = {*closure(map(Requirement, asked_for)), "sparkstream-nb"}
+    modules = metadata.packages_distributions().items()
+    hidden = [module for module, names in modules if not {canonicalize_name(n) for n in names} & there]
+    assert "grpc" in hidden
+    (site / "hide.py").write_text(HIDE.format(hidden=sorted(hidden)), encoding="utf-8")
+    (site / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\nimport hide\n", encoding="utf-8")
+    return env / "bin"
+
+
+def test_the_wheel_has_the_whole_package_and_nothing_else(wheel: Path) -> None:
+    assert wheel.name == f"sparkstream_nb-{__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+    package = {str(f.relative_to(ROOT)) for f in PACKAGE.rglob("*") if f.is_file() and "__pycache__" not in f.parts}
+    assert {n for n in names if n.startswith(f"{PACKAGE.name}/")} == package
+    metadata_folder = f"sparkstream_nb-{__version__}.dist-info/"
+    assert f"{metadata_folder}licenses/LICENSE" in names
+    data = f"sparkstream_nb-{__version__}.data/data/share/jupyter/labextensions/sparkstream-nb/"
+    extension = {str(f.relative_to(PACKAGE / "lab" / "labextension")) for f in (PACKAGE / "lab").rglob("*.js*")}
+    assert {n.removeprefix(data) for n in names if n.startswith(data)} == extension
+    assert not {n for n in names - package if not n.startswith((metadata_folder, data))}
+
+
+def test_the_command_has_the_version(environment: Path, tmp_path: Path) -> None:
+    assert run(environment / "sparkstream", "--version", cwd=tmp_path).stdout == f"sparkstream {__version__}\n"
+
+
+def test_jupyterlab_finds_the_extension(environment: Path, tmp_path: Path) -> None:
+    command = "from jupyterlab.labextensions import main; main()"
+    home = {"HOME": str(tmp_path), "NO_COLOR": "1"}
+    listed = run(environment / "python", "-c", command, "list", cwd=tmp_path, env=home)
+    lines = [line for line in (listed.stdout + listed.stderr).splitlines() if "sparkstream-nb" in line]
+    assert len(lines) == 1
+    assert all(word in lines[0] for word in (f"v{__version__}", "enabled", "OK"))
+
+
+def test_compiled_loops_are_kept_where_the_user_may_write(environment: Path, tmp_path: Path) -> None:
+    command = "from sparkstream_nb.engine.jit import cache_folder; print(cache_folder())"
+    where = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    beside = Path(run(environment / "python", "-c", command, cwd=tmp_path, env=where).stdout.strip())
+    assert beside.parent.name == "engine"
+    shutil.rmtree(beside)
+    beside.touch()  # no folder can be made there
+    try:
+        in_cache = Path(run(environment / "python", "-c", command, cwd=tmp_path, env=where).stdout.strip())
+        assert in_cache.is_relative_to(tmp_path / "cache")
+        where["NUMBA_CACHE_DIR"] = str(tmp_path / "chosen")
+        chosen = Path(run(environment / "python", "-c", command, cwd=tmp_path, env=where).stdout.strip())
+        assert chosen.is_relative_to(tmp_path / "chosen")
+    finally:
+        beside.unlink()
+
+
+def test_the_first_result_comes_with_a_word_about_what_it_waits_for(environment: Path, tmp_path: Path) -> None:
+    command = "import sparkstream_nb as p; print(p.__path__[0])"
+    installed = Path(run(environment / "python", "-c", command, cwd=tmp_path).stdout.strip())
+    assert installed.is_relative_to(environment.parent)
+    # What this checkout has compiled is taken over, which saves a minute; that it is there is not.
+    for compiled in PACKAGE.rglob("*.nb?"):
+        target = installed / compiled.relative_to(PACKAGE)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(compiled, target)
+    script, home = tmp_path / "first.py", {"SPARKSTREAM_HOME": str(tmp_path / "home")}
+    script.write_text(FIRST_RESULT, encoding="utf-8")
+    first = run(environment / "python", script, cwd=tmp_path, env=home)
+    assert first.stdout == "[['wso2', 70]]\n"
+    assert [n for n in NOTICES if n in first.stderr] == NOTICES
+    command = "from sparkstream_nb.engine import warm; print(warm.compiled())"
+    assert run(environment / "python", "-c", command, cwd=tmp_path).stdout == "True\n"
