@@ -86,7 +86,7 @@ def test_replay_says_which_line_is_no_case(tmp_path: Path, capsys: pytest.Captur
 def test_replay_on_the_engine_loads_neither_spark_nor_a_notebook(tmp_path: Path) -> None:
     code = (
         "import sys; from sparkstream_nb.cli import main; code = main(sys.argv[1:]);"
-        "loaded = {'pyspark', 'py4j', 'IPython', 'plotly', 'duckdb'} & set(sys.modules); "
+        "loaded = {'pyspark', 'py4j', 'IPython', 'ipywidgets', 'duckdb'} & set(sys.modules); "
         "assert not loaded, loaded; sys.exit(code)"
     )
     done = subprocess.run(

@@ -363,7 +363,8 @@ class _Drawing:
             lines = "\n".join([bucket_name(int(s.buckets[b]), s.per), *rows])
             out.append(
                 f'<path d="M{centre - half:.1f} {self.top:.0f}h{2 * half:.1f}v{_PLOT_HEIGHT}h-{2 * half:.1f}z" '
-                f'class="bucket" data-start="{s.buckets[b]}" data-end="{s.ends[b]}" data-values="{html.escape(lines)}"/>'
+                f'class="bucket" data-start="{s.buckets[b]}" data-end="{s.ends[b]}" '
+                f'data-values="{html.escape(lines)}"/>'
             )
         return ['<g fill="transparent">', *out, "</g>"]
 

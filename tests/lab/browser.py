@@ -52,6 +52,7 @@ class Lab:
         """Opens a notebook of `folder` and waits until its kernel is idle."""
         page.goto(f"{self.address}/lab/tree/{notebook}?token={self.token}&reset")
         page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+        page.locator(".jp-Toolbar-kernelName", has_text="Python 3").wait_for(timeout=60_000)
         self.idle(page)
 
     def idle(self, page: Any) -> None:
@@ -64,6 +65,15 @@ class Lab:
         """Chooses an item of a menu."""
         page.get_by_role("menuitem", name=menu, exact=True).click()
         page.get_by_role("menuitem", name=item, exact=True).click()
+
+    def run_all(self, page: Any) -> None:
+        """Runs all cells."""
+        self.menu(page, "Run", "Run All Cells")
+
+    def save(self, page: Any) -> None:
+        """Saves the notebook."""
+        page.locator(".jp-NotebookPanel-toolbar [data-command='docmanager:save'], [title^='Save']").first.click()
+        page.locator(".lm-TabBar-tab.jp-mod-dirty").wait_for(state="detached")
 
     def picture(self, page: Any, name: str) -> None:
         """Takes a picture of the page."""

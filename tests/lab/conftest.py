@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from sparkstream_nb.cluster import App, Deployment, Errors, Events, FeedReport, 
 from sparkstream_nb.cluster.deploy import _apps
 from sparkstream_nb.lab import connect
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.spark.commit import Progress
 from sparkstream_nb.spark.rows import NodeReport
+from sparkstream_nb.stores import DuckDBStore
+from stores.trades import partials_of
 
 from .browser import lab
 
@@ -48,6 +52,7 @@ class StandIn(App):
         self.schemas = {s: d.source.schema for s, d in self.plan.streams.items()}
         self.redeployed, self.warnings = None, []
         self.calls: list[tuple[Any, ...]] = []
+        self._progress = Progress()
         self.wait_forever = False
         self.running = True
         self.refused = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
@@ -73,22 +78,24 @@ class StandIn(App):
         columns = [("symbol", "string"), ("total", "long"), ("avgPrice", "double")]
         return Result(columns, [["<i>wso2</i>", 70, 100.0]] * 40, limit=limit)
 
-    def aggregation(self, name: str, per: str = "sec", within: Any = None) -> tuple[pd.DataFrame, pd.DataFrame]:
-        self.calls.append(("aggregation", name, per))
-        whole = pd.DataFrame({"AGG_TIMESTAMP": [HOUR], "symbol": ["wso2"], "avgPrice": [100.0], "total": [70]})
-        if per == "sec":
-            whole = pd.DataFrame(
-                {
-                    "AGG_TIMESTAMP": [HOUR, HOUR + 1000],
-                    "symbol": ["wso2"] * 2,
-                    "avgPrice": [100.0] * 2,
-                    "total": [30, 40],
-                }
-            )
-            return whole, whole.assign(SHARD_ID=["node-1", "node-2"])
-        return whole, pd.concat(
-            [whole.assign(SHARD_ID="node-1", total=30), whole.assign(SHARD_ID="node-2", total=40)], ignore_index=True
-        )
+    @cached_property
+    def store(self) -> DuckDBStore:  # type: ignore[override]
+        """A store in memory with two trades on each node, half an hour apart."""
+        store = DuckDBStore(":memory:")
+        store.prepare(self.plan.aggregations.values())
+        self.commit(store, "node-1", [["wso2", 100.0, 10, HOUR], ["wso2", 100.0, 20, HOUR + 1000]])
+        self.commit(store, "node-2", [["wso2", 100.0, 10, HOUR + 1_802_000], ["wso2", 100.0, 30, HOUR + 1_803_000]])
+        return store
+
+    def commit(self, store: DuckDBStore, shard: str, rows: list[list[Any]]) -> None:
+        """Commits trades of one node, and tells who watches."""
+        batch = self._progress.batch = self._progress.batch + 1
+        assert store.commit("Trades", "run", batch, {("TradeAggregation", shard): partials_of(self.plan, rows)})
+        for watcher in list(self._progress.watchers):
+            watcher()
+
+    def _settle_briefly(self) -> None:
+        self.calls.append(("settle",))
 
     def flush(self) -> None:
         self.calls.append(("flush",))

@@ -24,7 +24,7 @@ def test_first_notebook(lab: Lab) -> None:
     assert page.locator(VIEW).count() == 0
     assert "model not found" not in page.content()
 
-    lab.menu(page, "Run", "Run All Cells")
+    lab.run_all(page)
     page.wait_for_selector(f"{VIEW} .bars", timeout=180_000)
     page.locator(VIEW).scroll_into_view_if_needed()
 

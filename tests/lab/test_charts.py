@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+import sys
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
+from IPython.utils.capture import capture_output
 
-from sparkstream_nb.lab.charts import Measure, bucket_name, measures, series, short, svg, ticks
+from sparkstream_nb.lab.charts import Measure, Series, bucket_end, bucket_name, measures, short, ticks, time_ticks
+from sparkstream_nb.lab.drawing import scales_of, svg
 from sparkstream_nb.lab.tables import Grid, text_of, when
+from sparkstream_nb.lab.widgets import aggregation
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.nodes import AggDuration
 
 from .conftest import HOUR, StandIn
 
@@ -51,37 +59,70 @@ def test_grid() -> None:
 
 # ----------------------------------------------------------------------------------------------------------- charts
 
+TOTAL = Measure("total", "sum(quantity)", True, whole=True)
+AVERAGE = Measure("avg", "avg(x)", False)
+
+
+def series(per: AggDuration, starts: Sequence[int], parts: Any, measure: Measure = TOTAL, total: int = 0) -> Series:
+    """A chart's data; where it does not add up, the merged value is the shards' mean."""
+    ends = [bucket_end(s, per) for s in starts]
+    values = np.array(parts, float)
+    merged = np.nansum(values, 0) if measure.additive else np.nanmean(values, 0)
+    shards = tuple(f"node-{i + 1}" for i in range(len(values)))
+    total = total or len(starts)
+    return Series(
+        "A", per, measure, "", shards, np.array(starts), np.array(ends), values, merged, total - len(starts), total
+    )
+
+
+def elements(s: Series, kind: str, **how: Any) -> list[Any]:
+    """The picture's elements of a class."""
+    root = ElementTree.fromstring(svg(s, **how))
+    return [e for e in root.iter() if e.attrib.get("class") == kind]
+
+
+def texts(s: Series, kind: str) -> list[str]:
+    return [e.text for e in elements(s, kind)]
+
+
+def bars(s: Series) -> list[list[tuple[float, ...]]]:
+    """(x, y, width, height) of the bars of each shard that has some."""
+    return [
+        [tuple(map(float, n)) for n in re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)", e.attrib["d"])]
+        for e in elements(s, "bars")
+    ]
+
 
 def test_what_adds_up(app: StandIn) -> None:
     found = measures(app.plan.aggregations["TradeAggregation"])
-    assert found == [Measure("avgPrice", False), Measure("total", True, whole=True)]
+    assert found == [
+        Measure("avgPrice", "avg(price)", False), Measure("total", "sum(quantity)", True, whole=True),
+    ]  # fmt: skip
+    assert [m.label for m in found] == ["avgPrice = avg(price)", "total = sum(quantity)"]
 
 
-def test_series_by_shard_and_merged(app: StandIn) -> None:
-    a = app.plan.aggregations["TradeAggregation"]
-    s = series(a, "sec", Measure("total", True), app.aggregation("A", "sec"), shards=["node-1", "node-2", "idle"])
-    assert s.names == ["2024-06-01 10:00:00", "2024-06-01 10:00:01"]
-    assert np.array_equal(s.parts, [[30, np.nan], [np.nan, 40], [np.nan, np.nan]], equal_nan=True)
-    assert s.merged.tolist() == [30, 40]
-    assert s.note == "2 seconds · the shards' bars add up to the merged answer"
+def test_what_has_a_value_over_all_groups() -> None:
+    text = """define stream S (k string, price double, ts long);
+    define aggregation A from S select k, price, avg(price) as mean, max(price) as most, avg(price) + price as odd
+    group by k aggregate by ts every sec, min;"""
+    found = measures(compile_app(text).aggregations["A"])
+    assert {m.name: m.over_groups for m in found} == {"price": False, "mean": True, "most": True, "odd": False}
 
 
-def test_series_of_one_group_and_of_a_stretch() -> None:
-    whole = pd.DataFrame({"AGG_TIMESTAMP": [0, 0, 1000, 2000], "symbol": ["a", None, "a", "a"], "total": [1, 10, 2, 3]})
-    a = StandIn().plan.aggregations["TradeAggregation"]
-    frames = (whole, whole.assign(SHARD_ID="x"))
-    total = Measure("total", True)
-    assert series(a, "sec", total, frames).merged.tolist() == [11, 2, 3]
-    assert series(a, "sec", total, frames, group=("a",)).merged.tolist() == [1, 2, 3]
-    assert series(a, "sec", total, frames, group=(None,)).merged.tolist() == [10]
-    latest = series(a, "sec", total, frames, most=2)
-    assert (latest.merged.tolist(), latest.of) == ([2, 3], (1, 3, 3))
+def test_buckets_end_where_the_calendar_says() -> None:
+    assert bucket_end(HOUR, "sec") == HOUR + 1000
+    january = 1_704_067_200_000
+    assert bucket_end(january, "month") == january + 31 * 86_400_000
+    assert bucket_end(bucket_end(january, "month"), "month") == january + (31 + 29) * 86_400_000
+    assert bucket_end(january, "year") == january + 366 * 86_400_000
+    assert bucket_name(HOUR, "month") == "Jun 2024"
+
+
+def test_notes() -> None:
+    assert series("hour", [HOUR], [[1], [2]]).note == "1 hour · the shards' bars add up to the merged value"
+    latest = series("sec", [HOUR, HOUR + 1000], [[1, 2]], total=3)
     assert latest.note == "showing 2 to 3 of 3 seconds"
-    assert series(a, "sec", total, frames, most=2, start=0).merged.tolist() == [11, 2]
-    empty = whole.iloc[:0]
-    nothing = series(a, "sec", total, (empty, empty.assign(SHARD_ID="x")))
-    assert nothing.note == "Nothing here yet."
-    ElementTree.fromstring(svg(nothing))
+    assert "does not add up" in series("hour", [HOUR], [[1], [2]], AVERAGE).note
 
 
 def test_ticks_are_round_and_cover() -> None:
@@ -90,44 +131,210 @@ def test_ticks_are_round_and_cover() -> None:
         assert marks[0] <= low
         assert marks[-1] >= high
         assert 2 <= len(marks) <= 9
-    assert [short(v) for v in (0, 70, 12_500, 3e6, 2.5e9, 0.25)] == ["0", "70", "12.5k", "3M", "2.5G", "0.25"]
-    assert bucket_name(HOUR, "month") == "Jun 2024"
+    assert [short(v) for v in (0, 70, 12_500, 3e6, 2.5e9, 0.546)] == ["0", "70", "12.5k", "3M", "2.5G", "0.546"]
+    assert [short(v, 20_000) for v in (0, 5000, 20_000)] == ["0", "5k", "20k"]
 
 
-def test_picture_has_a_bar_for_each_shard_of_each_bucket(app: StandIn) -> None:
-    a = app.plan.aggregations["TradeAggregation"]
-    s = series(a, "hour", Measure("total", True, whole=True), app.aggregation("A", "hour"))
-    root = ElementTree.fromstring(svg(s))
-    bars = [e for e in root.iter("{http://www.w3.org/2000/svg}rect") if len(e)]
-    assert [e[0].text for e in bars] == ["node-1: 30", "node-2: 40"]
-    low, high = sorted(bars, key=lambda e: -float(e.attrib["y"]))
-    assert float(low.attrib["y"]) == pytest.approx(float(high.attrib["y"]) + float(high.attrib["height"]))
-    assert float(high.attrib["height"]) / float(low.attrib["height"]) == pytest.approx(40 / 30, rel=0.01)
-    assert "70" in "".join(root.itertext())
+@pytest.mark.parametrize(
+    ("per", "length", "most", "labels"),
+    [
+        ("sec", 3000, 5, ["10:00:00", "10:00:01", "10:00:02"]),
+        ("sec", 60_000, 5, ["10:00:00", "10:00:15", "10:00:30", "10:00:45"]),
+        ("hour", 86_400_000, 8, ["12:00", "15:00", "18:00", "21:00", "00:00", "03:00", "06:00", "09:00"]),
+        ("day", 20 * 86_400_000, 5, ["6 Jun", "11 Jun", "16 Jun", "21 Jun"]),
+        ("month", 360 * 86_400_000, 12, ["Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb", "Mar", "Apr", "May"]),
+        ("year", 10 * 365 * 86_400_000, 5, ["2026", "2028", "2030", "2032", "2034"]),
+    ],
+)  # fmt: skip
+def test_ticks_of_time(per: AggDuration, length: int, most: float, labels: list[str]) -> None:
+    found = time_ticks(HOUR, HOUR + length, per, most)
+    assert [t.label for t in found][: len(labels)] == labels
+    assert len(found) <= most + 1
+
+
+def test_picture_has_a_bar_for_each_shard_of_each_bucket() -> None:
+    s = series("hour", [HOUR], [[30], [40]])
+    ((x, y, wide, high),), ((x2, y2, wide2, high2),) = bars(s)
+    assert (x, wide) == (x2, wide2)
+    assert y == pytest.approx(y2 + high2, abs=0.2)
+    assert high2 / high == pytest.approx(40 / 30, rel=0.01)
+    assert (texts(s, "value"), texts(s, "merged-value")) == (["30", "40"], ["70"])
+    assert texts(s, "x-title") == ["time (UTC), by hour"]
+    assert texts(s, "y-title") == ["total = sum(quantity)"]
+    assert texts(s, "x-tick") == ["10:00", "1 Jun 2024"]
     assert "http" not in re.sub("http://www.w3.org/2000/svg", "", svg(s))
 
 
-def test_view_has_widget_picture_and_text(app: StandIn) -> None:
+def test_values_on_bars_can_be_read() -> None:
+    inks = [e.attrib["fill"] for e in elements(series("hour", [HOUR], [[30], [40]]), "value")]
+    assert inks == ["#fff", "#111"], "white on blue, black on orange"
+
+
+def test_bars_stand_where_their_time_is() -> None:
+    hour = 3_600_000
+    s = series("hour", [HOUR, HOUR + hour, HOUR + 4 * hour], [[1, 1, 1]])
+    (found,) = bars(s)
+    first, second, third = (x + wide / 2 for x, _, wide, _ in found)
+    assert third - second == pytest.approx(3 * (second - first), abs=0.3)
+
+
+def test_a_line_joins_only_buckets_that_follow_on_one_another() -> None:
+    hour = 3_600_000
+    times = [HOUR + i * hour for i in range(400) if i % 24 >= 5 or i == 49]
+    s = series("hour", times, np.ones((2, len(times))))
+    root = ElementTree.fromstring(svg(s))
+    merged = [e for e in root.iter() if e.tag.endswith("polyline")]
+    assert len(merged) == 17, "one for each day"
+    assert sum(e.tag.endswith("circle") for e in root.iter()) == 1, "the hour alone in a night"
+    assert not [e for e in root.iter() if e.attrib.get("class") == "gap"]
+
+
+def test_a_gap_that_would_leave_no_room_is_cut_and_named() -> None:
+    s = series("sec", [HOUR, HOUR + 1000, HOUR + 1_802_000, HOUR + 1_803_000], [[10, 20, 10, 30]])
+    assert texts(s, "gap") == ["30 min"]
+    assert all(wide > 40 for _, _, wide, _ in bars(s)[0])
+    assert texts(s, "x-tick") == ["10:00:00", "1 Jun 2024", "10:00:01", "10:30:02", "1 Jun 2024", "10:30:03"]
+
+
+def test_every_picture_is_well_formed() -> None:
+    rng = np.random.default_rng(1)
+    lengths: dict[AggDuration, int] = {"sec": 1000, "min": 60_000, "hour": 3_600_000, "day": 86_400_000}
+    for per, length in lengths.items():
+        for n in (1, 2, 13, 400):
+            for measure in (TOTAL, AVERAGE):
+                values = rng.normal(0, 1000, (12, n))
+                values[rng.random((12, n)) < 0.3] = np.nan
+                values[0] = np.inf
+                starts = (HOUR // length + np.sort(rng.choice(5000, n, replace=False))) * length
+                s = series(per, starts.tolist(), values, measure)
+                ElementTree.fromstring(svg(s, live=True, width=400))
+                assert "nan" not in svg(s)
+
+
+def test_scales_of_a_picture_that_is_carried_on_only_grow() -> None:
+    minute = 60_000
+    scales = scales_of(series("min", [HOUR], [[10]]))
+    changes = 0
+    for n in range(2, 400):
+        s = series("min", [HOUR + i * minute for i in range(n)], [[10 if i != 5 else 95 for i in range(n)]])
+        grown = scales_of(s, scales)
+        assert grown.low <= scales.low
+        assert grown.high >= scales.high
+        assert grown.spans[0][0] == HOUR
+        assert grown.spans[-1][1] >= max(scales.spans[-1][1], HOUR + n * minute)
+        changes += grown.spans != scales.spans
+        scales = grown
+    assert changes < 50
+
+
+# ------------------------------------------------------------------------------------------------------------- the view
+
+
+def test_view_has_picture_table_and_text(app: StandIn) -> None:
     view = app.view(per="hours")
-    bundle = view._repr_mimebundle_()
-    assert set(bundle) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
-    assert "2024-06-01 10:00      30      40      70" in bundle["text/plain"]
-    assert bundle["text/html"].count('<img src="data:image/svg+xml;base64,') == 1
+    assert view.text() == (
+        "TradeAggregation: total per hour · all groups\n"
+        "hour              node-1  node-2  merged\n"
+        "────────────────  ──────  ──────  ──────\n"
+        "2024-06-01 10:00      30      40      70\n"
+        "1 hour"
+    )
+    assert repr(view) == view.text()
+    assert view.html().count('<img src="data:image/svg+xml;base64,') == 1
 
 
-def test_choices_redraw_the_figure(app: StandIn) -> None:
-    view = app.view("TradeAggregation", per="hour", measure="total")
-    _ = view.widget
-    assert [(t.name, list(t.y)) for t in view.figure.data] == [("node-1", [30]), ("node-2", [40]), ("merged", [70])]
-    assert view.figure.layout.barmode == "relative"
-    view._per.value = "sec"
-    assert [t.name for t in view.figure.data] == ["node-1", "node-2", "merged"]
-    assert list(view.figure.data[2].y) == [30, 40]
-    view._measures.value = view.measures[0]  # an average: bars side by side, and no sum over groups
-    assert view.figure.layout.barmode == "group"
-    assert [label for label, _ in view._groups.options] == ["wso2"]
-    view._measures.value = view.measures[1]
-    assert [label for label, _ in view._groups.options] == ["all groups", "wso2"]
+def test_without_widgets_the_static_form_is_shown(app: StandIn, shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = app.view(per="hour")
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    for name in [m for m in sys.modules if m.startswith(("anywidget", "sparkstream_nb.lab.widgets.live"))]:
+        monkeypatch.delitem(sys.modules, name)
+    with capture_output() as shown:
+        shell.display_formatter.format(view)
+    assert [sorted(o.data) for o in shown.outputs] == [["text/html", "text/plain"]]
+    assert shown.outputs[0].data["text/html"] == view.html()
+
+
+def test_an_empty_view_says_what_to_type(app: StandIn) -> None:
+    app.store.drop("TradeAggregation")
+    app.store.prepare(app.plan.aggregations.values())
+    view = app.view()
+    assert view.text().splitlines() == [
+        "TradeAggregation: nothing here yet. Send an event:",
+        """%siddhi send Trades.TradeStream '["text", 1.5, 1, 1717236000000]'""",
+        "%siddhi feed Trades.TradeStream frame --time timestamp",
+    ]
+    assert "Nothing here yet" in view.html()
+    assert "<img" not in view.html()
+    app.commit(app.store, "node-1", [["wso2", 1.0, 5, HOUR], ["wso2", 1.0, 6, HOUR + 5 * 86_400_000]])
+    view.refresh()
+    assert (view.choice.per, view.series().merged.tolist()) == ("day", [5, 6])
+
+
+def test_choices(app: StandIn) -> None:
+    app.commit(app.store, "node-1", [["other", 400.0, 1, HOUR + 1000]])
+    view = app.view("TradeAggregation", per="hour", measure="avgPrice")
+    # Over all groups the average is that of the five trades, and not of the groups' averages.
+    assert view.groups == [None, ("other",), ("wso2",)]
+    assert view.series().merged.tolist() == [160]
+    assert view.series().parts.tolist() == [[200], [100]]
+    view._received({"do": "choose", "group": 2})
+    assert (view.series().group, view.series().merged.tolist()) == ("wso2", [100])
+    view._received({"do": "choose", "per": "sec"})
+    assert view.series().names[-1] == "2024-06-01 10:30:03"
+    assert view.choice.group == ("wso2",)
+    view._received({"do": "choose", "measure": "total"})
+    assert view.series().merged.tolist() == [10, 20, 10, 30]
     before = len(app.calls)
     view.refresh()
-    assert app.calls[before:] == [("aggregation", "TradeAggregation", "sec")]
+    assert app.calls[before:] == [("settle",)]
+
+
+def test_moving_through_time(app: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggregation, "MOST_BUCKETS", 2)
+    view = app.view(per="sec")
+
+    def shown() -> list[str]:
+        return [n[-8:] for n in view.series().names]
+
+    def may() -> tuple[bool, ...]:
+        state = view._state()
+        return state["earlier"], state["later"], state["moved"]
+
+    assert (shown(), may()) == (["10:30:02", "10:30:03"], (True, False, False))
+    assert view.series().note.startswith("showing 3 to 4 of 4 seconds")
+    view._received({"do": "earlier"})
+    assert (shown(), may()) == (["10:00:00", "10:00:01"], (False, True, True))
+    view._received({"do": "range", "start": HOUR + 1000, "end": HOUR + 2000})
+    assert (shown(), may()) == (["10:00:01"], (True, True, True))
+    view._received({"do": "later"})
+    assert (shown(), may()) == (["10:30:02", "10:30:03"], (True, False, False))
+
+
+def test_it_follows_while_a_page_shows_it(app: StandIn) -> None:
+    view = app.view(per="hour")
+    assert app._progress.watchers == []
+    view._received({"do": "here", "width": 700})
+    view._received({"do": "here", "width": 800})
+    assert len(app._progress.watchers) == 1
+    assert 'width="800"' in view._state()["picture"]
+    app.commit(app.store, "node-1", [["wso2", 100.0, 5, HOUR]])
+    wait_until(lambda: view.series().merged.tolist() == [75])
+    view._received({"do": "gone"})
+    assert app._progress.watchers == []
+
+
+def test_a_view_of_a_closed_app_says_so(app: StandIn) -> None:
+    view = app.view(per="hour")
+    view._received({"do": "here", "width": 700})
+    app.store.close()
+    view._received({"do": "choose", "per": "sec"})
+    assert view._state()["failed"] == "The store :memory: is closed. Run the cell again."
+    assert app._progress.watchers == []
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    """Waits for another thread."""
+    end = time.monotonic() + 20
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)

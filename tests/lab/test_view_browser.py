@@ -1,9 +1,13 @@
-"""The view of an aggregation in a real JupyterLab: it is there after a reload, in what is saved, and while a feed runs."""
+"""The view of an aggregation in a real JupyterLab: while a feed runs, after a reload, and in what is saved."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import nbformat
@@ -14,6 +18,7 @@ from .browser import VIEW, Lab
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 APP = """
+import threading
 import pandas as pd
 import sparkstream_nb
 
@@ -23,21 +28,36 @@ define stream Trades (symbol string, price double, quantity long, ts long);
 define aggregation Totals from Trades select symbol, avg(price) as avgPrice, sum(quantity) as total
 group by symbol aggregate by ts every sec ... year;
 '''
-app = sparkstream_nb.deploy(text, name="Live", nodes=2, fresh=True, rows_per_micro_batch=2000)
-"""
-FRAME = """
-n = 60_000  # ten hours
+app = sparkstream_nb.deploy(text, name="Live", nodes=2, fresh=True)
+n = 36_000  # an event each 600 ms: six hours
 frame = pd.DataFrame({"symbol": ["a", "b", "c"] * (n // 3), "price": [1.0, 2.0, 6.0] * (n // 3),
                       "quantity": 1, "ts": 1_717_200_000_000 + 600 * pd.RangeIndex(n)})
+
+def feed(start, end):
+    for i in range(start, end, 3000):
+        app.feed("Trades", frame[i : i + 3000], time="ts", progress=lambda p: None)
 """
-FEED = 'app.feed("Trades", frame, time="ts")'
-CELLS = ["%load_ext sparkstream_nb", APP + FRAME, 'empty = app.view(per="minute"); empty']
+CELLS = ["%load_ext sparkstream_nb", APP, 'app.view(per="minute")']
+# Notes what each picture of the first view shows.
+OBSERVE = """view => {
+  window.drawn = [];
+  new MutationObserver(() => {
+    const svg = document.querySelector(view + " svg");
+    if (!svg) return;
+    const number = (text) => Number(text.replace("k", "000"));
+    window.drawn.push({
+      top: number([...svg.querySelectorAll(".y-tick")].at(-1).textContent),
+      starts: [...svg.querySelectorAll(".bucket")].map((b) => Number(b.dataset.start)),
+      first: svg.querySelector(".bars").getAttribute("d").split("v")[0],
+      ticks: [...svg.querySelectorAll(".x-tick")].map((t) => t.textContent),
+    });
+  }).observe(document.querySelector(view + " .picture > div"), { childList: true });
+}"""
 
 
-def add_cell(page: Any, text: str) -> None:
-    """Appends a cell and runs it."""
-    page.evaluate("""text => window.jupyterapp""", text) if False else None
-    page.locator(".jp-Notebook .jp-Cell").last.click()
+def run(page: Any, text: str) -> None:
+    """Runs `text` in a new cell at the end."""
+    page.locator(".jp-Notebook .jp-Cell").last.locator(".jp-InputPrompt").click()
     page.keyboard.press("Escape")
     page.keyboard.press("b")
     page.keyboard.press("Enter")
@@ -54,8 +74,9 @@ def page(lab: Lab) -> Iterator[Any]:
     nbformat.write(book, lab.folder / "live.ipynb")
     page = lab.page(height=1600)
     lab.open(page, "live.ipynb")
-    lab.menu(page, "Run", "Run All Cells")
+    lab.run_all(page)
     page.wait_for_selector(VIEW, timeout=180_000)
+    page.evaluate(OBSERVE, VIEW)
     yield page
     page.close()
 
@@ -69,24 +90,131 @@ def test_an_empty_view_says_what_to_type(lab: Lab, page: Any) -> None:
 
 
 def test_it_follows_a_feed_of_the_main_thread(lab: Lab, page: Any) -> None:
-    page.evaluate(
-        """view => {
-          window.seen = [];
-          const note = () => {
-            const svg = document.querySelector(view + " svg");
-            if (!svg) return;
-            const ticks = [...svg.querySelectorAll(".y-tick")].map((t) => t.textContent);
-            const buckets = [...svg.querySelectorAll(".bucket")].map((b) => Number(b.dataset.start));
-            window.seen.push({ at: performance.now(), top: ticks.at(-1), buckets: buckets.length });
-          };
-          new MutationObserver(note).observe(document.querySelector(view + " .picture"), { childList: true, subtree: true });
-        }""",
-        VIEW,
-    )
-    add_cell(page, FEED)
-    page.wait_for_function("() => window.seen.length >= 3", timeout=60_000)
+    run(page, 'feed(0, 18_000)\nprint("fed", "once")')
+    page.wait_for_function("window.drawn.length >= 2", timeout=60_000)
     lab.picture(page, "following")
-    page.wait_for_selector("text=60,000 events in", timeout=120_000)
-    page.wait_for_function("n => window.seen.at(-1).buckets === n", arg=400, timeout=10_000)
+    # What a person chooses is shown at once, though the kernel is busy.
+    page.locator(f"{VIEW} select.group").select_option(label="b")
+    page.wait_for_function("view => document.querySelector(view + ' svg').ariaLabel === 'total per min · b'", arg=VIEW)
+    page.locator(f"{VIEW} select.group").select_option(label="all groups")
+    page.wait_for_function("view => document.querySelector(view + ' svg').ariaLabel.endsWith('all groups')", arg=VIEW)
+    assert page.locator(".jp-Notebook-ExecutionIndicator").get_attribute("data-status") == "busy"
+    page.wait_for_selector(".jp-OutputArea-output >> text=fed once", timeout=120_000)
+    page.wait_for_function("window.drawn.at(-1).starts.length === 180")
     lab.picture(page, "followed")
-    print(json.dumps(page.evaluate("window.seen")))
+
+
+def test_it_follows_a_feed_of_another_thread_and_its_axes_do_not_jump(lab: Lab, page: Any) -> None:
+    lab.idle(page)
+    page.evaluate("window.drawn.splice(0)")
+    run(page, "fed = threading.Thread(target=feed, args=(18_000, n)); fed.start()")
+    page.wait_for_function("window.drawn.at(-1)?.starts.length === 360", timeout=120_000)
+    drawn = page.evaluate("window.drawn")
+    counts = [len(d["starts"]) for d in drawn]
+    assert len(counts) >= 3, "several pictures, one for each of the micro-batches"
+    assert counts == sorted(counts)
+    assert len({d["top"] for d in drawn}) == 1
+    assert {d["starts"][0] for d in drawn} == {1_717_200_000_000}
+    axes = [d["ticks"] for d in drawn]
+    assert sum(a != b for a, b in pairwise(axes)) < len(axes) - 1, "some room was left at the end"
+
+
+def test_the_view_is_as_wide_as_its_cell(lab: Lab, page: Any) -> None:
+    def widths() -> tuple[float, float]:
+        svg = page.locator(f"{VIEW} svg").first
+        page.wait_for_function(
+            "view => { const v = document.querySelector(view); "
+            "return Math.abs(v.querySelector('svg').viewBox.baseVal.width - v.clientWidth) < 2; }",
+            arg=VIEW,
+        )
+        return svg.bounding_box()["width"], page.locator(".jp-OutputArea-output", has=svg).first.bounding_box()["width"]
+
+    for width in (1280, 900):
+        page.set_viewport_size({"width": width, "height": 1600})
+        picture, cell = widths()
+        assert cell - 30 < picture <= cell
+    lab.picture(page, "narrow")
+    page.set_viewport_size({"width": 1280, "height": 1600})
+
+
+def test_ten_views_in_a_row_are_all_drawn(lab: Lab, page: Any) -> None:
+    run(page, 'for _ in range(10):\n    display(app.view(per="hour", measure="avgPrice"))')
+    page.wait_for_function("view => document.querySelectorAll(view).length === 11", arg=VIEW, timeout=60_000)
+    for i in range(1, 11):
+        assert page.locator(VIEW).nth(i).locator(".bars").count() == 2
+        # Six hours, the same average in each; and over all groups, not of one.
+        assert page.locator(VIEW).nth(i).locator(".merged-value").all_text_contents() == ["3"] * 6
+        assert page.locator(VIEW).nth(i).locator("svg").get_attribute("aria-label") == "avgPrice per hour · all groups"
+
+
+def test_values_under_the_pointer_and_a_stretch_of_time(lab: Lab, page: Any) -> None:
+    view = page.locator(VIEW).nth(1)
+    view.locator(".bucket").nth(2).hover()
+    assert view.locator(".tip").text_content() == "2024-06-01 02:00\nnode-1: 3.0\nnode-2: 3.0\nmerged: 3.0"
+    first, last = view.locator(".bucket").nth(1).bounding_box(), view.locator(".bucket").nth(3).bounding_box()
+    page.mouse.move(first["x"] + 2, first["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(last["x"] + last["width"] - 2, first["y"] + 60, steps=4)
+    lab.picture(page, "dragging")
+    page.mouse.up()
+    view.locator(".note", has_text="showing 2 to 4 of 6 hours").wait_for()
+    view.locator("button", has_text="latest").click()
+    view.locator(".note", has_text="6 hours · ").wait_for()
+
+
+def test_after_a_reload_every_chart_is_there(lab: Lab, page: Any) -> None:
+    page.locator(VIEW).first.locator(".durations button", has_text="hour").click()
+    page.wait_for_function(
+        "view => document.querySelector(view + ' svg').ariaLabel === 'total per hour · all groups'", arg=VIEW
+    )
+    lab.save(page)
+    page.reload()
+    page.wait_for_function("view => document.querySelectorAll(view + ' .bars').length === 22", arg=VIEW, timeout=60_000)
+    assert page.locator(f"{VIEW} svg").first.get_attribute("aria-label") == "total per hour · all groups"
+    lab.picture(page, "reloaded")
+    page.locator(VIEW).first.locator(".durations button", has_text="day").click()
+    page.wait_for_function(
+        "view => document.querySelector(view + ' svg').ariaLabel === 'total per day · all groups'", arg=VIEW
+    )
+    assert "model not found" not in page.content()
+
+
+def test_a_tab_that_is_closed_and_opened_again(lab: Lab, page: Any) -> None:
+    page.locator(".jp-mod-current .lm-TabBar-tabCloseIcon").click()
+    page.locator(".jp-DirListing-item", has_text="live.ipynb").dblclick()
+    page.wait_for_function("view => document.querySelectorAll(view + ' .bars').length === 22", arg=VIEW, timeout=60_000)
+
+
+def test_what_is_saved_shows_its_static_form(lab: Lab, page: Any) -> None:
+    lab.save(page)
+    page.close()
+    sessions = f"{lab.address}/api/sessions"
+    for session in json.load(urllib.request.urlopen(f"{sessions}?token={lab.token}")):
+        address = f"{sessions}/{session['id']}?token={lab.token}"
+        urllib.request.urlopen(urllib.request.Request(address, method="DELETE"))
+    saved = (lab.folder / "live.ipynb").read_text()
+    assert "widget-view" not in saved
+    again = lab.page(height=1600)
+    lab.open(again, "live.ipynb")
+    pictures = again.locator(".jp-OutputArea img[alt^='total per'], .jp-OutputArea img[alt^='avgPrice per']")
+    again.wait_for_function("document.querySelectorAll('.jp-OutputArea img').length === 11")
+    assert pictures.count() == 11
+    assert all(pictures.nth(i).bounding_box()["width"] > 500 for i in range(11))
+    assert again.locator(VIEW).count() == 0
+    assert "Error displaying widget" not in again.content()
+    lab.picture(again, "saved")
+    again.close()
+    assert lab.elsewhere() == []
+
+
+def test_a_page_made_by_nbconvert_shows_the_pictures(lab: Lab, page: Any) -> None:
+    command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "html", str(lab.folder / "live.ipynb")]
+    subprocess.run(command, check=True, capture_output=True)
+    exported = lab.browser.new_page(viewport={"width": 1280, "height": 1600})
+    exported.goto((lab.folder / "live.html").as_uri(), wait_until="domcontentloaded")
+    pictures = exported.locator("img[alt*=' per ']")
+    assert pictures.count() == 11
+    assert all(pictures.nth(i).evaluate("i => i.complete && i.naturalWidth > 0") for i in range(11))
+    assert "Error" not in exported.locator("body").text_content()
+    lab.picture(exported, "exported")
+    exported.close()

@@ -13,7 +13,7 @@ const STYLE = `
 .sparkstream-aggregation button:disabled { opacity: .4; cursor: default; }
 .sparkstream-aggregation button:focus-visible, .sparkstream-aggregation select:focus-visible {
   outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
-.sparkstream-aggregation .picture { position: relative; }
+.sparkstream-aggregation .picture { position: relative; user-select: none; }
 .sparkstream-aggregation .picture svg { display: block; width: 100%; height: auto; color: var(--jp-ui-font-color1, #444) !important; }
 .sparkstream-aggregation .bucket { cursor: crosshair; }
 .sparkstream-aggregation .bucket:hover { fill: currentColor; fill-opacity: .06; }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextvars import Context, copy_context
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -61,6 +62,10 @@ class LiveOutput:
         self._model: _Model | None = None
         self._serial = self._seen = 0
         self._shown = 0.0
+        # ipykernel gives a page's next message to the subshell whose message the last one sent belongs to. A message
+        # sent from a thread belongs to the cell that runs, and answers would wait for its end; so all are sent as part
+        # of what the page said last.
+        self._said: Context | None = None
 
     def display(self) -> None:
         """Puts the output into the cell that runs."""
@@ -71,7 +76,8 @@ class LiveOutput:
 
     def keep(self) -> None:
         """Replaces the static form by that of now, in the page and so in the notebook when it is saved."""
-        display(self._bundle(), raw=True, display_id=self._key, update=True)
+        if self._model is not None:
+            display(self._bundle(), raw=True, display_id=self._key, update=True)
 
     def show(self, state: Mapping[str, Any]) -> None:
         """Draws `state`, plain data, in the page."""
@@ -79,7 +85,14 @@ class LiveOutput:
             if self._model is not None:
                 self._serial += 1
                 self._shown = time.monotonic()
-                self._model.state = {**state, "serial": self._serial}
+                self._within(self._set, {**state, "serial": self._serial})
+
+    def _set(self, state: dict[str, Any]) -> None:
+        assert self._model is not None
+        self._model.state = state
+
+    def _within(self, send: Callable[[Any], None], what: Any) -> None:
+        (Context() if self._said is None else self._said.copy()).run(send, what)
 
     @property
     def lags(self) -> bool:
@@ -88,12 +101,13 @@ class LiveOutput:
             return self._serial - self._seen > _UNSEEN and time.monotonic() - self._shown < _SLOWLY
 
     def _received(self, model: Any, message: Any, buffers: Any) -> None:
-        if message.get("do") == "seen":
-            with self._lock:
-                self._seen = int(message["serial"])
-        else:
-            with self._lock:
-                self._seen = self._serial  # whoever speaks is there
+        do = message.get("do")
+        with self._lock:
+            self._seen = int(message["serial"]) if do == "seen" else self._serial
+            self._said = None if do == "gone" else copy_context()
+            if do == "gone":  # the page's subshell goes with it: whoever comes next is heard by the main thread
+                self._within(model.send, {})
+        if do != "seen":
             self._receive(message)
 
     def _bundle(self) -> dict[str, str]:
