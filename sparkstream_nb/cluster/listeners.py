@@ -45,6 +45,9 @@ class CommitListeners:
 
         return remove
 
+    def __len__(self) -> int:
+        return len(self._callbacks)
+
     def clear(self) -> None:
         """Ends all callbacks. One that runs is carried through."""
         with self._progress.changed:

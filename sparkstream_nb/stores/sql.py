@@ -73,6 +73,7 @@ class SqlStore:
         self._dialect: Dialect = DIALECTS[database.kind]
         self._layouts: dict[str, Layout] = {}
         self._lock = threading.RLock()
+        self._closed = False
         self._engine = self._dialect.engine(database)
         try:
             with self._engine.connect():
@@ -95,7 +96,8 @@ class SqlStore:
         )
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections. The store cannot be used afterwards."""
+        self._closed = True
         self._engine.dispose()
 
     def _transaction(self, work: Callable[[sa.Connection], T], *, reads: bool = False) -> T:
@@ -107,6 +109,8 @@ class SqlStore:
         """
         waited, pause = 0.0, 0.1
         while True:
+            if self._closed:
+                raise StoreError(f"The store {self.path} is closed.")
             try:
                 with contextlib.nullcontext() if reads else self._lock, self._engine.connect() as c:
                     if reads:

@@ -15,6 +15,7 @@ from IPython.testing.globalipapp import start_ipython
 from sparkstream_nb import cluster
 from sparkstream_nb.cluster import App, Deployment, Errors, Events, FeedReport, Result, Stats
 from sparkstream_nb.cluster.deploy import _apps
+from sparkstream_nb.cluster.listeners import CommitListeners
 from sparkstream_nb.lab import connect
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.commit import Progress
@@ -53,6 +54,7 @@ class StandIn(App):
         self.redeployed, self.warnings = None, []
         self.calls: list[tuple[Any, ...]] = []
         self._progress = Progress()
+        self._listeners = CommitListeners(name, self._progress)
         self.wait_forever = False
         self.running = True
         self.refused = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
@@ -89,10 +91,13 @@ class StandIn(App):
 
     def commit(self, store: DuckDBStore, shard: str, rows: list[list[Any]]) -> None:
         """Commits trades of one node, and tells who watches."""
-        batch = self._progress.batch = self._progress.batch + 1
-        assert store.commit("Trades", "run", batch, {("TradeAggregation", shard): partials_of(self.plan, rows)})
-        for watcher in list(self._progress.watchers):
-            watcher()
+        progress = self._progress
+        assert store.commit(
+            "Trades", "run", progress.batch + 1, {("TradeAggregation", shard): partials_of(self.plan, rows)}
+        )
+        with progress.changed:
+            progress.batch += 1
+            progress.changed.notify_all()
 
     def _settle_briefly(self) -> None:
         self.calls.append(("settle",))

@@ -312,15 +312,15 @@ def test_moving_through_time(app: StandIn, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_it_follows_while_a_page_shows_it(app: StandIn) -> None:
     view = app.view(per="hour")
-    assert app._progress.watchers == []
+    assert len(app._listeners) == 0
     view._received({"do": "here", "width": 700})
     view._received({"do": "here", "width": 800})
-    assert len(app._progress.watchers) == 1
+    assert len(app._listeners) == 1
     assert 'width="800"' in view._state()["picture"]
     app.commit(app.store, "node-1", [["wso2", 100.0, 5, HOUR]])
     wait_until(lambda: view.series().merged.tolist() == [75])
     view._received({"do": "gone"})
-    assert app._progress.watchers == []
+    assert len(app._listeners) == 0
 
 
 def test_a_view_of_a_closed_app_says_so(app: StandIn) -> None:
@@ -329,7 +329,7 @@ def test_a_view_of_a_closed_app_says_so(app: StandIn) -> None:
     app.store.close()
     view._received({"do": "choose", "per": "sec"})
     assert view._state()["failed"] == "The store :memory: is closed. Run the cell again."
-    assert app._progress.watchers == []
+    assert len(app._listeners) == 0
 
 
 def wait_until(done: Callable[[], bool]) -> None:
