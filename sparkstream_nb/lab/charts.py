@@ -194,11 +194,11 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def short(value: float, of: float | None = None) -> str:
-    """A number for an axis: `0.546`, `12`, `1.5k`, `3M`. `of`: the largest number beside it, which gives the unit."""
+    """A number for a label: `0.546`, `12`, `1.5k`, `3M`. `of`: the largest number of its axis, which gives the unit."""
     size = abs(value if of is None or not value else of)
-    for limit, sign in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+    for limit, unit, sign in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if size >= limit:
-            return f"{value / (1e3 if sign == 'k' else limit):.4g}{sign}"
+            return f"{value / unit:.{3 if of is None else 4}g}{sign}"
     return f"{value:.4g}"
 
 

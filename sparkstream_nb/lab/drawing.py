@@ -35,29 +35,42 @@ _BREAKS = 4
 
 @dataclass(frozen=True)
 class Scales:
-    """What the axes cover: stretches of time (ms, ascending; the axis is broken between them), and values."""
+    """What the axes cover: stretches of time (ms, ascending; the axis is broken between them), and values, from the
+    first of the marks to the last."""
 
     spans: tuple[tuple[int, int], ...]
-    low: float
-    high: float
+    marks: tuple[float, ...]
+
+    @property
+    def low(self) -> float:
+        """The value at the bottom."""
+        return self.marks[0]
+
+    @property
+    def high(self) -> float:
+        """The value at the top."""
+        return self.marks[-1]
 
 
 def scales_of(s: Series, former: Scales | None = None) -> Scales:
     """The scales for `s`. Those of a `former` picture stay where `s` fits, and only grow where it does not."""
     low, high = _extent(s)
-    if former is not None:
-        low, high = min(low, former.low), max(high, former.high)
-    marks = ticks(low, high)
+    if former is None:
+        marks = tuple(ticks(low, high))
+    elif former.low <= low and high <= former.high:
+        marks = former.marks
+    else:
+        marks = tuple(ticks(min(low, former.low), max(high, former.high)))
     if not len(s.buckets):
-        return Scales((), marks[0], marks[-1])
+        return Scales((), marks)
     start, end = int(s.buckets[0]), int(s.ends[-1])
     if former is None or not former.spans:
-        return Scales(_spans(s), marks[0], marks[-1])
+        return Scales(_spans(s), marks)
     inside = all(any(a <= b and e <= z for a, z in former.spans) for b, e in zip(s.buckets, s.ends, strict=True))
     if inside and start - former.spans[0][0] <= 0.5 * (former.spans[-1][1] - former.spans[0][0]):
-        return Scales(former.spans, marks[0], marks[-1])
+        return Scales(former.spans, marks)
     # What follows comes at the end: some room there, so that the axis does not change with every micro-batch.
-    return Scales(((start, end + int(_ROOM * (end - start))),), marks[0], marks[-1])
+    return Scales(((start, end + int(_ROOM * (end - start))),), marks)
 
 
 def _spans(s: Series) -> tuple[tuple[int, int], ...]:
@@ -105,9 +118,8 @@ class _Drawing:
 
     def __init__(self, s: Series, scales: Scales, width: int, live: bool) -> None:
         self.s, self.scales, self.width, self.live = s, scales, width, live
-        self.marks = [m for m in ticks(scales.low, scales.high) if scales.low <= m <= scales.high]
         self.legend_rows = self._legend_rows()
-        self.mark_labels = [short(m, max(abs(scales.low), abs(scales.high))) for m in self.marks]
+        self.mark_labels = [short(m, max(abs(scales.low), abs(scales.high))) for m in scales.marks]
         self.left = 34 + max(map(_text_width, self.mark_labels))
         self.right = width - 18.0
         self.top = 34.0 + 20 * len(self.legend_rows) + 18
@@ -210,7 +222,7 @@ class _Drawing:
             f'<text transform="translate(14 {self.top + _PLOT_HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle" '
             f'class="y-title">{html.escape(_cut(self.s.measure.label, 34))}</text>'
         ]
-        for m, label in zip(self.marks, self.mark_labels, strict=True):
+        for m, label in zip(self.scales.marks, self.mark_labels, strict=True):
             out.append(
                 f'<line x1="{self.left:.0f}" x2="{self.right:.0f}" y1="{self.y(m)}" y2="{self.y(m)}" '
                 f'stroke="currentColor" stroke-opacity="{0.6 if m == 0 else 0.15}"/>'

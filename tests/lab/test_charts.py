@@ -211,6 +211,17 @@ def test_every_picture_is_well_formed() -> None:
                 assert "nan" not in svg(s)
 
 
+def test_marks_reach_from_the_bottom_to_the_top() -> None:
+    for values in ([-9.0, 120.0], [-4.0, 3900.0], [0.0, 7.0], [-3.0, -1.0]):
+        s = series("hour", [HOUR, HOUR + 3_600_000], [values], AVERAGE)
+        places = [float(e.attrib["y"]) for e in elements(s, "y-tick")]
+        assert places == sorted(places, reverse=True)
+        ((_, top, _, _), *_), *_ = bars(s)
+        assert places[-1] - 4.1 <= top
+        assert len(scales_of(s).marks) == len(places)
+        assert scales_of(s, scales_of(s)) == scales_of(s)
+
+
 def test_scales_of_a_picture_that_is_carried_on_only_grow() -> None:
     minute = 60_000
     scales = scales_of(series("min", [HOUR], [[10]]))

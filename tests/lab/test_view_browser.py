@@ -120,19 +120,17 @@ def test_it_follows_a_feed_of_another_thread_and_its_axes_do_not_jump(lab: Lab, 
 
 
 def test_the_view_is_as_wide_as_its_cell(lab: Lab, page: Any) -> None:
-    def widths() -> tuple[float, float]:
-        svg = page.locator(f"{VIEW} svg").first
-        page.wait_for_function(
-            "view => { const v = document.querySelector(view); "
-            "return Math.abs(v.querySelector('svg').viewBox.baseVal.width - v.clientWidth) < 2; }",
-            arg=VIEW,
-        )
-        return svg.bounding_box()["width"], page.locator(".jp-OutputArea-output", has=svg).first.bounding_box()["width"]
-
-    for width in (1280, 900):
+    drawn_for_its_cell = """([view, low, high]) => {
+      const wide = document.querySelector(view).clientWidth;
+      const drawn = document.querySelector(view + " svg").viewBox.baseVal.width;
+      return low < wide && wide < high && Math.abs(drawn - wide) < 2;
+    }"""
+    for width, low, high in ((1280, 700, 1000), (900, 300, 600)):
         page.set_viewport_size({"width": width, "height": 1600})
-        picture, cell = widths()
-        assert cell - 30 < picture <= cell
+        page.wait_for_function(drawn_for_its_cell, arg=[VIEW, low, high])
+        svg = page.locator(f"{VIEW} svg").first
+        cell = page.locator(".jp-OutputArea-output", has=svg).first.bounding_box()["width"]
+        assert cell - 30 < svg.bounding_box()["width"] <= cell
     lab.picture(page, "narrow")
     page.set_viewport_size({"width": 1280, "height": 1600})
 

@@ -5,9 +5,9 @@ const STYLE = `
 .sparkstream-aggregation .controls { display: flex; flex-wrap: wrap; gap: 6px; align-items: center; margin: 2px 0 6px; }
 .sparkstream-aggregation .durations { display: flex; }
 .sparkstream-aggregation button, .sparkstream-aggregation select {
-  font: inherit; color: inherit; background: var(--jp-layout-color2, #eee); height: 28px; padding: 0 10px;
+  font: inherit; color: inherit; background: var(--jp-layout-color2, #eee); height: 28px; padding: 0 8px;
   border: 1px solid var(--jp-border-color1, #bbb); border-radius: 0; cursor: pointer; }
-.sparkstream-aggregation select { max-width: 220px; }
+.sparkstream-aggregation select { max-width: 170px; padding: 0 4px; }
 .sparkstream-aggregation .durations button + button { border-left: 0; }
 .sparkstream-aggregation button[aria-pressed=true] { background: var(--jp-brand-color1, #1976d2); color: #fff; }
 .sparkstream-aggregation button:disabled { opacity: .4; cursor: default; }
@@ -98,7 +98,7 @@ function create(root, send, width) {
     fill(group, state.groups.map((label, i) => [String(i), label]), String(state.group));
     earlier.disabled = !state.earlier;
     later.disabled = !state.later;
-    latest.disabled = !state.moved;
+    latest.hidden = !state.moved;
     failed.textContent = state.failed;
     if (state.picture !== former.picture) canvas.innerHTML = state.picture;
     note.textContent = state.note;

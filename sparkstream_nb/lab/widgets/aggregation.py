@@ -75,6 +75,7 @@ class AggregationView:
         self._failed = ""
         self._width = WIDTH
         self._leave: Callable[[], None] | None = None
+        self._behind = False
         duration = self._duration(per)
         reader.settle()
         self.choice = Choice(duration, chosen)
@@ -272,7 +273,7 @@ class AggregationView:
             if self._leave is None:
                 from .live import Follower
 
-                self._leave = self.reader.follow(Follower(self._follow, self._keep))
+                self._leave = self.reader.follow(Follower(self._follow, self._rest))
 
     def _stop_following(self) -> None:
         with self._lock:
@@ -281,9 +282,18 @@ class AggregationView:
                 self._leave = None
 
     def _follow(self) -> None:
+        """Draws what was committed, unless the page cannot keep up."""
         with self._lock:
-            if self._leave is not None and self._output is not None and not self._output.lags:
+            self._behind = self._output is not None and self._output.lags
+            if self._leave is not None and not self._behind:
                 self._draw(None if self._undecided else self._scales)
+
+    def _rest(self) -> None:
+        """Draws the last commits where that was put off, and keeps the static form of them."""
+        with self._lock:
+            if self._leave is not None and self._behind:
+                self._draw(self._scales)
+        self._keep()
 
 
 _EXAMPLES: dict[Type, Any] = {
