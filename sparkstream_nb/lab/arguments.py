@@ -192,7 +192,12 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--time", metavar="COLUMN", help="column of the event time: ms, a date and time, or text")
     p.add_argument("--route", metavar="HOW", help="for this feed: round_robin, hash:ATTRIBUTE, node:N")
     p.add_argument("--limit", type=int, metavar="N", help="only the first N rows")
-    p.add_argument("-o", "--out", type=variable, metavar="VAR", help="store the report in this variable")
+    p.add_argument("--background", action="store_true", help="do not wait: other cells run meanwhile (%%siddhi feeds)")
+    p.add_argument("-o", "--out", type=variable, metavar="VAR", help="store the report (or the feed) in this variable")
+
+    p = command("feeds", "Lists the feeds in the background, or pauses, resumes or stops one of them.")
+    p.add_argument("action", nargs="?", choices=("pause", "resume", "stop"), metavar="pause|resume|stop")
+    p.add_argument("feed", nargs="?", type=int, metavar="ID", help="the feed's number in the list")
 
     p = command("send", "Sends one event, or a list of them, to a stream.")
     p.add_argument("stream", metavar="NAME.Stream")
