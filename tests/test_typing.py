@@ -28,7 +28,7 @@ TOLD = [
     'note: Revealed type is "sparkstream_nb.cluster.app.App"',
     'note: Revealed type is "sparkstream_nb.cluster.answers.Result"',
     'note: Revealed type is "Any"',
-    'note: Revealed type is "dict[str, sparkstream_nb.spark.rows.NodeReport]"',
+    'note: Revealed type is "dict[str, sparkstream_nb.cluster.answers.NodeStats]"',
     'note: Revealed type is "float"',
     'note: Revealed type is "sparkstream_nb.errors.SiddhiError | None"',
     'error: Unexpected keyword argument "noodes" for "deploy"; did you mean "nodes"?  [call-arg]',

@@ -12,6 +12,8 @@ from .app import App, check_feed
 from .check import check, explain
 from .deploy import apps, deploy, get, stop_all
 from .deployment import Deployment
+from .feeding import Feed, Feeds, feed_of
+from .feeding import all_feeds as feeds
 from .frontend import Displayed
 from .progress import FeedProgress, ProgressLine
 
@@ -23,8 +25,10 @@ __all__ = [
     "Displayed",
     "Errors",
     "Events",
+    "Feed",
     "FeedProgress",
     "FeedReport",
+    "Feeds",
     "PlanText",
     "ProgressLine",
     "Result",
@@ -34,6 +38,8 @@ __all__ = [
     "check_feed",
     "deploy",
     "explain",
+    "feed_of",
+    "feeds",
     "get",
     "stop_all",
 ]

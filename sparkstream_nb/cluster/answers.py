@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from ..engine.batch import Answer
 from ..engine.columns import ARROW
 from ..errors import SiddhiError
 from ..plan.nodes import Plan
-from ..spark.rows import NodeReport
 from ..types import Type
 from .frontend import Displayed
 
@@ -29,7 +28,8 @@ SHARD = "SHARD_ID"
 class FeedReport(Displayed):
     """The report of a feed: `rows` read, of which `rejected` did not fit the stream; `seconds` until all was committed.
 
-    `outputs` counts the events that each derived stream put out meanwhile. `reasons` counts rejected rows by reason,
+    `not_fed` counts the events that a feed which was stopped did not put into the app any more. `outputs` counts the
+    events that each derived stream put out meanwhile. `reasons` counts rejected rows by reason,
     the most frequent first; of many, the first 10,000 (of each Spark task that read the feed).
     """
 
@@ -40,11 +40,17 @@ class FeedReport(Displayed):
     seconds: float
     outputs: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
+    not_fed: int = 0
+
+    @property
+    def events(self) -> int:
+        """Events that the app took."""
+        return self.rows - self.rejected - self.not_fed
 
     @property
     def events_per_second(self) -> float:
         """Events that were taken, by second."""
-        return (self.rows - self.rejected) / self.seconds if self.seconds else 0.0
+        return self.events / self.seconds if self.seconds else 0.0
 
     def summary(self) -> str:
         return f"<FeedReport {self.app}.{self.stream}: {self.rows} rows, {self.rejected} rejected>"
@@ -124,6 +130,32 @@ class Errors(Displayed):
         return f"<Errors of {self.app}: {len(self)}>"
 
 
+@dataclass(frozen=True)
+class NodeStats:
+    """Figures of a node: `events` it took and `events_per_second` of its own working time, since this process deployed
+    the app; what the last micro-batch took (`ms`), the size of its state (`state_bytes`) and its `clock` (ms since
+    1970) after that. The time is None for nodes that pass all their work on to Spark's tasks, as it needs no state."""
+
+    shard: str
+    events: int
+    events_per_second: float | None
+    ms: float
+    state_bytes: int
+    clock: int | None
+
+
+@dataclass(frozen=True)
+class PartStats:
+    """Figures of a query, table, window or aggregation (`kind`): the bytes that all nodes hold for it, and, where a
+    query puts out a stream, its `output` and how many events that stream had (`events_out`, of all its queries)."""
+
+    kind: str
+    name: str
+    output: str | None
+    events_out: int | None
+    state_bytes: int
+
+
 @dataclass(frozen=True, repr=False)
 class Stats(Displayed):
     """How far an app is.
@@ -131,9 +163,10 @@ class Stats(Displayed):
     `clock`: the app's clock (ms since 1970; None before the first event). `events`: events and chunks that were sent.
     `waiting`: entries of the inbox that are not committed yet. `micro_batches`: how many were committed. `outputs`
     counts what each derived stream put out, `errors` what could not be taken, both since this process deployed the app.
-    `nodes`: by shard id, what the last micro-batch took (ms) and the state's size (bytes).
+    `nodes`: by shard id, of those that a micro-batch has reached. `parts`: queries, tables, windows and aggregations.
     """
 
+    app: str
     state: str
     clock: int | None
     events: int
@@ -141,7 +174,18 @@ class Stats(Displayed):
     micro_batches: int
     outputs: dict[str, int]
     errors: int
-    nodes: dict[str, NodeReport]
+    nodes: dict[str, NodeStats]
+    parts: tuple[PartStats, ...]
+
+    @property
+    def nodes_frame(self) -> pd.DataFrame:
+        """A row for each node, with the fields of `NodeStats`."""
+        return pd.DataFrame([asdict(n) for n in self.nodes.values()], columns=[f.name for f in fields(NodeStats)])
+
+    @property
+    def parts_frame(self) -> pd.DataFrame:
+        """A row for each query, table, window and aggregation, with the fields of `PartStats`."""
+        return pd.DataFrame([asdict(p) for p in self.parts], columns=[f.name for f in fields(PartStats)])
 
     def summary(self) -> str:
         return f"<Stats: {self.state}, {self.events} events, {self.waiting} entries waiting>"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from ..engine.batch import Answer, InputBatch, StreamRows
 from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
 from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, did_you_mean, nearest
-from ..plan import compile_retrieval, explain
+from ..plan import compile_retrieval, explain, placement
 from ..plan.nodes import AggregationDef, Plan, Ref
 from ..spark import feeds
 from ..spark.commit import Commit, Progress
@@ -27,6 +27,7 @@ from ..spark.entries import Ask, Entry
 from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of
+from ..spark.marks import Marks
 from ..spark.outputs import OutputFiles
 from ..spark.processor import NodeSpec
 from ..spark.results import Failed
@@ -36,16 +37,18 @@ from ..spark.stream import Stream
 from ..stores import Store, shard_warnings
 from ..stores.sql import Patience
 from ..types import Schema
-from . import frontend
+from . import feeding, frontend
 from .answers import NULLABLE, SHARD, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
 from .deployment import Deployment, milliseconds
+from .feeding import Feed
+from .figures import stats_of
 from .folder import Life
 from .frontend import Displayed, View
 from .idle import IdleTicker
 from .listeners import CommitListeners, OnCommit
-from .progress import FeedProgress, OnProgress
+from .progress import OnProgress
 from .scaling import scaled, wanted_ids
 from .stores import open_store
 
@@ -99,6 +102,12 @@ class App(Displayed):
         most = deployment.rows_per_micro_batch
         self._stream = Stream(self._session, self.name, folder, life.run, specs, self.schemas, commit, most)
         self._progress.batch, self._progress.last = self._stream.committed()
+        ahead, rest = placement.split(self.plan)
+        self._target = feeding.Target(
+            self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
+            self.start, self._append, self._now,
+            Marks(self._inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None),
+        )  # fmt: skip
         idle = self.plan.idle_clock
         self._idle = None if idle is None else IdleTicker(idle, self._advance)
 
@@ -157,9 +166,11 @@ class App(Displayed):
     @property
     def state(self) -> str:
         """ "running", "stopped" (by `stop` or `interrupt`) or "failed"."""
+        if self._stopped:
+            return "stopped"
         if self._stream.active:
             return "running"
-        return "failed" if self._stream.failure() and not self._stopped else "stopped"
+        return "failed" if self._stream.failure() else "stopped"
 
     def summary(self) -> str:
         return f"<App {self.name}: {self.state}, {self.nodes} node{'s' if self.nodes > 1 else ''}, {self.mode}>"
@@ -170,34 +181,60 @@ class App(Displayed):
         """Starts the app, or starts it again where it left off. Raises SparkStreamError where Spark refuses to."""
         with self._lock:
             self._check_open()
+            if self._stopped:
+                self._stream.ended()  # Spark may still be busy ending what was stopped
             if not self._stream.active:
-                self._stopped = False
+                self._target.marks.clear()
                 self._stream.start()
+            self._stopped = False
             if self._idle is not None:
                 self._idle.start()
 
     def stop(self) -> None:
-        """Cancels the app's Spark work, within 2 s. State, outputs and aggregations stay; an event starts it again."""
+        """Cancels the app's Spark work, within 2 s, and stops its feeds in the background.
+
+        State, outputs and aggregations stay; an event or a query starts it again.
+        """
         with self._lock:
             self._stop_idle_clock()
+            self._end_feeds()
             self._stopped = True
             self._stream.stop()
 
     def interrupt(self) -> None:
-        """Cancels what Spark does for the app, within 2 s, and takes back the events that it had not begun with.
+        """Stops the app as `stop` does, and takes back the events that it had not begun with.
 
-        The app starts again with the next event; a micro-batch that was under way is then carried through.
+        The app starts again with the next event or query; a micro-batch that was under way is then carried through.
         """
         with self._lock:
             self._stop_idle_clock()
-            self._session.interruptTag(self._tag)
+            ended = self._end_feeds()
+            self._session.interruptTag(self._target.tag)
             self._stopped = True
             if self._stream.stop():
-                self._inbox.truncate(max(self._stream.planned(), self._progress.last + 1))
+                seq = max(self._stream.planned(), self._progress.last + 1)
+                self._inbox.truncate(seq)
+                for feed in ended:
+                    feed.withdraw(seq)
+
+    def _end_feeds(self) -> list[Feed]:
+        """Stops the feeds in the background; those that were running."""
+        running = [f for f in self.feeds.values() if f.active]
+        for feed in running:
+            feed.end()
+        return running
+
+    @property
+    def feeds(self) -> feeding.Feeds:
+        """The feeds in the background since the app was deployed, by their numbers."""
+        return feeding.feeds_of(self._target)
 
     def close(self) -> None:
         """Lets go of the files of a stopped app. It is of no use afterwards, and says so."""
         self._closed = True
+        self._stream.ended()
+        for feed in self.feeds.values():
+            feed.join()
         self._listeners.clear()
         self._close_files()
 
@@ -227,6 +264,8 @@ class App(Displayed):
         wanted = wanted_ids(self.shard_ids, self._life.shards, nodes, ids)
         if wanted == self.shard_ids:
             return self
+        if any(feed.active for feed in self.feeds.values()):
+            raise Misuse(f"{self.name} has feeds in the background: stop them, or wait for them, before it is scaled")
         deployment, plans = scaled(self.deployment, self._plans, wanted, files)
         Route.parse(deployment.routing, len(wanted))
         with self._lock:
@@ -246,10 +285,6 @@ class App(Displayed):
                 f"sparkstream_nb.get('{self.name}') is the one that runs"
             )
 
-    @property
-    def _tag(self) -> str:
-        return f"sparkstream-feed-{self._stream.run}"
-
     def on_commit(self, callback: OnCommit) -> Callable[[], None]:
         """Calls `callback(n)` after each committed micro-batch, where `n` of the app are; returns what ends that.
 
@@ -261,22 +296,26 @@ class App(Displayed):
 
     def flush(self) -> None:
         """Waits until everything sent is committed. Raises SparkStreamError where the app failed."""
-        self._settle(None)
+        with self._cancelling():
+            self._settle(None)
 
     def _settle(self, tell: Callable[[], None] | None) -> None:
         last = self._inbox.position.seq - 1
         if self._progress.last < last:
             self.start()
-            with self._cancelling():
-                self._stream.wait(last, tell=tell)
+            self._stream.wait(last, tell=tell)
 
     @contextlib.contextmanager
     def _cancelling(self) -> Iterator[None]:
-        """Ctrl-C and a notebook's Stop button inside cancel what Spark does for the app."""
+        """Ctrl-C and a notebook's Stop button inside cancel what Spark does for the app.
+
+        Where feeds run in the background, they end the waiting alone.
+        """
         try:
             yield
         except KeyboardInterrupt:
-            self.interrupt()
+            if not any(f.active for f in self.feeds.values()):
+                self.interrupt()
             raise
 
     # ----------------------------------------------------------------------------------------------------- events in
@@ -330,6 +369,7 @@ class App(Displayed):
         if self._idle is not None:
             self._idle.stop()
 
+    @overload
     def feed(
         self,
         stream: str,
@@ -340,66 +380,64 @@ class App(Displayed):
         limit: int | None = None,
         columns: Mapping[str, str] | Sequence[str] | None = None,
         progress: OnProgress | None = None,
-    ) -> FeedReport:
+        background: Literal[False] = False,
+    ) -> FeedReport: ...
+
+    @overload
+    def feed(
+        self,
+        stream: str,
+        source: Any,
+        *,
+        time: str | None = None,
+        route: str | None = None,
+        limit: int | None = None,
+        columns: Mapping[str, str] | Sequence[str] | None = None,
+        progress: OnProgress | None = None,
+        background: Literal[True],
+    ) -> Feed: ...
+
+    def feed(
+        self,
+        stream: str,
+        source: Any,
+        *,
+        time: str | None = None,
+        route: str | None = None,
+        limit: int | None = None,
+        columns: Mapping[str, str] | Sequence[str] | None = None,
+        progress: OnProgress | None = None,
+        background: bool = False,
+    ) -> FeedReport | Feed:
         """Feeds `stream` from a frame (pandas, Arrow, Spark) or a `.csv` or `.parquet` file, until all is committed.
 
         `time` names the column of event times (ms, datetime, or text): events are put in their order, ties in the
         feed's. Without it events keep the feed's order, 1 ms apart. `route` overrides the routing. `limit`: only the
         first so many rows. `columns` maps attributes to source columns, or lists these in the attributes' order. Rows
         that do not fit are counted and kept in `errors`. `progress` is called when the reading begins, and then several
-        times a second until all is committed; by default the front end shows how far the feed is. Raises `Misuse` for
-        an unknown stream, SparkStreamError for a source that is no feed.
+        times a second until all is committed; by default the front end shows how far the feed is. With `background` the
+        call returns at once: a `Feed`, which can be paused, stopped and waited for. Raises `Misuse` for an unknown
+        stream, SparkStreamError for a source that is no feed.
         """
         schema = self._schema(stream)
         shape = feeds.Shape(stream, schema, time, _mapped(schema, columns))
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
+        request = feeding.Request(source, shape, route or self.routing, limit)
+        if background:
+            return feeding.start_feed(self._target, request)
         if progress is not None:
-            return self._feed(source, shape, route or self.routing, limit, progress)
-        display = frontend.current().progress()
-        try:
-            return self._feed(source, shape, route or self.routing, limit, display)
-        finally:
-            display.close()
+            return self._feed(request, progress)
+        with contextlib.closing(frontend.current().progress()) as display:
+            return self._feed(request, display)
 
-    def _feed(self, source: Any, shape: feeds.Shape, route: str, limit: int | None, progress: OnProgress) -> FeedReport:
-        stream = shape.stream
-        began = clock.perf_counter()
-        progress(FeedProgress(stream, 0, None, 0, self._progress.batch + 1, 0.0))
+    def _feed(self, request: feeding.Request, progress: OnProgress) -> FeedReport:
         self.start()
-        with self._cancelling(), self._tagged():
-            found = feeds.read_feed(source, shape, self._inbox.folder, self._session, limit, nodes=self.nodes)
-        highest = np.empty(0, np.int64)
-        if shape.time is not None:
-            found, highest = feeds.in_order(found, self._inbox.folder)
-        reasons = feeds.reasons(found, self._inbox.folder)
-        before = dict(self._progress.rows)
-        with self._lock:
-            entries: list[Entry] = feeds.entries(found, shape, self._inbox, route, highest, self._now())
-            first = self._inbox.position.seq
-            if entries:
-                self._append(entries)
-
-        def tell() -> None:
-            p = self._progress
-            done = sum(e.steps for e in entries[: max(0, p.last - first + 1)])
-            took = clock.perf_counter() - began
-            progress(FeedProgress(stream, done, found.rows, found.rejected, p.batch + 1, took))
-
-        self._settle(tell)
-        after = self._progress.rows
-        outputs = {s: n - before.get(s, 0) for s, n in after.items() if n > before.get(s, 0)}
-        seconds = clock.perf_counter() - began
-        return FeedReport(self.name, stream, found.rows + found.rejected, found.rejected, seconds, outputs, reasons)
-
-    @contextlib.contextmanager
-    def _tagged(self) -> Iterator[None]:
-        """Marks the Spark jobs started inside, for `interrupt`."""
-        self._session.addTag(self._tag)
         try:
-            yield
-        finally:
-            self._session.removeTag(self._tag)
+            return feeding.feed(self._target, request, self._settle, progress)
+        except KeyboardInterrupt:
+            self.interrupt()
+            raise
 
     def _now(self) -> int:
         """This machine's time (ms), or the app's clock where it is ahead."""
@@ -540,19 +578,9 @@ class App(Displayed):
         return PlanText(str(explain(self.plan)))
 
     def stats(self) -> Stats:
-        """How far the app is, and per shard: what the last micro-batch took (ms) and the state's size (bytes)."""
-        p, position = self._progress, self._inbox.position
-        with p.changed:
-            return Stats(
-                state=self.state,
-                clock=position.clock,
-                events=position.request,
-                waiting=position.seq - 1 - p.last,
-                micro_batches=p.batch + 1,
-                outputs=dict(p.rows),
-                errors=p.errors,
-                nodes={self._life.shards[n]: p.nodes[n] for n in self._life.over if n in p.nodes},
-            )
+        """How far the app is, and the figures of its nodes, queries, tables, windows and aggregations."""
+        with self._progress.changed:
+            return stats_of(self.name, self.plan, self.state, self._life, self._inbox.position, self._progress)
 
     @property
     def logs(self) -> list[str]:

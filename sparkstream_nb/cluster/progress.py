@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,9 +11,10 @@ from typing import TextIO
 
 @dataclass(frozen=True)
 class FeedProgress:
-    """`done` of `total` events are committed, with `micro_batches` of the app so far, after `seconds`.
+    """The app is through with `done` of `total` events, with `micro_batches` of it committed so far, after `seconds`.
 
-    `total` is None while the feed is read; `rejected` rows did not fit the stream.
+    What is done and not committed yet is part of the micro-batch under way. `total` is None while the feed is read,
+    which took `reading` seconds; `rejected` rows did not fit the stream.
     """
 
     stream: str
@@ -21,19 +23,35 @@ class FeedProgress:
     rejected: int
     micro_batches: int
     seconds: float
+    reading: float = 0.0
+
+    @property
+    def fraction(self) -> float:
+        """How much of the feed is done, from 0 to 1."""
+        return min(self.done / self.total, 1.0) if self.total else 0.0
 
     @property
     def events_per_second(self) -> float:
-        return self.done / self.seconds if self.seconds else 0.0
+        """Events that are done, by second since the feed was read."""
+        working = self.seconds - self.reading
+        return self.done / working if working > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate of the time until all is done; None as long as nothing is."""
+        rate = self.events_per_second
+        return None if self.total is None or not rate else (self.total - self.done) / rate
 
     def __str__(self) -> str:
-        """`Trades: 200,000 of 336,346 events · 5 s · 40,000 events/s · micro-batch 3 · 12 rows refused`."""
+        """`Trades: 200,000 of 336,346 events · 5 s · 40,000 events/s · 3 s left · micro-batch 3 · 12 rows refused`."""
         if self.total is None:
-            return f"{self.stream}: reading the feed · {self.seconds:.0f} s"
+            return f"{self.stream}: reading the feed · {span(self.seconds)}"
+        left = self.seconds_left
         words = [
             f"{self.done:,} of {self.total:,} events",
-            f"{self.seconds:.0f} s",
+            span(self.seconds),
             *([f"{self.events_per_second:,.0f} events/s"] if self.done else []),
+            *([f"{span(left)} left"] if left is not None and self.done < self.total else []),
             f"micro-batch {self.micro_batches + 1}",
             *([f"{self.rejected:,} rows refused"] if self.rejected else []),
         ]
@@ -41,6 +59,16 @@ class FeedProgress:
 
 
 OnProgress = Callable[[FeedProgress], None]
+
+
+def span(seconds: float) -> str:
+    """`5 s`, `3 min 20 s` or `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 class ProgressLine:
@@ -52,7 +80,8 @@ class ProgressLine:
 
     def __call__(self, progress: FeedProgress) -> None:
         if self.out.isatty():
-            self._write(str(progress))
+            # A line that the terminal breaks could not be removed again.
+            self._write(str(progress)[: shutil.get_terminal_size().columns - 1])
 
     def close(self) -> None:
         """Removes the line."""

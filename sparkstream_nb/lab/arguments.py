@@ -112,7 +112,12 @@ def line_options() -> dict[str, Options]:
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a data frame, or a .csv or .parquet file")
     add(p, "--time", "--route")
     add(p, "--limit", help="only the first N rows")
-    _add_out(p, "store the report in this variable")
+    p.add_argument("--background", action="store_true", help="do not wait: other cells run meanwhile (%%siddhi feeds)")
+    _add_out(p, "store the report (or the feed) in this variable")
+
+    p = command("feeds", "Lists the feeds in the background, or pauses, resumes or stops one of them.")
+    p.add_argument("action", nargs="?", choices=("pause", "resume", "stop"), metavar="pause|resume|stop")
+    p.add_argument("feed", nargs="?", type=int, metavar="ID", help="the feed's number in the list")
 
     p = command("send", "Sends one event, or a list of them, to a stream.")
     p.add_argument("stream", metavar="NAME.Stream")

@@ -7,15 +7,15 @@ of result needs one function for each of the two.
 from __future__ import annotations
 
 import html as markup
-from collections.abc import Mapping
-from dataclasses import asdict
 from functools import singledispatch
 from typing import Any
 
-from ..cluster import App, Apps, Check, Displayed, Errors, Events, FeedReport, PlanText, Result, Stats
+from ..cluster import App, Apps, Check, Displayed, Errors, Events, Feed, FeedReport, Feeds, PlanText, Result, Stats
+from ..cluster.progress import span
 from ..plan.nodes import Plan
+from .bars import bar_html
 from .card import card_html, card_text
-from .tables import MUTED, Count, Grid, escaped_lines, paragraph, when
+from .tables import MUTED, Count, Figure, Grid, counted, escaped_lines, paragraph, size, when
 
 # Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
 DISPLAY_LIMIT = 20
@@ -41,6 +41,11 @@ def bundle(shown: Displayed, include: Any = None, exclude: Any = None) -> dict[s
 def register(shell: Any) -> None:
     """Makes `shell`, one of IPython's, show apps and results in these forms. Again without effect."""
     shell.display_formatter.mimebundle_formatter.for_type(Displayed, bundle)
+    # Only a notebook can change what it has shown.
+    if getattr(shell, "kernel", None) is not None:
+        from .progress import show_live
+
+        shell.display_formatter.ipython_display_formatter.for_type(Feed, show_live)
 
 
 def _limit(limit: int | None) -> int:
@@ -80,9 +85,9 @@ def _(shown: Apps) -> str:
 
 def _fed(shown: FeedReport) -> str:
     """`336,776 events in 12.3 s elapsed, 27,380 events/s`."""
-    accepted = shown.rows - shown.rejected
-    events = f"{accepted:,} event{'' if accepted == 1 else 's'}"
-    return f"{events} in {shown.seconds:.1f} s elapsed, {shown.events_per_second:,.0f} events/s"
+    events = f"{shown.events:,} event{'' if shown.events == 1 else 's'}"
+    fed = f"{events} in {shown.seconds:.1f} s elapsed, {shown.events_per_second:,.0f} events/s"
+    return f"{fed}; stopped, {shown.not_fed:,} not fed" if shown.not_fed else fed
 
 
 def _rejected(shown: FeedReport) -> list[str]:
@@ -114,6 +119,47 @@ def _(shown: FeedReport) -> str:
     if lines := _rejected(shown):
         out.append(paragraph(f"⚠ {'<br>'.join(markup.escape(line) for line in lines)}"))
     return "".join(out)
+
+
+def _feed_words(shown: Feed) -> str:
+    """`feed 1, running: Trades.S: 200 of 400 events · 1 s`."""
+    where = f"feed {shown.id}, {shown.state}: {shown.app}."
+    return f"{where}{shown.stream}: {shown.error}" if shown.error else f"{where}{shown.progress}"
+
+
+@text.register
+def _(shown: Feed) -> str:
+    return text(shown.report) if shown.report else _feed_words(shown)
+
+
+@html.register
+def _(shown: Feed) -> str:
+    if shown.report:
+        return html(shown.report)
+    if shown.error:
+        return paragraph(f"✗ {markup.escape(_feed_words(shown))}")
+    return bar_html(shown.progress, before=f"feed {shown.id}", state=shown.state)
+
+
+def _feeds_grid(shown: Feeds) -> Grid:
+    rows = []
+    for f in shown.values():
+        p = f.progress
+        about = str(f.error) if f.error else f"{span(p.seconds_left)} left" if f.active and p.seconds_left else ""
+        total = Figure("" if p.total is None else f"{p.total:,}")
+        rate = Figure(f"{p.events_per_second:,.0f}" if p.done else "")
+        rows.append((f.id, f.app, f.stream, f.state, Figure(f"{p.done:,}"), total, rate, about))
+    return Grid(["feed", "app", "stream", "state", "done", "of events", "events/s", ""], rows, what="feed")
+
+
+@text.register
+def _(shown: Feeds) -> str:
+    return _feeds_grid(shown).text() if shown else "No feed in the background yet: %siddhi feed ... --background"
+
+
+@html.register
+def _(shown: Feeds) -> str:
+    return _feeds_grid(shown).html() if shown else paragraph(markup.escape(text(shown)))
 
 
 # -------------------------------------------------------------------------------------------------------------- tables
@@ -173,19 +219,47 @@ def _(shown: Errors) -> str:
     return "".join(g.html() for g in _errors_grids(shown)) if len(shown) else paragraph(markup.escape(text(shown)))
 
 
-def _stats_grid(shown: Stats) -> Grid:
-    """A row for each figure; nested ones are named by their path."""
-    rows: list[tuple[str, Any]] = []
+def _stats_headline(shown: Stats) -> str:
+    """`Trades: running · clock 2024-06-01 10:00:00 UTC · 1,200 events sent · 0 entries waiting · ...`."""
+    words = [
+        shown.state,
+        *([f"clock {when(shown.clock)} UTC"] if shown.clock is not None else []),
+        counted(shown.events, "event") + " sent",
+        counted(shown.waiting, "entry", "entries") + " waiting",
+        counted(shown.micro_batches, "micro-batch", "micro-batches"),
+        counted(shown.errors, "error"),
+    ]
+    return " · ".join(words)
 
-    def add(path: str, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for name, inner in value.items():
-                add(f"{path}.{name}" if path else str(name), inner)
-        else:
-            rows.append((path, _figure(path, value)))
 
-    add("", asdict(shown))
-    return Grid(["figure", "value"], rows, what="figure")
+def _stats_grids(shown: Stats) -> list[Grid]:
+    """A table of the nodes, and one of what the app is made of."""
+    nodes = [
+        (
+            n.shard,
+            Figure(f"{n.events:,}"),
+            Figure("" if n.events_per_second is None else f"{n.events_per_second:,.0f}"),
+            Figure(f"{n.ms:,.1f} ms"),
+            Figure(size(n.state_bytes)),
+            "" if n.clock is None else when(n.clock),
+        )
+        for n in shown.nodes.values()
+    ]
+    parts = [
+        (
+            p.kind,
+            p.name,
+            p.output or "",
+            Figure("" if p.events_out is None else f"{p.events_out:,}"),
+            Figure(size(p.state_bytes) if p.state_bytes else ""),
+        )
+        for p in shown.parts
+    ]
+    grids = [
+        Grid(["node", "events", "events/s", "last micro-batch", "state", "clock (UTC)"], nodes),
+        Grid(["kind", "name", "output", "events out", "state"], parts),
+    ]
+    return [g for g in grids if g.cells]
 
 
 def _figure(path: str, value: Any) -> Any:
@@ -197,12 +271,14 @@ def _figure(path: str, value: Any) -> Any:
 
 @text.register
 def _(shown: Stats) -> str:
-    return _stats_grid(shown).text(footer=False)
+    grids = [g.text(footer=False) for g in _stats_grids(shown)]
+    return "\n\n".join([f"{shown.app}: {_stats_headline(shown)}", *grids])
 
 
 @html.register
 def _(shown: Stats) -> str:
-    return _stats_grid(shown).html(footer=False)
+    head = f'<b>{markup.escape(shown.app)}</b> <span style="{MUTED}">{markup.escape(_stats_headline(shown))}</span>'
+    return paragraph(head) + "".join(g.html(footer=False) for g in _stats_grids(shown))
 
 
 # --------------------------------------------------------------------------------------------------------------- plans

@@ -96,16 +96,28 @@ class SiddhiMagic(Magics):
         o = options.parse(split(rest))
         app, stream = self._part_of(o.stream, "a stream")
         source = self._source(o.source)
-        report = self._interruptible(lambda: app.feed(stream, source, time=o.time, route=o.route, limit=o.limit))
-        self._keep(o, report)
-        return report
+        how = {"time": o.time, "route": o.route, "limit": o.limit}
+        if o.background:
+            fed: Any = app.feed(stream, source, **how, background=True)
+        else:
+            fed = self._interruptible(lambda: app.feed(stream, source, **how), app)
+        self._keep(o, fed)
+        return fed
+
+    def _do_feeds(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        if o.action:
+            if o.feed is None:
+                raise Misuse(f"%siddhi feeds {o.action} ID: the feed's number is missing. %siddhi feeds lists them")
+            getattr(cluster.feed_of(o.feed), o.action)()
+        return cluster.feeds()
 
     def _do_send(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app, stream = self._part_of(o.stream, "a stream")
         values = literal(o.values)
         at = None if o.at is None else milliseconds(o.at, "--at")
-        self._interruptible(lambda: app.send(stream, values, at=at, node=o.node))
+        self._interruptible(lambda: app.send(stream, values, at=at, node=o.node), app)
 
     def _do_query(self, options: Options, rest: str) -> Any:
         words, text = split_query(rest)
@@ -122,7 +134,7 @@ class SiddhiMagic(Magics):
     def _do_output(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app, stream = self._part_of(o.stream, "a stream")
-        self._interruptible(app.flush)  # what a cell before it sent is part of what it shows
+        self._interruptible(app.flush, app)  # what a cell before it sent is part of what it shows
         return self._frame(o, app.output(stream, last=o.last))
 
     def _do_explain(self, options: Options, rest: str) -> Any:
@@ -146,9 +158,11 @@ class SiddhiMagic(Magics):
         if bool(o.app) == o.all:
             raise Misuse("which app? Write %siddhi stop NAME, or %siddhi stop --all")
         names = sorted(cluster.apps()) if o.all else [o.app]
+        feeds = [f for name in names for f in cluster.get(name).feeds.values() if f.active]
         for name in names:
             cluster.get(name).stop()
-        print(f"stopped: {', '.join(names)}" if names else "no app was running")
+        with_feeds = f" (with feed {', '.join(str(f.id) for f in feeds)})" if feeds else ""
+        print(f"stopped: {', '.join(names)}{with_feeds}" if names else "no app was running")
 
     def _do_errors(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
@@ -168,7 +182,7 @@ class SiddhiMagic(Magics):
     # ----------------------------------------------------------------------------------------------------- helpers
 
     def _query(self, app: App, text: str, o: Namespace) -> Any:
-        answer = self._interruptible(lambda: app.query(text.strip(), limit=o.limit))
+        answer = self._interruptible(lambda: app.query(text.strip(), limit=o.limit), app)
         if o.out:
             self.shell.user_ns[o.out] = answer.frame
         return answer
@@ -205,12 +219,12 @@ class SiddhiMagic(Magics):
             raise Misuse(f"there is no variable and no file called '{source}'. {hint or known}")
         raise Misuse(f"there is no file '{source}' in {Path.cwd()}")
 
-    def _interruptible(self, call: Any) -> Any:
+    def _interruptible(self, call: Any, app: App | None = None) -> Any:
         """`call()`; the Stop button, which cancels what Spark does for it, is one line in the cell."""
         try:
             return call()
         except KeyboardInterrupt:
-            raise Interrupted("stopped; what was committed before stays, and the app goes on") from None
+            raise Interrupted("interrupted" if app is None else interrupted(app)) from None
 
     def offer_completions(self) -> None:
         """Registers the completion of commands, apps, streams and SiddhiQL in cells of these magics."""
@@ -235,6 +249,14 @@ def with_body(lines: list[str]) -> list[str]:
 
 class Interrupted(Misuse):
     """The Stop button was pressed while Spark worked."""
+
+
+def interrupted(app: App) -> str:
+    """What is true of an app after the Stop button, in words that agree with `%siddhi list`."""
+    if app.state == "stopped":
+        again = "starts again with its next event or query"
+        return f"interrupted; what was committed stays. {app.name} is stopped, and {again}"
+    return f"interrupted; {app.name} is {app.state}"
 
 
 def help_text(commands: dict[str, Options], cell: Options) -> str:

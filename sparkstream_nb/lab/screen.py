@@ -36,7 +36,7 @@ class Screen:
         """A bar in a notebook, a line elsewhere."""
         if getattr(shell(), "kernel", None) is None:
             return ProgressLine()
-        from .widgets.progress import FeedBar  # ipywidgets take a second to load
+        from .progress import FeedBar
 
         return FeedBar()
 

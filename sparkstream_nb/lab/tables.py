@@ -34,6 +34,21 @@ def when(ms: int) -> str:
     return f"{text}.{rest:03d}" if rest else text
 
 
+def size(n: int) -> str:
+    """A number of bytes in the unit that suits it: `512 B`, `1.5 KB`, `20.0 MB` (of 1,000 bytes each)."""
+    if n < 1000:
+        return f"{n} B"
+    value, units = n / 1000, ["KB", "MB", "GB", "TB"]
+    while value >= 999.95 and len(units) > 1:
+        value, units = value / 1000, units[1:]
+    return f"{value:,.1f} {units[0]}"
+
+
+def counted(n: int, one: str, several: str | None = None) -> str:
+    """`1 event`, `1,200 events`."""
+    return f"{n:,} {one if n == 1 else several or f'{one}s'}"
+
+
 def text_of(value: Any, column: str = "") -> str:
     """One value as a cell: null for a missing one, at most four decimals, a time for the columns of `TIME_COLUMNS`."""
     if is_missing(value):
@@ -69,8 +84,14 @@ def number(value: float) -> str:
     return text + "0" if text.endswith(".") else text
 
 
+class Figure(str):
+    """A figure as it is to be read, with separators or a unit: aligned to the right."""
+
+    __slots__ = ()
+
+
 def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) or hasattr(value, "item")
+    return isinstance(value, (int, float, Figure)) or hasattr(value, "item")
 
 
 class Grid:

@@ -23,7 +23,10 @@ from .rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, Stream
 
 @dataclass
 class Progress:
-    """How far an app is, shared between the thread of the streaming query and those that wait for it."""
+    """How far an app is, shared between the thread of the streaming query and those that wait for it.
+
+    `batch` and `last` are the last micro-batch and entry that are committed. By node: `nodes` as of the last
+    micro-batch, `taken` events and `worked` ms of all."""
 
     changed: threading.Condition = field(default_factory=threading.Condition)
     batch: int = -1
@@ -31,6 +34,8 @@ class Progress:
     rows: dict[str, int] = field(default_factory=dict)
     errors: int = 0
     nodes: dict[int, NodeReport] = field(default_factory=dict)
+    taken: dict[int, int] = field(default_factory=dict)
+    worked: dict[int, float] = field(default_factory=dict)
     answers: dict[int, dict[int, Answer | Failed]] = field(default_factory=dict)
     logs: list[str] = field(default_factory=list)
 
@@ -87,6 +92,9 @@ class Commit:
                 for name, events in found.streams.items():
                     p.rows[name] = p.rows.get(name, 0) + sum(e.rows for e in events)
                 p.errors += len(found.errors)
+                for node, report in found.nodes.items():
+                    p.taken[node] = p.taken.get(node, 0) + report.events
+                    p.worked[node] = p.worked.get(node, 0.0) + report.ms
             p.logs = (p.logs + found.logs)[-LOG_LINES_KEPT:]
             p.changed.notify_all()
 

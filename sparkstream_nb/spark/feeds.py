@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import os
 import shutil
 import uuid
 from collections import Counter
@@ -40,7 +41,8 @@ from .entries import Entry, Reject, RowsEntry
 from .inbox import Inbox
 from .ingest import fits, fits_time, one, times, type_rows
 
-CHUNK_ROWS = 1_000_000
+CHUNK_ROWS = 250_000
+"""Rows of an entry: small enough that a feed of a few seconds has several, so that one sees how far it is."""
 MOST_GROUP_ROWS = 4_000_000
 """Rows of the largest row group that is taken as it is; it is in memory at once."""
 REJECTS_KEPT = 10_000
@@ -414,6 +416,20 @@ def entries(feed: Typed, shape: Shape, inbox: Inbox, route: str, highest: Array,
         )
         start += 0 if given else chunk.rows
     return [*out, *(Reject(file=file) for file in feed.rejects)]
+
+
+def unshared(feed: Typed, inbox: Path) -> Typed:
+    """The feed with a file of its own for every chunk: one that enters the journal later must find it."""
+    chunks = []
+    for k, chunk in enumerate(feed.chunks):
+        if chunk.groups:
+            own = f"{chunk.file}-{k:05d}"
+            os.link(inbox / chunk.file, inbox / own)
+            chunk = replace(chunk, file=own)
+        chunks.append(chunk)
+    for name in {c.file for c in feed.chunks} - {c.file for c in chunks}:
+        (inbox / name).unlink()
+    return replace(feed, chunks=chunks)
 
 
 def reasons(feed: Typed, inbox: Path) -> dict[str, int]:

@@ -26,7 +26,7 @@ SCHEMA = ", ".join(f"{name} {type}" for name, type in COLUMNS.items())
 
 E = TypeVar("E", bound=Entry)
 
-STEPS_PER_PIECE = 1_000_000
+STEPS_PER_PIECE = 250_000
 """Steps that are taken at once, as far as entries are not larger."""
 
 

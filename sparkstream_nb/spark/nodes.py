@@ -31,6 +31,7 @@ from ..plan.nodes import BatchClock, Plan
 from ..plan.placement import idle, split
 from . import journal, rows, segments
 from .entries import Ask, Entry, EventsEntry, Reject
+from .marks import mark_node
 from .processor import NodeProcessor, NodeSpec
 from .results import Failed
 from .rows import Row
@@ -91,10 +92,12 @@ def _take(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> list[Ro
     spec = p.specs[key[0]]
     out: list[Row] = []
     entries: list[Entry] = []
+    events = 0
     for frame in frames:
         for row in rows.from_columns(frame):
             if isinstance(row, rows.Entries):
                 entries += row.entries()
+                events += row.events
             else:
                 out.append(row)
     entries.sort(key=lambda e: e.seq)
@@ -109,9 +112,12 @@ def _take(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> list[Ro
             kept.pieces = json.loads(stored[1])
             kept.engine.restore(b"".join(_piece(p, d) for d in kept.pieces))
     steps, before = 0, kept.engine.now
+    if not idle(kept.engine.plan):
+        events = 0  # it counts them itself
     for run in _runs(entries):
         if isinstance(run, list):
-            steps += _steps(p, kept.engine, spec, run, out)
+            own_steps, own_events = _steps(p, kept.engine, spec, run, out)
+            steps, events = steps + own_steps, events + own_events
         else:
             out += _aside(p, kept.engine, spec, run)
     low, high = (entries[0].seq, entries[-1].seq) if entries else (0, -1)
@@ -119,7 +125,7 @@ def _take(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> list[Ro
     ms = round(1000 * (time.perf_counter() - began), 1)
     first, now = kept.engine.first_clock, kept.engine.now
     clock = None if first is None else BatchClock(first, max(first, before), now)
-    report = rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock)
+    report = rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock, events)
     out.append(rows.Mark(spec.node, low, high, steps, report))
     return out
 
@@ -133,23 +139,27 @@ def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
             yield from run
 
 
-def _steps(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entries: list[EventsEntry], out: list[Row]) -> int:
-    """Lets the engine take events; how many steps those were."""
+def _steps(
+    p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entries: list[EventsEntry], out: list[Row]
+) -> tuple[int, int]:
+    """Lets the engine take events; how many steps and events those were."""
     entries = [e for e in entries if not e.over or spec.index in e.over]
     if not entries:
-        return 0
+        return 0, 0
     if idle(engine.plan):
         engine.skip(sum(e.steps for e in entries), entries[0].clock, max(e.clock for e in entries))
-        return 0
+        return 0, 0
     schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
-    folder, steps = Path(p.folder), 0
+    folder, steps, events = Path(p.folder), 0, 0
     spill = Spill(p.outputs)
     runs = journal.runs(entries)
     for (piece,) in segments.ahead(segments.pieces(folder, r, schemas, [spec.index], spec.count) for r in runs):
         out += spill.encode(engine.step(piece.batch), spec.node, piece)
         steps += len(piece.batch.clock)
+        events += segments.events_of(piece.batch)
+        mark_node(folder, spec.index, piece.last)
     out += spill.close()
-    return steps
+    return steps, events
 
 
 def _aside(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entry: Entry) -> list[Row]:

@@ -153,7 +153,7 @@ class Answered(Row):
 class NodeReport:
     """How a node is after a micro-batch, and what that took: `ms` of time, whether the state was `restored` from
     Spark's, the state's size in bytes, the engine's own figures (`NodeEngine.stats`), and the node's clock (None before
-    its first step)."""
+    its first step). `events` it took in the micro-batch."""
 
     shard: str
     ms: float
@@ -161,6 +161,7 @@ class NodeReport:
     state_bytes: int
     engine: Mapping[str, Any]
     clock: BatchClock | None = None
+    events: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,22 +208,24 @@ class Failure(Row):
 
 @dataclass(frozen=True, slots=True)
 class Entries(Row):
-    """Entries of the journal on their way to a node: `entries.to_json`, made once for all nodes."""
+    """Entries of the journal on their way to a node: `entries.to_json`, made once for all nodes. `events` of them are
+    the node's, as far as a task has looked."""
 
     kind = "entries"
 
     text: bytes
+    events: int = 0
 
     def entries(self) -> list[Entry]:
         """The entries. Raises SparkStreamError for a kind of entry that this version does not know."""
         return from_json(self.text)
 
     def _pack(self) -> Packed:
-        return "", 0, self.text, ""
+        return "", self.events, self.text, ""
 
     @classmethod
     def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
-        return cls(node, seq, last, packed[2])
+        return cls(node, seq, last, packed[2], packed[1])
 
 
 KINDS: dict[str, type[Row]] = {

@@ -72,6 +72,11 @@ def requests_of(batch: InputBatch) -> int:
     return len(np.unique(np.concatenate([r.step for r in batch.rows.values()])))
 
 
+def events_of(batch: InputBatch) -> int:
+    """How many events the batch has."""
+    return sum(len(rows.step) for rows in batch.rows.values())
+
+
 def load(folder: Path, entry: EventsEntry, schemas: Mapping[str, Schema]) -> InputBatch:
     """The batch that an entry of the journal stands for."""
     match entry:

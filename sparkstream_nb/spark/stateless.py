@@ -18,6 +18,7 @@ from ..plan.placement import split
 from ..types import Schema
 from . import journal, rows, segments
 from .entries import Entry, EventsEntry, to_json
+from .marks import mark_task
 from .processor import NodeSpec
 from .rows import Row
 from .source import ROWS_PER_TRIGGER
@@ -84,15 +85,20 @@ def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
         if app is None:
             continue
         low, high, text = found[0].seq, found[-1].seq, to_json(found)
-        out: list[tuple[int, Row]] = [
-            (key, rows.Entries(node, low, high, text)) for key, node in zip(app.keys, app.nodes, strict=True)
-        ]
+        out: list[tuple[int, Row]] = []
+        events = [0] * len(app.keys)
         if app.stateless:
             for run in journal.runs(e for e in found if isinstance(e, EventsEntry)):
                 parts = segments.pieces(folder, run, app.schemas, range(len(app.keys)), app.began)
                 for k, (key, piece) in enumerate(zip(app.keys, parts, strict=True)):
                     if len(piece.batch.clock):
                         out += [(key, row) for row in _results(app, k, piece)]
+                        events[k] += segments.events_of(piece.batch)
+                mark_task(folder, run)
+        out += [
+            (key, rows.Entries(node, low, high, text, n))
+            for key, node, n in zip(app.keys, app.nodes, events, strict=True)
+        ]
         yield _batch(out)
 
 

@@ -314,21 +314,30 @@ def test_progress_of_a_feed(run: Run) -> None:
     assert [p.done for p in told[1:]] == sorted(p.done for p in told[1:])
 
 
-def test_the_line_of_progress() -> None:
+def test_the_line_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
     out = Terminal()
     line = ProgressLine(out)
-    line(FeedProgress("S", 500, 2000, 3, 1, 2.0))
+    line(FeedProgress("S", 500, 2000, 3, 1, 2.5, 0.5))
     line(FeedProgress("S", 0, 2, 0, 0, 1.0))
     line.close()
     assert out.getvalue().split("\r")[1:] == [
-        "S: 500 of 2,000 events · 2 s · 250 events/s · micro-batch 2 · 3 rows refused",
-        "S: 0 of 2 events · 1 s · micro-batch 1".ljust(76),
+        "S: 500 of 2,000 events · 2 s · 250 events/s · 6 s left · mi",
+        "S: 0 of 2 events · 1 s · micro-batch 1".ljust(59),
         " " * 38,
         "",
     ]
     silent = io.StringIO()
     ProgressLine(silent)(FeedProgress("S", 1, 2, 0, 0, 1.0))
     assert silent.getvalue() == ""
+
+
+def test_time_left() -> None:
+    assert FeedProgress("S", 0, None, 0, 0, 4.0).seconds_left is None
+    assert FeedProgress("S", 0, 10, 0, 0, 4.0).seconds_left is None
+    assert FeedProgress("S", 10, 10, 0, 0, 4.0).seconds_left == 0
+    assert "1 h 6 min left" in str(FeedProgress("S", 1, 4001, 0, 0, 2.0, 1.0))
+    assert "3 min 20 s left" in str(FeedProgress("S", 1, 201, 0, 0, 2.0, 1.0))
 
 
 class Terminal(io.StringIO):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from threading import RLock
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -13,14 +15,17 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.testing.globalipapp import start_ipython
 
 from sparkstream_nb import cluster
-from sparkstream_nb.cluster import App, Deployment, Errors, Events, FeedReport, Result, Stats
+from sparkstream_nb.cluster import App, Deployment, Errors, Events, Feed, FeedReport, Result, Stats
+from sparkstream_nb.cluster.answers import NodeStats, PartStats
 from sparkstream_nb.cluster.deploy import _apps
+from sparkstream_nb.cluster.feeding import Feeds, Request, Target
 from sparkstream_nb.cluster.listeners import CommitListeners
 from sparkstream_nb.lab import connect
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.commit import Progress
-from sparkstream_nb.spark.rows import NodeReport
+from sparkstream_nb.spark.feeds import Shape
 from sparkstream_nb.stores import DuckDBStore
+from sparkstream_nb.types import Schema
 from stores.trades import partials_of
 
 from .browser import lab
@@ -40,6 +45,18 @@ select e1.symbol as symbol, e2.price as price
 insert into Rises;
 """
 HOUR = 1_717_236_000_000  # 2024-06-01 10:00 UTC
+
+
+def unbegun_feed(app: str = "Trades", stream: str = "TradeStream") -> Feed:
+    """A feed in the background whose thread was not started."""
+    standing: Any = SimpleNamespace(progress=Progress(), run="run")
+    nothing: Any = None
+    target = Target(
+        app, 1, nothing, standing, nothing, RLock(), lambda: None, lambda entries: None, lambda: 0, nothing
+    )  # fmt: skip
+    made = Feed(target, Request(None, Shape(stream, Schema.of(), None, {}), "round_robin"))
+    made.id = 7
+    return made
 
 
 class StandIn(App):
@@ -66,8 +83,10 @@ class StandIn(App):
     def send(self, stream: str, values: Any, *, at: int | None = None, node: int | None = None) -> None:
         self.calls.append(("send", stream, values, at, node))
 
-    def feed(self, stream: str, source: Any, **how: Any) -> FeedReport:
+    def feed(self, stream: str, source: Any, **how: Any) -> Any:
         self.calls.append(("feed", stream, source, how))
+        if how.get("background"):
+            return unbegun_feed(self.name, stream)
         self.refused = pd.DataFrame(
             {"stream": ["TradeStream"], "timestamp": [None], "values": [["<b>x</b>"]], "reason": ["no number: 'x'"]}
         )
@@ -117,8 +136,14 @@ class StandIn(App):
         return Errors(self.name, self.refused)
 
     def stats(self) -> Stats:
-        report = NodeReport("node-1", 1.5, False, 120, {"clock": HOUR, "state_bytes": {"rise": 80}})
-        return Stats("running", HOUR, 4, 0, 2, {"Rises": 2}, 0, {"node-1": report})
+        nodes = {"node-1": NodeStats("node-1", 12_345, 1_234_567.8, 1.54, 1_234_567, HOUR)}
+        rise = PartStats("query", "rise", "Rises", 1_200, 80)
+        parts = (rise, PartStats("aggregation", "TradeAggregation", None, None, 0))
+        return Stats("Trades", self.state, HOUR, 12_345, 1, 2, {"Rises": 1_200}, 0, nodes, parts)
+
+    @property
+    def feeds(self) -> Feeds:
+        return Feeds({})
 
     def stop(self) -> None:
         self.running = False

@@ -11,13 +11,26 @@ import pandas as pd
 import pytest
 
 import sparkstream_nb
-from sparkstream_nb.cluster import Apps, Check, Displayed, Errors, Events, FeedReport, PlanText, Result, check, frontend
+from sparkstream_nb.cluster import (
+    Apps,
+    Check,
+    Displayed,
+    Errors,
+    Events,
+    FeedReport,
+    Feeds,
+    PlanText,
+    Result,
+    check,
+    frontend,
+)  # fmt: skip
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab import display
 
-from .conftest import HOUR, TRADES, StandIn
+from .conftest import HOUR, TRADES, StandIn, unbegun_feed
 
 APP = StandIn()
+FEED = unbegun_feed()
 NOTHING = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
 REFUSED = pd.DataFrame(
     {"stream": ["S"] * 2, "timestamp": [HOUR, None], "values": [["<b>"], [1]], "reason": ["<r>"] * 2}
@@ -39,12 +52,20 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "    of the first 10,000:\n    10,000 × r",
         "<br>of the first 10,000:<br>10,000 × r",
     ),
+    (
+        FeedReport("App", "S", 100, 0, 2.0, not_fed=60),
+        "App.S: 40 events in 2.0 s elapsed, 20 events/s; stopped, 60 not fed",
+        "stopped, 60 not fed",
+    ),
+    (FEED, "feed 7, reading: Trades.TradeStream: reading the feed", 'role="progressbar"'),
+    (Feeds({7: FEED}), "   7  Trades  TradeStream  reading     0", "<td"),
+    (Feeds({}), "No feed in the background yet", "--background"),
     (Result([("k", "string")], [["<i>"]] * 3, limit=2), "<i>\n<i>\nshowing 2 of 3 rows", "&lt;i&gt;"),
     (Events("App", "S", pd.DataFrame({"node": ["n"], "k": ["<i>"]})), "n     <i>\n1 event", "&lt;i&gt;"),
     (Events("App", "<S>", NOTHING), "<S> has put out nothing yet.", "&lt;S&gt; has put out nothing yet."),
     (Errors("App", REFUSED), "reason  count\n──────  ─────\n<r>         2\n1 reason\n\nstream", "&lt;r&gt;"),
     (Errors("App", NOTHING), "App has no errors", "every row and event was accepted."),
-    (APP.stats(), "nodes.node-1.engine.state_bytes.rise  80", "nodes.node-1.engine.state_bytes.rise"),
+    (APP.stats(), "query        rise              Rises        1,200   80 B", "1,234,568"),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (check(TRADES), "no mistakes found (1 stream, 1 aggregation, 1 query)", "✓ "),
     (check("define stream S (a strin);"), "line 1, column", "✗ line 1, column"),

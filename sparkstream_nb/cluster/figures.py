@@ -1,0 +1,54 @@
+"""The figures of an app, gathered from what its micro-batches reported."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ..plan.nodes import Plan
+from ..plan.placement import idle, split
+from ..spark.commit import Progress
+from ..spark.inbox import Position
+from .answers import NodeStats, PartStats, Stats
+from .folder import Life
+
+
+def stats_of(app: str, plan: Plan, state: str, life: Life, position: Position, progress: Progress) -> Stats:
+    """How far `app` is, in `state`, with the nodes that `life` has now and its inbox at `position`. The caller holds
+    `progress.changed`."""
+    p = progress
+    passes_on = idle(split(plan)[1])
+    nodes = {}
+    held: Counter[str] = Counter()
+    for n in life.over:
+        report = p.nodes.get(n)
+        if report is None:
+            continue
+        taken, worked = p.taken.get(n, 0), p.worked.get(n, 0.0)
+        rate = None if passes_on or not worked else 1000 * taken / worked
+        clock = None if report.clock is None else report.clock.after
+        shard = life.shards[n]
+        nodes[shard] = NodeStats(shard, taken, rate, report.ms, report.state_bytes, clock)
+        held.update(report.engine.get("state_bytes", {}))
+    return Stats(
+        app=app,
+        state=state,
+        clock=position.clock,
+        events=position.request,
+        waiting=position.seq - 1 - p.last,
+        micro_batches=p.batch + 1,
+        outputs=dict(p.rows),
+        errors=p.errors,
+        nodes=nodes,
+        parts=tuple(_parts(plan, held, p.rows)),
+    )
+
+
+def _parts(plan: Plan, held: Counter[str], rows: dict[str, int]) -> Iterator[PartStats]:
+    for q in plan.queries:
+        target = q.output.target.id
+        out = rows.get(target, 0) if target in plan.streams else None
+        yield PartStats("query", q.name, target, out, held[q.name])
+    for kind, found in (("table", plan.tables), ("window", plan.windows), ("aggregation", plan.aggregations)):
+        for name in found:
+            yield PartStats(kind, name, None, None, held[name])

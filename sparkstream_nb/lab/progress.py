@@ -1,0 +1,52 @@
+"""Running feeds in a notebook: a bar that is plain HTML, so that nothing of it depends on a kernel or a widget.
+
+The display is updated in its place. What a notebook saves is what it showed last: of a feed in front nothing, as the
+bar is taken away and the report is the cell's; of one in the background its report.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from IPython.display import DisplayHandle, display
+
+from ..cluster import Feed, FeedProgress
+from . import display as looks
+from .bars import bar_html
+
+UPDATE_SECONDS = 0.25
+
+
+class FeedBar:
+    """The bar of a feed that a cell waits for. It appears with the first report of progress; `close` takes it away."""
+
+    def __init__(self) -> None:
+        self.handle: DisplayHandle | None = None
+        self.shown = 0.0
+
+    def __call__(self, progress: FeedProgress) -> None:
+        now = time.monotonic()
+        if self.handle is None:
+            self.handle = display({"text/html": bar_html(progress)}, raw=True, display_id=True)
+        elif now - self.shown >= UPDATE_SECONDS:
+            _update(self.handle, {"text/html": bar_html(progress)})
+        else:
+            return
+        self.shown = now
+
+    def close(self) -> None:
+        """Leaves an output that shows nothing, in the notebook and in what it saves."""
+        if self.handle is not None:
+            _update(self.handle, {})
+
+
+def show_live(feed: Feed) -> None:
+    """Displays a feed in the background: a bar that moves, and its report when it is over."""
+    handle = display(looks.bundle(feed), raw=True, display_id=True)
+    if handle is not None:
+        feed.watch(lambda: _update(handle, looks.bundle(feed)))
+
+
+def _update(handle: DisplayHandle, data: dict[str, Any]) -> None:
+    handle.update(data, raw=True)

@@ -1,0 +1,65 @@
+"""How far a micro-batch is while it runs: workers leave marks in the inbox's folder, and the app's process reads them.
+
+A node marks the last entry that it is through with; a task that works on entries ahead of the nodes marks those. Marks
+are for the eye alone: nothing is committed by them, and a mark that is lost or late does no harm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from .entries import Entry
+
+_NODE, _TASK = ".at-node-", ".at-task-"
+
+
+def mark_node(folder: Path, node: int, last: int) -> None:
+    """Node number `node` (from 0) is through with the entries up to `last`."""
+    with contextlib.suppress(OSError):
+        (folder / f"{_NODE}{node}").write_text(str(last))
+
+
+def mark_task(folder: Path, run: Sequence[Entry]) -> None:
+    """A task is through with consecutive entries."""
+    with contextlib.suppress(OSError):
+        (folder / f"{_TASK}{run[0].seq}-{run[-1].seq}").touch()
+
+
+class Marks:
+    """The reading end. `nodes`: how many nodes work on events, which none does for an app without state; `tasks`:
+    whether tasks work on entries ahead of them."""
+
+    def __init__(self, folder: Path, nodes: int, *, tasks: bool) -> None:
+        self.folder, self.nodes, self.tasks = folder, nodes, tasks
+
+    def clear(self) -> None:
+        """Removes the marks of micro-batches that are over."""
+        for file in [*self.folder.glob(f"{_NODE}*"), *self.folder.glob(f"{_TASK}*")]:
+            file.unlink(missing_ok=True)
+
+    def steps(self, entries: Iterable[Entry], committed: int) -> int:
+        """How many steps of `entries` are worked off, of those after entry `committed` in proportion to the nodes that
+        are through with them."""
+        reached = [self._reached(k) for k in range(self.nodes)]
+        done = self._tasks_done() if self.tasks else set()
+        parts = self.nodes + self.tasks
+        found = 0.0
+        for entry in entries:
+            through = sum(last >= entry.seq for last in reached) + (entry.seq in done)
+            found += entry.steps if entry.seq <= committed else entry.steps * through / max(parts, 1)
+        return int(found)
+
+    def _reached(self, node: int) -> int:
+        try:
+            return int((self.folder / f"{_NODE}{node}").read_text())
+        except (OSError, ValueError):  # none yet, or it is being written
+            return -1
+
+    def _tasks_done(self) -> set[int]:
+        done: set[int] = set()
+        for file in self.folder.glob(f"{_TASK}*"):
+            first, last = file.name.removeprefix(_TASK).split("-")
+            done.update(range(int(first), int(last) + 1))
+        return done

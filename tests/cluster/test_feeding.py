@@ -1,0 +1,239 @@
+"""Feeds that are watched, and feeds in the background: paused, stopped, waited for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparkstream_nb.cluster import App, Feed, FeedProgress, feed_of, feeds
+from sparkstream_nb.errors import Misuse, SparkStreamError
+from sparkstream_nb.spark import feeds as reading
+from sparkstream_nb.spark.entries import Entry
+from sparkstream_nb.spark.journal import entries_from
+from sparkstream_nb.spark.marks import Marks, mark_node, mark_task
+
+Run = Callable[..., App]
+SECONDS = 60
+SUMS = """define stream S (a int);
+define stream Probe (a int);
+from S#window.length(3) select sum(a) as total insert into Sums;
+from Probe select a insert into Seen;
+"""
+CHUNK_ROWS = 1000
+BIG = 4 * CHUNK_ROWS
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "CHUNK_ROWS", CHUNK_ROWS)
+
+
+def numbers(n: int, first: int = 0) -> pd.DataFrame:
+    return pd.DataFrame({"a": np.arange(first, first + n) % 1000, "at": np.arange(first, first + n)})
+
+
+class Gate:
+    """Lets a feed's thread through when a slice of it is committed: a test decides what happens in between."""
+
+    def __init__(self, app: App) -> None:
+        self.reached, self.open = threading.Semaphore(0), threading.Semaphore(0)
+        wait = app._stream.wait
+
+        def held(seq: int, timeout: float | None = None, tell: Any = None) -> bool:
+            done = wait(seq, timeout, tell)
+            if threading.current_thread().name.startswith("sparkstream-feed"):
+                self.reached.release()
+                assert self.open.acquire(timeout=SECONDS)
+            return done
+
+        app._stream.wait = held  # type: ignore[method-assign]
+
+    def slice_committed(self) -> None:
+        assert self.reached.acquire(timeout=SECONDS)
+
+    def go_on(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.open.release()
+
+
+@pytest.fixture
+def held(run: Run) -> Iterator[tuple[App, Gate]]:
+    app = run(SUMS)
+    gate = Gate(app)
+    yield app, gate
+    gate.go_on(100)
+
+
+def test_the_progress_of_a_feed_moves(run: Run) -> None:
+    app = run(SUMS)
+    told: list[FeedProgress] = []
+    app.feed("S", numbers(BIG), time="at", progress=told.append)
+    done = [p.done for p in told]
+    assert done == sorted(done)
+    assert told[0].total is None
+    # The node left a mark behind for what it is through with, without any commit.
+    entries = [e for e, _ in entries_from(app._inbox.folder, {"seq": 0, "at": 0, "skip": 0})]
+    assert [e.steps for e in entries] == [CHUNK_ROWS] * 4
+    assert app._target.marks.steps(entries, -1) == BIG
+
+
+def test_marks_count_nodes_and_tasks_alike(tmp_path: Path) -> None:
+    entries = [Entry(seq=k, steps=100) for k in range(4)]
+    marks = Marks(tmp_path, 3, tasks=True)
+    assert marks.steps(entries, -1) == 0
+    assert marks.steps(entries, 0) == 100
+    mark_task(tmp_path, entries[1:3])
+    assert marks.steps(entries, 0) == 150
+    mark_node(tmp_path, 0, 1)
+    mark_node(tmp_path, 2, 3)
+    assert marks.steps(entries, 0) == 100 + 75 + 50 + 25
+    (tmp_path / ".at-node-1").write_text("")  # it is just being written
+    assert marks.steps(entries, 0) == 250
+    marks.clear()
+    assert marks.steps(entries, -1) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_feed_in_the_background_equals_one_in_front(run: Run, tmp_path: Path) -> None:
+    frame = numbers(2 * CHUNK_ROWS + 7).sample(frac=1.0, random_state=1)
+    app = run(SUMS)
+    app.feed("S", frame, time="at")
+    want = app.output("Sums").frame
+    again = run(SUMS, name="again", home=tmp_path / "again")
+    feed = again.feed("S", frame, time="at", background=True)
+    report = feed.wait(SECONDS)
+    assert (report.rows, report.events, report.not_fed) == (len(frame), len(frame), 0)
+    assert report.outputs == {"Sums": len(frame)}
+    assert feed.state == "done"
+    assert feed.progress.done == len(frame)
+    pd.testing.assert_frame_equal(again.output("Sums").frame, want)
+
+
+def test_without_times_slices_go_on_1_ms_apart(run: Run) -> None:
+    app = run(SUMS)
+    app.feed("S", numbers(CHUNK_ROWS + 5), background=True).wait(SECONDS)
+    at = app.output("Sums").frame["timestamp"].to_numpy()
+    assert (np.diff(at) == 1).all()
+
+
+def test_other_events_and_queries_come_in_between(held: tuple[App, Gate]) -> None:
+    app, gate = held
+    feed = app.feed("S", numbers(BIG), time="at", background=True)
+    gate.slice_committed()
+    app.send("Probe", [7])
+    app.flush()
+    assert app.output("Seen").frame["a"].tolist() == [7]
+    assert feed.active
+    assert feed.progress.done == CHUNK_ROWS
+    gate.go_on(100)
+    assert feed.wait(SECONDS).events == BIG
+
+
+def test_a_paused_feed_begins_nothing_until_it_goes_on(held: tuple[App, Gate]) -> None:
+    app, gate = held
+    feed = app.feed("S", numbers(BIG), time="at", background=True)
+    gate.slice_committed()
+    feed.pause()
+    assert feed.state == "paused"
+    gate.go_on(100)
+    app.send("Probe", [7])
+    app.flush()
+    assert feed.state == "paused"
+    assert len(app.output("Sums")) == CHUNK_ROWS
+    with pytest.raises(TimeoutError):
+        feed.wait(0.01)
+    feed.resume()
+    assert feed.wait(SECONDS).not_fed == 0
+    assert len(app.output("Sums")) == BIG
+
+
+def test_a_stopped_feed_says_what_it_did_not_feed(held: tuple[App, Gate]) -> None:
+    app, gate = held
+    feed = app.feed("S", numbers(BIG), time="at", background=True)
+    gate.slice_committed()
+    feed.stop()
+    assert feed.state == "stopping"
+    gate.go_on(100)
+    report = feed.wait(SECONDS)
+    assert (feed.state, report.events, report.not_fed) == ("stopped", CHUNK_ROWS, BIG - CHUNK_ROWS)
+    app.flush()
+    assert len(app.output("Sums")) == CHUNK_ROWS
+    assert app.state == "running"
+    files = {f.name[-6:] for f in app._inbox.folder.glob("feed-*")}
+    assert files <= {"-00000"}, "files of what was not fed are gone"
+
+
+@pytest.mark.parametrize("how", ["stop", "interrupt"])
+def test_stopping_the_app_stops_its_feeds(held: tuple[App, Gate], how: str) -> None:
+    app, gate = held
+    feed = app.feed("S", numbers(BIG), time="at", background=True)
+    gate.slice_committed()
+    getattr(app, how)()
+    gate.go_on(100)
+    report = feed.wait(SECONDS)
+    assert (app.state, feed.state, report.not_fed) == ("stopped", "stopped", BIG - CHUNK_ROWS)
+    assert app.stats().state == "stopped"
+    app.send("Probe", [7])
+    app.flush()
+    assert app.state == "running"
+    assert len(app.output("Sums")) == CHUNK_ROWS
+
+
+def test_parquet_row_groups_enter_in_slices(run: Run, tmp_path: Path) -> None:
+    app, path = run(SUMS), tmp_path / "numbers.parquet"
+    frame = numbers(3 * CHUNK_ROWS).astype({"a": "int32"})
+    frame.to_parquet(path, row_group_size=CHUNK_ROWS)
+    assert app.feed("S", path, time="at", background=True).wait(SECONDS).events == len(frame)
+    assert len(app.output("Sums")) == len(frame)
+
+
+def test_a_feed_that_fails_says_why(run: Run, tmp_path: Path) -> None:
+    app = run(SUMS)
+    feed = app.feed("S", tmp_path / "none.csv", background=True)
+    with pytest.raises(SparkStreamError, match=r"no file .*none\.csv"):
+        feed.wait(SECONDS)
+    assert (feed.state, feed.report) == ("failed", None)
+    assert "none.csv" in str(feed.error)
+    with pytest.raises(Misuse, match="no stream 'T'"):
+        app.feed("T", numbers(1), background=True)
+
+
+def test_who_watches_is_told_to_the_end(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    app = run(SUMS)
+    feed = app.feed("S", numbers(10), time="at", background=True)
+    states: list[str] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        states.append(feed.state)
+        if not feed.active:
+            over.set()
+
+    def fail() -> None:
+        raise RuntimeError("no screen")
+
+    feed.watch(fail)
+    feed.watch(watch)
+    assert over.wait(SECONDS)
+    assert states[-1] == "done"
+    feed.watch(watch)
+    assert states[-1] == "done"
+    assert "no screen" in caplog.text
+
+
+def test_feeds_are_numbered(run: Run) -> None:
+    app = run(SUMS)
+    made: list[Feed] = [app.feed("S", numbers(5, 10 * i), time="at", background=True) for i in range(2)]
+    for feed in made:
+        feed.wait(SECONDS)
+    assert list(app.feeds.values()) == made
+    assert feeds()[made[1].id] is feed_of(made[1].id) is made[1]
+    assert len(app.output("Sums")) == 10
+    with pytest.raises(Misuse, match="no feed 0"):
+        feed_of(0)

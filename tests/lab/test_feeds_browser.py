@@ -1,0 +1,220 @@
+"""Feeds in a real JupyterLab: the bar moves and leaves nothing, a feed in the background, the Stop button."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from .test_browser import CHROMIUM, FLAGS, free_port
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
+PICTURES = os.environ.get("SPARKSTREAM_PICTURES")
+ROWS = 3_000_000
+CELLS = [
+    f"""%load_ext sparkstream_nb
+import numpy as np, pandas as pd
+rows = np.arange({ROWS})
+numbers = pd.DataFrame({{"a": rows % 1000, "at": rows}})
+later = numbers.assign(at=rows + {ROWS})
+last = numbers.assign(at=rows + {2 * ROWS})""",
+    """%%siddhi Sums --fresh
+define stream S (a int);
+from S#window.length(1000) select a, sum(a) as total, stdDev(a) as deviation group by a insert into Out;
+from every e1=S[a == 999] -> e2=S[a == 5] select e2.a as a insert into Pairs;""",
+    "%siddhi feed Sums.S numbers --time at",
+    "%siddhi feed Sums.S later --time at --background",
+    "%siddhi feeds pause 1",
+    "%siddhi feeds resume 1",
+    "%siddhi feeds stop 1",
+    "sum(range(10))",
+    "%siddhi stats Sums",
+    "%siddhi feed Sums.S last --time at",
+    "%siddhi list",
+]
+INIT, APP, FRONT, BACK, PAUSE, RESUME, STOP, OTHER, STATS, LONG, LIST = range(len(CELLS))
+BAR = "[role=progressbar]"
+RECORD = """() => {
+  window.bars = new Set();
+  new MutationObserver(() => {
+    for (const bar of document.querySelectorAll('[role=progressbar]')) window.bars.add(bar.ariaValueNow);
+  }).observe(document.body, {subtree: true, childList: true, attributes: true});
+}"""
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[tuple[str, str, Path]]:
+    """Address and token of a JupyterLab of its own, and the notebook in it."""
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    notebook = folder / "feeds.ipynb"
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    cells = [nbformat.v4.new_code_cell(c) for c in CELLS]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), notebook)
+    port, token = free_port(), secrets.token_hex(16)
+    env = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        **{f"JUPYTER{k}": str(tmp_path / k) for k in ("_CONFIG_DIR", "_DATA_DIR", "_RUNTIME_DIR")},
+        **{f"JUPYTERLAB_{k}_DIR": str(tmp_path / k) for k in ("SETTINGS", "WORKSPACES")},
+    }
+    command = [
+        sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}",
+        "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}", f"--IdentityProvider.token={token}",
+        "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]  # fmt: skip
+    with (tmp_path / "lab.log").open("w") as log:
+        server = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    try:
+        address = f"http://127.0.0.1:{port}"
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(f"{address}/api/status?token={token}")
+                break
+            except (urllib.error.URLError, ConnectionError):
+                assert server.poll() is None, (tmp_path / "lab.log").read_text()[-2000:]
+                time.sleep(0.1)
+        yield address, token, notebook
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+class Page:
+    """The notebook in a browser."""
+
+    def __init__(self, browser: Any, lab: tuple[str, str, Path]) -> None:
+        self.address, self.token, self.notebook = lab
+        self.page = browser.new_page(viewport={"width": 1280, "height": 3000})
+        self.page.goto(f"{self.address}/lab/tree/{self.notebook.name}?token={self.token}&reset")
+        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=90_000)
+
+    def idle(self) -> None:
+        self.page.wait_for_selector(
+            ".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=120_000, state="attached"
+        )
+
+    def cell(self, number: int) -> Any:
+        return self.page.locator(".jp-Notebook .jp-CodeCell").nth(number)
+
+    def start(self, number: int) -> None:
+        self.cell(number).locator(".cm-content").click()
+        self.page.keyboard.press("Control+Enter")
+
+    def done(self, number: int) -> str:
+        """Waits until the cell has run; its output as text."""
+        self.page.wait_for_function(
+            "n => /\\[\\d+\\]/.test(document.querySelectorAll('.jp-Notebook .jp-CodeCell')[n]"
+            ".querySelector('.jp-InputPrompt').textContent)",
+            arg=number, timeout=180_000,
+        )  # fmt: skip
+        return self.text(number)
+
+    def text(self, number: int) -> str:
+        return str(self.cell(number).locator(".jp-OutputArea").inner_text())
+
+    def run(self, number: int) -> str:
+        self.start(number)
+        return self.done(number)
+
+    def picture(self, name: str) -> None:
+        if PICTURES:
+            self.page.screenshot(path=str(Path(PICTURES) / f"{name}.png"))
+
+    def bar(self, number: int, at_least: float) -> None:
+        """Waits until the cell's bar is so far."""
+        self.page.wait_for_function(
+            "([n, least]) => Number(document.querySelectorAll('.jp-Notebook .jp-CodeCell')[n]"
+            ".querySelector('[role=progressbar]')?.ariaValueNow ?? -1) >= least",
+            arg=[number, at_least], timeout=180_000,
+        )  # fmt: skip
+
+
+def test_feeds(lab: tuple[str, str, Path]) -> None:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        n = Page(browser, lab)
+        n.idle()
+        n.page.evaluate(RECORD)
+        n.run(INIT)
+        assert "running" in n.run(APP)
+
+        # In front: the bar moves, and the report is all that stays.
+        n.start(FRONT)
+        n.bar(FRONT, 1)
+        n.picture("front")
+        assert n.done(FRONT).startswith(f"Sums.S {ROWS:,} events in")
+        assert len(n.page.evaluate("[...window.bars]")) >= 3, "the bar moved"
+        assert n.cell(FRONT).locator(BAR).count() == 0
+
+        # In the background: other cells run meanwhile.
+        n.run(BACK)
+        n.bar(BACK, 1)
+        assert n.run(OTHER).strip() == "45"
+        assert "paused" in n.run(PAUSE)
+        n.cell(BACK).get_by_text("paused").wait_for(timeout=60_000)
+        n.picture("paused")
+        assert "running" in n.run(RESUME)
+        assert "stop" in n.run(STOP)
+        n.cell(BACK).get_by_text("not fed").wait_for(timeout=60_000)
+        n.picture("stopped")
+        assert n.cell(BACK).locator(BAR).count() == 0
+        assert "events out" in n.run(STATS)
+
+        # The Stop button: message and list agree.
+        n.start(LONG)
+        n.bar(LONG, 0)
+        n.page.locator("[data-command='notebook:interrupt-kernel']").first.click()
+        assert "Sums is stopped, and starts again with its next event or query" in n.done(LONG)
+        assert "stopped" in n.run(LIST)
+        n.picture("interrupted")
+
+        # Saved, closed, opened without the kernel that made it.
+        n.page.keyboard.press("Control+s")
+        n.page.wait_for_function("() => !document.title.startsWith('*') && !document.querySelector('.jp-mod-dirty')")
+        for _ in range(100):
+            if "starts again with its next event" in n.notebook.read_text(encoding="utf-8"):
+                break
+            time.sleep(0.1)
+        n.page.close()
+        _delete_sessions(n)
+        again = Page(browser, lab)
+        again.idle()
+        outputs = again.page.locator(".jp-Notebook .jp-OutputArea")
+        assert f"{ROWS:,} events in" in again.text(FRONT)
+        assert "not fed" in again.text(BACK)
+        shown = " ".join(outputs.all_inner_texts())
+        assert "Error displaying widget" not in shown
+        assert "model not found" not in shown
+        assert again.page.locator(BAR).count() == 0
+        again.picture("reopened")
+        browser.close()
+    saved = [c.outputs for c in nbformat.read(lab[2], 4).cells]
+    assert [list(o.get("data", {})) for o in saved[FRONT]] == [[], ["text/html", "text/plain"]]
+    assert not any("widget" in json.dumps(o) for o in saved[FRONT] + saved[BACK])
+
+
+def _delete_sessions(n: Page) -> None:
+    with urllib.request.urlopen(f"{n.address}/api/sessions?token={n.token}") as answer:
+        sessions = json.load(answer)
+    for session in sessions:
+        request = urllib.request.Request(f"{n.address}/api/sessions/{session['id']}?token={n.token}", method="DELETE")
+        urllib.request.urlopen(request)
