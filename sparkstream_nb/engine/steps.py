@@ -412,6 +412,10 @@ def make_window(
         env.fail(mask, why)
         services.failed(query, stream, env, list(rows.columns))
 
+    if step.function not in WINDOWS:
+        raise NotImplementedError(
+            f"window '{step.function}' is declared and has no factory in engine/windows/__init__.py"
+        )
     return WINDOWS[step.function](
         WindowSetup(
             args, types, scheduler, wants_expired, findable, condition, tuple(schema.names[a] for a in attrs),

@@ -65,3 +65,17 @@ def test_json_group_refuses_what_is_no_object() -> None:
     got = run_case({"app": app, "feed": [["S", 1, ["[1]"]], ["S", 2, ['{"a":"x/y"}']]]})
     assert got["fault"]
     assert [v for _, v in got["streams"]["Out"]] == [['[{"a":"x\\/y"}]']]
+
+
+def test_functions_that_the_reference_does_not_have() -> None:
+    """`str:locate` came to Siddhi's string extension later; `map:createFromXML` needs a library that it lacks."""
+    app = (
+        "define stream S (t string, u string); "
+        "from S select str:locate(u, t) as a, str:locate(u, t, 2) as b insert into O;"
+        "from S select map:createFromXML(t) as m insert into M; "
+        "from M select map:get(m, 'symbol') as symbol, map:get(m, 'volume') as volume insert into X;"
+    )
+    xml = "<trade><symbol>IBM</symbol><volume>100</volume></trade>"
+    got = run_case({"app": app, "feed": [["S", 1, ["siddhi", "d"]], ["S", 2, [xml, "IBM"]]]})
+    assert got["streams"]["O"] == [[1, [2, 2]], [2, [15, 15]]]
+    assert got["streams"]["X"] == [[2, ["IBM", 100]]]

@@ -127,7 +127,9 @@ def test_processing_mode(name: str) -> None:
     found = chunks(put_out(call(name), Events()))
     assert len(found) > 3
     in_batches = all(after == current for (current, _), (_, after) in pairwise(found) if current)
-    assert in_batches == (DECLARATIONS[name].processing_mode == "batch")
+    mode = DECLARATIONS[name].processing_mode
+    does = "expires" if in_batches else "does not expire"
+    assert in_batches == (mode == "batch"), f"{name} is declared as '{mode}', and what it holds {does} chunk by chunk"
 
 
 @pytest.mark.parametrize("name", declared(processing_mode="group"))

@@ -47,6 +47,8 @@ def make_aggregator(node: Agg, sliding: bool, strings: Strings, *, grouped: bool
         return UnionSet(types, sliding, strings, grouped)
     if node.function in COLLECTED:
         return COLLECTED[node.function](types, sliding, strings)
+    if node.function not in AGGREGATORS:
+        raise NotImplementedError(f"aggregator '{node.function}' has a signature and no class in engine/aggregators/")
     return AGGREGATORS[node.function](types, sliding)
 
 

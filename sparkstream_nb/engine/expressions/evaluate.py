@@ -207,7 +207,9 @@ def _never_null(type: Type, inner: Evaluator) -> Evaluator:
 def _call(e: Call, context: Context) -> Evaluator:
     builder = FUNCTIONS.get(e.function)
     if builder is None:
-        raise NotImplementedError(f"function '{e.function}' is bound and has no implementation")
+        raise NotImplementedError(
+            f"function '{e.function}' has a signature and no implementation in engine/expressions/functions/"
+        )
     return _never_null(e.type, builder(e, [_build(a, context) for a in e.args], context))
 
 
