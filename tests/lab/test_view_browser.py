@@ -178,8 +178,6 @@ def test_after_a_reload_every_chart_is_there(lab: Lab, page: Any) -> None:
 
 
 def test_a_tab_that_is_closed_and_opened_again(lab: Lab, page: Any) -> None:
-    # The static form follows the choice above; JupyterLab would ask about changes that are not saved.
-    page.locator(".lm-TabBar-tab.jp-mod-dirty").wait_for(state="attached")
     lab.save(page)
     page.locator(".jp-mod-current .lm-TabBar-tabCloseIcon").click()
     page.locator(".jp-Notebook").wait_for(state="detached")
