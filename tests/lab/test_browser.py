@@ -48,4 +48,11 @@ def test_first_notebook(lab: Lab) -> None:
     assert any("Leave it out" in e for e in errors)
     assert not any("Traceback" in e for e in errors)
     assert lab.elsewhere() == [], "the page asked for something from outside this machine"
+
+    # A kernel that is started anew knows nothing of the view: its picture stays, without controls that do nothing.
+    page.get_by_role("menuitem", name="Kernel", exact=True).click()
+    page.locator("li[data-command='kernelmenu:restart']").click()
+    page.locator(".jp-Dialog button", has_text="Restart").click()
+    page.locator(f"{VIEW} .controls").wait_for(state="hidden")
+    assert values() == ["10", "20", "10", "30"]
     page.close()

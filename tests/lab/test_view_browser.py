@@ -178,7 +178,9 @@ def test_after_a_reload_every_chart_is_there(lab: Lab, page: Any) -> None:
 
 
 def test_a_tab_that_is_closed_and_opened_again(lab: Lab, page: Any) -> None:
+    lab.save(page)
     page.locator(".jp-mod-current .lm-TabBar-tabCloseIcon").click()
+    page.locator(".jp-Notebook").wait_for(state="detached")
     page.locator(".jp-DirListing-item", has_text="live.ipynb").dblclick()
     page.wait_for_function("view => document.querySelectorAll(view + ' .bars').length === 22", arg=VIEW, timeout=60_000)
 
@@ -187,7 +189,8 @@ def test_what_is_saved_shows_its_static_form(lab: Lab, page: Any) -> None:
     lab.save(page)
     page.close()
     sessions = f"{lab.address}/api/sessions"
-    for session in json.load(urllib.request.urlopen(f"{sessions}?token={lab.token}")):
+    every = json.load(urllib.request.urlopen(f"{sessions}?token={lab.token}"))
+    for session in (s for s in every if s["path"] == "live.ipynb"):
         address = f"{sessions}/{session['id']}?token={lab.token}"
         urllib.request.urlopen(urllib.request.Request(address, method="DELETE"))
     saved = (lab.folder / "live.ipynb").read_text()

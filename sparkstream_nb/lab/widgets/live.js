@@ -71,8 +71,13 @@ export default {
       }
     }
 
+    // A kernel that restarts or is lost; where it comes back, its next state ends this.
+    model.on("comm_live_update", () => {
+      for (const view of views) view.root.classList.add("sparkstream-ended");
+    });
     model.on("change:state", () => {
       alive = true;
+      for (const view of views) view.root.classList.remove("sparkstream-ended");
       look();
       draw();
     });
