@@ -17,7 +17,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from .test_browser import CHROMIUM, FLAGS, free_port
+from .browser import CHROMIUM, FLAGS, free_port
 
 pytestmark = [
     pytest.mark.browser,
