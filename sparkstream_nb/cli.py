@@ -97,7 +97,7 @@ def parser() -> Options:
 
     c = command("run", run_app, "Deploy an app, run its feeds to their end, and print the output.")
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
-    c.add_argument("--name", metavar="NAME", help="the app's name (default: that of @app:name, else the file's)")
+    add(c, "--name")
     c.add_argument(
         "--feed",
         action="append",
@@ -118,6 +118,8 @@ def parser() -> Options:
     add(c, "--last", default=10, help="only the last N events of a stream (default: 10)")
     add(c, "--limit", default=1000, help="rows of a query's answer to print (default: 1,000)")
 
+    _add_store(command("store", store, "Look after stored aggregations: shards, and tables from before partitioning."))
+
     c = command("bench", bench, "Measure the throughput of workloads; prints one JSON line for each.")
     c.add_argument(
         "workloads", metavar="WORKLOADS.json", help="a JSON list of {name, app}, each app with one input stream"
@@ -133,6 +135,53 @@ def parser() -> Options:
     c.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these workloads only")
     c.add_argument("--batch", type=positive, metavar="ROWS", help="events of a micro-batch")
     return p
+
+
+def _add_store(c: Options) -> None:
+    c.add_argument("action", choices=_UPKEEP, metavar="ACTION", help="; ".join(f"{a}: {w}" for a, w in _UPKEEP.items()))
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text")
+    c.add_argument("shards", metavar="SHARD", nargs="*", help="the shard ids that the action is for")
+    c.add_argument("--aggregation", metavar="NAME", help="this aggregation only")
+    c.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    add(c, "--conf", "--store", "--home", "--name", "--param", "--allow-env")
+
+
+_UPKEEP = {
+    "shards": "list them with their rows",
+    "rename": "OLD NEW, give the rows of one shard to another, which may have some",
+    "delete": "SHARD, delete its rows",
+    "add-shard-id": "SHARD, add SHARD_ID to tables that lack it",
+    "drop": "drop the tables",
+}
+
+
+def store(options: Any) -> int:
+    """`sparkstream store`. No node of the app may run meanwhile."""
+    from .cluster.folder import default_home
+    from .cluster.secrets import References
+    from .cluster.upkeep import StoredApp, upkeep
+
+    expected = {"rename": 2, "delete": 1, "add-shard-id": 1}.get(options.action, 0)
+    if len(options.shards) != expected:
+        raise Misuse(f"sparkstream store {options.action} takes {_many(expected, 'shard id')} after the app")
+    text, references = read_text(options.app), References(dict(options.param), tuple(options.allow_env))
+    name = options.name or _compiled(options).name or Path(options.app).stem
+    home = default_home(name) if options.home is None else Path(options.home)
+    file = home / "store.duckdb" if options.store is None else Path(options.store)
+    app = StoredApp(text, file, [Path(p) for p in options.conf or ()], references)
+    with upkeep(app, options.aggregation) as found:
+        if options.action == "shards":
+            lines = [f"{a}: shard '{s}', {_many(n, 'row')}" for a, s, n in found.shards()] or ["no rows are stored"]
+        elif options.action == "rename":
+            lines = found.rename(*options.shards, dry_run=options.dry_run)
+        elif options.action == "delete":
+            lines = found.delete(*options.shards, dry_run=options.dry_run)
+        elif options.action == "add-shard-id":
+            lines = found.add_shard_id(*options.shards, dry_run=options.dry_run)
+        else:
+            lines = found.drop(dry_run=options.dry_run)
+    print("\n".join([*lines, *(["nothing was changed (--dry-run)"] if options.dry_run else [])]))
+    return 0
 
 
 def _compiled(options: Any) -> Plan:

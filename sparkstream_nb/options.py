@@ -178,6 +178,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "FOLDER",
         "help": "the folder of the app's state (default: one for each app, below $SPARKSTREAM_HOME)",
     },
+    "--name": {"metavar": "NAME", "help": "the app's name (default: that of @app:name, else the file's)"},
     "--fresh": {
         "action": "store_true",
         "help": "start without the state and the aggregations of an earlier run",

@@ -1,0 +1,111 @@
+"""Looking after the stored aggregations of an app that is not deployed: shards, and tables from before partitioning."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import Misuse, StoreError, nearest
+from ..plan import compile_app
+from ..plan.nodes import AggregationDef
+from ..stores import Store
+from ..stores.sql import Patience
+from .conf import NodeFile, node_files
+from .secrets import References
+from .stores import databases_of, open_store
+
+
+@dataclass(frozen=True)
+class StoredApp:
+    """Where the aggregations of an app are: `store`, a DuckDB file, and the databases that its `@store`s name.
+
+    `text`: the app. `conf`: the nodes' deployment files, as for `deploy`.
+    """
+
+    text: str
+    store: Path
+    conf: Sequence[Path] = ()
+    references: References = field(default_factory=References, repr=False)
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """The store of an app that is open for upkeep, and the aggregations in it that are partitioned by id."""
+
+    store: Store
+    aggregations: Mapping[str, AggregationDef]
+    problem: StoreError | None = None
+    """Why the tables do not fit the app."""
+
+    def shards(self) -> list[tuple[str, str, int]]:
+        """(aggregation, shard id, stored rows) of each. Raises StoreError where the tables do not fit the app."""
+        if self.problem is not None:
+            raise self.problem
+        return [(a, s.shard, s.rows) for a in self.aggregations for s in self.store.shards(a)]
+
+    def rename(self, old: str, new: str, *, dry_run: bool = False) -> list[str]:
+        """Gives the rows of shard `old` to `new`, merged with those that it has: it is renamed, or adopted. Says what
+        is done. Raises `Misuse` for a shard that holds nothing."""
+        return self._each(old, lambda a: self.store.move_shard(a, old, new), f"go to shard '{new}'", dry_run)
+
+    def delete(self, shard: str, *, dry_run: bool = False) -> list[str]:
+        """Deletes the rows of a shard. Says what is done. Raises `Misuse` for a shard that holds nothing."""
+        return self._each(shard, lambda a: self.store.delete_shard(a, shard), "are deleted", dry_run)
+
+    def _each(self, shard: str, work: Callable[[str], None], what: str, dry_run: bool) -> list[str]:
+        found = {a: n for a, s, n in self.shards() if s == shard}
+        if not found:
+            known = {s for _, s, _ in self.shards()}
+            raise Misuse(nearest(f"no aggregation has rows of a shard '{shard}'", shard, known))
+        if not dry_run:
+            for aggregation in found:
+                work(aggregation)
+        return [f"{a}: {n:,} rows of shard '{shard}' {what}" for a, n in found.items()]
+
+    def add_shard_id(self, shard: str, *, dry_run: bool = False) -> list[str]:
+        """Adds SHARD_ID to tables that lack it, and to their keys; their rows become those of `shard`. Returns the
+        statements."""
+        return [s for a in self.aggregations for s in self.store.add_shard_id(a, shard, dry_run=dry_run)]
+
+    def drop(self, *, dry_run: bool = False) -> list[str]:
+        """Drops all tables of the aggregations; the next deployment makes them anew. Says what is done."""
+        for aggregation in () if dry_run else self.aggregations:
+            self.store.drop(aggregation)
+        return [f"{a}: its tables are dropped" for a in self.aggregations]
+
+
+@contextlib.contextmanager
+def upkeep(app: StoredApp, aggregation: str | None = None) -> Iterator[Upkeep]:
+    """Opens the store of an app, for one of its aggregations or for all. No node of the app may run meanwhile.
+
+    Tables that do not fit are accepted, as mending them is what upkeep is for. Raises StoreError where a database
+    cannot be opened, `Misuse` for an aggregation that there is not, and SiddhiError for a wrong app.
+    """
+    files: tuple[NodeFile, ...] = tuple(node_files(list(app.conf))) if app.conf else ()
+    given = [dict(f.properties) for f in files] or [{}]
+    ids = [f.shard_id for f in files] or ["node-1"]
+    plans = [
+        compile_app(app.text, {"partitionById": "true", **g, "shardId": s}, app.references.variables)
+        for g, s in zip(given, ids, strict=True)
+    ]
+    known = plans[0].aggregations
+    if aggregation is not None and aggregation not in known:
+        raise Misuse(nearest(f"the app has no aggregation '{aggregation}'", aggregation, known))
+    wanted = {a: d for a, d in known.items() if aggregation in (None, a)}
+    databases = databases_of(plans, files, app.references)
+    outside = set(wanted) <= set(databases)
+    if not outside and not app.store.exists():
+        raise StoreError(f"There is no store {app.store}. Name the DuckDB file of the aggregations.")
+    own = ":memory:" if outside and not app.store.exists() else str(app.store)
+    store = open_store(own, databases, Patience(seconds=0))
+    try:
+        problem = None
+        try:
+            store.prepare(wanted.values())
+        except StoreError as e:
+            problem = e
+        yield Upkeep(store, wanted, problem)
+    finally:
+        store.close()
