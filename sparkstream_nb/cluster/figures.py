@@ -23,7 +23,9 @@ def stats_of(plan: Plan, state: str, shard_ids: Sequence[str], position: Positio
         rate = None if passes_on or not worked else 1000 * taken / worked
         clock = None if report.clock is None else report.clock.after
         shard = shard_ids[n]
-        nodes[shard] = NodeStats(shard, taken, rate, report.ms, report.state_bytes, clock)
+        nodes[shard] = NodeStats(
+            shard, taken, rate, report.ms, report.state_bytes, clock, str(report.engine.get("runs", ""))
+        )  # fmt: skip
         held.update(report.engine.get("state_bytes", {}))
     return Stats(
         app=plan.name,

@@ -224,6 +224,7 @@ def _stats_headline(shown: Stats) -> str:
         counted(shown.waiting, "entry", "entries") + " waiting",
         counted(shown.micro_batches, "micro-batch", "micro-batches"),
         counted(shown.errors, "error"),
+        *sorted({f"runs {n.runs}" for n in shown.nodes.values() if n.runs.startswith("by chunk")}),
     ]
     return " · ".join(words)
 
