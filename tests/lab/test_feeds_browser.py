@@ -27,6 +27,12 @@ pytestmark = [
 ]
 PICTURES = os.environ.get("SPARKSTREAM_PICTURES")
 ROWS = 3_000_000
+WORK = "\n".join(
+    f"from S#window.length({length}) select a, sum(a) as total, stdDev(a) as deviation group by a having total < 0 "
+    f"insert into Never{length};"
+    for length in range(1001, 1013)
+)
+"""So much of it that a feed takes some seconds on any machine."""
 CELLS = [
     f"""%load_ext sparkstream_nb
 import numpy as np, pandas as pd
@@ -37,7 +43,8 @@ last = numbers.assign(at=rows + {2 * ROWS})""",
     """%%siddhi Sums --fresh
 define stream S (a int);
 from S#window.length(1000) select a, sum(a) as total, stdDev(a) as deviation group by a insert into Out;
-from every e1=S[a == 999] -> e2=S[a == 5] select e2.a as a insert into Pairs;""",
+from every e1=S[a == 999] -> e2=S[a == 5] select e2.a as a insert into Pairs;
+""" + WORK,
     "%siddhi feed Sums.S numbers --time at",
     "%siddhi feed Sums.S later --time at --background",
     "%siddhi feeds pause 1",
