@@ -134,7 +134,8 @@ class Errors(Displayed):
 class NodeStats:
     """Figures of a node: `events` it took and `events_per_second` of its own working time, since this process deployed
     the app; what the last micro-batch took (`ms`), the size of its state (`state_bytes`) and its `clock` (ms since
-    1970) after that. The time is None for nodes that pass all their work on to Spark's tasks, as it needs no state."""
+    1970) after that. The rate is None for nodes that pass all their work on to Spark's tasks, as it needs no state.
+    `runs` is how the node works: "by operator", or event by event, "by chunk", and then why."""
 
     shard: str
     events: int
@@ -142,6 +143,7 @@ class NodeStats:
     ms: float
     state_bytes: int
     clock: int | None
+    runs: str = "by operator"
 
 
 @dataclass(frozen=True)

@@ -432,7 +432,6 @@ class App(Displayed):
             return self._feed(request, display)
 
     def _feed(self, request: feeding.Request, progress: OnProgress) -> FeedReport:
-        self.start()
         try:
             return feeding.feed(self._target, request, self._settle, progress)
         except KeyboardInterrupt:

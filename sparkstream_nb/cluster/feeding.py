@@ -160,6 +160,8 @@ def feed(
     """Feeds all of a source at once. `settle(tell)` waits until the app is through, and calls `tell` meanwhile."""
     account = Account(target, request.shape.stream)
     progress(account.progress())
+    with target.lock:
+        target.start()
     loaded = load(target, request)
     with target.lock:
         entries = feeds.entries(loaded.typed, request.shape, target.inbox, request.route, loaded.highest, target.now())
@@ -442,9 +444,11 @@ def feed_of(number: int) -> Feed:
 
 
 def _end_feeds() -> None:
-    """The process ends: the threads of feeds must not find a Spark that is half gone."""
+    """The process ends: the threads of feeds, and those that commit what was fed, must be over before Python is."""
     running = [f for f in _feeds.values() if f.active]
     for f in running:
         f.end()
+    for stream in {f._target.stream for f in running}:
+        stream.stop()
     for f in running:
         f.join()

@@ -28,7 +28,9 @@ def stats_of(app: str, plan: Plan, state: str, life: Life, position: Position, p
         rate = None if passes_on or not worked else 1000 * taken / worked
         clock = None if report.clock is None else report.clock.after
         shard = life.shards[n]
-        nodes[shard] = NodeStats(shard, taken, rate, report.ms, report.state_bytes, clock)
+        nodes[shard] = NodeStats(
+            shard, taken, rate, report.ms, report.state_bytes, clock, str(report.engine.get("runs", ""))
+        )  # fmt: skip
         held.update(report.engine.get("state_bytes", {}))
     return Stats(
         app=app,

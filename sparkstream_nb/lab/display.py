@@ -145,10 +145,10 @@ def _feeds_grid(shown: Feeds) -> Grid:
     rows = []
     for f in shown.values():
         p = f.progress
-        about = str(f.error) if f.error else f"{span(p.seconds_left)} left" if f.active and p.seconds_left else ""
+        left = f"{span(p.seconds_left)} left" if f.state == "running" and p.seconds_left else ""
         total = Figure("" if p.total is None else f"{p.total:,}")
         rate = Figure(f"{p.events_per_second:,.0f}" if p.done else "")
-        rows.append((f.id, f.app, f.stream, f.state, Figure(f"{p.done:,}"), total, rate, about))
+        rows.append((f.id, f.app, f.stream, f.state, Figure(f"{p.done:,}"), total, rate, str(f.error or left)))
     return Grid(["feed", "app", "stream", "state", "done", "of events", "events/s", ""], rows, what="feed")
 
 
@@ -228,6 +228,7 @@ def _stats_headline(shown: Stats) -> str:
         counted(shown.waiting, "entry", "entries") + " waiting",
         counted(shown.micro_batches, "micro-batch", "micro-batches"),
         counted(shown.errors, "error"),
+        *sorted({f"runs {n.runs}" for n in shown.nodes.values() if n.runs.startswith("by chunk")}),
     ]
     return " · ".join(words)
 

@@ -224,7 +224,7 @@ class SiddhiMagic(Magics):
         try:
             return call()
         except KeyboardInterrupt:
-            raise Interrupted("interrupted" if app is None else interrupted(app)) from None
+            raise Interrupted("what was committed stays" if app is None else interrupted(app)) from None
 
     def offer_completions(self) -> None:
         """Registers the completion of commands, apps, streams and SiddhiQL in cells of these magics."""
@@ -255,8 +255,8 @@ def interrupted(app: App) -> str:
     """What is true of an app after the Stop button, in words that agree with `%siddhi list`."""
     if app.state == "stopped":
         again = "starts again with its next event or query"
-        return f"interrupted; what was committed stays. {app.name} is stopped, and {again}"
-    return f"interrupted; {app.name} is {app.state}"
+        return f"what was committed stays. {app.name} is stopped, and {again}"
+    return f"what was committed stays. {app.name} is {app.state}"
 
 
 def help_text(commands: dict[str, Options], cell: Options) -> str:

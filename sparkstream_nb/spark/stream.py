@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -32,6 +33,9 @@ STOP_SECONDS = 1.5
 """How long a person who stops something waits for Spark: under two seconds with all that is around it."""
 MOST_PARTITIONS = 32
 _POLLING_MS = 25
+_GONE = (Py4JError, OSError)
+"""What a call of Spark on this machine raises when its process has ended."""
+_SPARK_ENDED = "Spark has ended. Restart the kernel or the program, and deploy the app again"
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ class Stream:
             )
         except PySparkException as error:
             raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
+        except _GONE as error:
+            raise SparkStreamError(f"{self.name} did not start: {_SPARK_ENDED}") from error
 
     @property
     def active(self) -> bool:
@@ -106,7 +112,7 @@ class Stream:
     def _runs(self) -> bool:
         try:
             return self.query is not None and bool(self.query.isActive)
-        except PySparkException:  # a Connect server that is gone
+        except (PySparkException, *_GONE):
             return False
 
     def failure(self) -> str | None:
@@ -119,6 +125,8 @@ class Stream:
             error = self.query.exception()
         except PySparkException as lost:
             return cause_of(str(lost))
+        except _GONE:
+            return _SPARK_ENDED
         return None if error is None else cause_of(str(error))
 
     def wait(self, seq: int, timeout: float | None = None, tell: Callable[[], None] | None = None) -> bool:
@@ -156,7 +164,7 @@ class Stream:
         done = threading.Event()
 
         def end() -> None:
-            with self._stopping, contextlib.suppress(PySparkException, OSError):
+            with self._stopping, contextlib.suppress(PySparkException, *_GONE):
                 query.stop()
                 self._take_rest()
             done.set()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -237,3 +240,25 @@ def test_feeds_are_numbered(run: Run) -> None:
     assert len(app.output("Sums")) == 10
     with pytest.raises(Misuse, match="no feed 0"):
         feed_of(0)
+
+
+PROGRAM = f'''
+import time
+from pathlib import Path
+import numpy as np, pandas as pd
+from sparkstream_nb.cluster import deploy
+app = deploy("""{SUMS}""", name="ends", home=Path("home"))
+feed = app.feed("S", pd.DataFrame({{"a": np.zeros(3_000_000, int)}}), background=True)
+while not feed.progress.done:
+    time.sleep(0.02)
+assert feed.active
+'''
+
+
+@pytest.mark.spark
+def test_a_program_ends_while_a_feed_runs(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", PROGRAM]
+    ended = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr

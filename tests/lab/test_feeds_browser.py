@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -26,6 +27,12 @@ pytestmark = [
 ]
 PICTURES = os.environ.get("SPARKSTREAM_PICTURES")
 ROWS = 3_000_000
+WORK = "\n".join(
+    f"from S#window.length({length}) select a, sum(a) as total, stdDev(a) as deviation group by a having total < 0 "
+    f"insert into Never{length};"
+    for length in range(1001, 1013)
+)
+"""So much of it that a feed takes some seconds on any machine."""
 CELLS = [
     f"""%load_ext sparkstream_nb
 import numpy as np, pandas as pd
@@ -36,7 +43,8 @@ last = numbers.assign(at=rows + {2 * ROWS})""",
     """%%siddhi Sums --fresh
 define stream S (a int);
 from S#window.length(1000) select a, sum(a) as total, stdDev(a) as deviation group by a insert into Out;
-from every e1=S[a == 999] -> e2=S[a == 5] select e2.a as a insert into Pairs;""",
+from every e1=S[a == 999] -> e2=S[a == 5] select e2.a as a insert into Pairs;
+""" + WORK,
     "%siddhi feed Sums.S numbers --time at",
     "%siddhi feed Sums.S later --time at --background",
     "%siddhi feeds pause 1",
@@ -48,11 +56,11 @@ from every e1=S[a == 999] -> e2=S[a == 5] select e2.a as a insert into Pairs;"""
     "%siddhi list",
 ]
 INIT, APP, FRONT, BACK, PAUSE, RESUME, STOP, OTHER, STATS, LONG, LIST = range(len(CELLS))
-BAR = "[role=progressbar]"
+BAR = ".jp-Notebook [role=progressbar]"
 RECORD = """() => {
   window.bars = new Set();
   new MutationObserver(() => {
-    for (const bar of document.querySelectorAll('[role=progressbar]')) window.bars.add(bar.ariaValueNow);
+    for (const bar of document.querySelectorAll('.jp-Notebook [role=progressbar]')) window.bars.add(bar.ariaValueNow);
   }).observe(document.body, {subtree: true, childList: true, attributes: true});
 }"""
 
@@ -101,7 +109,7 @@ class Page:
 
     def __init__(self, browser: Any, lab: tuple[str, str, Path]) -> None:
         self.address, self.token, self.notebook = lab
-        self.page = browser.new_page(viewport={"width": 1280, "height": 3000})
+        self.page = browser.new_page(viewport={"width": 1280, "height": 1700})
         self.page.goto(f"{self.address}/lab/tree/{self.notebook.name}?token={self.token}&reset")
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=90_000)
 
@@ -114,17 +122,27 @@ class Page:
         return self.page.locator(".jp-Notebook .jp-CodeCell").nth(number)
 
     def start(self, number: int) -> None:
-        self.cell(number).locator(".cm-content").click()
-        self.page.keyboard.press("Control+Enter")
+        """Runs the cell. JupyterLab may lay the notebook out anew when it has just opened it; then the key is lost."""
+        for _ in range(6):
+            self.cell(number).locator(".cm-content").click()
+            self.page.keyboard.press("Control+Enter")
+            with contextlib.suppress(Exception):
+                self._prompt(number, r"\[[*\d]", seconds=10)
+                return
+        self.picture(f"cell-{number}-did-not-start")
+        raise AssertionError(f"cell {number} did not start")
 
     def done(self, number: int) -> str:
         """Waits until the cell has run; its output as text."""
-        self.page.wait_for_function(
-            "n => /\\[\\d+\\]/.test(document.querySelectorAll('.jp-Notebook .jp-CodeCell')[n]"
-            ".querySelector('.jp-InputPrompt').textContent)",
-            arg=number, timeout=180_000,
-        )  # fmt: skip
+        self._prompt(number, r"\[\d+\]")
         return self.text(number)
+
+    def _prompt(self, number: int, pattern: str, seconds: int = 120) -> None:
+        self.page.wait_for_function(
+            "([n, pattern]) => RegExp(pattern).test(document.querySelectorAll('.jp-Notebook .jp-CodeCell')[n]"
+            ".querySelector('.jp-InputPrompt').textContent)",
+            arg=[number, pattern], timeout=1000 * seconds,
+        )  # fmt: skip
 
     def text(self, number: int) -> str:
         return str(self.cell(number).locator(".jp-OutputArea").inner_text())
@@ -161,14 +179,14 @@ def test_feeds(lab: tuple[str, str, Path]) -> None:
         n.start(FRONT)
         n.bar(FRONT, 1)
         n.picture("front")
-        assert n.done(FRONT).startswith(f"Sums.S {ROWS:,} events in")
+        assert f"Sums.S {ROWS:,} events in" in n.done(FRONT)
         assert len(n.page.evaluate("[...window.bars]")) >= 3, "the bar moved"
-        assert n.cell(FRONT).locator(BAR).count() == 0
+        assert n.cell(FRONT).locator("[role=progressbar]").count() == 0
 
         # In the background: other cells run meanwhile.
         n.run(BACK)
         n.bar(BACK, 1)
-        assert n.run(OTHER).strip() == "45"
+        assert "45" in n.run(OTHER)
         assert "paused" in n.run(PAUSE)
         n.cell(BACK).get_by_text("paused").wait_for(timeout=60_000)
         n.picture("paused")
@@ -176,7 +194,7 @@ def test_feeds(lab: tuple[str, str, Path]) -> None:
         assert "stop" in n.run(STOP)
         n.cell(BACK).get_by_text("not fed").wait_for(timeout=60_000)
         n.picture("stopped")
-        assert n.cell(BACK).locator(BAR).count() == 0
+        assert n.cell(BACK).locator("[role=progressbar]").count() == 0
         assert "events out" in n.run(STATS)
 
         # The Stop button: message and list agree.
