@@ -423,7 +423,8 @@ class App(Displayed):
         shape = feeds.Shape(stream, schema, time, _mapped(schema, columns))
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
-        request = feeding.Request(source, shape, route or self.routing, limit)
+        followed = len(self._listeners) > 0
+        request = feeding.Request(source, shape, route or self.routing, limit, followed)
         if background:
             return feeding.start_feed(self._target, request)
         if progress is not None:

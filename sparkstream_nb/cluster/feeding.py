@@ -73,12 +73,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be fed: `limit` is for the first so many rows, `route` overrides the app's routing."""
+    """What is to be fed: `limit` is for the first so many rows, `route` overrides the app's routing. `followed`: it is
+    committed in slices, as someone watches what the app commits."""
 
     source: Any
     shape: feeds.Shape
     route: str
     limit: int | None = None
+    followed: bool = False
 
 
 @dataclass
@@ -88,6 +90,13 @@ class Loaded:
     typed: feeds.Typed
     highest: Array
     reasons: dict[str, int]
+
+    def part(self, at: int, most: int) -> Loaded:
+        """`most` chunks from number `at` on; what was rejected goes with the first."""
+        typed = replace(self.typed, chunks=self.typed.chunks[at : at + most])
+        if at:
+            typed = replace(typed, rejects=[], rejected=0)
+        return Loaded(typed, self.highest[at:], self.reasons)
 
 
 def load(target: Target, request: Request) -> Loaded:
@@ -157,18 +166,27 @@ class Account:
 def feed(
     target: Target, request: Request, settle: Callable[[Callable[[], None]], None], progress: OnProgress
 ) -> FeedReport:
-    """Feeds all of a source at once. `settle(tell)` waits until the app is through, and calls `tell` meanwhile."""
+    """Feeds all of a source at once, or chunk by chunk where it is followed. `settle(tell)` waits until the app is
+    through, and calls `tell` meanwhile."""
     account = Account(target, request.shape.stream)
     progress(account.progress())
     with target.lock:
         target.start()
     loaded = load(target, request)
-    with target.lock:
-        entries = feeds.entries(loaded.typed, request.shape, target.inbox, request.route, loaded.highest, target.now())
-        account.read(loaded)
-        if entries:
-            account.append(entries)
-    settle(lambda: progress(account.progress()))
+    if request.followed:
+        loaded.typed = feeds.unshared(loaded.typed, target.inbox.folder)
+    account.read(loaded)
+    most = 1 if request.followed else max(1, len(loaded.typed.chunks))
+    start, at = None, 0
+    while at == 0 or at < len(loaded.typed.chunks):
+        part = loaded.part(at, most)
+        with target.lock:
+            now = target.now() if start is None else start
+            entries = feeds.entries(part.typed, request.shape, target.inbox, request.route, part.highest, now)
+            if entries:
+                account.append(entries)
+        settle(lambda: progress(account.progress()))
+        start, at = now + part.typed.rows, at + most
     return account.report()
 
 
@@ -336,22 +354,20 @@ class Feed(Displayed):
         while at < len(chunks) or at == 0:
             if not self._may_go_on():
                 return False
-            rest = replace(loaded.typed, chunks=chunks[at : at + most])
-            if at:
-                rest = replace(rest, rejects=[], rejected=0)
+            part = loaded.part(at, most)
             began = clock.perf_counter()
             with self._target.lock:
                 if self._leaving:
                     continue
                 now = self._target.now() if start is None else start
                 entries = feeds.entries(
-                    rest, self._request.shape, self._target.inbox, self._request.route, loaded.highest[at:], now
+                    part.typed, self._request.shape, self._target.inbox, self._request.route, part.highest, now
                 )
                 if not entries:
                     return True
                 self._target.start()
                 last = self._account.append(entries)
-            start = now + rest.rows
+            start = now + part.typed.rows
             self._target.stream.wait(last, tell=self._tell_running)
             at += most
             took = clock.perf_counter() - began

@@ -196,13 +196,16 @@ def test_parquet_row_groups_enter_in_slices(run: Run, tmp_path: Path) -> None:
     assert len(app.output("Sums")) == len(frame)
 
 
-def test_a_feed_that_fails_says_why(run: Run, tmp_path: Path) -> None:
+def test_a_feed_that_fails_says_why(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = run(SUMS)
-    feed = app.feed("S", tmp_path / "none.csv", background=True)
-    with pytest.raises(SparkStreamError, match=r"no file .*none\.csv"):
+    with pytest.raises(SparkStreamError, match=r"file not found: .*none\.csv"):
+        app.feed("S", tmp_path / "none.csv", background=True)
+    monkeypatch.setattr("sparkstream_nb.cluster.app.check_source", lambda source, shape: None)  # it goes later
+    feed = app.feed("S", tmp_path / "gone.csv", background=True)
+    with pytest.raises(SparkStreamError, match=r"gone\.csv"):
         feed.wait(SECONDS)
     assert (feed.state, feed.report) == ("failed", None)
-    assert "none.csv" in str(feed.error)
+    assert "gone.csv" in str(feed.error)
     with pytest.raises(Misuse, match="no stream 'T'"):
         app.feed("T", numbers(1), background=True)
 
@@ -262,3 +265,19 @@ def test_a_program_ends_while_a_feed_runs(tmp_path: Path) -> None:
     ended = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_feed_that_is_followed_is_committed_chunk_by_chunk(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs, batches = [], []
+    for followed in (False, True):
+        app = run(SUMS, fresh=True, start=0)
+        seen: list[int] = []
+        leave = app.on_commit(seen.append) if followed else None
+        report = app.feed("S", numbers(BIG + 7))
+        assert (report.rows, report.rejected, report.not_fed) == (BIG + 7, 0, 0)
+        outputs.append(app.output("Sums").frame["total"].tolist())
+        batches.append(app.stats().micro_batches)
+        if leave is not None:
+            leave()
+    assert outputs[0] == outputs[1]
+    assert batches == [1, 5]

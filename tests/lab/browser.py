@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from .jupyter_lab import jupyter
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 # Offline and quiet; without a sandbox, which root cannot have.
@@ -72,7 +67,7 @@ class Lab:
 
     def save(self, page: Any) -> None:
         """Saves the notebook."""
-        page.locator(".jp-NotebookPanel-toolbar [data-command='docmanager:save'], [title^='Save']").first.click()
+        page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
         page.locator(".lm-TabBar-tab.jp-mod-dirty").wait_for(state="detached")
 
     def picture(self, page: Any, name: str) -> None:
@@ -84,54 +79,24 @@ class Lab:
         return [u for u in self.requested if not u.startswith(LOCAL)]
 
 
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
-
-
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A JupyterLab with an empty folder, and a browser."""
+def chromium() -> Iterator[Any]:
+    """Playwright's browser, the only one of a run: a second one cannot be started while this one is there."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
     from playwright.sync_api import sync_playwright
 
+    with sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Iterator[Lab]:
+    """A JupyterLab with an empty folder, and a browser."""
     home = tmp_path_factory.mktemp("lab")
-    folder = home / "notebooks"
-    folder.mkdir()
-    port, token = free_port(), secrets.token_hex(16)
-    bin_folder = Path(sys.executable).parent
-    env = {
-        **os.environ,
-        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
-        "HOME": str(home),
-        **{f"JUPYTER{k}": str(home / k) for k in ("_CONFIG_DIR", "_DATA_DIR", "_RUNTIME_DIR")},
-        **{f"JUPYTERLAB_{k}_DIR": str(home / k) for k in ("SETTINGS", "WORKSPACES")},
-    }
-    command = [
-        sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}",
-        "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}", f"--IdentityProvider.token={token}",
-        "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-    ]  # fmt: skip
-    with (home / "lab.log").open("w") as log:
-        server = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-    try:
-        address = f"http://127.0.0.1:{port}"
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{address}/api/status?token={token}")
-                break
-            except (urllib.error.URLError, ConnectionError):
-                assert server.poll() is None, (home / "lab.log").read_text()[-2000:]
-                time.sleep(0.1)
-        pictures = Path(os.environ.get(PICTURES, home / "pictures"))
-        pictures.mkdir(parents=True, exist_ok=True)
-        with sync_playwright() as p:
-            browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-            yield Lab(address, token, folder, browser, pictures)
-            browser.close()
-    finally:
-        server.terminate()
-        server.wait(30)
+    pictures = Path(os.environ.get(PICTURES, home / "pictures"))
+    pictures.mkdir(parents=True, exist_ok=True)
+    with jupyter(home) as server:
+        yield Lab(server.address, server.token, server.folder, chromium, pictures)

@@ -28,9 +28,9 @@ from sparkstream_nb.stores import DuckDBStore
 from sparkstream_nb.types import Schema
 from stores.trades import partials_of
 
-from .browser import lab
+from .browser import chromium, lab
 
-__all__ = ["lab"]  # the fixture of browser tests
+__all__ = ["chromium", "lab"]  # the fixtures of browser tests
 
 TRADES = """define stream TradeStream (symbol string, price double, quantity long, timestamp long);
 @PartitionById(enable='true')

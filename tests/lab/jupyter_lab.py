@@ -1,10 +1,9 @@
-"""A Jupyter server of this checkout, and a browser for it: JupyterLab at /lab, Notebook 7 at /notebooks."""
+"""A Jupyter server of this checkout: JupyterLab at /lab, Notebook 7 at /notebooks."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,15 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 LABEXTENSION = Path(__file__).parents[2] / "sparkstream_nb" / "lab" / "labextension"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# Offline and quiet; without a sandbox, which root cannot have.
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,6 +56,7 @@ def jupyter(tmp: Path) -> Iterator[Server]:
         sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}",
         "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}", f"--IdentityProvider.token={token}",
         "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.expose_app_in_browser=True",
     ]  # fmt: skip
     with (tmp / "server.log").open("w") as log:
         process = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
@@ -76,19 +69,6 @@ def jupyter(tmp: Path) -> Iterator[Server]:
     finally:
         process.terminate()
         process.wait(30)
-
-
-@contextmanager
-def chromium(**how: Any) -> Iterator[Any]:
-    """A browser of Playwright's."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS, **how)
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 def _free_port() -> int:

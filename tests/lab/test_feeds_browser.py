@@ -5,11 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
-import subprocess
-import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,14 +14,15 @@ from typing import Any
 import nbformat
 import pytest
 
-from .browser import CHROMIUM, FLAGS, free_port
+from .browser import CHROMIUM
+from .jupyter_lab import jupyter
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.timeout(400),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
 ]
-PICTURES = os.environ.get("SPARKSTREAM_PICTURES")
+PICTURES = os.environ.get("SPARKSTREAM_TEST_PICTURES")
 ROWS = 3_000_000
 WORK = "\n".join(
     f"from S#window.length({length}) select a, sum(a) as total, stdDev(a) as deviation group by a having total < 0 "
@@ -66,42 +63,14 @@ RECORD = """() => {
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[tuple[str, str, Path]]:
+def opened(tmp_path: Path) -> Iterator[tuple[str, str, Path]]:
     """Address and token of a JupyterLab of its own, and the notebook in it."""
-    folder = tmp_path / "notebooks"
-    folder.mkdir()
-    notebook = folder / "feeds.ipynb"
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     cells = [nbformat.v4.new_code_cell(c) for c in CELLS]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), notebook)
-    port, token = free_port(), secrets.token_hex(16)
-    env = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "HOME": str(tmp_path),
-        **{f"JUPYTER{k}": str(tmp_path / k) for k in ("_CONFIG_DIR", "_DATA_DIR", "_RUNTIME_DIR")},
-        **{f"JUPYTERLAB_{k}_DIR": str(tmp_path / k) for k in ("SETTINGS", "WORKSPACES")},
-    }
-    command = [
-        sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}",
-        "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}", f"--IdentityProvider.token={token}",
-        "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-    ]  # fmt: skip
-    with (tmp_path / "lab.log").open("w") as log:
-        server = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-    try:
-        address = f"http://127.0.0.1:{port}"
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{address}/api/status?token={token}")
-                break
-            except (urllib.error.URLError, ConnectionError):
-                assert server.poll() is None, (tmp_path / "lab.log").read_text()[-2000:]
-                time.sleep(0.1)
-        yield address, token, notebook
-    finally:
-        server.terminate()
-        server.wait(30)
+    with jupyter(tmp_path) as server:
+        notebook = server.folder / "feeds.ipynb"
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), notebook)
+        yield server.address, server.token, notebook
 
 
 class Page:
@@ -164,68 +133,64 @@ class Page:
         )  # fmt: skip
 
 
-def test_feeds(lab: tuple[str, str, Path]) -> None:
-    from playwright.sync_api import sync_playwright
+def test_feeds(opened: tuple[str, str, Path], chromium: Any) -> None:
+    n = Page(chromium, opened)
+    n.idle()
+    n.page.evaluate(RECORD)
+    n.run(INIT)
+    assert "running" in n.run(APP)
 
-    with sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        n = Page(browser, lab)
-        n.idle()
-        n.page.evaluate(RECORD)
-        n.run(INIT)
-        assert "running" in n.run(APP)
+    # In front: the bar moves, and the report is all that stays.
+    n.start(FRONT)
+    n.bar(FRONT, 1)
+    n.picture("front")
+    assert f"Sums.S {ROWS:,} events in" in n.done(FRONT)
+    assert len(n.page.evaluate("[...window.bars]")) >= 3, "the bar moved"
+    assert n.cell(FRONT).locator("[role=progressbar]").count() == 0
 
-        # In front: the bar moves, and the report is all that stays.
-        n.start(FRONT)
-        n.bar(FRONT, 1)
-        n.picture("front")
-        assert f"Sums.S {ROWS:,} events in" in n.done(FRONT)
-        assert len(n.page.evaluate("[...window.bars]")) >= 3, "the bar moved"
-        assert n.cell(FRONT).locator("[role=progressbar]").count() == 0
+    # In the background: other cells run meanwhile.
+    n.run(BACK)
+    n.bar(BACK, 1)
+    assert "45" in n.run(OTHER)
+    assert "paused" in n.run(PAUSE)
+    n.cell(BACK).get_by_text("paused").wait_for(timeout=60_000)
+    n.picture("paused")
+    assert "running" in n.run(RESUME)
+    assert "stop" in n.run(STOP)
+    n.cell(BACK).get_by_text("not fed").wait_for(timeout=60_000)
+    n.picture("stopped")
+    assert n.cell(BACK).locator("[role=progressbar]").count() == 0
+    assert "events out" in n.run(STATS)
 
-        # In the background: other cells run meanwhile.
-        n.run(BACK)
-        n.bar(BACK, 1)
-        assert "45" in n.run(OTHER)
-        assert "paused" in n.run(PAUSE)
-        n.cell(BACK).get_by_text("paused").wait_for(timeout=60_000)
-        n.picture("paused")
-        assert "running" in n.run(RESUME)
-        assert "stop" in n.run(STOP)
-        n.cell(BACK).get_by_text("not fed").wait_for(timeout=60_000)
-        n.picture("stopped")
-        assert n.cell(BACK).locator("[role=progressbar]").count() == 0
-        assert "events out" in n.run(STATS)
+    # The Stop button: message and list agree.
+    n.start(LONG)
+    n.bar(LONG, 0)
+    n.page.locator("[data-command='notebook:interrupt-kernel']").first.click()
+    assert "Sums is stopped, and starts again with its next event or query" in n.done(LONG)
+    assert "stopped" in n.run(LIST)
+    n.picture("interrupted")
 
-        # The Stop button: message and list agree.
-        n.start(LONG)
-        n.bar(LONG, 0)
-        n.page.locator("[data-command='notebook:interrupt-kernel']").first.click()
-        assert "Sums is stopped, and starts again with its next event or query" in n.done(LONG)
-        assert "stopped" in n.run(LIST)
-        n.picture("interrupted")
-
-        # Saved, closed, opened without the kernel that made it.
-        n.page.keyboard.press("Control+s")
-        n.page.wait_for_function("() => !document.title.startsWith('*') && !document.querySelector('.jp-mod-dirty')")
-        for _ in range(100):
-            if "starts again with its next event" in n.notebook.read_text(encoding="utf-8"):
-                break
-            time.sleep(0.1)
-        n.page.close()
-        _delete_sessions(n)
-        again = Page(browser, lab)
-        again.idle()
-        outputs = again.page.locator(".jp-Notebook .jp-OutputArea")
-        assert f"{ROWS:,} events in" in again.text(FRONT)
-        assert "not fed" in again.text(BACK)
-        shown = " ".join(outputs.all_inner_texts())
-        assert "Error displaying widget" not in shown
-        assert "model not found" not in shown
-        assert again.page.locator(BAR).count() == 0
-        again.picture("reopened")
-        browser.close()
-    saved = [c.outputs for c in nbformat.read(lab[2], 4).cells]
+    # Saved, closed, opened without the kernel that made it.
+    n.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    n.page.wait_for_function("() => !document.title.startsWith('*') && !document.querySelector('.jp-mod-dirty')")
+    for _ in range(100):
+        if "starts again with its next event" in n.notebook.read_text(encoding="utf-8"):
+            break
+        time.sleep(0.1)
+    n.page.close()
+    _delete_sessions(n)
+    again = Page(chromium, opened)
+    again.idle()
+    outputs = again.page.locator(".jp-Notebook .jp-OutputArea")
+    assert f"{ROWS:,} events in" in again.text(FRONT)
+    assert "not fed" in again.text(BACK)
+    shown = " ".join(outputs.all_inner_texts())
+    assert "Error displaying widget" not in shown
+    assert "model not found" not in shown
+    assert again.page.locator(BAR).count() == 0
+    again.picture("reopened")
+    again.page.close()
+    saved = [c.outputs for c in nbformat.read(opened[2], 4).cells]
     assert [list(o.get("data", {})) for o in saved[FRONT]] == [[], ["text/html", "text/plain"]]
     assert not any("widget" in json.dumps(o) for o in saved[FRONT] + saved[BACK])
 

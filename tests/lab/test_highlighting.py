@@ -10,7 +10,8 @@ from typing import Any
 import nbformat.v4
 import pytest
 
-from lab.jupyter_lab import CHROMIUM, Server, chromium, jupyter
+from .browser import CHROMIUM
+from .jupyter_lab import Server, jupyter
 
 pytestmark = [
     pytest.mark.browser,
@@ -105,9 +106,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as running:
-        yield running
+def browser(chromium: Any) -> Any:
+    return chromium
 
 
 @contextmanager
