@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..engine.batch import Answer
 from ..engine.columns import ARROW
 from ..errors import SiddhiError
+from ..plan.gaps import what_cannot_run
 from ..plan.nodes import Plan
 from ..types import Type
 from .frontend import Displayed
@@ -208,22 +209,31 @@ class PlanText(Displayed):
 class Check(Displayed):
     """Whether an app is right, which is also what it is in a condition.
 
-    Either `plan` is the app's plan, or `error` the first thing that is wrong, with its place and the way out.
+    Either `plan` is the app's plan, or `error` the first thing that is wrong, with its place and the way out. Numbers
+    of lines count the `lines_before` the text.
     """
 
     plan: Plan | None
     error: SiddhiError | None
+    lines_before: int = 0
 
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return self.error is None
 
+    @property
+    def gaps(self) -> str:
+        """What of the app this build cannot run, as words with their lines; "" where it runs all of it."""
+        return "" if self.plan is None else what_cannot_run(self.plan, self.lines_before)
+
     def __bool__(self) -> bool:
         return self.ok
 
     def summary(self) -> str:
-        return "<Check: right>" if self.error is None else str(self.error)
+        if self.error is not None:
+            return str(self.error)
+        return f"<Check: right, but this build cannot run {self.gaps}>" if self.gaps else "<Check: right>"
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -59,8 +59,11 @@ _SETTLE_SECONDS = 10.0
 class App(Displayed):
     """A deployed app. Made by `deploy`, or found by `get`; a notebook shows it as a card.
 
-    Times are ms since 1970. Nodes are numbered from 1.
+    Times are ms since 1970. Nodes are numbered from 1. `lines_before`: lines above the app's text where a person sees
+    it, as the line `%%siddhi` of its cell; numbers of lines include them.
     """
+
+    lines_before = 0
 
     def __init__(
         self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Any, redeployed: str | None = None
@@ -575,7 +578,7 @@ class App(Displayed):
 
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""
-        return PlanText(str(explain(self.plan)))
+        return PlanText(explain(self.plan, self.lines_before))
 
     def stats(self) -> Stats:
         """How far the app is, and the figures of its nodes, queries, tables, windows and aggregations."""

@@ -147,7 +147,7 @@ def line_options() -> dict[str, Options]:
     p = command("explain", "Shows the plan of an app: what runs where, and what routing does to each query.")
     p.add_argument("app", metavar="NAME")
 
-    p = command("check", "Checks a .siddhi file, or the text in a variable, without running it.")
+    p = command("check", "Checks a .siddhi file, or the text in a variable, and whether this build can run it.")
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a text, or a file")
     add(p, "--param")
 

@@ -296,14 +296,19 @@ def _(shown: PlanText) -> str:
 
 @text.register
 def _(shown: Check) -> str:
-    return str(shown.error) if shown.plan is None else _right(shown.plan)
+    return str(shown.error) if shown.plan is None else _right(shown.plan) + _but(shown)
 
 
 @html.register
 def _(shown: Check) -> str:
     if shown.plan is None:
         return escaped_lines(f"✗ {shown.error}")
-    return paragraph(f"✓ {markup.escape(_right(shown.plan))}")
+    sign = "⚠" if shown.gaps else "✓"
+    return paragraph(f"{sign} {markup.escape(_right(shown.plan) + _but(shown))}")
+
+
+def _but(shown: Check) -> str:
+    return f", but this build cannot run {shown.gaps}" if shown.gaps else ""
 
 
 def _right(plan: Plan) -> str:
