@@ -87,18 +87,28 @@ class Result(Displayed):
         return f"<Result: {len(self)} rows of {', '.join(f'{n} {t}' for n, t in self.columns)}>"
 
 
+@dataclass(frozen=True)
+class Came:
+    """How many events came in on a stream in all, and how many of them are `gone`: no longer kept in the inbox."""
+
+    total: int
+    gone: int
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Events(Displayed):
     """What `stream` put out so far. `frame` has all of it: `node`, `timestamp` (ms), the attributes.
 
     Where the stream has an attribute `timestamp` of its own, the event's time is `event_timestamp`. `limit`: how many
-    rows are shown; None: as many as the front end shows.
+    rows are shown; None: as many as the front end shows. Of an input stream `frame` has the last events that came in,
+    with the node that took each, and `came` how many there were.
     """
 
     app: str
     stream: str
     frame: pd.DataFrame
     limit: int | None = None
+    came: Came | None = None
 
     def __len__(self) -> int:
         return len(self.frame)

@@ -22,6 +22,7 @@ from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, did_you_mean,
 from ..plan import compile_retrieval, explain, placement
 from ..plan.nodes import AggregationDef, Plan, Ref
 from ..spark import feeds
+from ..spark.arrivals import InboxReader
 from ..spark.commit import Commit, Progress
 from ..spark.entries import Ask, Entry
 from ..spark.feed_check import check_source
@@ -38,7 +39,7 @@ from ..stores import Store, shard_warnings
 from ..stores.sql import Patience
 from ..types import Schema
 from . import feeding, frontend
-from .answers import NULLABLE, SHARD, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
+from .answers import NULLABLE, SHARD, Came, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
 from .deployment import Deployment, milliseconds
@@ -54,6 +55,9 @@ from .stores import open_store
 
 _SETTLE_SECONDS = 10.0
 """How long a view waits for events that were sent, at most."""
+
+ARRIVALS = 1_000
+"""Events of an input stream that `App.output` reads where it is not told how many."""
 
 
 class App(Displayed):
@@ -561,10 +565,22 @@ class App(Displayed):
     def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
         """What a derived stream put out so far, as far as it is committed; the `last` so many events where given.
 
-        `limit` is how many rows to show. Raises `Misuse` for an unknown stream.
+        Of a stream that no query writes to: what came in, the last 1,000 events or the `last` so many. Of a long feed
+        only the end is kept; `total` counts all. `limit` is how many rows to show. Raises `Misuse` for an unknown
+        stream.
         """
+        if self._only_comes_in(stream):
+            reader = InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
+            found = reader.last(stream, ARRIVALS if last is None else last)
+            return Events(self.name, stream, found.frame, limit, Came(found.total, found.gone))
         frame = self._outputs.frame(stream, self._schema(stream).names, self._progress.batch, last)
         return Events(self.name, stream, frame, limit)
+
+    def _only_comes_in(self, stream: str) -> bool:
+        """Whether a stream has nothing but what is sent to it."""
+        written = {q.output.target.id for q in self.plan.queries}
+        self._schema(stream)
+        return self.plan.streams[stream].kind == "defined" and stream not in written
 
     @property
     def errors(self) -> Errors:

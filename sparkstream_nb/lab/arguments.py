@@ -139,7 +139,7 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--per", metavar="DURATION", help="initial granularity: sec, min, hour, day, month or year")
     p.add_argument("--measure", metavar="ATTRIBUTE", help="initial attribute")
 
-    p = command("output", "Shows the events of a stream so far, and which node sent them.")
+    p = command("output", "Shows the events of a stream so far: which node sent them, or took them where they came in.")
     p.add_argument("stream", metavar="NAME.Stream")
     add(p, "--last", "--limit")
     _add_out(p, "store the events as a data frame in this variable")

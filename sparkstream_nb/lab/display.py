@@ -185,17 +185,36 @@ def _(shown: Result) -> str:
 
 
 def _events_grid(shown: Events) -> Grid:
-    return Grid.of_frame(shown.frame, limit=_limit(shown.limit), what="event")
+    limit = _limit(shown.limit)
+    if shown.came is None:
+        return Grid.of_frame(shown.frame, limit=limit, what="event")
+    grid = Grid.of_frame(shown.frame.tail(limit), what="event")
+    grid.total = shown.came.total
+    return grid
+
+
+def _events_note(shown: Events) -> str:
+    """What there is to say of the events that are not shown, or that there are none."""
+    if shown.came is None:
+        return "" if len(shown) else f"{shown.stream} has put out nothing yet."
+    if not shown.came.total:
+        return f"Nothing came in on {shown.stream} yet."
+    if shown.came.gone:
+        earlier = counted(shown.came.gone, "earlier event")
+        return f"{earlier} came in and cannot be shown: a feed's rows are dropped when they are committed."
+    return ""
 
 
 @text.register
 def _(shown: Events) -> str:
-    return _events_grid(shown).text() if len(shown) else f"{shown.stream} has put out nothing yet."
+    return "\n".join(t for t in (_events_grid(shown).text() if len(shown) else "", _events_note(shown)) if t)
 
 
 @html.register
 def _(shown: Events) -> str:
-    return _events_grid(shown).html() if len(shown) else paragraph(markup.escape(text(shown)))
+    note = _events_note(shown)
+    table = _events_grid(shown).html() if len(shown) else ""
+    return table + (paragraph(markup.escape(note)) if note else "")
 
 
 def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
