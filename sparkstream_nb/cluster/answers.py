@@ -62,13 +62,14 @@ class Result(Displayed):
     """The answer to an on-demand query: `columns` are (name, type) pairs, `rows` Python values, merged over shards.
 
     `by_shard` is the same by shard, SHARD_ID first; None if the query has no shards. `limit`: how many rows are
-    displayed; None: the front end's default.
+    displayed; None: the front end's default. `hint`: why there are no rows, where that is known.
     """
 
     columns: list[tuple[str, str]]
     rows: list[list[Any]]
     read_by_shard: Callable[[], pd.DataFrame] | None = None
     limit: int | None = None
+    hint: str | None = None
 
     @cached_property
     def by_shard(self) -> pd.DataFrame | None:

@@ -31,6 +31,7 @@ from ..spark.ingest import columns_of
 from ..spark.marks import Marks
 from ..spark.outputs import OutputFiles
 from ..spark.processor import NodeSpec
+from ..spark.reach import missed
 from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.routing import Route
@@ -47,6 +48,7 @@ from .feeding import Feed
 from .figures import stats_of
 from .folder import Life
 from .frontend import Displayed, View
+from .hints import why_empty
 from .idle import IdleTicker
 from .listeners import CommitListeners, OnCommit
 from .progress import OnProgress
@@ -468,7 +470,10 @@ class App(Displayed):
         retrieval = compile_retrieval(text, self.plan)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
-            return _merged(retrieve(self.plan, retrieval, self.store, now=self._now()), limit)
+            now = self._now()
+            answer = _merged(retrieve(self.plan, retrieval, self.store, now=now), limit)
+            unreached = None if len(answer) else missed(self.plan, retrieval, self.store, now=now)
+            return answer if unreached is None else replace(answer, hint=why_empty(unreached))
         if self.nodes == 1 or retrieval.output is not None:
             first = next(iter(self._ask(text).values()))
             return Result(first.columns, first.rows, limit=limit)

@@ -176,12 +176,12 @@ def _result_grid(shown: Result) -> Grid:
 
 @text.register
 def _(shown: Result) -> str:
-    return _result_grid(shown).text()
+    return _result_grid(shown).text() + (f"\n{shown.hint}" if shown.hint else "")
 
 
 @html.register
 def _(shown: Result) -> str:
-    return _result_grid(shown).html()
+    return _result_grid(shown).html() + (paragraph(markup.escape(shown.hint)) if shown.hint else "")
 
 
 def _events_grid(shown: Events) -> Grid:
