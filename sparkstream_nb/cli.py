@@ -73,7 +73,7 @@ def parser() -> Options:
         return c
 
     for name, run, what in (
-        ("check", check, "Check an app's syntax, names, types and rules without running it."),
+        ("check", check, "Check an app's syntax, names, types and rules, and whether this build can run it."),
         ("explain", explain, "Print an app's plan: what runs where, and what routing does to each query."),
     ):
         c = command(name, run, what)
@@ -193,10 +193,14 @@ def _compiled(options: Any) -> Plan:
 
 
 def check(options: Any) -> int:
-    """`sparkstream check`."""
+    """`sparkstream check`. What this build cannot run is said; as it is no mistake, the exit code is 0."""
+    from .plan.gaps import what_cannot_run
+
     plan = _compiled(options)
     queries = f"{len(plan.queries):,} {'query' if len(plan.queries) == 1 else 'queries'}"
-    print(f"{options.app}: no mistakes found ({queries}, {_many(len(plan.aggregations), 'aggregation')})")
+    found = f"no mistakes found ({queries}, {_many(len(plan.aggregations), 'aggregation')})"
+    gaps = what_cannot_run(plan)
+    print(f"{options.app}: {found}{f', but this build cannot run {gaps}' if gaps else ''}")
     return 0
 
 

@@ -44,7 +44,8 @@ class SiddhiError(SparkStreamError):
     """An app, or a part of one, is wrong. Shows line and column, the text with a caret, and the way out.
 
     `source` is the app's whole text, if known. `with_source` attaches it later, so that the code that raises
-    does not need the text.
+    does not need the text. `lines_before` counts the lines above the text where the person sees it: a notebook numbers
+    the line `%%siddhi` too. The lines that are shown include them; those of `span` do not.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class SiddhiError(SparkStreamError):
         self.span = span
         self.hint = hint
         self.source = source
+        self.lines_before = 0
 
     def with_source(self, source: str) -> SiddhiError:
         """Attaches the app's text, for the caret."""
@@ -62,11 +64,16 @@ class SiddhiError(SparkStreamError):
             self.source = source
         return self
 
+    def below(self, lines: int) -> SiddhiError:
+        """The error, of a text that stands below this many lines."""
+        self.lines_before = lines
+        return self
+
     def __str__(self) -> str:
-        place = f"line {self.span.line}, column {self.span.column + 1}"
+        place = f"line {self.span.line + self.lines_before}, column {self.span.column + 1}"
         out = [f"{place}: {self.message}"]
         if self.source is not None:
-            out.append(excerpt(self.source, self.span))
+            out.append(excerpt(self.source, self.span, self.lines_before))
         if self.hint:
             out.append(self.hint)
         return "\n".join(out)
@@ -113,8 +120,11 @@ _SHOWN = 110
 """Characters of a line that an error shows at most."""
 
 
-def excerpt(source: str, span: Span) -> str:
-    """The line of `source` that `span` starts on, with carets under the span. A long line is cut around the span."""
+def excerpt(source: str, span: Span, lines_before: int = 0) -> str:
+    """The line of `source` that `span` starts on, with carets under the span. A long line is cut around the span.
+
+    The line's number counts the `lines_before` the source.
+    """
     lines = source.splitlines() or [""]
     row = min(max(span.line, 1), len(lines))
     text, column = masked(lines[row - 1]), span.column
@@ -128,7 +138,7 @@ def excerpt(source: str, span: Span) -> str:
             text = text[: _SHOWN - 2] + " …"
         width = max(1, min(width, len(text) - column))
     lead = "".join("\t" if c == "\t" else " " for c in text[:column])
-    return f"{row:>4} | {text}\n     | {lead}{'^' * width}"
+    return f"{row + lines_before:>4} | {text}\n     | {lead}{'^' * width}"
 
 
 _QUOTED_SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token)['\"]?\s*=\s*)(['\"])(.*?)\2")

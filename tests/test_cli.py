@@ -44,6 +44,15 @@ def test_check_and_explain(app: str, capsys: pytest.CaptureFixture[str]) -> None
     assert "query 'big'" in capsys.readouterr().out
 
 
+def test_check_says_what_cannot_run(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table = "\n@store(type='rdbms')\ndefine table T (a string);\n@sink(type='http')\ndefine stream H (a string);\n"
+    Path(app).write_text(f"define stream S (a string);{table}from S insert into T;")
+    assert cli.main(["check", app]) == 0
+    shown = capsys.readouterr().out
+    cannot = "a sink of type 'http' (line 4)"
+    assert shown.endswith(f", but this build cannot run table 'T' in a store (line 2) and {cannot}\n")
+
+
 def test_a_wrong_app_is_one_message_with_a_caret(app: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path(app).write_text(APP.replace("select a, b", "select a, bb").replace("${LEAST}", "3"))
     assert cli.main(["check", app]) == 1

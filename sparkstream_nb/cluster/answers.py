@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..engine.batch import Answer
 from ..engine.columns import ARROW
 from ..errors import SiddhiError
+from ..plan.gaps import what_cannot_run
 from ..plan.nodes import Plan
 from ..types import Type
 from .frontend import Displayed
@@ -61,13 +62,14 @@ class Result(Displayed):
     """The answer to an on-demand query: `columns` are (name, type) pairs, `rows` Python values, merged over shards.
 
     `by_shard` is the same by shard, SHARD_ID first; None if the query has no shards. `limit`: how many rows are
-    displayed; None: the front end's default.
+    displayed; None: the front end's default. `hint`: why there are no rows, where that is known.
     """
 
     columns: list[tuple[str, str]]
     rows: list[list[Any]]
     read_by_shard: Callable[[], pd.DataFrame] | None = None
     limit: int | None = None
+    hint: str | None = None
 
     @cached_property
     def by_shard(self) -> pd.DataFrame | None:
@@ -86,18 +88,28 @@ class Result(Displayed):
         return f"<Result: {len(self)} rows of {', '.join(f'{n} {t}' for n, t in self.columns)}>"
 
 
+@dataclass(frozen=True)
+class Came:
+    """How many events came in on a stream in all, and how many of them are `gone`: no longer kept in the inbox."""
+
+    total: int
+    gone: int
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Events(Displayed):
     """What `stream` put out so far. `frame` has all of it: `node`, `timestamp` (ms), the attributes.
 
     Where the stream has an attribute `timestamp` of its own, the event's time is `event_timestamp`. `limit`: how many
-    rows are shown; None: as many as the front end shows.
+    rows are shown; None: as many as the front end shows. Of an input stream `frame` has the last events that came in,
+    with the node that took each, and `came` how many there were.
     """
 
     app: str
     stream: str
     frame: pd.DataFrame
     limit: int | None = None
+    came: Came | None = None
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -210,22 +222,31 @@ class PlanText(Displayed):
 class Check(Displayed):
     """Whether an app is right, which is also what it is in a condition.
 
-    Either `plan` is the app's plan, or `error` the first thing that is wrong, with its place and the way out.
+    Either `plan` is the app's plan, or `error` the first thing that is wrong, with its place and the way out. Numbers
+    of lines count the `lines_before` the text.
     """
 
     plan: Plan | None
     error: SiddhiError | None
+    lines_before: int = 0
 
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return self.error is None
 
+    @property
+    def gaps(self) -> str:
+        """What of the app this build cannot run, as words with their lines; "" where it runs all of it."""
+        return "" if self.plan is None else what_cannot_run(self.plan, self.lines_before)
+
     def __bool__(self) -> bool:
         return self.ok
 
     def summary(self) -> str:
-        return "<Check: right>" if self.error is None else str(self.error)
+        if self.error is not None:
+            return str(self.error)
+        return f"<Check: right, but this build cannot run {self.gaps}>" if self.gaps else "<Check: right>"
 
 
 @dataclass(frozen=True, repr=False, eq=False)

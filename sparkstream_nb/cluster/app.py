@@ -22,6 +22,7 @@ from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, did_you_mean,
 from ..plan import compile_retrieval, explain, placement
 from ..plan.nodes import AggregationDef, Plan, Ref
 from ..spark import feeds
+from ..spark.arrivals import InboxReader
 from ..spark.commit import Commit, Progress
 from ..spark.entries import Ask, Entry
 from ..spark.feed_check import check_source
@@ -30,6 +31,7 @@ from ..spark.ingest import columns_of
 from ..spark.marks import Marks
 from ..spark.outputs import OutputFiles
 from ..spark.processor import NodeSpec
+from ..spark.reach import missed
 from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.routing import Route
@@ -38,7 +40,7 @@ from ..stores import Store, shard_warnings
 from ..stores.sql import Patience
 from ..types import Schema
 from . import feeding, frontend
-from .answers import NULLABLE, SHARD, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
+from .answers import NULLABLE, SHARD, Came, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
 from .deployment import Deployment, milliseconds
@@ -46,6 +48,7 @@ from .feeding import Feed
 from .figures import stats_of
 from .folder import Life
 from .frontend import Displayed, View
+from .hints import why_empty
 from .idle import IdleTicker
 from .listeners import CommitListeners, OnCommit
 from .progress import OnProgress
@@ -55,12 +58,18 @@ from .stores import open_store
 _SETTLE_SECONDS = 10.0
 """How long a view waits for events that were sent, at most."""
 
+ARRIVALS = 1_000
+"""Events of an input stream that `App.output` reads where it is not told how many."""
+
 
 class App(Displayed):
     """A deployed app. Made by `deploy`, or found by `get`; a notebook shows it as a card.
 
-    Times are ms since 1970. Nodes are numbered from 1.
+    Times are ms since 1970. Nodes are numbered from 1. `lines_before`: lines above the app's text where a person sees
+    it, as the line `%%siddhi` of its cell; numbers of lines include them.
     """
+
+    lines_before = 0
 
     def __init__(
         self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Any, redeployed: str | None = None
@@ -461,7 +470,10 @@ class App(Displayed):
         retrieval = compile_retrieval(text, self.plan)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
-            return _merged(retrieve(self.plan, retrieval, self.store, now=self._now()), limit)
+            now = self._now()
+            answer = _merged(retrieve(self.plan, retrieval, self.store, now=now), limit)
+            unreached = None if len(answer) else missed(self.plan, retrieval, self.store, now=now)
+            return answer if unreached is None else replace(answer, hint=why_empty(unreached))
         if self.nodes == 1 or retrieval.output is not None:
             first = next(iter(self._ask(text).values()))
             return Result(first.columns, first.rows, limit=limit)
@@ -558,10 +570,22 @@ class App(Displayed):
     def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
         """What a derived stream put out so far, as far as it is committed; the `last` so many events where given.
 
-        `limit` is how many rows to show. Raises `Misuse` for an unknown stream.
+        Of a stream that no query writes to: what came in, the last 1,000 events or the `last` so many. Of a long feed
+        only the end is kept; `total` counts all. `limit` is how many rows to show. Raises `Misuse` for an unknown
+        stream.
         """
+        if self._only_comes_in(stream):
+            reader = InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
+            found = reader.last(stream, ARRIVALS if last is None else last)
+            return Events(self.name, stream, found.frame, limit, Came(found.total, found.gone))
         frame = self._outputs.frame(stream, self._schema(stream).names, self._progress.batch, last)
         return Events(self.name, stream, frame, limit)
+
+    def _only_comes_in(self, stream: str) -> bool:
+        """Whether a stream has nothing but what is sent to it."""
+        written = {q.output.target.id for q in self.plan.queries}
+        self._schema(stream)
+        return self.plan.streams[stream].kind == "defined" and stream not in written
 
     @property
     def errors(self) -> Errors:
@@ -575,7 +599,7 @@ class App(Displayed):
 
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""
-        return PlanText(str(explain(self.plan)))
+        return PlanText(explain(self.plan, self.lines_before))
 
     def stats(self) -> Stats:
         """How far the app is, and the figures of its nodes, queries, tables, windows and aggregations."""

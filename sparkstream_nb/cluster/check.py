@@ -14,17 +14,27 @@ _ONE_NODE = {"shardId": "node-1"}
 """A deployment gives every node its shard id; an app that is only checked is taken as one of them."""
 
 
-def check(text: str, *, variables: Mapping[str, str] | None = None) -> Check:
-    """Whether `text` is a right app: syntax, names, types and rules. Nothing starts. True in a condition if it is."""
+def check(text: str, *, variables: Mapping[str, str] | None = None, lines_before: int = 0) -> Check:
+    """Whether `text` is a right app: syntax, names, types and rules. Nothing starts. True in a condition if it is.
+
+    An app that this build cannot run yet is right too: `Check.gaps` says what it cannot run. Numbers of lines count the
+    `lines_before` the text.
+    """
     try:
-        return Check(_compiled(text, variables), None)
+        return Check(_compiled(text, variables), None, lines_before)
     except SiddhiError as error:
-        return Check(None, error)
+        return Check(None, error.below(lines_before), lines_before)
 
 
-def explain(text: str, *, variables: Mapping[str, str] | None = None) -> PlanText:
-    """The plan of an app's text. Nothing starts. Raises `SiddhiError` where the text is wrong."""
-    return PlanText(str(explain_plan(_compiled(text, variables))))
+def explain(text: str, *, variables: Mapping[str, str] | None = None, lines_before: int = 0) -> PlanText:
+    """The plan of an app's text. Nothing starts. Raises `SiddhiError` where the text is wrong.
+
+    Numbers of lines count the `lines_before` the text.
+    """
+    try:
+        return PlanText(explain_plan(_compiled(text, variables), lines_before))
+    except SiddhiError as error:
+        raise error.below(lines_before) from None
 
 
 def _compiled(text: str, variables: Mapping[str, str] | None) -> Plan:

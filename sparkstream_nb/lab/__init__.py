@@ -19,6 +19,7 @@ def load_ipython_extension(shell: Any) -> None:
     connect()
     magic = SiddhiMagic(shell)
     shell.register_magics(magic)
+    magic.watch_cells()
     magic.offer_completions()
     magic.offer_bare_cells()
 

@@ -139,7 +139,7 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--per", metavar="DURATION", help="initial granularity: sec, min, hour, day, month or year")
     p.add_argument("--measure", metavar="ATTRIBUTE", help="initial attribute")
 
-    p = command("output", "Shows the events of a stream so far, and which node sent them.")
+    p = command("output", "Shows the events of a stream so far: which node sent them, or took them where they came in.")
     p.add_argument("stream", metavar="NAME.Stream")
     add(p, "--last", "--limit")
     _add_out(p, "store the events as a data frame in this variable")
@@ -147,7 +147,7 @@ def line_options() -> dict[str, Options]:
     p = command("explain", "Shows the plan of an app: what runs where, and what routing does to each query.")
     p.add_argument("app", metavar="NAME")
 
-    p = command("check", "Checks a .siddhi file, or the text in a variable, without running it.")
+    p = command("check", "Checks a .siddhi file, or the text in a variable, and whether this build can run it.")
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a text, or a file")
     add(p, "--param")
 

@@ -176,26 +176,45 @@ def _result_grid(shown: Result) -> Grid:
 
 @text.register
 def _(shown: Result) -> str:
-    return _result_grid(shown).text()
+    return _result_grid(shown).text() + (f"\n{shown.hint}" if shown.hint else "")
 
 
 @html.register
 def _(shown: Result) -> str:
-    return _result_grid(shown).html()
+    return _result_grid(shown).html() + (paragraph(markup.escape(shown.hint)) if shown.hint else "")
 
 
 def _events_grid(shown: Events) -> Grid:
-    return Grid.of_frame(shown.frame, limit=_limit(shown.limit), what="event")
+    limit = _limit(shown.limit)
+    if shown.came is None:
+        return Grid.of_frame(shown.frame, limit=limit, what="event")
+    grid = Grid.of_frame(shown.frame.tail(limit), what="event")
+    grid.total = shown.came.total
+    return grid
+
+
+def _events_note(shown: Events) -> str:
+    """What there is to say of the events that are not shown, or that there are none."""
+    if shown.came is None:
+        return "" if len(shown) else f"{shown.stream} has put out nothing yet."
+    if not shown.came.total:
+        return f"Nothing came in on {shown.stream} yet."
+    if shown.came.gone:
+        earlier = counted(shown.came.gone, "earlier event")
+        return f"{earlier} came in and cannot be shown: a feed's rows are dropped when they are committed."
+    return ""
 
 
 @text.register
 def _(shown: Events) -> str:
-    return _events_grid(shown).text() if len(shown) else f"{shown.stream} has put out nothing yet."
+    return "\n".join(t for t in (_events_grid(shown).text() if len(shown) else "", _events_note(shown)) if t)
 
 
 @html.register
 def _(shown: Events) -> str:
-    return _events_grid(shown).html() if len(shown) else paragraph(markup.escape(text(shown)))
+    note = _events_note(shown)
+    table = _events_grid(shown).html() if len(shown) else ""
+    return table + (paragraph(markup.escape(note)) if note else "")
 
 
 def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
@@ -297,14 +316,19 @@ def _(shown: PlanText) -> str:
 
 @text.register
 def _(shown: Check) -> str:
-    return str(shown.error) if shown.plan is None else _right(shown.plan)
+    return str(shown.error) if shown.plan is None else _right(shown.plan) + _but(shown)
 
 
 @html.register
 def _(shown: Check) -> str:
     if shown.plan is None:
         return escaped_lines(f"✗ {shown.error}")
-    return paragraph(f"✓ {markup.escape(_right(shown.plan))}")
+    sign = "⚠" if shown.gaps else "✓"
+    return paragraph(f"{sign} {markup.escape(_right(shown.plan) + _but(shown))}")
+
+
+def _but(shown: Check) -> str:
+    return f", but this build cannot run {shown.gaps}" if shown.gaps else ""
 
 
 def _right(plan: Plan) -> str:

@@ -8,6 +8,8 @@ import re
 import sys
 import traceback
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +20,7 @@ from traitlets import Int, observe
 from .. import cluster
 from ..cluster import App, Errors, Events
 from ..cluster.deployment import milliseconds
-from ..errors import Misuse, did_you_mean, nearest
+from ..errors import Misuse, SiddhiError, did_you_mean, nearest
 from ..options import HelpAsked, Options, deployment_of, read_text
 from . import display
 from .arguments import deploy_options, line_options, overview, split, split_query
@@ -43,6 +45,7 @@ class SiddhiMagic(Magics):
         super().__init__(shell)
         self._deploy_options = deploy_options()
         self._line_options = line_options()
+        self._cell_text = ""
         # What `%siddhi?` and `%%siddhi?` show.
         type(self).siddhi.__doc__ = help_text(self._line_options, self._deploy_options)
 
@@ -67,13 +70,17 @@ class SiddhiMagic(Magics):
         if o.query:
             if not o.name:
                 raise Misuse("the name of the running app is missing: write %%siddhi NAME --query")
-            return self._query(cluster.get(o.name), cell, o)
-        how = deployment_of(o)
+            app = cluster.get(o.name)
+            with _below(self._lines_above(cell)):
+                return self._query(app, cell, o)
+        how, above = deployment_of(o), self._lines_above(cell)
         if o.check:
-            return _checked(cell, how["variables"])
+            return _checked(cell, how["variables"], above)
         if o.explain:
-            return cluster.explain(cell, variables=how["variables"])
-        app = self._interruptible(lambda: cluster.deploy(cell, name=o.name, **how))
+            return cluster.explain(cell, variables=how["variables"], lines_before=above)
+        with _below(above):
+            app = self._interruptible(lambda: cluster.deploy(cell, name=o.name, **how))
+        app.lines_before = above
         self._keep(o, app)
         return app
 
@@ -182,10 +189,15 @@ class SiddhiMagic(Magics):
     # ----------------------------------------------------------------------------------------------------- helpers
 
     def _query(self, app: App, text: str, o: Namespace) -> Any:
-        answer = self._interruptible(lambda: app.query(text.strip(), limit=o.limit), app)
+        answer = self._interruptible(lambda: app.query(text.rstrip(), limit=o.limit), app)
         if o.out:
             self.shell.user_ns[o.out] = answer.frame
         return answer
+
+    def _lines_above(self, body: str) -> int:
+        """How many lines of the cell that runs stand above `body`: that of the magic, and blank ones before it."""
+        shown, text = self._cell_text.rstrip(), body.rstrip()
+        return shown[: len(shown) - len(text)].count("\n") if shown.endswith(text) else 1
 
     def _keep(self, o: Namespace, value: Any) -> None:
         if o.out:
@@ -226,6 +238,13 @@ class SiddhiMagic(Magics):
         except KeyboardInterrupt:
             raise Interrupted("what was committed stays" if app is None else interrupted(app)) from None
 
+    def watch_cells(self) -> None:
+        """Learns the text of each cell that runs, for the lines' numbers: a magic gets what stands below it."""
+        self.shell.events.register("pre_run_cell", self._cell_begins)
+
+    def _cell_begins(self, info: Any) -> None:
+        self._cell_text = info.raw_cell or ""
+
     def offer_completions(self) -> None:
         """Registers the completion of commands, apps, streams and SiddhiQL in cells of these magics."""
         from .complete import Completer
@@ -264,9 +283,18 @@ def help_text(commands: dict[str, Options], cell: Options) -> str:
     return f"SiddhiQL in a notebook.\n\n{overview(commands)}\n\n{cell.format_help()}"
 
 
-def _checked(text: str, variables: dict[str, str]) -> Any:
+@contextmanager
+def _below(lines: int) -> Iterator[None]:
+    """What is wrong in a text has the number of its line below so many lines."""
+    try:
+        yield
+    except SiddhiError as error:
+        raise error.below(lines) from None
+
+
+def _checked(text: str, variables: dict[str, str], lines_before: int = 0) -> Any:
     """What `cluster.check` says of an app's text. Raises `SiddhiError` where something is wrong."""
-    checked = cluster.check(text, variables=variables)
+    checked = cluster.check(text, variables=variables, lines_before=lines_before)
     if checked.error is not None:
         raise checked.error
     return checked

@@ -13,11 +13,12 @@ from .safety import aggregation_safety
 from .show import show
 
 
-def explain(plan: n.Plan) -> str:
-    """The plan as text, ending in a newline."""
+def explain(plan: n.Plan, lines_before: int = 0) -> str:
+    """The plan as text, ending in a newline. Numbers of lines count the `lines_before` the app's text."""
     lines: list[str] = [f"app {plan.name}" if plan.name else "app"]
     queries, aggregations = stateless(plan)
-    for part in (_definitions(plan, aggregations), _elements(plan, queries), _cycles(plan), _gaps(plan)):
+    elements, gaps = _elements(plan, queries, lines_before), _gaps(plan, lines_before)
+    for part in (_definitions(plan, aggregations), elements, _cycles(plan), gaps):
         lines.extend(f"  {line}" for line in part)
     return "\n".join(lines) + "\n"
 
@@ -71,10 +72,10 @@ def _aggregation(a: n.AggregationDef, plan: n.Plan, apart: Collection[str]) -> I
 # ----------------------------------------------------------------------------------------------------------- queries
 
 
-def _elements(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
+def _elements(plan: n.Plan, apart: Collection[str], lines_before: int) -> Iterator[str]:
     for e in plan.elements:
         if isinstance(e, n.Query):
-            yield from _query(e, apart)
+            yield from _query(e, apart, lines_before)
             continue
         yield f"{e.id}"
         for key in e.keys:
@@ -87,11 +88,11 @@ def _elements(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
             yield f"  purge every {e.purge.interval} ms keys that were idle for {e.purge.idle} ms"
         yield f"  routing: {_safety(e.safety)}"
         for q in e.queries:
-            yield from (f"  {line}" for line in _query(q, apart))
+            yield from (f"  {line}" for line in _query(q, apart, lines_before))
 
 
-def _query(q: n.Query, apart: Collection[str]) -> Iterator[str]:
-    yield f"query '{q.name}'" + (f"  -- line {q.span.line}" if q.span.end else "")
+def _query(q: n.Query, apart: Collection[str], lines_before: int) -> Iterator[str]:
+    yield f"query '{q.name}'" + (f"  -- line {q.span.line + lines_before}" if q.span.end else "")
     for line in _body(q):
         yield f"  {line}"
     yield f"  runs in: {_place(q.name in apart)}"
@@ -230,7 +231,7 @@ def _cycles(plan: n.Plan) -> Iterator[str]:
         yield f"cycle: table {table} is read by {quoted[0]} and written by {quoted[1]}, run in slices"
 
 
-def _gaps(plan: n.Plan) -> Iterator[str]:
+def _gaps(plan: n.Plan, lines_before: int) -> Iterator[str]:
     for use in needed(plan):
-        place_ = f", line {use.span.line}" if use.span.end else ""
+        place_ = f", line {use.span.line + lines_before}" if use.span.end else ""
         yield f"gap {use.name}: {use.what} cannot run in this build{place_}"

@@ -48,6 +48,15 @@ def refuse(plan: n.Plan) -> None:
     _refuse(needed(plan), plan.text)
 
 
+def what_cannot_run(plan: n.Plan, lines_before: int = 0) -> str:
+    """What of `plan` this build cannot run, as words with their lines: `table 'T' in a store (line 5)`; "" for nothing.
+
+    Numbers of lines count the `lines_before` the app's text.
+    """
+    words = [f"{u.what} (line {u.span.line + lines_before})" if u.span.end else u.what for u in needed(plan)]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
 def needed_by_retrieval(retrieval: n.Retrieval) -> tuple[GapUse, ...]:
     """The gaps that an on-demand query needs."""
     return tuple(u for u in _uses_of_retrieval(retrieval) if u.name in GAPS)

@@ -7,7 +7,7 @@ plans micro-batches reads entries too.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -55,11 +55,15 @@ class EventsEntry(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsEntry(EventsEntry):
-    """A batch that was sent: `InputBatch.to_bytes`, as base64 in `data`, or in the inbox's file `file`."""
+    """A batch that was sent: `InputBatch.to_bytes`, as base64 in `data`, or in the inbox's file `file`.
+
+    `events` counts its events by stream; None for a tick of the clock.
+    """
 
     kind = "steps"
 
     data: str | None = None
+    events: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

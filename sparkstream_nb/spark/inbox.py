@@ -84,6 +84,7 @@ class Inbox:
             requests=requests_of(batch),
             clock=int(batch.clock.max()),
             route=route,
+            events={stream: len(rows.ts) for stream, rows in batch.rows.items()} or None,
             data=base64.b64encode(blob).decode() if inline else None,
             file=None if inline else self.write(f"batch-{os.urandom(8).hex()}", blob),
         )

@@ -83,7 +83,7 @@ class OutputFiles:
             if results.is_object(field):
                 data[field.name] = pd.Series(results.column_values(column, field), dtype=object)
             else:
-                data[field.name] = column.to_pandas(types_mapper=_nullable if column.null_count else None)
+                data[field.name] = column.to_pandas(types_mapper=nullable if column.null_count else None)
         return pd.DataFrame(data)
 
     def _files(self, stream: str, committed: int) -> Iterator[Path]:
@@ -113,6 +113,6 @@ _NULLABLE = {
 }
 
 
-def _nullable(type: pa.DataType) -> object:
+def nullable(type: pa.DataType) -> object:
     """pandas' nullable type where its plain one would turn integers with nulls into floats."""
     return _NULLABLE.get(type)

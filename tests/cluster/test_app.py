@@ -67,6 +67,9 @@ def test_thirty_on_one_node_and_forty_on_the_other_read_as_seventy(run: Run) -> 
     assert found.rows == [["WSO2", 70]]
     assert found.by_shard is not None
     assert rows(found.by_shard) == [("wso2-sp-1", "WSO2", 30), ("wso2-sp-2", "WSO2", 40)]
+    early = app.query("from TradeAggregation within '1999-**-** **:**:**' per 'years' select total")
+    assert early.hint is not None
+    assert early.hint.startswith("nothing within 1999-01-01 ... 2000-01-01; TradeAggregation holds ")
     merged, by_shard = app.aggregation("TradeAggregation", per="year")
     assert merged["total"].tolist() == [70]
     assert by_shard["total"].tolist() == [30, 40]

@@ -30,6 +30,7 @@ from sparkstream_nb.lab import display
 from .conftest import HOUR, TRADES, StandIn, unbegun_feed
 
 APP = StandIn()
+STORED = "@store(type='rdbms') define table T (a string); define stream S (a string); from S insert into T;"
 FEED = unbegun_feed()
 NOTHING = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
 REFUSED = pd.DataFrame(
@@ -61,6 +62,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Feeds({7: FEED}), "   7  Trades  TradeStream  reading     0", "<td"),
     (Feeds({}), "No feed in the background yet", "--background"),
     (Result([("k", "string")], [["<i>"]] * 3, limit=2), "<i>\n<i>\nshowing 2 of 3 rows", "&lt;i&gt;"),
+    (Result([("k", "string")], [], hint="<T> is empty"), "0 rows\n<T> is empty", "&lt;T&gt; is empty"),
     (Events("App", "S", pd.DataFrame({"node": ["n"], "k": ["<i>"]})), "n     <i>\n1 event", "&lt;i&gt;"),
     (Events("App", "<S>", NOTHING), "<S> has put out nothing yet.", "&lt;S&gt; has put out nothing yet."),
     (Errors("App", REFUSED), "reason  count\n──────  ─────\n<r>         2\n1 reason\n\nstream", "&lt;r&gt;"),
@@ -69,6 +71,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (check(TRADES), "no mistakes found (1 stream, 1 aggregation, 1 query)", "✓ "),
     (check("define stream S (a strin);"), "line 1, column", "✗ line 1, column"),
+    (check(STORED), "but this build cannot run table 'T' in a store (line 1)", "⚠ no mistakes found"),
 ]  # fmt: skip
 
 
@@ -135,7 +138,7 @@ def test_without_a_front_end(app: StandIn) -> None:
     frontend.connect(None)
     assert repr(app) == "<App Trades: running, 2 nodes, active-active>"
     assert [repr(s) for s, _, _ in SHOWN if isinstance(s, Result | Events | PlanText)] == [
-        "<Result: 3 rows of k string>", "<Events of App.S: 1>", "<Events of App.<S>: 0>", "app <A>",
+        "<Result: 3 rows of k string>", "<Result: 0 rows of k string>", "<Events of App.S: 1>", "<Events of App.<S>: 0>", "app <A>",
     ]  # fmt: skip
     assert all(s.summary() for s, _, _ in SHOWN)
     with pytest.raises(SparkStreamError, match=r"no front end to draw TradeAggregation.*%load_ext sparkstream_nb"):

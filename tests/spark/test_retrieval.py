@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sparkstream_nb.cluster.hints import why_empty
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.columns import ARROW
 from sparkstream_nb.engine.expressions import Context
@@ -19,6 +20,7 @@ from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.plan import bind_retrieval, compile_app, compile_retrieval
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.spark import retrieval
+from sparkstream_nb.spark.reach import missed
 from sparkstream_nb.spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from sparkstream_nb.stores import DuckDBStore, Store
 
@@ -216,3 +218,25 @@ def test_only_the_rows_of_a_wanted_key_are_read(tmp_path: Path, monkeypatch: pyt
         retrieve(plan, compile_retrieval(text, plan), store)
     assert read == [3, 1]
     store.close()
+
+
+def test_what_within_does_not_reach(plan: Plan, tmp_path: Path) -> None:
+    store = filled(tmp_path / "db", plan, {"a": [EVENTS[0]], "b": [EVENTS[6]]})
+
+    def why(text: str, store: Store = store) -> str | None:
+        found = missed(plan, compile_retrieval(f"from TradeAggregation {text} select total", plan), store, now=TEN)
+        return None if found is None else why_empty(found)
+
+    assert why("within '2023-**-** **:**:**' per 'days'") is None
+    assert why("on total > 1000L within '2023-**-** **:**:**' per 'days'") is None
+    held = "TradeAggregation holds 2023-03-14 ... 2023-03-15 (UTC)"
+    assert why("within '2024-**-** **:**:**' per 'days'") == f"nothing within 2024-01-01 ... 2025-01-01; {held}"
+    assert why("within '2023-03-14 09:00:00', '2023-03-14 09:30:00' per 'seconds'") == (
+        "nothing within 2023-03-14 09:00:00 ... 2023-03-14 09:30:00; "
+        "TradeAggregation holds 2023-03-14 10:00:00 ... 2023-03-15 10:00:00 (UTC)"
+    )
+    assert why("within '2023-03-** **:**:**' per 'years'") == (
+        "nothing within 2023-03-01 ... 2023-04-01; TradeAggregation holds 2023-01-01 (UTC)"
+    )
+    empty = filled(tmp_path / "empty", plan, {})
+    assert why("within '2023-**-** **:**:**' per 'days'", empty) == "TradeAggregation holds nothing yet"
