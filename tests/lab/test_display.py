@@ -138,7 +138,8 @@ def test_without_a_front_end(app: StandIn) -> None:
     frontend.connect(None)
     assert repr(app) == "<App Trades: running, 2 nodes, active-active>"
     assert [repr(s) for s, _, _ in SHOWN if isinstance(s, Result | Events | PlanText)] == [
-        "<Result: 3 rows of k string>", "<Result: 0 rows of k string>", "<Events of App.S: 1>", "<Events of App.<S>: 0>", "app <A>",
+        "<Result: 3 rows of k string>", "<Result: 0 rows of k string>",
+        "<Events of App.S: 1>", "<Events of App.<S>: 0>", "app <A>",
     ]  # fmt: skip
     assert all(s.summary() for s, _, _ in SHOWN)
     with pytest.raises(SparkStreamError, match=r"no front end to draw TradeAggregation.*%load_ext sparkstream_nb"):
