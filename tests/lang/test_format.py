@@ -165,7 +165,7 @@ def test_how_it_looks() -> None:
 def test_values_of_variables_do_not_matter() -> None:
     values = {"FACTOR": "2", "N": "5", "MIN": "1.0", "LIMIT": "3", "OUT": "O"}
     assert parse(FORMATTED, values) == parse(WRITTEN, values)
-    odd = "define stream ${A}(a ${BB});@x(y='${C}')from ${A}[b==${D}] select ${D} as d,${E} as e insert into O -- ${F}\n"
+    odd = "define stream ${A}(a ${BB});@x(y='${C}')from ${A}[b==${D}]select ${D} as d,${E} as e insert into O -- ${F}\n"
     assert format_text(odd) == (
         "define stream ${A} (a ${BB});\n\n@x(y='${C}')\nfrom ${A}[b == ${D}]\nselect ${D} as d, ${E} as e\n"
         "insert into O; -- ${F}\n"
