@@ -1,4 +1,4 @@
-"""The command `sparkstream`: check, explain, replay, run, bench.
+"""The command `sparkstream`: check, explain, fmt, replay, run, bench.
 
 Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
 Results go to standard output, short error messages to standard error.
@@ -27,6 +27,7 @@ from .options import (
     positive,
     read_text,
     stream_and_file,
+    write_text,
 )
 
 if TYPE_CHECKING:
@@ -79,6 +80,12 @@ def parser() -> Options:
         c = command(name, run, what)
         c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
         add(c, "--param")
+
+    c = command("fmt", fmt, "Format apps in place: layout only, comments are kept.")
+    c.add_argument("files", metavar="FILE", nargs="+", help="an app's text; - is standard input and output")
+    c.add_argument(
+        "--check", action="store_true", help="change nothing; exit code 1 and a line for each file that would change"
+    )
 
     c = command("replay", replay, "Run cases on a virtual clock, and write each case with its actual results.")
     c.add_argument("cases", metavar="CASES.jsonl", nargs="+")
@@ -210,6 +217,37 @@ def explain(options: Any) -> int:
 
     print(text_of(_compiled(options)))
     return 0
+
+
+def fmt(options: Any) -> int:
+    """`sparkstream fmt`. A file that is wrong is left as it is, and the others are formatted."""
+    failed = False
+    for path in options.files:
+        try:
+            failed |= _formatted(path, check=options.check)
+        except SparkStreamError as e:
+            text = str(e)
+            print(f"sparkstream: {text if path in text else f'{path}: {text}'}", file=sys.stderr)
+            failed = True
+    return 1 if failed else 0
+
+
+def _formatted(path: str, *, check: bool) -> bool:
+    """Formats a file, or standard input; with `check` tells whether that would change it."""
+    from .lang.format import format_text
+
+    text = read_text(path)
+    found = format_text(text)
+    if check:
+        if found != text:
+            print(f"{path}: would change")
+        return found != text
+    if path == "-":
+        print(found, end="")
+    elif found != text:
+        write_text(path, found)
+        print(f"{path}: formatted")
+    return False
 
 
 # ------------------------------------------------------------------------------------------------------------- replay

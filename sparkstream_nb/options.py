@@ -24,7 +24,7 @@ class HelpAsked(Exception):
 
 
 class CannotRead(SparkStreamError):
-    """A given file is missing or has the wrong content."""
+    """A given file is missing, has the wrong content, or cannot be written."""
 
 
 class _HelpFormatter(argparse.HelpFormatter):
@@ -137,6 +137,14 @@ def read_text(path: str) -> str:
         raise CannotRead(f"{path} is not UTF-8 text (line {line}): save it as UTF-8") from None
     except OSError as e:
         raise CannotRead(f"{path} cannot be read: {e.strerror or e}") from None
+
+
+def write_text(path: str, text: str) -> None:
+    """Writes a file. Raises `CannotRead`."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as e:
+        raise CannotRead(f"{path} cannot be written: {e.strerror or e}") from None
 
 
 # ------------------------------------------------------------------------------------------------------ shared options

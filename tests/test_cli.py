@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -51,6 +52,29 @@ def test_check_says_what_cannot_run(app: str, capsys: pytest.CaptureFixture[str]
     shown = capsys.readouterr().out
     cannot = "a sink of type 'http' (line 4)"
     assert shown.endswith(f", but this build cannot run table 'T' in a store (line 2) and {cannot}\n")
+
+
+def test_fmt(
+    tmp_path: Path, app: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    neat = APP.replace(";\n@info", ";\n\n@info").replace("] select a, b ", "]\nselect a, b\n")
+    neat = neat.replace("')\ndefine", "')\n\ndefine")
+    wrong = tmp_path / "wrong.siddhi"
+    wrong.write_text("define stream S (a integr);")
+    assert cli.main(["fmt", "--check", app]) == 1
+    assert capsys.readouterr().out == f"{app}: would change\n"
+    assert Path(app).read_text() == APP
+    assert cli.main(["fmt", str(wrong), str(tmp_path / "none.siddhi"), app]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == f"{app}: formatted\n"
+    assert f"sparkstream: {wrong}: line 1, column 20: " in shown.err
+    assert f"sparkstream: file not found: {tmp_path / 'none.siddhi'}" in shown.err
+    assert Path(app).read_text() == neat
+    assert cli.main(["fmt", app]) == cli.main(["fmt", "--check", app]) == 0
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr("sys.stdin", io.StringIO(APP))
+    assert cli.main(["fmt", "-"]) == 0
+    assert capsys.readouterr().out == neat
 
 
 def test_a_wrong_app_is_one_message_with_a_caret(app: str, capsys: pytest.CaptureFixture[str]) -> None:

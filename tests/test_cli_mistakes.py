@@ -63,6 +63,9 @@ MISTAKES = [
     ("check syntax.siddhi", 1, "line 3, column"),
     ("check param.siddhi", 1, "Give it as --param LEAST=VALUE"),
     ("check app.siddhi --parm LEAST=3", 2, "sparkstream check: unknown option --parm. Did you mean '--param'?"),
+    ("fmt", 2, "sparkstream fmt: FILE is missing. Write sparkstream fmt FILE"),
+    ("fmt none.siddhi", 1, "file not found: none.siddhi"),
+    ("fmt syntax.siddhi", 1, "syntax.siddhi: line 3, column"),
     ("explain app.siddhi more", 2, "unexpected argument 'more'"),
     ("explain wrong.siddhi", 1, "Did you mean 'a'?"),
     ("run", 2, "APP.siddhi is missing"),
@@ -149,7 +152,7 @@ def test_a_mistake_ends_the_process_with_its_code(folder: Path, words: str, code
 
 
 def test_every_help_fits_and_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in ([], ["check"], ["explain"], ["replay"], ["run"], ["bench"]):
+    for words in ([], ["check"], ["explain"], ["fmt"], ["replay"], ["run"], ["bench"]):
         assert cli.main([*words, "--help"]) == 0
         shown = capsys.readouterr().out
         assert shown.startswith(f"usage: {' '.join(['sparkstream', *words])}")

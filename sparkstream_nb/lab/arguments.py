@@ -90,6 +90,7 @@ def deploy_options() -> Options:
     _add_out(p, "store the app, or the query's data frame, in this variable")
     p.add_argument("--check", action="store_true", help="only check the text, without running it")
     p.add_argument("--explain", action="store_true", help="only show the plan, without running it")
+    p.add_argument("--fmt", action="store_true", help="only format the text, in its cell; comments are kept")
     p.add_argument("--query", action="store_true", help="the cell is an on-demand query on the running app NAME")
     add(p, "--limit", help="rows to show of a query's answer")
     return p
@@ -150,6 +151,9 @@ def line_options() -> dict[str, Options]:
     p = command("check", "Checks a .siddhi file, or the text in a variable, and whether this build can run it.")
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a text, or a file")
     add(p, "--param")
+
+    p = command("fmt", "Formats a .siddhi file in place, or prints the text in a variable, formatted.")
+    p.add_argument("source", metavar="SOURCE", help="a variable that holds a text, or a file")
 
     command("list", "Lists the apps of this notebook.")
 

@@ -21,7 +21,8 @@ from .. import cluster
 from ..cluster import App, Errors, Events
 from ..cluster.deployment import milliseconds
 from ..errors import Misuse, SiddhiError, did_you_mean, nearest
-from ..options import HelpAsked, Options, deployment_of, read_text
+from ..lang.format import format_text
+from ..options import HelpAsked, Options, deployment_of, read_text, write_text
 from . import display
 from .arguments import deploy_options, line_options, overview, split, split_query
 
@@ -68,11 +69,15 @@ class SiddhiMagic(Magics):
         if not cell.strip():
             raise Misuse("the cell is empty: write the app below the line %%siddhi. %siddhi --help lists the commands")
         if o.query:
+            if o.fmt:
+                raise Misuse("--fmt formats an app, not a query: leave --query out")
             if not o.name:
                 raise Misuse("the name of the running app is missing: write %%siddhi NAME --query")
             app = cluster.get(o.name)
             with _below(self._lines_above(cell)):
                 return self._query(app, cell, o)
+        if o.fmt:
+            return self._format_cell(line, cell)
         how, above = deployment_of(o), self._lines_above(cell)
         if o.check:
             return _checked(cell, how["variables"], above)
@@ -149,12 +154,20 @@ class SiddhiMagic(Magics):
 
     def _do_check(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        held = self.shell.user_ns.get(o.source)
-        if not isinstance(held, str) and not Path(o.source).exists():
-            texts = [n for n, v in self.shell.user_ns.items() if not n.startswith("_") and isinstance(v, str)]
-            hint = did_you_mean(o.source, texts) or ""
-            raise Misuse(f"'{o.source}' is neither a variable that holds a text nor a file. {hint}".strip())
-        return _checked(held if isinstance(held, str) else read_text(o.source), dict(o.param))
+        held = self._held_text(o.source)
+        return _checked(read_text(o.source) if held is None else held, dict(o.param))
+
+    def _do_fmt(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        held = self._held_text(o.source)
+        if held is not None:
+            print(format_text(held), end="")
+            return
+        text = read_text(o.source)
+        formatted = format_text(text)
+        if formatted != text:
+            write_text(o.source, formatted)
+        print(f"{o.source}: {'was formatted already' if formatted == text else 'formatted'}")
 
     def _do_list(self, options: Options, rest: str) -> Any:
         options.parse(split(rest))
@@ -198,6 +211,28 @@ class SiddhiMagic(Magics):
         """How many lines of the cell that runs stand above `body`: that of the magic, and blank ones before it."""
         shown, text = self._cell_text.rstrip(), body.rstrip()
         return shown[: len(shown) - len(text)].count("\n") if shown.endswith(text) else 1
+
+    def _format_cell(self, line: str, body: str) -> None:
+        """Puts the formatted text below the cell's magic line."""
+        above = self._lines_above(body)
+        with _below(above):
+            formatted = format_text(body).rstrip("\n")
+        if formatted == body.rstrip("\n"):
+            print("The cell was formatted already.")
+            return
+        shown = self._cell_text.splitlines()[:above] if self._cell_text else [f"%%siddhi {line}"]
+        self.shell.set_next_input("\n".join([*shown, formatted]), replace=True)
+
+    def _held_text(self, source: str) -> str | None:
+        """The text of the variable `source`; None for a file. Raises `Misuse` where it is neither."""
+        held = self.shell.user_ns.get(source)
+        if isinstance(held, str):
+            return held
+        if not Path(source).exists():
+            texts = [n for n, v in self.shell.user_ns.items() if not n.startswith("_") and isinstance(v, str)]
+            hint = did_you_mean(source, texts) or ""
+            raise Misuse(f"'{source}' is neither a variable that holds a text nor a file. {hint}".strip())
+        return None
 
     def _keep(self, o: Namespace, value: Any) -> None:
         if o.out:

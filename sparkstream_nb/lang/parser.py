@@ -39,7 +39,8 @@ def parse_expression(text: str) -> Expression:
 
 
 @functools.cache
-def _machinery() -> tuple[Lark, Reader]:
+def machinery() -> tuple[Lark, Reader]:
+    """The grammar's lexer and parser, and the reader that decides between keywords and names."""
     grammar = resources.files(__package__).joinpath("grammar.lark").read_text("utf-8")
     lark = Lark(
         grammar, parser="lalr", lexer="basic", start=list(_STARTS), propagate_positions=True, maybe_placeholders=True
@@ -48,7 +49,7 @@ def _machinery() -> tuple[Lark, Reader]:
 
 
 def _parse(text: str, start: str, variables: Mapping[str, str] | None = None) -> object:
-    lark, reader = _machinery()
+    lark, reader = machinery()
     source = SourceText(text, variables, substitute=start == "app")
     try:
         read = reader.read(tokens(source, lark), start)
