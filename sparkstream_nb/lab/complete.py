@@ -1,62 +1,20 @@
-"""Completion in `%%siddhi` cells and `%siddhi` lines: SiddhiQL keywords, the app's own names, commands and options."""
+"""Completion in `%%siddhi` cells and `%siddhi` lines: SiddhiQL by its place, commands and options."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from .. import cluster
-from ..lang.keywords import KEYWORDS
 from ..options import MODES, Options
-from ..plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
 from ..plan.nodes import DURATIONS
+from .completion import Query, at_cursor
+from .completion.names import Names, of_plan
 
-ANNOTATIONS = (
-    "@app:name",
-    "@app:description",
-    "@info",
-    "@store",
-    "@PrimaryKey",
-    "@Index",
-    "@PartitionById",
-    "@purge",
-    "@OnError",
-    "@source",
-    "@sink",
-    "@map",
-    "@async",
-    "@dist",
-)
 _WORD = re.compile(r"[@#%]?[\w:.\-]*$")
-_DEFINED = re.compile(
-    r"\b(?:define\s+(?:stream|table|window|aggregation|trigger)|insert\s+(?:\w+\s+events\s+)?into)\s+([A-Za-z_]\w*)",
-    re.I,
-)
-_SCHEMA = re.compile(r"\bdefine\s+(?:stream|table|window)\s+\w+\s*\(([^)]*)\)", re.I)
-_ALIAS = re.compile(r"\bas\s+([A-Za-z_]\w*)", re.I)
-
-
-@cache
-def vocabulary() -> tuple[str, ...]:
-    """Keywords, functions and aggregators; windows and stream functions with the sign before them."""
-    words = [
-        *KEYWORDS,
-        *SCALARS,
-        *AGGREGATORS,
-        *(f"#window.{w}" for w in WINDOWS),
-        *(f"#{f}" for f in STREAM_FUNCTIONS),
-    ]
-    return tuple(dict.fromkeys([*words, *ANNOTATIONS]))
-
-
-def own_names(text: str) -> list[str]:
-    """Streams, tables, attributes and aliases that an app's text introduces, even if it does not parse."""
-    attributes = [a.split()[0] for schema in _SCHEMA.findall(text) for a in schema.split(",") if a.split()]
-    return list(dict.fromkeys([*_DEFINED.findall(text), *attributes, *_ALIAS.findall(text)]))
 
 
 class Completer:
@@ -72,28 +30,44 @@ class Completer:
         self.matches = matches
 
     def _matches(self, context: CompletionContext) -> dict[str, Any]:
+        text, row = context.full_text, context.cursor_line
         line = context.line_with_cursor[: context.cursor_position]
-        found = self.candidates(context.full_text, context.cursor_line, line)
-        if found is None:
+        if text.lstrip().startswith("%%siddhi") and row > 0:
+            found = at_cursor(self._body(text, row, context.cursor_position))
+            return _result(found.fragment, found.words)
+        if text.lstrip().startswith("%%siddhi"):
+            words = self._on_cell_line(line)
+        elif re.match(r"\s*%siddhi\b", line):
+            if re.match(r"\s*%siddhi\s+query\s+\S+\s", line):
+                found = at_cursor(self._query_on_line(line))
+                if found.words:
+                    return _result(found.fragment, found.words)
+            words = self._on_command(line)
+        else:
             return {"completions": []}
         prefix = _WORD.search(line)
         fragment = prefix[0] if prefix else ""
-        fits = [c for c in found if c.lower().startswith(fragment.lower()) and c != fragment]
-        return {
-            "completions": [SimpleCompletion(c, type="siddhi") for c in sorted(fits, key=lambda c: (c.lower(), c))],
-            "matched_fragment": fragment,
-            "suppress": True,
-        }
+        fits = [c for c in words if c.lower().startswith(fragment.lower()) and c != fragment]
+        return _result(fragment, sorted(fits, key=lambda c: (c.lower(), c)))
 
-    def candidates(self, text: str, row: int, line: str) -> Iterable[str] | None:
-        """Completions at the end of `line`, line `row` (from 0) of the cell `text`; None outside these magics."""
-        if text.lstrip().startswith("%%siddhi"):
-            if row == 0:
-                return self._on_cell_line(line)
-            return [*own_names(text), *vocabulary(), *self._query_names(text)]
-        if re.match(r"\s*%siddhi\b", line):
-            return self._on_command(line)
-        return None
+    @staticmethod
+    def _body(text: str, row: int, column: int) -> Query:
+        """The body of a cell, parted at the cursor. Row 0 is the line of the magic."""
+        lines = text.split("\n")
+        words = lines[0].split()
+        before = "\n".join([*lines[1:row], lines[row][:column]])
+        after = "\n".join([lines[row][column:], *lines[row + 1 :]])
+        if "--query" not in words:
+            return Query(before, after)
+        running = [a for n, a in cluster.apps().items() if n in words]
+        return Query(before, after, of_plan(running[0].plan) if running else Names())
+
+    @staticmethod
+    def _query_on_line(line: str) -> Query:
+        """The query of a line `%siddhi query NAME "from ...`, which ends at the cursor."""
+        name, _, text = line.split(None, 2)[2].partition(" ")
+        app = cluster.apps().get(name)
+        return Query(text.lstrip().lstrip("\"'"), "", of_plan(app.plan) if app else Names())
 
     def _on_cell_line(self, line: str) -> list[str]:
         before = line.split()[:-1] if not line.endswith(" ") else line.split()
@@ -118,12 +92,7 @@ class Completer:
             return [*parts, *options, *(self._frames() if command == "feed" else [])]
         if command == "view":
             return [*(f"{n}.{g}" for n, a in apps.items() for g in a.plan.aggregations), *options]
-        return [
-            *apps,
-            *options,
-            *(self._query_names(line) if command == "query" else []),
-            *(vocabulary() if command == "query" else []),
-        ]
+        return [*apps, *options]
 
     def _frames(self) -> list[str]:
         return [
@@ -132,11 +101,8 @@ class Completer:
             if not n.startswith("_") and hasattr(v, "columns") and not isinstance(v, type)
         ]
 
-    def _query_names(self, text: str) -> list[str]:
-        """Tables, aggregations and attributes of the running app that a query's line names."""
-        for name, app in cluster.apps().items():
-            if re.search(rf"\b{re.escape(name)}\b", text.split("\n", 1)[0]):
-                plan = app.plan
-                sources = [*plan.tables, *plan.windows, *plan.aggregations]
-                return [*sources, *(a for s in sources for a in plan.schema(s).names)]
-        return []
+
+def _result(fragment: str, words: Iterable[str]) -> dict[str, Any]:
+    """A matcher's answer: these words, in this order, and no others."""
+    completions = [SimpleCompletion(w, type="siddhi") for w in words]
+    return {"completions": completions, "matched_fragment": fragment, "suppress": True, "ordered": True}

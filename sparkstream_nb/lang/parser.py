@@ -1,4 +1,4 @@
-"""Parses SiddhiQL text into syntax trees. The only entry point of `lang`."""
+"""Parses SiddhiQL text into syntax trees. `partial` reads what is not finished."""
 
 from __future__ import annotations
 

@@ -80,6 +80,15 @@ class Reader:
                 name_at, stack = branches.pop()
                 del out[name_at:]
 
+    def expected_after(self, decided: list[Token], start: str) -> frozenset[str]:
+        """The terminals that could follow tokens that `read` has decided."""
+        stack = Stack(self._starts[start], None)
+        for token in decided:
+            after = self._step(stack, token.type)
+            assert after is not None
+            stack = after
+        return self.expected(stack, start)
+
     def expected(self, stack: Stack, start: str) -> frozenset[str]:
         """The terminals that could come next, `$END` among them where the text may end."""
         kinds = {k for k in self._rows[stack.state] if k.isupper() and k != END and self._step(stack, k) is not None}

@@ -1,0 +1,37 @@
+"""The annotations of SiddhiQL with the keys that each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "app:name": (),
+    "app:description": (),
+    "app:playback": ("idle.time", "increment"),
+    "info": ("name",),
+    "source": ("type", "topic"),
+    "sink": ("type", "topic", "on.error", "prefix", "priority"),
+    "map": ("type",),
+    "store": ("type", "jdbc.url", "username", "password", "datasource", "ref", "table.name"),
+    "PrimaryKey": (),
+    "Index": (),
+    "PartitionById": ("enable",),
+    "purge": ("enable", "interval", "idle.period"),
+    "retentionPeriod": ("sec", "min", "hours", "days", "months", "years"),
+    "OnError": ("action",),
+    "async": ("buffer.size", "workers", "batch.size.max"),
+    "dist": (),
+}
+"""The annotation → its keys, the usual ones first."""
+
+VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("source", "type"): ("inMemory",),
+    ("sink", "type"): ("log", "inMemory"),
+    ("map", "type"): ("passThrough",),
+    ("store", "type"): ("rdbms",),
+    ("sink", "on.error"): ("LOG", "STREAM", "STORE", "WAIT"),
+    ("OnError", "action"): ("LOG", "STREAM", "STORE"),
+    ("PartitionById", "enable"): ("true", "false"),
+    ("purge", "enable"): ("true", "false"),
+}
+"""The annotation and its key → the values that it may have, where they are few."""

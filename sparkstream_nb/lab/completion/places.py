@@ -1,0 +1,264 @@
+"""Completions at a cursor: the grammar says which terminals can come next, the clause says what a name there means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lark import Token
+
+from ...lang.keywords import WORDS_OF
+from ...lang.partial import Start, Unfinished, before_cursor
+from ...plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
+from . import names
+from .annotations import KEYS, VALUES
+
+_FRAGMENT = re.compile(r"[@#!]?[\w.:]*$")
+_WORD = re.compile(r"\w*$")
+
+_SOURCES = frozenset({"_FROM", "_JOIN"})
+_TARGETS = frozenset({"_INTO", "_UPDATE", "_DELETE"})
+_EXPRESSIONS = frozenset({"_SELECT", "_HAVING", "_ON", "_BY", "_SET", "_WITH", "LSQB"})
+_CLAUSES = _SOURCES | _TARGETS | _EXPRESSIONS | {"_OF", "_IN", "_LIMIT", "_OFFSET", "_DEFINE", "_WITHIN", "_PER"}
+_BEFORE_SOURCE = frozenset(
+    {"_FROM", "_JOIN", "_EVERY", "_NOT", "ARROW", "COMMA", "LPAR", "EQUAL", "AND", "OR"}
+)  # what stands before a source among the inputs
+_AFTER_INPUTS = frozenset({"_SELECT", "_INSERT", "_UPDATE", "_DELETE", "_ON", "_WITHIN", "_OUTPUT", "_RETURN"})
+_PHRASES = {"_GROUP": "group by", "_ORDER": "order by", "_INSERT": "insert into", "_PARTITION": "partition with"}
+# Keywords in the order in which one writes them; the others follow.
+_ORDER = (
+    "_DEFINE _FROM _PARTITION _STREAM _TABLE _AGGREGATION _WINDOW _TRIGGER _FUNCTION _SELECT _AS _JOIN _ON _WITHIN "
+    "_PER _GROUP _HAVING _ORDER _LIMIT _OFFSET _AGGREGATE _OUTPUT _INSERT _INTO _UPDATE _DELETE AND OR _IN _IS"
+).split()
+_NAMES = ("ID", "KWNAME")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A text with a cursor. `running` are the names of the app that an on-demand query is for, None in an app's text."""
+
+    before: str
+    after: str
+    running: names.Names | None = None
+
+
+@dataclass(frozen=True)
+class Completions:
+    """What may replace `fragment`, which ends at the cursor; what fits best comes first."""
+
+    fragment: str
+    words: tuple[str, ...]
+
+
+def at_cursor(query: Query) -> Completions:
+    """The completions of a text that need not be finished, nor right."""
+    found = _FRAGMENT.search(query.before)
+    fragment = found[0] if found else ""
+    start: Start = "app" if query.running is None else "only_on_demand"
+    read = before_cursor(query.before[: len(query.before) - len(fragment)], start)
+    if read is None or fragment[:1].isdigit():
+        return Completions(fragment, ())
+    if read.quote is not None:
+        word = _WORD.search(query.before)
+        return _fitting(word[0] if word else "", _in_quotes(read, query))
+    return _fitting(fragment, _words(read, fragment, query))
+
+
+def _fitting(fragment: str, words: Iterable[str]) -> Completions:
+    lower = fragment.lower()
+    fits = (w for w in dict.fromkeys(words) if w.lower().startswith(lower) and w != fragment)
+    return Completions(fragment, tuple(fits))
+
+
+def _known(query: Query, quote: str | None = None) -> names.Names:
+    if query.running is not None:
+        return query.running
+    # The rest of this statement is no statement of its own; nor is what is left of a text in quotes.
+    after = query.after.partition(quote)[2] if quote is not None else query.after
+    return names.of_text(query.before, after.partition(";")[2])
+
+
+def _in_quotes(read: Unfinished, query: Query) -> Sequence[str]:
+    last = read.tokens[-1].type if read.tokens else ""
+    if last == "_PER":
+        known = _known(query, read.quote)
+        kept = [known.defined[s].durations for s in _Scope(read.tokens, known).sources if s in known.defined]
+        return [d for durations in kept for d in durations]
+    annotation = _annotation(read)
+    if annotation is not None and last == "EQUAL":
+        return VALUES.get((annotation, _key(read.tokens)), ())
+    return ()
+
+
+def _words(read: Unfinished, fragment: str, query: Query) -> list[str]:
+    annotation = _annotation(read)
+    if annotation is not None:
+        behind = read.tokens[-1].type in ("LPAR", "COMMA") if read.tokens else False
+        return [*(f"{k}=" for k in KEYS.get(annotation, ())), "@map", "@store"] if behind else []
+    if fragment.startswith("@"):
+        return [f"@{a}" for a in KEYS] if read.expected is None or "AT" in read.expected else []
+    scope = _Scope(read.tokens, _known(query))
+    if fragment.startswith("#"):
+        return _behind_hash(read, scope)
+    if fragment.startswith("!"):
+        return [f"!{s}" for s in scope.known.of("stream")]
+    if "." in fragment:
+        owner = fragment.rpartition(".")[0]
+        if owner == "" and read.tokens:  # `e1[0].`: the index stands between
+            return [f".{a}" for a in scope.attributes_of(_indexed(read.tokens))]
+        return [f"{owner}.{a}" for a in scope.attributes_of(owner)]
+    expected = read.expected
+    named = _named(read, scope) if expected is None or expected & set(_NAMES) else []
+    signs = []
+    if (
+        expected is not None
+        and "HASH" in expected
+        and read.tokens
+        and read.tokens[-1].type in (*_NAMES, "RSQB", "RPAR")
+    ):
+        signs = ["#window."]
+    return [*named, *signs, *_keywords(expected or frozenset())]
+
+
+def _behind_hash(read: Unfinished, scope: _Scope) -> list[str]:
+    if read.tokens and read.tokens[-1].type in (*_NAMES, "RSQB", "RPAR"):
+        return [*(f"#window.{w}" for w in WINDOWS), *(f"#{f}" for f in STREAM_FUNCTIONS)]
+    return [f"#{s}" for s in scope.known.of("stream")]
+
+
+def _keywords(expected: frozenset[str]) -> list[str]:
+    place = {terminal: i for i, terminal in enumerate(_ORDER)}
+    terminals = sorted((t for t in expected if t in WORDS_OF and t != "KWNAME"), key=lambda t: (place.get(t, 99), t))
+    return [w for t in terminals for w in ((_PHRASES[t],) if t in _PHRASES else WORDS_OF[t])]
+
+
+def _named(read: Unfinished, scope: _Scope) -> list[str]:
+    """What a name at the cursor can be."""
+    known = scope.known
+    last = read.tokens[-1].type if read.tokens else ""
+    if last == "_AS":
+        return []
+    clause = _clause(read.tokens)
+    if clause in _SOURCES:
+        return known.of("stream", "table", "window", "aggregation", "trigger") if last in _BEFORE_SOURCE else []
+    if clause == "_INTO":
+        return known.of("stream", "table", "window")
+    if clause in ("_UPDATE", "_DELETE", "_IN"):
+        return known.of("table", "window") if clause == "_IN" else known.of("table")
+    if clause == "_OF":
+        return known.of("stream")
+    if clause not in _EXPRESSIONS:
+        return []
+    if last == "_BY":
+        return scope.attributes()
+    aggregators = AGGREGATORS if clause in ("_SELECT", "_HAVING") else ()
+    return [*scope.attributes(), *scope.references(), *aggregators, *SCALARS]
+
+
+def _clause(tokens: Sequence[Token]) -> str:
+    """The keyword, or the bracket of a filter, that begins the part of the statement in which the cursor is."""
+    closed = 0
+    for token in reversed(tokens):
+        if token.type in ("RPAR", "RSQB"):
+            closed += 1
+        elif token.type in ("LPAR", "LSQB"):
+            if closed:
+                closed -= 1
+            elif token.type == "LSQB":
+                return "LSQB"
+        elif not closed and token.type in _CLAUSES:
+            return token.type
+    return ""
+
+
+def _annotation(read: Unfinished) -> str | None:
+    """The name of the annotation in whose brackets the cursor is."""
+    opened = read.enclosing()
+    if not opened:
+        return None
+    i, t = opened[-1], read.tokens
+    if i >= 4 and t[i - 2].type == "COLON" and t[i - 4].type == "AT":
+        return _spelt(f"{t[i - 3]}:{t[i - 1]}")
+    return _spelt(str(t[i - 1])) if i >= 2 and t[i - 2].type == "AT" else None
+
+
+def _spelt(annotation: str) -> str:
+    return next((a for a in KEYS if a.lower() == annotation.lower()), annotation)
+
+
+def _key(tokens: Sequence[Token]) -> str:
+    """The key before the `=` that ends `tokens`."""
+    out: list[str] = []
+    for token in reversed(tokens[:-1]):
+        if token.type in ("LPAR", "COMMA"):
+            break
+        out.append(str(token))
+    return "".join(reversed(out))
+
+
+def _indexed(tokens: Sequence[Token]) -> str:
+    """The name before the index that ends `tokens`: `e1` of `e1[0]`."""
+    at = next((i for i in range(len(tokens) - 1, 0, -1) if tokens[i].type == "LSQB"), 0)
+    return names.plain(tokens[at - 1]) if at else ""
+
+
+def _changed_tables(tokens: Sequence[Token]) -> list[str]:
+    """The table that the statement updates or deletes from, whose attributes its conditions may name."""
+    changes = any(t.type in ("_UPDATE", "_DELETE") for t in tokens)
+    before = ("_UPDATE", "_DELETE", "_INTO")
+    pairs = zip(tokens, tokens[1:], strict=False)
+    return [names.plain(b) for a, b in pairs if changes and a.type in before and b.type in _NAMES]
+
+
+class _Scope:
+    """The sources of the statement before the cursor, and what their aliases and event references stand for."""
+
+    def __init__(self, tokens: Sequence[Token], known: names.Names) -> None:
+        self.known = known
+        self.aliases: dict[str, str] = {}
+        self.sources: list[str] = []
+        begin = next((i for i, t in enumerate(tokens) if t.type == "_FROM"), None)
+        if begin is not None:
+            self._read(tokens[begin:])
+        elif any(t.type == "_PARTITION" for t in tokens):
+            self.sources = known.of("stream")
+        self.sources += _changed_tables(tokens)
+
+    def _read(self, tokens: Sequence[Token]) -> None:
+        brackets: list[bool] = []  # for each open one, whether sources stand in it
+        for i, token in enumerate(tokens):
+            before = tokens[i - 1].type if i else ""
+            if token.type in ("LPAR", "LSQB"):
+                brackets.append(token.type == "LPAR" and before not in _NAMES)
+            elif token.type in ("RPAR", "RSQB"):
+                if brackets:
+                    brackets.pop()
+            elif token.type in _AFTER_INPUTS and not brackets:
+                return
+            elif all(brackets) and token.type in _NAMES:
+                self._name(token, before, tokens[i + 1] if i + 1 < len(tokens) else None, tokens[:i])
+
+    def _name(self, token: Token, before: str, following: Token | None, earlier: Sequence[Token]) -> None:
+        name = names.plain(token)
+        if before == "_AS":
+            if self.sources:
+                self.aliases[name] = self.sources[-1]
+        elif following is not None and following.type == "EQUAL":
+            self.aliases[name] = ""
+        elif before in _BEFORE_SOURCE:
+            self.sources.append(name)
+            if before == "EQUAL" and len(earlier) > 1:
+                self.aliases[names.plain(earlier[-2])] = name
+
+    def attributes(self) -> list[str]:
+        """The attributes of all sources."""
+        return [a for s in self.sources for a in self.known.attributes(s)]
+
+    def references(self) -> list[str]:
+        """Aliases, event references and the sources' own names, each with its dot."""
+        return [f"{r}." for r in (*self.aliases, *self.sources)]
+
+    def attributes_of(self, reference: str) -> tuple[str, ...]:
+        """The attributes behind `reference.`, an alias or a source's name."""
+        return self.known.attributes(self.aliases.get(reference, reference))

@@ -1,0 +1,132 @@
+"""Completions in SiddhiQL: texts with a cursor (`|`), and what must and must not be offered there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from IPython.core.completer import provisionalcompleter
+
+from sparkstream_nb.lab.completion import Query, at_cursor
+from sparkstream_nb.lab.completion.names import of_plan
+
+from .conftest import TRADES, StandIn
+
+DEFINED = """define stream Orders (item string, price double);
+define table Stock (code string, amount long);
+define window Recent (code string) length(5);
+define aggregation Sums from Orders select item, sum(price) as total group by item aggregate every min...day;
+"""
+
+CASES = [
+    ("from |", "Orders Stock Recent Sums", "price select sum"),
+    ("from Ord|", "Orders", "order order by"),
+    ("from Orders |", "select join insert\u00a0into #window.", "price Stock sum define"),
+    ("from Orders as o join |", "Stock Sums", "price on"),
+    ("from Orders#win|", "#window.timeBatch #window.length", "#log Orders"),
+    ("from Orders#window.|", "#window.time", "#log sum price"),
+    ("from Orders#|", "#window.time #log", "sum price"),
+    ("from Orders[|", "item price str:concat Orders.", "amount sum select"),
+    ("from Orders[price > 1]#window.length(3) select |", "item price sum str:concat", "code Stock from"),
+    ("from Orders select price |", "as insert\u00a0into group\u00a0by", "price sum"),
+    ("from Orders select price as |", "", "price sum item"),
+    ("from Orders select p| insert into Out;", "price", "item partition\u00a0with"),
+    ("from Orders as o join Stock as s on o.|", "o.item o.price", "o.code s.code"),
+    ("from Orders as o join Stock as s on o.item == s.|", "s.code s.amount", "s.item"),
+    ("from Orders as o join Stock as s on |", "item code o. s. str:concat", "Recent sum"),
+    ("from every e1=Orders -> e2=Orders[e1.|", "e1.item e1.price", "e1.code"),
+    ("from every e1=Orders -> |", "Orders", "price select"),
+    ("from e1=Orders<2:> -> e2=Orders select e1[0].|", ".item .price", "e1.item"),
+    ("from Orders select item, sum(|", "price item", "Stock insert"),
+    ("from Orders select str:|", "str:concat str:groupConcat", "math:sin price"),
+    ("from Orders select math:s|", "math:sin", "math:cos str:concat"),
+    ("from Orders select item group by |", "item price", "sum str:concat code"),
+    ("from Orders select item having |", "item sum", "code"),
+    ("from Orders select item insert into |", "Orders Stock", "Sums price"),
+    ("from Orders select item insert into |; from Out select item insert into Later;", "Orders Later", "price"),
+    ("from Orders select price as p insert into Out; from Out select |", "p", "item amount"),
+    ("from Orders select item update |", "Stock", "Orders"),
+    ("from Orders select item delete Stock on |", "item code", "Sums"),
+    ("from Orders join Sums on Orders.item == Sums.item within '|", "", "Orders sec"),
+    ("from Orders join Sums on Orders.item == Sums.item within '2024-**' per '|", "min hour day", "sec month"),
+    ("from Orders join Sums on Orders.item == Sums.item within '2024-**' per '|' select *", "min", "sec"),
+    ("from Orders select item update Stock set Stock.|", "Stock.code Stock.amount", "Stock.item"),
+    ("define |", "stream table window aggregation trigger", "from Orders string"),
+    ("define stream |", "", "Orders string"),
+    ("define stream More (a |", "string long double bool", "Orders from"),
+    ("define stream More (|", "", "Orders from"),
+    ("@|", "@info @sink @app:name @PrimaryKey", "from Orders"),
+    ("@in|", "@info @Index", "@sink"),
+    ("@sink(|", "type= topic=", "Orders name="),
+    ("@sink(type='|", "log inMemory", "rdbms"),
+    ("@info(|", "name=", "type="),
+    ("partition with (|", "item", "Sums"),
+    ("partition with (item of |", "Orders", "Stock item"),
+    ("partition with (item of Orders) begin from |", "Orders", "item"),
+    ("partition with (item of Orders) begin from Orders select |", "item price", "amount"),
+    ("-- from |", "", "Orders"),
+    ("/* from |", "", "Orders"),
+    ("from Orders select 1.|", "", "price item"),
+    ("wrong wrong; from |", "Orders", "price"),
+    ("from Orders select item insert into Out; |", "from define partition\u00a0with", "Orders select"),
+    ("|", "define from", "Orders select sum"),
+]  # fmt: skip
+
+
+def offered(text: str) -> tuple[str, ...]:
+    before, _, after = text.partition("|")
+    return at_cursor(Query(DEFINED + before, after)).words
+
+
+def listed(words: str) -> set[str]:
+    """Words with a space in them are written with a no-break space."""
+    return {w.replace("\u00a0", " ") for w in words.split(" ") if w}
+
+
+@pytest.mark.parametrize(("text", "among", "not_among"), CASES, ids=[c[0] for c in CASES])
+def test_what_fits_the_place(text: str, among: str, not_among: str) -> None:
+    found = offered(text)
+    assert listed(among) <= set(found)
+    assert not listed(not_among) & set(found)
+
+
+def test_what_fits_best_comes_first() -> None:
+    assert offered("from Orders select |")[:3] == ("item", "price", "Orders.")
+    assert offered("from Orders |")[:2] == ("#window.", "select")
+
+
+@pytest.mark.parametrize("end", range(0, len(TRADES), 3))
+def test_no_piece_of_a_text_is_too_short(end: int) -> None:
+    found = at_cursor(Query(TRADES[:end], TRADES[end:]))
+    assert all(w.lower().startswith(found.fragment.lower()) for w in found.words)
+
+
+QUERIES = [
+    ("from |", "TradeAggregation", "TradeStream"),
+    ("from TradeAggregation within '2024-**' per '|", "sec day year", "TradeStream"),
+    ("from TradeAggregation within 1 per 'sec' select |", "symbol avgPrice total AGG_TIMESTAMP sum", "price"),
+    ("from TradeAggregation on |", "symbol", "TradeStream"),
+]
+
+
+@pytest.mark.parametrize(("text", "among", "not_among"), QUERIES, ids=[c[0] for c in QUERIES])
+def test_a_query_names_what_the_running_app_has(app: StandIn, text: str, among: str, not_among: str) -> None:
+    before, _, after = text.partition("|")
+    found = at_cursor(Query(before, after, of_plan(app.plan))).words
+    assert listed(among) <= set(found)
+    assert not listed(not_among) & set(found)
+
+
+def in_shell(shell: Any, text: str) -> list[str]:
+    """The completions of a cell, as the shell gives them."""
+    before, _, after = text.partition("|")
+    with provisionalcompleter():
+        return [c.text for c in shell.Completer.completions(before + after, len(before))]
+
+
+def test_the_shell_completes_at_the_cursor_of_a_cell(shell: Any, app: StandIn) -> None:
+    cell = f"%%siddhi T\n{DEFINED}from Orders select | insert into Out;\nfrom Stock select code insert into P;"
+    assert in_shell(shell, cell)[:2] == ["item", "price"]
+    assert in_shell(shell, "%%siddhi Trades --query\nfrom Trade|\nselect *") == ["TradeAggregation"]
+    assert in_shell(shell, "%siddhi query Trades \"from TradeAggregation within '2024-**' per 'd|") == ["day"]
+    assert in_shell(shell, "%siddhi query Tra|") == ["Trades"]
