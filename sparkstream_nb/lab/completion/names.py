@@ -8,6 +8,7 @@ from typing import Literal
 
 from lark import Token
 
+from ...lang.keywords import UNIT_SPELLINGS
 from ...lang.partial import lexed, statements
 from ...plan.nodes import DURATIONS, Plan
 
@@ -130,13 +131,11 @@ def _durations(rest: Sequence[Token]) -> tuple[str, ...]:
     at = _word(rest, "every")
     if at is None:
         return DURATIONS
-    short = {"seconds": "sec", "second": "sec", "minutes": "min", "minute": "min"}
-    words = [t.lower() for t in rest[at + 1 :] if t.type == "ID"]
-    units = [short.get(w, w.removesuffix("s")) for w in words]
-    found = [DURATIONS.index(u) for u in map(str, units) if u in DURATIONS]  # type: ignore[arg-type]
+    units = [UNIT_SPELLINGS.get(t.lower(), "") for t in rest[at + 1 :] if t.type == "ID"]
+    found = [i for i, duration in enumerate(DURATIONS) if duration in units]
     if found and any(t.type == "ELLIPSIS" for t in rest[at + 1 :]):
         return DURATIONS[min(found) : max(found) + 1 if len(found) > 1 else len(DURATIONS)]
-    return tuple(DURATIONS[i] for i in sorted(found)) or DURATIONS
+    return tuple(DURATIONS[i] for i in found) or DURATIONS
 
 
 def _word(statement: Sequence[Token], word: str) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lark import Token
 
@@ -27,16 +28,16 @@ _BEFORE_SOURCE = frozenset(
 _AFTER_INPUTS = frozenset({"_SELECT", "_INSERT", "_UPDATE", "_DELETE", "_ON", "_WITHIN", "_OUTPUT", "_RETURN"})
 _PHRASES = {"_GROUP": "group by", "_ORDER": "order by", "_INSERT": "insert into", "_PARTITION": "partition with"}
 # Keywords in the order in which one writes them; the others follow.
-_ORDER = (
-    "_DEFINE _FROM _PARTITION _STREAM _TABLE _AGGREGATION _WINDOW _TRIGGER _FUNCTION _SELECT _AS _JOIN _ON _WITHIN "
-    "_PER _GROUP _HAVING _ORDER _LIMIT _OFFSET _AGGREGATE _OUTPUT _INSERT _INTO _UPDATE _DELETE AND OR _IN _IS"
-).split()
+_ORDER = """
+    _DEFINE _FROM _PARTITION _STREAM _TABLE _AGGREGATION _WINDOW _TRIGGER _FUNCTION _SELECT _AS _JOIN _ON _WITHIN
+    _PER _GROUP _HAVING _ORDER _LIMIT _OFFSET _AGGREGATE _OUTPUT _INSERT _INTO _UPDATE _DELETE AND OR _IN _IS
+""".split()
 _NAMES = ("ID", "KWNAME")
 
 
 @dataclass(frozen=True)
 class Query:
-    """A text with a cursor. `running` are the names of the app that an on-demand query is for, None in an app's text."""
+    """A text with a cursor. `running` are the names of the app that an on-demand query is for; None in an app."""
 
     before: str
     after: str
@@ -110,21 +111,19 @@ def _words(read: Unfinished, fragment: str, query: Query) -> list[str]:
         return [f"{owner}.{a}" for a in scope.attributes_of(owner)]
     expected = read.expected
     named = _named(read, scope) if expected is None or expected & set(_NAMES) else []
-    signs = []
-    if (
-        expected is not None
-        and "HASH" in expected
-        and read.tokens
-        and read.tokens[-1].type in (*_NAMES, "RSQB", "RPAR")
-    ):
-        signs = ["#window."]
+    signs = ["#window."] if expected and "HASH" in expected and _after_source(read) else []
     return [*named, *signs, *_keywords(expected or frozenset())]
 
 
 def _behind_hash(read: Unfinished, scope: _Scope) -> list[str]:
-    if read.tokens and read.tokens[-1].type in (*_NAMES, "RSQB", "RPAR"):
+    if _after_source(read):
         return [*(f"#window.{w}" for w in WINDOWS), *(f"#{f}" for f in STREAM_FUNCTIONS)]
     return [f"#{s}" for s in scope.known.of("stream")]
+
+
+def _after_source(read: Unfinished) -> bool:
+    """Whether the cursor is right behind a source or one of its handlers."""
+    return bool(read.tokens) and read.tokens[-1].type in (*_NAMES, "RSQB", "RPAR")
 
 
 def _keywords(expected: frozenset[str]) -> list[str]:
@@ -207,7 +206,7 @@ def _changed_tables(tokens: Sequence[Token]) -> list[str]:
     """The table that the statement updates or deletes from, whose attributes its conditions may name."""
     changes = any(t.type in ("_UPDATE", "_DELETE") for t in tokens)
     before = ("_UPDATE", "_DELETE", "_INTO")
-    pairs = zip(tokens, tokens[1:], strict=False)
+    pairs = pairwise(tokens)
     return [names.plain(b) for a, b in pairs if changes and a.type in before and b.type in _NAMES]
 
 
