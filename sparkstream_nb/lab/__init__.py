@@ -21,6 +21,7 @@ def load_ipython_extension(shell: Any) -> None:
     shell.register_magics(magic)
     magic.watch_cells()
     magic.offer_completions()
+    magic.offer_inspection()
     magic.offer_bare_cells()
 
 

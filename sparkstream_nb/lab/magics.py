@@ -287,6 +287,14 @@ class SiddhiMagic(Magics):
         matcher = Completer(self.shell.user_ns, self._line_options, self._deploy_options).matches
         self.shell.Completer.custom_matchers.append(matcher)
 
+    def offer_inspection(self) -> None:
+        """Answers Shift-Tab in SiddhiQL, where a kernel runs."""
+        from .inspection import install
+
+        kernel = getattr(self.shell, "kernel", None)
+        if kernel is not None:
+            install(kernel)
+
     def offer_bare_cells(self) -> None:
         """Lets a cell that is nothing but its `%%siddhi` line run, as `%%siddhi --help` does."""
         # A line transform: a console asks the cleanup transforms whether a cell is complete before its body is typed.

@@ -1,0 +1,114 @@
+"""Shift-Tab in SiddhiQL: the signatures of what is at the cursor, or the text that defines it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .. import cluster
+from ..errors import masked
+from ..lang.partial import lexed, statements
+from ..plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS, Signature
+
+_OPERATORS = {
+    "within": "within\n\nOf an aggregation: the time whose buckets are read, as within '2024-06-**'.\n"
+    "Of a pattern: how long its events may be apart, as within 5 min.",
+    "per": "per\n\nThe duration of the buckets that are read from an aggregation: per 'hour'.",
+}
+"""Keywords that are looked up like functions, with what they mean."""
+
+_NAME = re.compile(r"(#\s*window\s*\.\s*|#)?((?:\w+:)?\w+)", re.I)
+
+
+def install(kernel: Any) -> None:
+    """Answers the kernel's inspection requests in `%%siddhi` cells and `%siddhi` lines; leaves Python's alone."""
+    if getattr(kernel.do_inspect, "knows_siddhi", False):
+        return
+    kernel.do_inspect = _with_siddhi(kernel.do_inspect)
+
+
+def _with_siddhi(python: Callable[..., Any]) -> Callable[..., Any]:
+    def do_inspect(code: str, cursor_pos: int, *rest: Any, **named: Any) -> Any:
+        text = at_cursor(code, cursor_pos)
+        if text is None:
+            return python(code, cursor_pos, *rest, **named)
+        return {"status": "ok", "found": True, "data": {"text/plain": text}, "metadata": {}}
+
+    do_inspect.knows_siddhi = True  # type: ignore[attr-defined]
+    return do_inspect
+
+
+def at_cursor(code: str, position: int) -> str | None:
+    """What is to be said of the name at `position`, or of the call around it; None outside of SiddhiQL or a name."""
+    begin, magic = _body(code, position)
+    if begin is None:
+        return None
+    text, at = code[begin:], position - begin
+    named = next((m for m in _NAME.finditer(text) if m.start(2) <= at <= m.end(2)), None)
+    known = _described(named[1] or "", named[2], text, magic) if named else None
+    return known or _call_around(text, at)
+
+
+def _body(code: str, position: int) -> tuple[int | None, str]:
+    """Where the SiddhiQL begins in which the cursor is, and the line of the magic; None where it is in none."""
+    if code.lstrip().startswith("%%siddhi"):
+        begin = code.find("\n", code.index("%%siddhi")) + 1
+        return (begin if 0 < begin <= position else None), code[:begin]
+    begin = code.rfind("\n", 0, position) + 1
+    line = code[begin:].partition("\n")[0]
+    return (begin if re.match(r"\s*%siddhi\s+query\b", line) else None), line
+
+
+def _described(sign: str, name: str, text: str, magic: str) -> str | None:
+    if len(sign) > 1:
+        return _signatures("#window.", WINDOWS[name], "window") if name in WINDOWS else None
+    if sign and name in STREAM_FUNCTIONS:
+        return _signatures("#", STREAM_FUNCTIONS[name].signature, "stream function")
+    running = [a.plan.text for n, a in cluster.apps().items() if n in magic.split()]
+    for source in (text, *running):
+        found = _definition(source, name)
+        if found:
+            return found
+    if name.lower() in _OPERATORS:
+        return _OPERATORS[name.lower()]
+    # `and` and `or` are operators wherever nothing is called.
+    kinds = [(AGGREGATORS, "aggregator"), (SCALARS, "function")]
+    return next((_signatures("", table[name], kind) for table, kind in kinds if name in table), None)
+
+
+def _signatures(sign: str, signature: Signature, kind: str) -> str:
+    rows = [f"{sign}{signature.key}{o}{_result(o.result)}" for o in signature.overloads]
+    return "\n".join([*rows, "", kind])
+
+
+def _result(result: object) -> str:
+    if result in (None, "?"):
+        return ""
+    return f" -> {'the type of the first argument' if result == '$1' else result}"
+
+
+def _definition(text: str, name: str) -> str | None:
+    """The statement of `text` that defines `name`, its passwords masked."""
+    for statement in statements(lexed(text)):
+        words = [t.lower() for t in statement]
+        at = words.index("define") if "define" in words else len(words)
+        if at + 2 < len(words) and str(statement[at + 2]).strip("`") == name:
+            return masked(text[statement[0].start_pos or 0 : statement[-1].end_pos or 0])
+    return None
+
+
+def _call_around(text: str, at: int) -> str | None:
+    """The signatures of the call in whose brackets the cursor is."""
+    opened: list[int] = []
+    for token in lexed(text[:at]):
+        if token.type == "LPAR":
+            opened.append(token.start_pos or 0)
+        elif token.type == "RPAR" and opened:
+            opened.pop()
+    for end in reversed(opened):
+        named = next((m for m in _NAME.finditer(text[:end]) if m.end(2) == end), None)
+        found = _described(named[1] or "", named[2], "", "") if named else None
+        if found:
+            return found
+    return None
