@@ -28,10 +28,13 @@ _BEFORE_SOURCE = frozenset(
 _AFTER_INPUTS = frozenset({"_SELECT", "_INSERT", "_UPDATE", "_DELETE", "_ON", "_WITHIN", "_OUTPUT", "_RETURN"})
 _PHRASES = {"_GROUP": "group by", "_ORDER": "order by", "_INSERT": "insert into", "_PARTITION": "partition with"}
 # Keywords in the order in which one writes them; the others follow.
-_ORDER = """
-    _DEFINE _FROM _PARTITION _STREAM _TABLE _AGGREGATION _WINDOW _TRIGGER _FUNCTION _SELECT _AS _JOIN _ON _WITHIN
-    _PER _GROUP _HAVING _ORDER _LIMIT _OFFSET _AGGREGATE _OUTPUT _INSERT _INTO _UPDATE _DELETE AND OR _IN _IS
-""".split()
+_ORDER = [
+    "_DEFINE", "_FROM", "_PARTITION", "_STREAM", "_TABLE", "_AGGREGATION", "_WINDOW",
+    "_TRIGGER", "_FUNCTION", "_SELECT", "_AS", "_JOIN", "_ON", "_WITHIN",
+    "_PER", "_GROUP", "_HAVING", "_ORDER", "_LIMIT", "_OFFSET", "_AGGREGATE",
+    "_OUTPUT", "_INSERT", "_INTO", "_UPDATE", "_DELETE", "AND", "OR",
+    "_IN", "_IS",
+]  # fmt: skip
 _NAMES = ("ID", "KWNAME")
 
 
