@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import cluster
 from ..errors import masked
 from ..lang.partial import lexed, statements
 from ..plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS, Signature
+from ..plan.signatures.help import Kind, help_of
 
 _OPERATORS = {
     "within": "within\n\nOf an aggregation: the time whose buckets are read, as within '2024-06-**'.\n"
@@ -62,9 +63,9 @@ def _body(code: str, position: int) -> tuple[int | None, str]:
 
 def _described(sign: str, name: str, text: str, magic: str) -> str | None:
     if len(sign) > 1:
-        return _signatures("#window.", WINDOWS[name], "window") if name in WINDOWS else None
+        return _signatures("#window.", WINDOWS[name], "windows") if name in WINDOWS else None
     if sign and name in STREAM_FUNCTIONS:
-        return _signatures("#", STREAM_FUNCTIONS[name].signature, "stream function")
+        return _signatures("#", STREAM_FUNCTIONS[name].signature, "stream_functions")
     running = [a.plan.text for n, a in cluster.apps().items() if n in magic.split()]
     for source in (text, *running):
         found = _definition(source, name)
@@ -73,13 +74,13 @@ def _described(sign: str, name: str, text: str, magic: str) -> str | None:
     if name.lower() in _OPERATORS:
         return _OPERATORS[name.lower()]
     # `and` and `or` are operators wherever nothing is called.
-    kinds = [(AGGREGATORS, "aggregator"), (SCALARS, "function")]
+    kinds: list[tuple[Mapping[str, Signature], Kind]] = [(AGGREGATORS, "aggregators"), (SCALARS, "functions")]
     return next((_signatures("", table[name], kind) for table, kind in kinds if name in table), None)
 
 
-def _signatures(sign: str, signature: Signature, kind: str) -> str:
+def _signatures(sign: str, signature: Signature, kind: Kind) -> str:
     rows = [f"{sign}{signature.key}{o}{_result(o.result)}" for o in signature.overloads]
-    return "\n".join([*rows, "", kind])
+    return "\n".join([*rows, "", help_of(kind, signature.key)])
 
 
 def _result(result: object) -> str:

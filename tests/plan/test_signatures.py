@@ -10,7 +10,8 @@ import pytest
 
 from sparkstream_nb.errors import SiddhiBindError
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.functions import AGGREGATORS, SCALARS, WINDOWS
+from sparkstream_nb.plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
+from sparkstream_nb.plan.signatures.help import _lines
 from sparkstream_nb.plan.signatures.rules import cron_problem
 
 # Lines `call -> type`; attributes s string, i int, l long, f float, d double, b bool, o object.
@@ -73,3 +74,14 @@ def test_bad_cron_texts(text: str) -> None:
 def test_window_constants(window: str, message: str) -> None:
     with pytest.raises(SiddhiBindError, match=message):
         compile_app(f"{STREAM} from S#window.{window} select s insert into O;")
+
+
+def test_each_has_a_line_of_help() -> None:
+    lines = _lines()
+    listed = {
+        "windows": set(WINDOWS), "stream_functions": set(STREAM_FUNCTIONS), "aggregators": set(AGGREGATORS),
+        "functions": set(SCALARS),
+    }  # fmt: skip
+    assert {kind: set(texts) for kind, texts in lines.items()} == listed, "see plan/signatures/help.toml"
+    for texts in lines.values():
+        assert all(t.endswith(".") and len(t) <= 110 for t in texts.values())

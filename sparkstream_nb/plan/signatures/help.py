@@ -1,0 +1,21 @@
+"""A line of help for every function, window and aggregator (`help.toml`)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+Kind = Literal["windows", "stream_functions", "aggregators", "functions"]
+
+
+def help_of(kind: Kind, name: str) -> str:
+    """The line of help for `name`. Raises KeyError where there is none; a test holds that there always is."""
+    return _lines()[kind][name]
+
+
+@cache
+def _lines() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads(resources.files(__package__).joinpath("help.toml").read_text("utf-8"))
