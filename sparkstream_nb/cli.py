@@ -80,6 +80,8 @@ def parser() -> Options:
         c = command(name, run, what)
         c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
         add(c, "--param")
+        if name == "explain":
+            c.add_argument("--svg", metavar="FILE", help="draw the app instead, into this file; - is standard output")
 
     c = command("fmt", fmt, "Format apps in place: layout only, comments are kept.")
     c.add_argument("files", metavar="FILE", nargs="+", help="an app's text; - is standard input and output")
@@ -215,7 +217,21 @@ def explain(options: Any) -> int:
     """`sparkstream explain`."""
     from .plan.explain import explain as text_of
 
-    print(text_of(_compiled(options)))
+    plan = _compiled(options)
+    if options.svg is None:
+        print(text_of(plan))
+        return 0
+    from .lab.graph.drawing import svg
+    from .plan.graph import graph_of
+
+    picture = svg(graph_of(plan))
+    if options.svg == "-":
+        print(picture)
+        return 0
+    try:
+        Path(options.svg).write_text(picture + "\n", encoding="utf-8")
+    except OSError as e:
+        raise Misuse(f"{options.svg} cannot be written: {e.strerror}") from e
     return 0
 
 

@@ -7,9 +7,9 @@ app.query("from TradeAggregation within '2014-**-** **:**:**' per 'sec' select s
 
 from __future__ import annotations
 
-from .answers import Apps, Check, Errors, Events, FeedReport, PlanText, Result, Stats
+from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, Result, Stats
 from .app import App, check_feed
-from .check import check, explain
+from .check import check, explain, graph
 from .deploy import apps, deploy, get, stop_all
 from .deployment import Deployment
 from .feeding import Feed, Feeds, feed_of
@@ -19,6 +19,7 @@ from .progress import FeedProgress, ProgressLine
 
 __all__ = [
     "App",
+    "AppGraph",
     "Apps",
     "Check",
     "Deployment",
@@ -41,5 +42,6 @@ __all__ = [
     "feed_of",
     "feeds",
     "get",
+    "graph",
     "stop_all",
 ]

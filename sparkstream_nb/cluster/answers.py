@@ -15,6 +15,7 @@ from ..engine.batch import Answer
 from ..engine.columns import ARROW
 from ..errors import SiddhiError
 from ..plan.gaps import what_cannot_run
+from ..plan.graph import Graph
 from ..plan.nodes import Plan
 from ..types import Type
 from .frontend import Displayed
@@ -216,6 +217,16 @@ class PlanText(Displayed):
 
     def summary(self) -> str:
         return str(self)
+
+
+@dataclass(frozen=True, repr=False)
+class AppGraph(Displayed):
+    """The graph of an app: a picture in a notebook, a list of edges as text."""
+
+    graph: Graph
+
+    def summary(self) -> str:
+        return f"<AppGraph: {len(self.graph.nodes)} nodes, {len(self.graph.edges)} edges>"
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -20,6 +20,7 @@ from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
 from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, did_you_mean, nearest
 from ..plan import compile_retrieval, explain, placement
+from ..plan.graph import graph_of
 from ..plan.nodes import AggregationDef, Plan, Ref
 from ..spark import feeds
 from ..spark.arrivals import InboxReader
@@ -40,7 +41,7 @@ from ..stores import Store, shard_warnings
 from ..stores.sql import Patience
 from ..types import Schema
 from . import feeding, frontend
-from .answers import NULLABLE, SHARD, Came, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
+from .answers import NULLABLE, SHARD, AppGraph, Came, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
 from .deployment import Deployment, milliseconds
@@ -600,6 +601,10 @@ class App(Displayed):
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""
         return PlanText(explain(self.plan, self.lines_before))
+
+    def graph(self) -> AppGraph:
+        """Streams, queries, tables and the rest as a picture, marked by what routing does to them."""
+        return AppGraph(graph_of(self.plan))
 
     def stats(self) -> Stats:
         """How far the app is, and the figures of its nodes, queries, tables, windows and aggregations."""

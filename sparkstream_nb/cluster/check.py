@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from ..errors import SiddhiError
 from ..plan import compile_app
 from ..plan.explain import explain as explain_plan
+from ..plan.graph import graph_of
 from ..plan.nodes import Plan
-from .answers import Check, PlanText
+from .answers import AppGraph, Check, PlanText
 
 _ONE_NODE = {"shardId": "node-1"}
 """A deployment gives every node its shard id; an app that is only checked is taken as one of them."""
@@ -33,6 +34,14 @@ def explain(text: str, *, variables: Mapping[str, str] | None = None, lines_befo
     """
     try:
         return PlanText(explain_plan(_compiled(text, variables), lines_before))
+    except SiddhiError as error:
+        raise error.below(lines_before) from None
+
+
+def graph(text: str, *, variables: Mapping[str, str] | None = None, lines_before: int = 0) -> AppGraph:
+    """The graph of an app's text. Nothing starts. Raises `SiddhiError` where the text is wrong, as `explain` does."""
+    try:
+        return AppGraph(graph_of(_compiled(text, variables)))
     except SiddhiError as error:
         raise error.below(lines_before) from None
 

@@ -91,6 +91,7 @@ def deploy_options() -> Options:
     p.add_argument("--check", action="store_true", help="only check the text, without running it")
     p.add_argument("--explain", action="store_true", help="only show the plan, without running it")
     p.add_argument("--fmt", action="store_true", help="only format the text, in its cell; comments are kept")
+    p.add_argument("--graph", action="store_true", help="only draw the app, without running it")
     p.add_argument("--query", action="store_true", help="the cell is an on-demand query on the running app NAME")
     add(p, "--limit", help="rows to show of a query's answer")
     return p
@@ -146,6 +147,9 @@ def line_options() -> dict[str, Options]:
     _add_out(p, "store the events as a data frame in this variable")
 
     p = command("explain", "Shows the plan of an app: what runs where, and what routing does to each query.")
+    p.add_argument("app", metavar="NAME")
+
+    p = command("graph", "Draws an app: what reads and writes what, marked by what routing does to each query.")
     p.add_argument("app", metavar="NAME")
 
     p = command("check", "Checks a .siddhi file, or the text in a variable, and whether this build can run it.")

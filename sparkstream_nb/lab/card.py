@@ -6,16 +6,16 @@ import html
 from collections.abc import Sequence
 
 from ..cluster import App
-from ..plan.nodes import AggregationDef, Plan, Query
+from ..plan.nodes import AggregationDef, Plan, Query, Safety
 from .tables import MUTED, paragraph
 
-_LEVELS = {
+LEVELS = {
     "stateless": "right on any node",
     "merged": "right once the shards are merged",
     "keyed": "right if routed by",
     "node-dependent": "depends on the node",
 }
-_SIGNS = {"stateless": "✓", "merged": "✓", "keyed": "!", "node-dependent": "✗"}
+SIGNS = {"stateless": "✓", "merged": "✓", "keyed": "!", "node-dependent": "✗"}
 _DOTS = {"running": "#009e73", "failed": "#d55e00"}
 
 
@@ -68,9 +68,14 @@ def warnings_of(app: App) -> list[str]:
 
 def safety_of(query: Query) -> str:
     """What routing does to a query, in a few words."""
-    words = _LEVELS[query.safety.level]
-    if query.safety.level == "keyed":
-        words += " " + ", ".join(sorted({attribute for _, attribute in query.safety.keys}))
+    return words_of(query.safety)
+
+
+def words_of(safety: Safety) -> str:
+    """What routing does, in a few words."""
+    words = LEVELS[safety.level]
+    if safety.level == "keyed":
+        words += " " + ", ".join(sorted({attribute for _, attribute in safety.keys}))
     return words
 
 
@@ -99,7 +104,7 @@ def _rows_of_plan(plan: Plan) -> list[tuple[str, str, str]]:
         )
     for q in plan.queries:
         target = q.output.target.id
-        rows.append(("query", q.name, f"→ {target} · {_SIGNS[q.safety.level]} {safety_of(q)}"))
+        rows.append(("query", q.name, f"→ {target} · {SIGNS[q.safety.level]} {safety_of(q)}"))
     return rows
 
 

@@ -10,11 +10,26 @@ import html as markup
 from functools import singledispatch
 from typing import Any
 
-from ..cluster import App, Apps, Check, Displayed, Errors, Events, Feed, FeedReport, Feeds, PlanText, Result, Stats
+from ..cluster import (
+    App,
+    AppGraph,
+    Apps,
+    Check,
+    Displayed,
+    Errors,
+    Events,
+    Feed,
+    FeedReport,
+    Feeds,
+    PlanText,
+    Result,
+    Stats,
+)
 from ..cluster.progress import span
 from ..plan.nodes import Plan
 from .bars import bar_html
 from .card import card_html, card_text
+from .graph import drawing
 from .tables import MUTED, Count, Figure, Grid, counted, escaped_lines, paragraph, size, when
 
 # Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
@@ -312,6 +327,16 @@ def _(shown: PlanText) -> str:
 @html.register
 def _(shown: PlanText) -> str:
     return escaped_lines(str(shown))
+
+
+@text.register
+def _(shown: AppGraph) -> str:
+    return drawing.text(shown.graph)
+
+
+@html.register
+def _(shown: AppGraph) -> str:
+    return drawing.image(shown.graph)
 
 
 @text.register

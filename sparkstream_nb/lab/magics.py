@@ -83,6 +83,8 @@ class SiddhiMagic(Magics):
             return _checked(cell, how["variables"], above)
         if o.explain:
             return cluster.explain(cell, variables=how["variables"], lines_before=above)
+        if o.graph:
+            return cluster.graph(cell, variables=how["variables"], lines_before=above)
         with _below(above):
             app = self._interruptible(lambda: cluster.deploy(cell, name=o.name, **how))
         app.lines_before = above
@@ -151,6 +153,9 @@ class SiddhiMagic(Magics):
 
     def _do_explain(self, options: Options, rest: str) -> Any:
         return cluster.get(options.parse(split(rest)).app).explain()
+
+    def _do_graph(self, options: Options, rest: str) -> Any:
+        return cluster.get(options.parse(split(rest)).app).graph()
 
     def _do_check(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))

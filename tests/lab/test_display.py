@@ -12,6 +12,7 @@ import pytest
 
 import sparkstream_nb
 from sparkstream_nb.cluster import (
+    AppGraph,
     Apps,
     Check,
     Displayed,
@@ -26,6 +27,7 @@ from sparkstream_nb.cluster import (
 )  # fmt: skip
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab import display
+from sparkstream_nb.plan.graph import Graph, Node
 
 from .conftest import HOUR, TRADES, StandIn, unbegun_feed
 
@@ -68,6 +70,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Errors("App", REFUSED), "reason  count\n──────  ─────\n<r>         2\n1 reason\n\nstream", "&lt;r&gt;"),
     (Errors("App", NOTHING), "App has no errors", "every row and event was accepted."),
     (APP.stats(), "query        rise              Rises        1,200   80 B", "1,234,568"),
+    (AppGraph(Graph((Node("stream:<A>", "stream", "<A>"),), ())), "stream <A>", "stream &lt;A&gt;"),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (check(TRADES), "no mistakes found (1 stream, 1 aggregation, 1 query)", "✓ "),
     (check("define stream S (a strin);"), "line 1, column", "✗ line 1, column"),
