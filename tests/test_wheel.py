@@ -118,7 +118,8 @@ def test_the_wheel_has_the_whole_package_and_nothing_else(wheel: Path) -> None:
     metadata_folder = f"sparkstream_nb-{__version__}.dist-info/"
     assert f"{metadata_folder}licenses/LICENSE" in names
     data = f"sparkstream_nb-{__version__}.data/data/share/jupyter/labextensions/sparkstream-nb/"
-    extension = {str(f.relative_to(PACKAGE / "lab" / "labextension")) for f in (PACKAGE / "lab").rglob("*.js*")}
+    folder = PACKAGE / "lab" / "labextension"
+    extension = {str(f.relative_to(folder)) for f in folder.rglob("*.js*")}
     assert {n.removeprefix(data) for n in names if n.startswith(data)} == extension
     assert not {n for n in names - package if not n.startswith((metadata_folder, data))}
 
