@@ -39,10 +39,9 @@ def test_the_bar_is_updated_in_its_place_and_leaves_nothing(shell: Any, monkeypa
         now[0] += 0.25
         bar(HALF)
         bar.close()
-    first, second, last = captured.outputs
-    assert not first.update
-    assert second.update
-    assert last.update
+    put_out, first, second, last = captured.outputs
+    assert (put_out.update, put_out.data) == (False, {})
+    assert all(o.update for o in (first, second, last))
     assert len({o.transient["display_id"] for o in captured.outputs}) == 1
     assert "reading the feed" in first.data["text/html"]
     assert "500 of 1,000" in second.data["text/html"]

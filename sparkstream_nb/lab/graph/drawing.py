@@ -20,7 +20,7 @@ _STYLES = {
 _INK = "#6b7280"  # reads on light and on dark
 _CHARACTER, _LONGEST, _HEIGHT = 6.9, 26, 38
 _LEGEND = (("stateless", 12), ("merged", 222), ("keyed", 12), ("node-dependent", 222))
-_LEGEND_HEIGHT, _LEGEND_WIDTH = 50, 420
+_LEGEND_HEIGHT, _LEGEND_WIDTH = 50, 480
 
 
 def text(graph: Graph) -> str:
