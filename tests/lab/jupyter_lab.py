@@ -68,7 +68,11 @@ def jupyter(tmp: Path) -> Iterator[Server]:
         yield Server(address, token, folder)
     finally:
         process.terminate()
-        process.wait(30)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:  # it waits for kernels, and they for Spark
+            process.kill()
+            process.wait(30)
 
 
 def _free_port() -> int:
