@@ -118,6 +118,9 @@ class StandIn(App):
             progress.batch += 1
             progress.changed.notify_all()
 
+    def close(self) -> None:
+        self._listeners.clear()
+
     def _settle_briefly(self) -> None:
         self.calls.append(("settle",))
 
