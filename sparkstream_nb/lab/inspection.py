@@ -11,6 +11,7 @@ from ..errors import masked
 from ..lang.partial import lexed, statements
 from ..plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS, Signature
 from ..plan.signatures.help import Kind, help_of
+from .arguments import deploy_options, line_options, overview
 
 _OPERATORS = {
     "within": "within\n\nOf an aggregation: the time whose buckets are read, as within '2024-06-**'.\n"
@@ -44,11 +45,23 @@ def at_cursor(code: str, position: int) -> str | None:
     """What is to be said of the name at `position`, or of the call around it; None outside of SiddhiQL or a name."""
     begin, magic = _body(code, position)
     if begin is None:
-        return None
+        return _magic_help(code, position)
     text, at = code[begin:], position - begin
     named = next((m for m in _NAME.finditer(text) if m.start(2) <= at <= m.end(2)), None)
     known = _described(named[1] or "", named[2], text, magic) if named else None
     return known or _call_around(text, at)
+
+
+def _magic_help(code: str, position: int) -> str | None:
+    """The help of the magic, or of its command, on whose line the cursor is."""
+    line = code[code.rfind("\n", 0, position) + 1 :].partition("\n")[0].split()
+    if line[:1] == ["%%siddhi"]:
+        return deploy_options().format_help()
+    if line[:1] != ["%siddhi"]:
+        return None
+    commands = line_options()
+    options = commands.get(line[1]) if len(line) > 1 else None
+    return overview(commands) if options is None else options.format_help()
 
 
 def _body(code: str, position: int) -> tuple[int | None, str]:

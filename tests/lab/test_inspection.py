@@ -25,6 +25,9 @@ CELL = "%%siddhi T\n@store(type='rdbms', password='pw1')\ndefine table Stock (co
         (CELL.replace(".time(", ".ti|me("), "#window.time("),
         (CELL + "select a update Sto|ck", "define table Stock (code string)"),
         ("%%siddhi Trades --query\nfrom TradeAggre|gation", "define aggregation TradeAggregation"),
+        ("%%sid|dhi Trades --nodes 2\nfrom S", "--shard-ids A,B"),
+        ("x = 1\n%siddhi fe|ed Trades.S frame", "usage: %siddhi feed"),
+        ("%sid|dhi", "%siddhi COMMAND --help describes one command"),
         ('%siddhi query Trades "from TradeAggregation select su|m(total)"', "sum(arg"),
     ],
 )  # fmt: skip
