@@ -249,7 +249,6 @@ class App(Displayed):
         self._close_files()
 
     def _close_files(self) -> None:
-        self._stream.ended()
         self._inbox.close()
         self.store.close()
 
@@ -281,12 +280,14 @@ class App(Displayed):
         with self._lock:
             self.flush()
             self.stop()
+            self._stream.ended()
             self._close_files()
             life = self._life.scaled(wanted)
             life.write(self.home)
             self._open(replace(deployment, fresh=False), plans, life)
             self.start()
         return self
+
     def _check_open(self) -> None:
         """Raises `Misuse` where this app was closed: a variable may still hold it after a new deployment."""
         if self._closed:

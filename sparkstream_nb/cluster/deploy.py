@@ -116,7 +116,6 @@ def deploy(
         rows_per_micro_batch=rows_per_micro_batch,
         start=clock_start,
         timezone=timezone,
-        files=files,
         databases=databases,
         references=references,
     )

@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from ..errors import Misuse, did_you_mean, nearest
 from ..options import MODES
 from ..stores.address import Database
-from .conf import NodeFile
 from .secrets import References
 
 
@@ -19,7 +18,7 @@ from .secrets import References
 class Deployment:
     """What `deploy` was asked for, with its defaults filled in. See `deploy` for what each field means.
 
-    `files`: the nodes' deployment files, or none. `databases`: by aggregation, those that `@store` names.
+    `databases`: by aggregation, those that `@store` names.
     `references`: where values of `${...}` come from.
     """
 
@@ -34,7 +33,6 @@ class Deployment:
     rows_per_micro_batch: int | None = None
     start: int | None = None
     timezone: str = "UTC"
-    files: tuple[NodeFile, ...] = ()
     databases: Mapping[str, Database] = field(default_factory=dict)
     references: References = field(default_factory=References, repr=False)
 

@@ -10,7 +10,7 @@ from ..errors import Misuse
 from ..plan import compile_app
 from ..plan.nodes import Plan
 from .conf import NodeFile
-from .deployment import Deployment
+from .deployment import Deployment, mode_of, shards_of
 from .stores import databases_of
 
 
@@ -25,12 +25,10 @@ def wanted_ids(
     if (nodes is None) == (shard_ids is None):
         raise Misuse("scale takes a number of nodes, or their shard ids")
     if shard_ids is not None:
-        if not shard_ids or len(set(shard_ids)) != len(shard_ids):
-            raise Misuse(f"every node needs its own shard id, and these were given: {', '.join(shard_ids) or 'none'}")
-        return tuple(shard_ids)
+        mode_of("active-active", len(shard_ids))
+        return shards_of(shard_ids, len(shard_ids))
     assert nodes is not None
-    if nodes < 1:
-        raise Misuse(f"a deployment has at least one node; {nodes} were asked for")
+    mode_of("active-active", nodes)
     out, used = list(now[:nodes]), {*known, *now}
     while len(out) < nodes:
         new = _next(now[-1], used)
@@ -69,4 +67,4 @@ def scaled(
         databases = databases_of(out, files, deployment.references)
         if databases != deployment.databases:
             raise Misuse("the deployment files name another database than the running nodes use")
-    return replace(deployment, shard_ids=tuple(shard_ids), files=tuple(files) or deployment.files), out
+    return replace(deployment, shard_ids=tuple(shard_ids)), out

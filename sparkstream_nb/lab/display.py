@@ -297,13 +297,6 @@ def _stats_grids(shown: Stats) -> list[Grid]:
     return [g for g in grids if g.cells]
 
 
-def _figure(path: str, value: Any) -> Any:
-    """A figure as it is shown: the clocks as times, whole numbers as counts."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return value
-    return f"{when(value)} UTC" if path.split(".")[-1] == "clock" else Count(value)
-
-
 @text.register
 def _(shown: Stats) -> str:
     grids = [g.text(footer=False) for g in _stats_grids(shown)]

@@ -50,7 +50,7 @@ of doubles may then differ in the last digit, as a database adds in any order.""
 @dataclass(frozen=True)
 class Retrieved:
     """`merged` is the answer. `by_shard` is the same select over each shard's rows alone, SHARD_ID first; None where
-    the rows belong to no shard. For an answer from more than `MERGED_HERE` stored rows it is read when asked for."""
+    the rows belong to no shard. It is made when asked for; of more than `MERGED_HERE` stored rows it is read then."""
 
     merged: Answer
     read_by_shard: Callable[[], Answer] | None
@@ -90,8 +90,7 @@ def retrieve(plan: Plan, retrieval: Retrieval, store: Store, *, now: int | None 
         return Retrieved(_answer(retrieval, rows, services, clock), later)
     table = store.read_by_shard(definition.id, per, start, end, groups)
     merged = merge_stored(from_table(definition, table, services), services)
-    answer = by_shard(table)
-    return Retrieved(_answer(retrieval, merged, services, clock), lambda: answer)
+    return Retrieved(_answer(retrieval, merged, services, clock), lambda: by_shard(table))
 
 
 def _wanted_keys(retrieval: Retrieval, definition: AggregationDef) -> tuple[tuple[str, object], ...]:

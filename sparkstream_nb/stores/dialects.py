@@ -129,10 +129,6 @@ class Dialect(ABC):
         values = list(zip(*(c.to_pylist() for c in rows.columns), strict=True))
         connection.exec_driver_sql(sql, values)
 
-    def before_purge(self, table: str, condition: str) -> str:
-        """Deletes the rows of a table that fulfil `condition`."""
-        return f"DELETE FROM {table} WHERE {condition}"
-
     @abstractmethod
     def trouble(self, error: sa.exc.DBAPIError) -> Trouble | None:
         """Why the transaction may be tried again; None where that would not help."""

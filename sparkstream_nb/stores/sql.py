@@ -104,8 +104,7 @@ class SqlStore:
         """Runs `work` in a transaction, again from its beginning where the database was busy or gone.
 
         `work` must leave nothing behind but what it writes; with `reads` it writes nothing, and waits for no commit of
-        this process. Raises StoreError where the database refuses, or stays away
-        for longer than there is patience.
+        this process. Raises StoreError where the database refuses, or stays away for longer than there is patience.
         """
         waited, pause = 0.0, 0.1
         while True:
@@ -260,7 +259,6 @@ class SqlStore:
                 c.execute(old, {**key, "batch": batch - _KEPT_BATCHES})
             if clock is not None:
                 self._purge(c, clock)
-            refused = list(errors)
             for aggregation in dict.fromkeys(a for a, _ in partials):
                 layout = self._layout(aggregation)
                 tables = [(shard, t) for (a, shard), t in sorted(partials.items()) if a == aggregation]
@@ -268,7 +266,7 @@ class SqlStore:
                     for shard, partial in tables:
                         for part in rows_to_store(layout, partial, duration, shard).to_batches():
                             self._merge(c, layout, duration, pa.Table.from_batches([part]))
-            self._keep_errors(c, app, refused)
+            self._keep_errors(c, app, errors)
             return True
 
         return self._transaction(work)
@@ -282,8 +280,8 @@ class SqlStore:
             for duration in layout.durations:
                 begins = retention.begins(duration, due)
                 if begins is not None:
-                    condition = f"{self._dialect.quoted(layout.time)} < {int(begins)}"
-                    c.exec_driver_sql(self._dialect.before_purge(self._table(layout, duration), condition))
+                    old = f"{self._dialect.quoted(layout.time)} < {int(begins)}"
+                    c.exec_driver_sql(f"DELETE FROM {self._table(layout, duration)} WHERE {old}")
 
     def _merge(self, c: sa.Connection, layout: Layout, duration: AggDuration, rows: pa.Table) -> None:
         """Merges `rows`, one for each key, into a table."""
@@ -308,10 +306,10 @@ class SqlStore:
         sql = f"SELECT {names} FROM {self._table(layout, duration)} WHERE {q(layout.time)} BETWEEN :low AND :high"
         held: dict[tuple[Any, ...], Sequence[Any]] = {}
         for row in c.execute(sa.text(sql), {"low": low, "high": high}):
-            held[_plain_key(row[: len(key)])] = row[len(key) :]
+            held[tuple(row[: len(key)])] = row[len(key) :]
         if not held:
             return rows
-        keys = [_plain_key(k) for k in zip(*(rows.column(x.name).to_pylist() for x in key), strict=True)]
+        keys = list(zip(*(rows.column(x.name).to_pylist() for x in key), strict=True))
         for i, x in enumerate(sets):
             fresh = rows.column(x.name).to_pylist()
             both = [_union([_decoded(held[k][i]), f]) if k in held else f for k, f in zip(keys, fresh, strict=True)]
@@ -391,7 +389,7 @@ class SqlStore:
         values = dict(zip((c.name for c in columns), zip(*rows, strict=True), strict=True)) if rows else {}
         united = _united_by_key(set_rows, 1 + len(same), len(sets))
         if rows:
-            keys = [_plain_key(k) for k in zip(values[layout.time], *(values[x.name] for x in same), strict=True)]
+            keys = list(zip(values[layout.time], *(values[x.name] for x in same), strict=True))
             for i, x in enumerate(sets):
                 values[x.name] = tuple(united[k][i] for k in keys)
         out = pa.table(
@@ -592,11 +590,6 @@ def _array(column: StoredColumn, values: Sequence[Any]) -> pa.Array:
     return pa.array(list(values), column.arrow)
 
 
-def _plain_key(values: Iterable[Any]) -> tuple[Any, ...]:
-    """A key that compares equal however a driver gives it."""
-    return tuple(float(v) if isinstance(v, float) else v for v in values)
-
-
 def _union(sets: Iterable[Sequence[Any] | None]) -> list[Any] | None:
     """The distinct elements of several sets, in the order in which they come; None where all are null."""
     seen: dict[Any, None] = {}
@@ -611,7 +604,7 @@ def _union(sets: Iterable[Sequence[Any] | None]) -> list[Any] | None:
 def _united_by_key(rows: Iterable[Any], keys: int, sets: int) -> dict[tuple[Any, ...], list[list[Any] | None]]:
     found: dict[tuple[Any, ...], list[list[Any] | None]] = {}
     for row in rows:
-        held = found.setdefault(_plain_key(row[:keys]), [None] * sets)
+        held = found.setdefault(tuple(row[:keys]), [None] * sets)
         for i in range(sets):
             held[i] = _union([held[i], _decoded(row[keys + i])])
     return found
