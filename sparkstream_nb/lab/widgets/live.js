@@ -1,9 +1,12 @@
 // The interactive form of an output whose static form is HTML: see live.py. What follows this text defines
 // create(root, send, width), which fills `root` and returns a function that draws a state.
 
+const owners = (window.sparkstreamOutputs ??= new Map()); // by key, what ends the model that draws the output
+
 export default {
   initialize({ model, signal }) {
-    const hosts = document.getElementsByClassName("sparkstream-live-" + model.get("key"));
+    const key = model.get("key");
+    const hosts = document.getElementsByClassName("sparkstream-live-" + key);
     const views = []; // {host, root, draw}
     let alive = false; // whether the kernel has answered
     let present = false; // whether the kernel knows that the output is in the page
@@ -90,14 +93,22 @@ export default {
     page.observe(document.body, { childList: true, subtree: true });
     const leave = () => send({ do: "gone" });
     window.addEventListener("pagehide", leave);
-    look();
 
-    signal.addEventListener("abort", () => {
+    function end() {
       page.disconnect();
       sizes.disconnect();
+      clearTimeout(resizing);
+      clearTimeout(looking);
       window.removeEventListener("pagehide", leave);
       for (const view of views) view.root.classList.add("sparkstream-ended");
-    });
+      if (owners.get(key) === end) owners.delete(key);
+    }
+    // A notebook that was closed and is opened again has a new model of the same output, and the old one may live on:
+    // two of them would replace each other's drawing for ever.
+    owners.get(key)?.();
+    owners.set(key, end);
+    look();
+    signal.addEventListener("abort", end);
   },
   render() {},
 };
