@@ -37,6 +37,7 @@ from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.routing import Route
 from ..spark.stream import Stream
+from ..spark.tables import packed
 from ..stores import Store, shard_warnings
 from ..stores.sql import Patience
 from ..types import Schema
@@ -54,7 +55,7 @@ from .idle import IdleTicker
 from .listeners import CommitListeners, OnCommit
 from .progress import OnProgress
 from .scaling import scaled, wanted_ids
-from .stores import open_store
+from .stores import open_store, prepare_tables
 
 _SETTLE_SECONDS = 10.0
 """How long a view waits for events that were sent, at most."""
@@ -90,6 +91,8 @@ class App(Displayed):
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
         self._stopped = False
         self.store = self._open_store()
+        prepare_tables(deployment.tables, Patience(tell=self._progress.say))
+        tables = packed(deployment.tables.items()) if deployment.tables else b""
         self.warnings = [
             w
             for a in self.plan.aggregations.values()
@@ -104,7 +107,7 @@ class App(Displayed):
         specs = [
             NodeSpec.of(
                 i, s, by_shard.get(s, plans[0]), scripts=deployment.allow_scripts, index=i, count=life.began,
-                start=deployment.start,
+                start=deployment.start, tables=tables,
             )
             for i, s in enumerate(life.shards)
         ]  # fmt: skip
@@ -476,7 +479,9 @@ class App(Displayed):
             answer = _merged(retrieve(self.plan, retrieval, self.store, now=now), limit)
             unreached = None if len(answer) else missed(self.plan, retrieval, self.store, now=now)
             return answer if unreached is None else replace(answer, hint=why_empty(unreached))
-        if self.nodes == 1 or retrieval.output is not None:
+        if retrieval.shared:
+            self.flush()  # one node answers, and the others may take their turn with the table later
+        if self.nodes == 1 or retrieval.output is not None or retrieval.shared:
             first = next(iter(self._ask(text).values()))
             return Result(first.columns, first.rows, limit=limit)
         answers = {self._life.shards[n]: a for n, a in self._ask(rows_wanted(text)).items()}

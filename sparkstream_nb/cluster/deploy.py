@@ -26,7 +26,7 @@ from .deployment import Deployment, check_zone, milliseconds, mode_of, shards_of
 from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
 from .secrets import References
-from .stores import databases_of
+from .stores import databases_of, tables_of
 
 _apps: dict[str, App] = {}
 _lock = threading.RLock()
@@ -101,6 +101,7 @@ def deploy(
     Route.parse(routing, nodes, inputs)
     references = References(dict(variables or {}), tuple(allow_env))
     databases = databases_of(plans, files, references)
+    tables = tables_of(plans, files, references)
     name, folder = _name_and_home(name or plans[0].name, text)
     folder = folder if home is None else Path(home)
     check_home(folder)
@@ -117,6 +118,7 @@ def deploy(
         start=clock_start,
         timezone=timezone,
         databases=databases,
+        tables=tables,
         references=references,
     )
     return _start(deployment, plans, master)
@@ -133,6 +135,8 @@ def _nodes(
     if shard_ids is not None:
         raise Misuse("the deployment files give the shard ids (siddhi: properties: shardId): leave shard_ids out")
     return len(files), [f.shard_id for f in files]
+
+
 def _name_and_home(name: str | None, text: str) -> tuple[str, Path]:
     """The name of an app, and its folder by default. Without a name it is called after the notebook."""
     if name is not None:

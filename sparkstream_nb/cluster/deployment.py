@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from ..errors import Misuse, did_you_mean, nearest
 from ..options import MODES
+from ..plan.stored import StoredTableLayout
 from ..stores.address import Database
 from .secrets import References
 
@@ -18,7 +19,7 @@ from .secrets import References
 class Deployment:
     """What `deploy` was asked for, with its defaults filled in. See `deploy` for what each field means.
 
-    `databases`: by aggregation, those that `@store` names.
+    `databases`: by aggregation, those that `@store` names; `tables`: the tables in each database.
     `references`: where values of `${...}` come from.
     """
 
@@ -34,6 +35,7 @@ class Deployment:
     start: int | None = None
     timezone: str = "UTC"
     databases: Mapping[str, Database] = field(default_factory=dict)
+    tables: Mapping[Database, tuple[StoredTableLayout, ...]] = field(default_factory=dict)
     references: References = field(default_factory=References, repr=False)
 
     @property

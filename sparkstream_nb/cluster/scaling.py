@@ -11,7 +11,7 @@ from ..plan import compile_app
 from ..plan.nodes import Plan
 from .conf import NodeFile
 from .deployment import Deployment, mode_of, shards_of
-from .stores import databases_of
+from .stores import databases_of, tables_of
 
 
 def wanted_ids(
@@ -65,6 +65,6 @@ def scaled(
         out.append(plan)
     if files:
         databases = databases_of(out, files, deployment.references)
-        if databases != deployment.databases:
+        if databases != deployment.databases or tables_of(out, files, deployment.references) != deployment.tables:
             raise Misuse("the deployment files name another database than the running nodes use")
     return replace(deployment, shard_ids=tuple(shard_ids)), out

@@ -1,18 +1,20 @@
-"""Which database each aggregation of a deployment is in."""
+"""Which database each aggregation and each table of a deployment is in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..errors import Misuse, SiddhiBindError, SparkStreamError, StoreError
+from ..errors import NOWHERE, Misuse, SiddhiBindError, SparkStreamError, StoreError
 from ..lang.tree import Annotation, find_annotation
-from ..plan.nodes import AggregationDef, Plan
+from ..plan.nodes import AggregationDef, Plan, TableDef
 from ..plan.query_parts import connector_options
+from ..plan.stored import StoredTableLayout, layout_of
 from ..stores import DuckDBStore, Store
 from ..stores.address import Database, Secret, from_jdbc, relative_to
 from ..stores.several import StoreSet
 from ..stores.sql import Patience, SqlStore
+from ..stores.tables import SqlTables
 from .conf import NodeFile, data_source
 from .secrets import References
 
@@ -38,19 +40,62 @@ def databases_of(
                     "Write @store(type='rdbms', datasource='NAME').",
                 )  # fmt: skip
             continue
-        found = [
-            _database(plan, definition, store, nodes[i] if nodes else None, references)
-            for i, plan in enumerate(plans)
-        ]
-        different = next((d for d in found if d != found[0]), None)
-        if different is not None:
-            raise _at(
-                plans[0], definition,
-                f"the nodes' @store of aggregation '{name}' differ: {found[0]} and {different}",
-                "All nodes of an active-active deployment write to one database.",
-            )  # fmt: skip
-        out[name] = found[0]
+        out[name] = _one(plans, definition, store, nodes, references)
     return out
+
+
+Tables = Mapping[Database, tuple[StoredTableLayout, ...]]
+"""The tables in each database."""
+
+
+def tables_of(plans: Sequence[Plan], nodes: Sequence[NodeFile], references: References) -> Tables:
+    """The tables with a `@store`, by database. Parameters and errors are those of `databases_of`."""
+    out: dict[Database, tuple[StoredTableLayout, ...]] = {}
+    for definition in plans[0].tables.values():
+        store = find_annotation(definition.annotations, "store")
+        if store is not None:
+            database = _one(plans, definition, store, nodes, references)
+            try:
+                layout = layout_of(definition, plans[0].properties)
+            except SiddhiBindError as error:
+                raise error.with_source(plans[0].text) from None
+            out[database] = (*out.get(database, ()), layout)
+    return out
+
+
+def prepare_tables(tables: Tables, patience: Patience) -> None:
+    """Makes the tables that are missing. Raises StoreError where a database cannot be reached, or has others."""
+    for database, layouts in tables.items():
+        opened = SqlTables(database, layouts, patience)
+        try:
+            opened.prepare()
+        finally:
+            opened.close()
+
+
+def _one(
+    plans: Sequence[Plan],
+    definition: AggregationDef | TableDef,
+    store: Annotation,
+    nodes: Sequence[NodeFile],
+    references: References,
+) -> Database:
+    """The database that `@store` means on all nodes."""
+    found = [
+        _database(plan, definition, store, nodes[i] if nodes else None, references) for i, plan in enumerate(plans)
+    ]
+    different = next((d for d in found if d != found[0]), None)
+    if different is not None:
+        raise _at(
+            plans[0], definition,
+            f"the nodes' @store of {_named(definition)} differ: {found[0]} and {different}",
+            "All nodes of an active-active deployment write to one database.",
+        )  # fmt: skip
+    return found[0]
+
+
+def _named(definition: AggregationDef | TableDef) -> str:
+    return f"{definition.source.kind} '{definition.source.id}'"
 
 
 def open_store(own: Path | str, databases: Mapping[str, Database], patience: Patience) -> Store:
@@ -71,10 +116,14 @@ def open_store(own: Path | str, databases: Mapping[str, Database], patience: Pat
 
 
 def _database(
-    plan: Plan, definition: AggregationDef, store: Annotation, node: NodeFile | None, references: References
+    plan: Plan,
+    definition: AggregationDef | TableDef,
+    store: Annotation,
+    node: NodeFile | None,
+    references: References,
 ) -> Database:
     options = {k.lower(): v for k, v in connector_options(store, plan.properties).items()}
-    what = f"@store of aggregation '{definition.id}'"
+    what = f"@store of {_named(definition)}"
     type_ = options.get("type", "")
     if type_.lower() != "rdbms":
         raise _at(plan, definition, f"{what} has type '{type_}', which this build cannot use", "Use type='rdbms'.")
@@ -108,9 +157,10 @@ def address(
     return relative_to(from_jdbc(references.resolve(url, place), resolved["u"], secret, pool=pool), Path.cwd())
 
 
-def _at(plan: Plan, definition: AggregationDef, message: str, hint: str | None = None) -> SiddhiBindError:
+def _at(plan: Plan, definition: AggregationDef | TableDef, message: str, hint: str | None = None) -> SiddhiBindError:
     a = find_annotation(definition.annotations, "store") or find_annotation(definition.annotations, "PartitionById")
-    span = a.span if a is not None else definition.span
+    own = definition.span if isinstance(definition, AggregationDef) else NOWHERE
+    span = own if a is None else a.span
     error = SiddhiBindError(message, span, hint=hint)
     error.with_source(plan.text)
     return error

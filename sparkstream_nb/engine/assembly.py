@@ -25,6 +25,7 @@ from .ratelimit import waits
 from .rows import CURRENT
 from .services import Services
 from .sinks import sink_operators
+from .stored_tables import StoredTable
 from .table_log import NOT_NOTED, noted_tables
 from .tables import Condition, TableLookup, TableStore, TableWriter
 from .triggers import TriggerOperator
@@ -37,7 +38,11 @@ class Assembly:
         """With `stored`, an aggregation that no query reads keeps no buckets: a store takes what is added to it."""
         self.plan, self.services = plan, services
         self.noted = noted_tables(plan)
-        self.tables = {t: TableStore(d, services, self.noted.get(t, NOT_NOTED)) for t, d in plan.tables.items()}
+        self.stored = {t: StoredTable(d, services) for t, d in plan.tables.items() if d.stored}
+        in_memory = {
+            t: TableStore(d, services, self.noted.get(t, NOT_NOTED)) for t, d in plan.tables.items() if not d.stored
+        }
+        self.tables: dict[str, TableStore] = {**in_memory, **self.stored}
         self.logged: list[TableStore | AggregationOperator] = [self.tables[t] for t in self.noted]
         self.windows: dict[str, NamedWindow] = {}
         self.aggregations: dict[str, AggregationOp] = {}

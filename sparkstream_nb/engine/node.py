@@ -18,6 +18,7 @@ import numpy as np
 
 from ..plan import nodes
 from ..plan.gaps import refuse, refuse_retrieval
+from ..plan.stored import RowSource, TableChanges
 from ..types import Type
 from .assembly import Assembly
 from .batch import Answer, Emitted, InputBatch, Outputs
@@ -390,6 +391,21 @@ class NodeEngine:
         """
         refuse_retrieval(retrieval)
         return answer(retrieval, self.parts, self.services, self.now)
+
+    # ------------------------------------------------------------------------------------------------ stored tables
+
+    def read_tables_from(self, source: RowSource) -> None:
+        """Where the rows of tables in a database come from, until `take_table_changes`."""
+        for table in self.parts.stored.values():
+            table.source = source
+
+    def take_table_changes(self) -> list[TableChanges]:
+        """What the node has made of tables in a database since it reads them; it forgets their rows."""
+        found = [t.changes() for t in self.parts.stored.values()]
+        for table in self.parts.stored.values():
+            table.forget()
+            table.source = None
+        return [c for c in found if c is not None]
 
     # -------------------------------------------------------------------------------------------------------- state
 

@@ -29,6 +29,7 @@ def answer(retrieval: nodes.Retrieval, parts: Assembly, services: Services, now:
         n = len(columns[0])
     elif source.kind == "table":
         table = parts.tables[source.id]
+        table.look_for(retrieval.on, now)
         columns = table.columns(table.order())
         n = table.size
     else:

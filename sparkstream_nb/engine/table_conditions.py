@@ -33,6 +33,7 @@ class Condition:
 
     def __init__(self, on: Expr | None, table: TableStore, slot: int = TABLE) -> None:
         self.table, self.slot = table, slot
+        self.pushed = table.pushed(on, slot)
         context = table.services.context
         equal = dict(_equal_attrs(on, slot))
         usable = (n for n, i in enumerate(table.indexes) if all(a in equal for a in i.attrs))
@@ -65,6 +66,7 @@ class Condition:
 
     def find(self, env: Env, n: int) -> tuple[Array, Array]:
         """(row of `env`, position) of all matches: by row, then in the table's order."""
+        self.table.look(self, env, n)
         if self.index is None:
             order = self.table.order()
             at, index = self.scan(env, n, order)
@@ -152,6 +154,7 @@ class Condition:
         """bool[n]: whether any row of the table matches; as of the rows' roots if writes are buffered."""
         noted, table = self.table.noted, self.table
         out = np.zeros(env.n, np.bool_)
+        table.look(self, env, env.n)
         if noted is None:
             if self._only_equal and self.index is None:
                 held = self._known(self._held(np.flatnonzero(table.alive[: table.log.end])))

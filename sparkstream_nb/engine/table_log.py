@@ -271,6 +271,8 @@ def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
     timed = {t for q in plan.queries for t in _timed(q)}
     out = {}
     for t, d in plan.tables.items():
+        if d.stored:
+            continue
         key = d.primary_key or _common_key(t, plan)
         if any(key != (a,) for a in d.indexes):
             key = ()

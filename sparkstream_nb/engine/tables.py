@@ -114,6 +114,16 @@ class TableStore:
     def columns(self, positions: Array) -> list[Column]:
         return self.log.columns(positions)
 
+    def pushed(self, on: Expr | None, slot: int) -> list[tuple[int, Any, Evaluator]]:
+        """The parts of a condition by which rows are fetched from elsewhere: (attribute, comparison, value)."""
+        return []
+
+    def look(self, condition: Condition, env: Env, n: int) -> None:
+        """Called before `condition` is asked for the rows of `env`."""
+
+    def look_for(self, on: Expr | None, now: int) -> None:
+        """Called before an on-demand query with this condition reads the table."""
+
     # ----------------------------------------------------------------------------------------------------- changing
 
     def notable(self, steps: int) -> bool:

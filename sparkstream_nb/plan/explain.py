@@ -35,7 +35,11 @@ def _definitions(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
         yield f"stream {id_} {s.source.schema}{note}"
     for id_, t in plan.tables.items():
         key = ", ".join(t.source.schema[i].name for i in t.primary_key)
-        yield f"table {id_} {t.source.schema}{f'  -- key {key}' if key else ''}"
+        notes = [f"key {key}"] if key else []
+        if t.stored:
+            notes.append("in a database, shared by all nodes; each change is made exactly once")
+        said = f"  -- {'; '.join(notes)}" if notes else ""
+        yield f"table {id_} {t.source.schema}{said}"
     for id_, w in plan.windows.items():
         yield f"window {id_} {w.source.schema} {_window(w.window)}, sends {w.output} events"
     for id_, trigger in plan.triggers.items():

@@ -20,7 +20,7 @@ script:scala                      functions in Scala
 mapping                           mappings of an inMemory source or sink other than passThrough
 sink                              sinks other than inMemory and log
 source                            sources other than inMemory
-store                             tables under @store
+store                             tables in stores of other types than rdbms
 """
 
 GAPS: Mapping[str, str] = {
@@ -49,7 +49,7 @@ def refuse(plan: n.Plan) -> None:
 
 
 def what_cannot_run(plan: n.Plan, lines_before: int = 0) -> str:
-    """What of `plan` this build cannot run, as words with their lines: `table 'T' in a store (line 5)`; "" for nothing.
+    """What of `plan` this build cannot run, as words with their lines: `a partition (line 5)`; "" for nothing.
 
     Numbers of lines count the `lines_before` the app's text.
     """
@@ -91,8 +91,9 @@ def _definitions(plan: n.Plan) -> Iterator[GapUse]:
         yield from _stream(s, plan.properties)
     for t in plan.tables.values():
         store = tree.find_annotation(t.annotations, "store")
-        if store is not None:
-            yield GapUse("store", f"table '{t.source.id}' in a store", store.span)
+        if store is not None and connector_type(store, plan.properties).lower() != "rdbms":
+            what = f"table '{t.source.id}' in a store of type '{connector_type(store, plan.properties)}'"
+            yield GapUse("store", what, store.span)
         yield GapUse("table", f"table '{t.source.id}'", _place(t.annotations))
     for w in plan.windows.values():
         yield GapUse("named-window", f"window '{w.source.id}'", w.window.span)

@@ -475,6 +475,11 @@ class TableDef:
     indexes: tuple[int, ...] = ()
     annotations: tuple[tree.Annotation, ...] = ()
 
+    @property
+    def stored(self) -> bool:
+        """Whether it is in a database, which all nodes share (`@store`)."""
+        return tree.find_annotation(self.annotations, "store") is not None
+
 
 @dataclass(frozen=True)
 class WindowDef:
@@ -644,6 +649,8 @@ class Retrieval:
     select: Select
     output: Output | None
     text: str
+    shared: bool = False
+    """Whether what it reads or changes is a table that all nodes share."""
 
     @property
     def columns(self) -> Schema:

@@ -35,7 +35,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..lang import tree
 from . import nodes as n
 from .query_parts import conjuncts, expressions, inputs, sources, stream_states
 from .signatures.streams import STATEFUL
@@ -503,11 +502,11 @@ def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] 
 # ----------------------------------------------------------------------------------------------------------- tables
 
 
-def _tables(q: n.Query) -> tuple[str, ...]:
-    """Tables that the query reads or changes."""
+def _tables(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
+    """Tables that the query reads or, with `written`, changes."""
     found = [s.id for s in sources(q) if s.kind == "table"]
     found += [e.table for top in expressions(q) for e in n.walk(top) if isinstance(e, n.InTable)]
-    if q.output.target.kind == "table":
+    if written and q.output.target.kind == "table":
         found.append(q.output.target.id)
     return tuple(dict.fromkeys(found))
 
@@ -515,8 +514,8 @@ def _tables(q: n.Query) -> tuple[str, ...]:
 def _own_table(q: n.Query, table: str, plan: n.Plan) -> _Own:
     """Rule 8: a table in memory is kept apart by a column if every query that touches it says which value it means."""
     definition = plan.tables[table]
-    if tree.find_annotation(definition.annotations, "store") is not None:
-        if isinstance(q.output, n.Insert) and _tables(q) == (table,):
+    if definition.stored:
+        if isinstance(q.output, n.Insert) and q.output.target.id == table and _tables(q, written=False) == ():
             return _STATELESS
         return _dependent(f"what it finds in the stored table '{table}' is what other nodes have written at that time")
     users = [u for u in plan.queries if table in _tables(u)]

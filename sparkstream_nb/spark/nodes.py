@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -37,6 +37,9 @@ from .results import Failed
 from .rows import Row
 from .spill import Spill
 
+if TYPE_CHECKING:
+    from .tables import NodeTables
+
 ENGINES_KEPT = 64
 
 
@@ -45,6 +48,7 @@ class _Kept:
     version: str
     engine: NodeEngine
     pieces: list[str]
+    restored: bool = False
 
 
 _engines: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
@@ -87,42 +91,78 @@ def work(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> pd.DataF
     return pd.DataFrame({c: [r[i] for r in raw] for i, c in enumerate(journal.COLUMNS)})
 
 
+@dataclass
+class _Given:
+    """What a node gets in a micro-batch: entries in order, rows that pass through, how many events those were, and when
+    it began to take them."""
+
+    entries: list[Entry]
+    passing: list[Row]
+    events: int
+    began: float
+
+
 def _take(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> list[Row]:
-    began = time.perf_counter()
-    spec = p.specs[key[0]]
-    out: list[Row] = []
-    entries: list[Entry] = []
-    events = 0
+    given = _Given([], [], 0, time.perf_counter())
     for frame in frames:
         for row in rows.from_columns(frame):
             if isinstance(row, rows.Entries):
-                entries += row.entries()
-                events += row.events
+                given.entries += row.entries()
+                given.events += row.events
             else:
-                out.append(row)
-    entries.sort(key=lambda e: e.seq)
+                given.passing.append(row)
+    given.entries.sort(key=lambda e: e.seq)
+    kept = _restored(p, key[0])
+    spec = p.specs[key[0]]
+    if not spec.tables:
+        return _run(p, key[0], kept, given)
+    from .tables import BatchOf, with_tables
+
+    first = given.entries[0].seq if given.entries else -1
+    batch = BatchOf(p.run, spec.index, f"{first}.{kept.engine.steps}")
+
+    engines = [kept]
+
+    def work(source: NodeTables) -> list[Row]:
+        # An attempt that failed half-way leaves an engine that cannot be used again.
+        return _run(p, key[0], engines.pop() if engines else _restored(p, key[0]), given, source)
+
+    return with_tables(spec.tables, batch, Path(p.folder).parent / "reads", work)
+
+
+def _restored(p: NodeProcessor, key: int) -> _Kept:
+    """The node's engine as the micro-batch finds it."""
     stored = p.version.get()
     # Taken out while it works: an engine that fails half-way must not be found again.
-    kept = _engines.pop((p.run, key[0]), None)
-    restored = False
+    kept = _engines.pop((p.run, key), None)
     if kept is None or not p.keep or stored is None or kept.version != stored[0]:
-        kept = _Kept("", _engine(spec), [])
+        kept = _Kept("", _engine(p.specs[key]), [])
         if stored is not None:
-            restored = True
+            kept.restored = True
             kept.pieces = json.loads(stored[1])
             kept.engine.restore(b"".join(_piece(p, d) for d in kept.pieces))
+    return kept
+
+
+def _run(p: NodeProcessor, key: int, kept: _Kept, given: _Given, tables: NodeTables | None = None) -> list[Row]:
+    """Takes the entries of a micro-batch, commits what that changes in tables of a database, and stores the state."""
+    if tables is not None:
+        kept.engine.read_tables_from(tables)
+    restored, kept.restored = kept.restored, False
+    spec, entries, out = p.specs[key], given.entries, [*given.passing]
     steps, before = 0, kept.engine.now
-    if not idle(kept.engine.plan):
-        events = 0  # it counts them itself
+    events = given.events if idle(kept.engine.plan) else 0  # else the node counts them itself
     for run in _runs(entries):
         if isinstance(run, list):
             own_steps, own_events = _steps(p, kept.engine, spec, run, out)
             steps, events = steps + own_steps, events + own_events
         else:
             out += _aside(p, kept.engine, spec, run)
+    if tables is not None:
+        tables.end(kept.engine.take_table_changes())
     low, high = (entries[0].seq, entries[-1].seq) if entries else (0, -1)
-    size = _store(p, key[0], kept)
-    ms = round(1000 * (time.perf_counter() - began), 1)
+    size = _store(p, key, kept)
+    ms = round(1000 * (time.perf_counter() - given.began), 1)
     first, now = kept.engine.first_clock, kept.engine.now
     clock = None if first is None else BatchClock(first, max(first, before), now)
     report = rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock, events)
@@ -167,7 +207,7 @@ def _aside(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entry: Entry) -
     where = (spec.node, entry.seq, entry.seq)
     match entry:
         case Ask():
-            return [rows.Answered(*where, _answer(engine, spec, entry.text))]
+            return [rows.Answered(*where, _answer(engine, spec, entry))]
         case Reject():
             if spec.index:
                 return []
@@ -182,11 +222,13 @@ def _piece(p: NodeProcessor, digest: str) -> bytes:
     return bytes(found[0])
 
 
-def _answer(engine: NodeEngine, spec: NodeSpec, text: str) -> Answer | Failed:
-    plan = _plan(spec.plan)[0]
+def _answer(engine: NodeEngine, spec: NodeSpec, entry: Ask) -> Answer | Failed:
+    plan, text = _plan(spec.plan)[0], entry.text
     try:
         retrieval = bind_retrieval(parse_on_demand(text), plan, text)
         source = retrieval.source
+        if retrieval.shared and spec.index != (entry.over[0] if entry.over else 0):
+            return Answer([(a.name, str(a.type)) for a in retrieval.columns], [])
         if source is not None and source.kind == "aggregation" and source.id not in engine.plan.aggregations:
             raise SparkStreamError(f"Aggregation '{source.id}' is kept by its store.")
         return engine.answer(retrieval)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ class NodeSpec:
     """A node as the workers need it: number `index` of its app, which began with `count` nodes.
 
     `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
-    None: with the first event or tick).
+    None: with the first event or tick). `tables` is `tables.packed`, empty where no table is in a database.
     """
 
     node: int
@@ -36,6 +36,7 @@ class NodeSpec:
     index: int = 0
     count: int = 1
     start: int | None = None
+    tables: bytes = field(default=b"", repr=False)
 
     @staticmethod
     def of(
@@ -48,8 +49,9 @@ class NodeSpec:
         index: int = 0,
         count: int = 1,
         start: int | None = None,
+        tables: bytes = b"",
     ) -> NodeSpec:
-        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count, start)
+        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables)
 
 
 class NodeProcessor(StatefulProcessor):

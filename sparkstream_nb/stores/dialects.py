@@ -6,6 +6,7 @@ A `Dialect` gives SQL as text. `stores.sql` has what is the same for all.
 from __future__ import annotations
 
 import io
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
@@ -108,6 +109,22 @@ class Dialect(ABC):
         return f"max({value})"
 
     nulls_last: ClassVar[str] = ""
+    for_update: ClassVar[str] = " FOR UPDATE"
+    """What locks the rows that a select finds, until the transaction ends."""
+    text_collation: ClassVar[str] = ""
+    """Behind the type of a text of limited length: such that texts are equal where all their characters are."""
+
+    def read(self, column: str, type_: Type) -> str:
+        """A column of a select, with its whole value."""
+        return column
+
+    def given(self, value: str, type_: Type) -> str:
+        """A parameter that is compared with what `read` gives."""
+        return value
+
+    def unfit(self, value: Any) -> str | None:
+        """Why no column can hold a value, as words behind its name; None where one can."""
+        return None
 
     # ------------------------------------------------------------------------------------------------------- writing
 
@@ -143,6 +160,12 @@ class PostgreSQL(Dialect):
         Type.FLOAT: "REAL", Type.DOUBLE: "DOUBLE PRECISION", Type.BOOL: "BOOLEAN",
     }  # fmt: skip
     nulls_last = " NULLS LAST"
+
+    def given(self, value: str, type_: Type) -> str:
+        return f"CAST({value} AS REAL)" if type_ is Type.FLOAT else value
+
+    def unfit(self, value: Any) -> str | None:
+        return "contains the character NUL" if isinstance(value, str) and "\0" in value else None
 
     def url(self, database: Database) -> sa.URL:
         secret = database.password
@@ -214,6 +237,10 @@ class SQLite(Dialect):
     }  # fmt: skip
     serial = "INTEGER PRIMARY KEY AUTOINCREMENT"
     nulls_last = " NULLS LAST"
+    for_update = ""
+
+    def unfit(self, value: Any) -> str | None:
+        return "is not a number" if isinstance(value, float) and math.isnan(value) else None
 
     def url(self, database: Database) -> sa.URL:
         return sa.URL.create("sqlite", database=database.name)
@@ -283,6 +310,14 @@ class MySQL(Dialect):
     text_in_key = "VARCHAR(254) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
     set_type = "LONGTEXT CHARACTER SET utf8mb4"
     serial = "BIGINT AUTO_INCREMENT PRIMARY KEY"
+    text_collation = " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+
+    def read(self, column: str, type_: Type) -> str:
+        # A FLOAT is given with six digits; a sum of doubles has all.
+        return f"{column} + 0E0" if type_ is Type.FLOAT else column
+
+    def unfit(self, value: Any) -> str | None:
+        return "is not a finite number" if isinstance(value, float) and not math.isfinite(value) else None
 
     def url(self, database: Database) -> sa.URL:
         secret = database.password

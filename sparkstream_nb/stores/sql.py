@@ -60,6 +60,27 @@ class Patience:
     tell: Callable[[str], None] = field(default=lambda _: None)
 
 
+def tried(work: Callable[[], T], where: str, dialect: Dialect, patience: Patience) -> T:
+    """Runs `work`, which carries out a transaction, again from its beginning where the database was busy or gone.
+
+    `where` names the database. Raises StoreError where it refuses, or stays away for longer than there is patience.
+    """
+    waited, pause = 0.0, 0.1
+    while True:
+        try:
+            return work()
+        except sa.exc.DBAPIError as e:
+            trouble = dialect.trouble(e)
+            if trouble is None or waited >= patience.seconds:
+                raise StoreError(f"The store {where}: {said(e)}") from e
+            if trouble == "gone":
+                patience.tell(f"The store {where} cannot be reached and is tried again: {said(e)}")
+            delay = pause * (0.5 + random.random())
+            patience.wait(delay)
+            waited += delay
+            pause = min(pause * 2, 5.0)
+
+
 class SqlStore:
     """A `Store` in a database that SQLAlchemy knows. Thread-safe.
 
@@ -106,26 +127,17 @@ class SqlStore:
         `work` must leave nothing behind but what it writes; with `reads` it writes nothing, and waits for no commit of
         this process. Raises StoreError where the database refuses, or stays away for longer than there is patience.
         """
-        waited, pause = 0.0, 0.1
-        while True:
+
+        def attempt() -> T:
             if self._closed:
                 raise StoreError(f"The store {self.path} is closed.")
-            try:
-                with contextlib.nullcontext() if reads else self._lock, self._engine.connect() as c:
-                    if reads:
-                        c = c.execution_options(**{READS: True})
-                    with c.begin():
-                        return work(c)
-            except sa.exc.DBAPIError as e:
-                trouble = self._dialect.trouble(e)
-                if trouble is None or waited >= self.patience.seconds:
-                    raise StoreError(f"The store {self.path}: {said(e)}") from e
-                if trouble == "gone":
-                    self.patience.tell(f"The store {self.path} cannot be reached and is tried again: {said(e)}")
-                delay = pause * (0.5 + random.random())
-                self.patience.wait(delay)
-                waited += delay
-                pause = min(pause * 2, 5.0)
+            with contextlib.nullcontext() if reads else self._lock, self._engine.connect() as c:
+                if reads:
+                    c = c.execution_options(**{READS: True})
+                with c.begin():
+                    return work(c)
+
+        return tried(attempt, self.path, self._dialect, self.patience)
 
     # ------------------------------------------------------------------------------------------------------- tables
 

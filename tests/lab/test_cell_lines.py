@@ -12,7 +12,7 @@ from sparkstream_nb.plan import compile_retrieval
 from .conftest import TRADES, StandIn
 
 WRONG = "define stream S (a string);\nfrom S select aa insert into O;\n"
-STORE = "define stream S (a string);\n@store(type='rdbms')\ndefine table T (a string);\nfrom S insert into T;\n"
+STORE = "define stream S (a string);\n@store(type='mongodb')\ndefine table T (a string);\nfrom S insert into T;\n"
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_an_error_has_the_line_of_the_cell(shell: Any, app: StandIn, cell: str, 
 def test_a_gap_has_the_line_of_the_cell(shell: Any, app: StandIn) -> None:
     shown = shell.run_cell(f"%%siddhi W --check\n{STORE}").result
     assert shown.ok
-    assert repr(shown).endswith("but this build cannot run table 'T' in a store (line 3)")
-    assert "gap store: table 'T' in a store cannot run in this build, line 3" in repr(
+    assert repr(shown).endswith("but this build cannot run table 'T' in a store of type 'mongodb' (line 3)")
+    assert "gap store: table 'T' in a store of type 'mongodb' cannot run in this build, line 3" in repr(
         shell.run_cell(f"%%siddhi W --explain\n{STORE}").result
     )
 

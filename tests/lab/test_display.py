@@ -32,7 +32,7 @@ from sparkstream_nb.plan.graph import Graph, Node
 from .conftest import HOUR, TRADES, StandIn, unbegun_feed
 
 APP = StandIn()
-STORED = "@store(type='rdbms') define table T (a string); define stream S (a string); from S insert into T;"
+STORED = "@store(type='mongodb') define table T (a string); define stream S (a string); from S insert into T;"
 FEED = unbegun_feed()
 NOTHING = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
 REFUSED = pd.DataFrame(
@@ -74,7 +74,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (check(TRADES), "no mistakes found (1 stream, 1 aggregation, 1 query)", "✓ "),
     (check("define stream S (a strin);"), "line 1, column", "✗ line 1, column"),
-    (check(STORED), "but this build cannot run table 'T' in a store (line 1)", "⚠ no mistakes found"),
+    (check(STORED), "but this build cannot run table 'T' in a store of type 'mongodb' (line 1)", "⚠ no mistakes found"),
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import servers
 from sparkstream_nb.stores import DuckDBStore, Store
-from sparkstream_nb.stores.address import Database
+from sparkstream_nb.stores.address import FILES, Database
 from sparkstream_nb.stores.sql import SqlStore
 
 from .trades import STORES
@@ -19,9 +19,13 @@ Stores = Callable[[str, Path], Store]
 """Opens the store of a kind that belongs to a folder, which is empty the first time."""
 
 
+Databases = Callable[[str, Path], Database]
+"""The database of a kind that belongs to a folder, which is empty the first time."""
+
+
 @pytest.fixture(scope="session")
-def stores() -> Iterator[Stores]:
-    """Opens stores of every kind; each server is started when it is first asked for."""
+def databases() -> Iterator[Databases]:
+    """Databases of every kind; each server is started when it is first asked for."""
     with contextlib.ExitStack() as running:
         started: dict[str, servers.Server] = {}
 
@@ -31,14 +35,23 @@ def stores() -> Iterator[Stores]:
                 started[kind] = running.enter_context(servers.SERVERS[kind]())
             return started[kind]
 
-        def open_(kind: str, folder: Path) -> Store:
-            if kind == "duckdb":
-                return DuckDBStore(folder / "store.duckdb")
-            if kind == "sqlite":
-                return SqlStore(Database("sqlite", str(folder / "store.sqlite")))
-            return SqlStore(server(kind).made("t_" + "".join(c for c in str(folder).lower() if c.isalnum())[-40:]))
+        def database(kind: str, folder: Path) -> Database:
+            if kind in FILES:
+                return Database(kind, str(folder / f"store.{kind}"))
+            return server(kind).made("t_" + "".join(c for c in str(folder).lower() if c.isalnum())[-40:])
 
-        yield open_
+        yield database
+
+
+@pytest.fixture(scope="session")
+def stores(databases: Databases) -> Stores:
+    """Opens stores of every kind."""
+
+    def open_(kind: str, folder: Path) -> Store:
+        database = databases(kind, folder)
+        return DuckDBStore(database.name) if kind == "duckdb" else SqlStore(database)
+
+    return open_
 
 
 @pytest.fixture(params=STORES)
