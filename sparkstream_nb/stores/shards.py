@@ -23,14 +23,14 @@ def shard_warnings(store: Store, aggregation: str, ids: Collection[str]) -> list
             out.append(
                 f"Shard '{new}' is new to aggregation '{aggregation}', whose rows are of {others}. If it is one of "
                 f"these under another name, give it back that shardId, or rename the rows: "
-                f"store.move_shard('{aggregation}', OLD, '{new}'). If it is one node more, nothing is to be done."
+                f"app.store.move_shard('{aggregation}', OLD, '{new}'). If it is one node more, nothing is to be done."
             )
     for s in held:
         if s.shard not in ids:
             out.append(
                 f"No node has the shardId '{s.shard}', which holds {s.rows} rows of aggregation '{aggregation}'; they "
                 f"still count in every answer. Start a node with that shardId, let another shard adopt them: "
-                f"store.move_shard('{aggregation}', '{s.shard}', OTHER), or delete them: "
-                f"store.delete_shard('{aggregation}', '{s.shard}')."
+                f"app.store.move_shard('{aggregation}', '{s.shard}', OTHER), or delete them: "
+                f"app.store.delete_shard('{aggregation}', '{s.shard}')."
             )
     return out
