@@ -33,6 +33,7 @@ from ..spark.marks import Marks
 from ..spark.outputs import OutputFiles
 from ..spark.processor import NodeSpec
 from ..spark.reach import missed
+from ..spark.replay import Nodes, Way, recording
 from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.routing import Route
@@ -46,6 +47,7 @@ from .answers import NULLABLE, SHARD, AppGraph, Came, Errors, Events, FeedReport
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
 from .deployment import Deployment, milliseconds
+from .divergence import Divergence, diverged
 from .feeding import Feed
 from .figures import stats_of
 from .folder import Life
@@ -603,6 +605,19 @@ class App(Displayed):
         frame.columns = pd.Index(["stream", "timestamp", "values", "reason"])
         frame["values"] = [json.loads(v) for v in frame["values"]]
         return Errors(self.name, frame)
+
+    def divergence(self) -> Divergence:
+        """What the nodes put out, held against the truth: one node that takes all that came in, in the same order.
+
+        Every output is the same, lost, spurious, late or duplicated, and what is not the same has its cause: the events
+        that it was made of, and the nodes that they went to. What came in is replayed here, without Spark. Raises
+        SparkStreamError where its beginning is not kept any more, or a table is in a database.
+        """
+        self._check_open()
+        self.flush()
+        came_in = recording(self._inbox.folder, self.schemas, self._life.began)
+        nodes = Nodes(self.plan, self.deployment.start, self.deployment.allow_scripts)
+        return diverged(self.name, came_in, Way(len(self._life.shards)), nodes, self._life.shards)
 
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""

@@ -24,6 +24,8 @@ from .entries import Entry
 from .journal import entries_from
 
 ROWS_PER_TRIGGER = 10_000_000
+RECORDED_BYTES = 1 << 30
+"""Files of the inbox that are kept when Spark is done with them, the latest ones: what came in can be replayed."""
 SCHEMA = f"key int, {journal.SCHEMA}"
 Offset = dict[str, int]
 
@@ -56,8 +58,10 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.folder = Path(options["folder"])
         self.rows = int(options["rows"])
         self.work = options["work"] == "1"
+        self.recorded = int(options["recorded"])
         self.target: int | None = None
         self.swept = self.initialOffset()
+        self.kept: dict[str, int] = {}
 
     def initialOffset(self) -> Offset:
         return {"seq": 0, "at": 0, "skip": 0}
@@ -103,12 +107,22 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from rows_of(self.folder, partition.entries)
 
     def commit(self, end: Offset) -> None:
-        """Removes the files of entries that will not be read again."""
-        named: set[str] = set()
+        """Removes files of entries that will not be read again, the oldest, where those that are kept are too many."""
+        named: dict[str, None] = {}
         needed: set[str] = set()
         for entry, _ in entries_from(self.folder, self.swept):
             if entry.file is not None:
-                (named if entry.seq < end["seq"] else needed).add(entry.file)
-        for name in named - needed:
+                named[entry.file] = None
+                if entry.seq >= end["seq"]:
+                    needed.add(entry.file)
+        for name in named:
+            file = self.folder / name
+            if name not in needed and file.exists():
+                self.kept[name] = file.stat().st_size
+        excess = sum(self.kept.values()) - self.recorded
+        for name in list(self.kept):
+            if excess <= 0:
+                break
+            excess -= self.kept.pop(name)
             (self.folder / name).unlink(missing_ok=True)
         self.swept = end

@@ -64,14 +64,20 @@ def app_of(
 
 
 def options_of(
-    folder: Path, apps: Sequence[SourceApp | None], rows_per_trigger: int = ROWS_PER_TRIGGER
+    folder: Path,
+    apps: Sequence[SourceApp | None],
+    rows_per_trigger: int = ROWS_PER_TRIGGER,
+    recorded: int = 0,
 ) -> dict[str, str]:
-    """The source's options, for apps by their number in the journal. What they are is written into the folder."""
+    """The source's options, for apps by their number in the journal. What they are is written into the folder. Of files
+    that are done with, so many bytes are kept (`recorded`)."""
     new = folder / ".apps.new"
     new.write_bytes(pickle.dumps(list(apps)))
     new.replace(folder / _APPS)
     work = any(app is not None and app.stateless for app in apps)
-    return {"folder": str(folder), "rows": str(rows_per_trigger), "work": str(int(work))}
+    return {
+        "folder": str(folder), "rows": str(rows_per_trigger), "work": str(int(work)), "recorded": str(recorded),
+    }  # fmt: skip
 
 
 def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ..errors import SparkStreamError
 from ..types import Schema
-from . import journal
+from . import journal, source
 from .causes import cause_of
 from .commit import Commit, Progress
 from .handover import Intake, handover
@@ -84,7 +84,7 @@ class Stream:
         """Starts the query, or starts it again where it left off. Raises SparkStreamError where Spark refuses to."""
         inbox, outputs = self.home / "inbox", self.home / "outputs"
         app = app_of(self.layout.keys, self.specs, self.schemas, outputs=str(outputs))
-        options = options_of(inbox, [app], self.rows_per_trigger)
+        options = options_of(inbox, [app], self.rows_per_trigger, source.RECORDED_BYTES)
         processor = NodeProcessor(self.run, dict(zip(self.layout.keys, self.specs, strict=True)), inbox, outputs)
         # A query that is still ending, or that was handed over and not taken in, may name such files.
         if self.query is None and self.intake is None:

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.answers import Came
 from sparkstream_nb.lab.display import text
+from sparkstream_nb.spark import source
 
 Run = Callable[..., App]
 APP = """define stream S (k string, n int, o object);
@@ -44,7 +46,8 @@ def test_what_came_in_is_shown_with_its_node(run: Run) -> None:
     ]  # fmt: skip
 
 
-def test_rows_of_a_feed_that_are_gone_are_counted(run: Run) -> None:
+def test_rows_of_a_feed_that_are_gone_are_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "RECORDED_BYTES", 0)
     app = run("define stream S (k string, at long); from S select k insert into O;", nodes=2, rows_per_micro_batch=10)
     frame = pd.DataFrame({"k": [f"k{i}" for i in range(40)], "at": range(40)})
     app.feed("S", frame, time="at", route="hash:k")

@@ -1,0 +1,288 @@
+"""Which outputs depend on the node that saw the events: what the nodes put out, held against one node's truth.
+
+The truth is one node that takes all events in the order in which they came. An output (of a stream, at a time, with its
+values) that both have is the same. Outputs are matched as bags: no order is guessed. What is left over is told apart by
+what it was made of (`plan.lineage`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import pandas as pd
+
+from ..plan.lineage import LINEAGE, events_of, held_of, with_lineage
+from ..plan.nodes import Plan
+from ..spark.replay import ONE, Nodes, Recording, Replay, Way, replayed
+from .frontend import Displayed
+
+Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]
+VERDICTS: tuple[Verdict, ...] = ("same", "lost", "spurious", "late", "duplicated")
+_SHOWN = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Alert:
+    """An output: the app's clock when it was put out, its own time (both ms), its values, the node that put it out
+    (None: the one of the truth), and what it was made of (None: not known)."""
+
+    clock: int
+    ts: int
+    values: tuple[Any, ...]
+    node: int | None
+    made_of: Any = None
+
+    @property
+    def times(self) -> tuple[int, int]:
+        """The clock when it was put out, and its own time."""
+        return self.clock, self.ts
+
+    @cached_property
+    def identity(self) -> tuple[Any, ...]:
+        """The values, such that equal ones are equal: a NaN too, and lists."""
+        return tuple(map(_frozen, self.values))
+
+    @cached_property
+    def origin(self) -> Any:
+        """What it was made of, to be compared; None where that is not known."""
+        return None if self.made_of is None else _frozen(self.made_of)
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """A verdict on an output of the truth, of the nodes, or of both."""
+
+    verdict: Verdict
+    true: Alert | None
+    found: Alert | None
+
+
+def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
+    """Tells what became of each output of the truth, and where each output of the nodes comes from.
+
+    `same`: both have it, at the same time. `late`: made of the same events with the same values, at another time.
+    `duplicated`: one more of an output that the truth has. `spurious`: the truth has none. `lost`: no node has it.
+    """
+    out: list[Match] = []
+    left_true, left_found = _paired(truth, found, lambda a: (a.times, a.identity, a.origin), "same", out)
+    left_true, left_found = _paired(left_true, left_found, lambda a: (a.times, a.identity), "same", out)
+    known_true = [a for a in left_true if a.origin is not None]
+    known_found = [a for a in left_found if a.origin is not None]
+    rest_true, rest_found = _paired(known_true, known_found, lambda a: (a.identity, a.origin), "late", out)
+    left_true = [*(a for a in left_true if a.origin is None), *rest_true]
+    left_found = [*(a for a in left_found if a.origin is None), *rest_found]
+    had = {(a.times, a.identity) for a in truth}
+    made = {(a.identity, a.origin) for a in truth if a.origin is not None}
+    for a in left_found:
+        again = (a.times, a.identity) in had or (a.identity, a.origin) in made
+        out.append(Match("duplicated" if again else "spurious", None, a))
+    out += [Match("lost", a, None) for a in left_true]
+    return sorted(out, key=lambda m: _place(m.true or m.found))
+
+
+def _paired(
+    truth: Sequence[Alert], found: Sequence[Alert], key: Any, verdict: Verdict, out: list[Match]
+) -> tuple[list[Alert], list[Alert]]:
+    """Pairs outputs with equal keys, in order of time; what is left of both."""
+    waiting: dict[Any, list[Alert]] = defaultdict(list)
+    for a in sorted(truth, key=_place, reverse=True):
+        waiting[key(a)].append(a)
+    left = []
+    for a in sorted(found, key=_place):
+        own = waiting.get(key(a))
+        if own:
+            out.append(Match(verdict, own.pop(), a))
+        else:
+            left.append(a)
+    return [a for own in waiting.values() for a in own], left
+
+
+def _place(alert: Alert | None) -> tuple[int, int, int]:
+    assert alert is not None
+    return *alert.times, -1 if alert.node is None else alert.node
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(map(_frozen, value))
+    if isinstance(value, Mapping):
+        return tuple(sorted((str(k), _frozen(v)) for k, v in value.items()))
+    if isinstance(value, float) and value != value:
+        return "NaN"
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+
+
+# ------------------------------------------------------------------------------------------------------------- causes
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An event that an output was made of."""
+
+    stream: str
+    timestamp: int
+    node: str
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.stream}{list(self.values)} ({self.node})"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why an output is what it is: the events that it was made of, or would have been, and how many further ones an
+    aggregate held."""
+
+    reason: str
+    events: tuple[Origin, ...] = ()
+    held: int = 0
+
+    def __str__(self) -> str:
+        some = [str(e) for e in self.events[:_SHOWN]]
+        more = len(self.events) - len(some)
+        if not some:
+            return self.reason
+        if self.held > len(self.events):
+            return f"{self.reason}: {self.held} events of its group, from {some[0]} to {some[-1]}"
+        return f"{self.reason}: {', '.join(some)}{f' and {more} more' if more else ''}"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Divergence(Displayed):
+    """What the nodes of an app put out, held against one node's truth.
+
+    `matches` are by derived stream; `queries` names those that write it. `warning` says why causes are missing.
+    """
+
+    app: str
+    matches: Mapping[str, Sequence[Match]]
+    queries: Mapping[str, str]
+    shards: Sequence[str]
+    origins: Origins
+    warning: str | None = None
+
+    @property
+    def counts(self) -> pd.DataFrame:
+        """How many outputs there are of each verdict, by query."""
+        rows = []
+        for stream, matches in self.matches.items():
+            found = Counter(m.verdict for m in matches)
+            rows.append([self.queries[stream], stream, *(found[v] for v in VERDICTS)])
+        return pd.DataFrame(rows, columns=["query", "stream", *VERDICTS])
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A row for each output: query, verdict, timestamp (ms; that of the truth where it has it), node, values, cause
+        (a `Cause`; None for `same`)."""
+        rows = [
+            [
+                self.queries[stream], m.verdict, (m.true or m.found).ts,  # type: ignore[union-attr]
+                None if m.found is None or m.found.node is None else self.shards[m.found.node],
+                list((m.true or m.found).values),  # type: ignore[union-attr]
+                None if m.verdict == "same" else self.cause(m),
+            ]
+            for stream, matches in self.matches.items()
+            for m in matches
+        ]  # fmt: skip
+        return pd.DataFrame(rows, columns=["query", "verdict", "timestamp", "node", "values", "cause"])
+
+    @property
+    def diverges(self) -> bool:
+        """Whether any output differs from the truth."""
+        return any(m.verdict != "same" for matches in self.matches.values() for m in matches)
+
+    def cause(self, m: Match) -> Cause:
+        """Why an output is not that of the truth."""
+        alert = m.true if m.verdict == "lost" else m.found
+        assert alert is not None
+        if alert.made_of is None:
+            return Cause("not traced")
+        events = tuple(self.origins.of(n) for n in events_of(alert.made_of))
+        nodes = list(dict.fromkeys(e.node for e in events))
+        held = held_of(alert.made_of)
+        match m.verdict:
+            case "lost" if len(nodes) > 1:
+                reason = f"its events went to {len(nodes)} nodes"
+            case "lost":
+                reason = f"{nodes[0] if nodes else 'no node'} had it in other company"
+            case "late":
+                assert m.true is not None
+                by = alert.clock - m.true.clock
+                reason = f"put out {abs(by)} ms {'later' if by > 0 else 'earlier'} than by one node"
+            case "duplicated":
+                reason = "several nodes put it out"
+            case _:
+                reason = f"{nodes[0] if nodes else 'the node'} did not see the events that would have prevented it"
+        return Cause(reason, events, held)
+
+    def summary(self) -> str:
+        total = Counter(m.verdict for matches in self.matches.values() for m in matches)
+        return f"<Divergence of {self.app}: {', '.join(f'{total[v]:,} {v}' for v in VERDICTS)}>"
+
+
+@dataclass(eq=False)
+class Origins:
+    """The events of a recording by number, with the node that each went to."""
+
+    recording: Recording
+    way: Way
+    shards: Sequence[str]
+    _nodes: dict[int, Any] = field(default_factory=dict)
+
+    def of(self, number: int) -> Origin:
+        """The event of a number."""
+        stream, ts, values = self.recording.event(number)
+        return Origin(stream, ts, self.shards[self._node(number)], tuple(values))
+
+    def _node(self, number: int) -> int:
+        for i, item in enumerate(self.recording.recorded):
+            for stream, first in item.first.items():
+                if first <= number < first + len(item.batch.rows[stream].ts):
+                    if i not in self._nodes:
+                        self._nodes[i] = self.way.places(self.recording, item)
+                    return int(self._nodes[i][stream][number - first])
+        raise KeyError(number)
+
+
+def diverged(app: str, recording: Recording, way: Way, nodes: Nodes, shards: Sequence[str]) -> Divergence:
+    """The divergence of what nodes put out that take a recording in a `way`; `shards` are their names."""
+    plan = nodes.plan
+    traced = Nodes(with_lineage(plan), nodes.start, nodes.scripts)
+    truth, found = (_alerts(replayed(recording, w, traced), traced.plan, w) for w in (ONE, way))
+    plain_truth, plain_found = (_alerts(replayed(recording, w, nodes), plan, w) for w in (ONE, way))
+    pairs = ((plain_truth, truth), (plain_found, found))
+    untraced = [s for s in plain_truth | plain_found if not all(_same(a, b, s) for a, b in pairs)]
+    for s in untraced:
+        truth[s], found[s] = plain_truth.get(s, []), plain_found.get(s, [])
+    streams = [s for s in plan.streams if s in truth or s in found]
+    writers = {s: ", ".join(q.name for q in plan.queries if q.output.target.id == s) for s in streams}
+    matches = {s: match(truth.get(s, []), found.get(s, [])) for s in streams}
+    warning = f"outputs of {', '.join(untraced)} could not be traced to their events" if untraced else None
+    return Divergence(app, matches, writers, shards, Origins(recording, way, shards), warning)
+
+
+Alerts = dict[str, list[Alert]]
+
+
+def _alerts(replays: Iterable[Replay], plan: Plan, way: Way) -> Alerts:
+    out: Alerts = {}
+    for replay in replays:
+        node = None if way == ONE else replay.node
+        for stream in replay.streams:
+            if "#" in stream:
+                continue
+            place = plan.streams[stream].source.schema.find(LINEAGE)
+            for clock, ts, values in replay.rows(stream):
+                made_of = None if place is None else values.pop(place)
+                out.setdefault(stream, []).append(Alert(clock, ts, tuple(values), node, made_of))
+    return out
+
+
+def _same(one: Alerts, two: Alerts, stream: str) -> bool:
+    """Whether tracing changed nothing."""
+    a, b = ([(x.times, x.identity, x.node) for x in side.get(stream, [])] for side in (one, two))
+    return a == b

@@ -1,0 +1,253 @@
+"""Plans that also say what their outputs are made of.
+
+`with_lineage` gives a plan in which every event, row and match carries one attribute more, `LINEAGE`: of an event that
+came in its number, which the feed gives, and of everything else a list of those of what it was made of. The bound
+events of a pattern, the two rows of a join, and the event that a filter or a window lets through are all there; of an
+aggregate the first and the last event that it holds and how many those are (`HELD`), where it reads events that came
+in, and else all of them. So lineage needs nothing of the engine, and costs nothing where nobody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+from ..types import Attribute, Schema, Type
+from . import nodes as n
+from .query_parts import inputs
+
+LINEAGE = "$of"
+"""The name of the attribute. No app can write it."""
+HELD = "held"
+"""The first element of a list that stands for events which an aggregate holds: then their count, the number of the
+first, and that of the last."""
+
+
+def with_lineage(plan: n.Plan) -> n.Plan:
+    """The same plan with lineage. Its streams that only come in take events with a LONG more, their number."""
+    return _Rewriting(plan).plan()
+
+
+def events_of(lineage: Any) -> list[int]:
+    """The numbers of the events that a lineage names, in order, each once; of held events the first and the last."""
+    return sorted(set(_numbers(lineage)))
+
+
+def held_of(lineage: Any) -> int:
+    """How many events the aggregates of a lineage hold; 0 where there is none."""
+    if not isinstance(lineage, list | tuple):
+        return 0
+    if len(lineage) == 4 and lineage[0] == HELD:
+        return int(lineage[1])
+    return sum(map(held_of, lineage))
+
+
+def _numbers(lineage: Any) -> Iterator[int]:
+    if isinstance(lineage, list | tuple):
+        for part in lineage[2:] if len(lineage) == 4 and lineage[0] == HELD else lineage:
+            yield from _numbers(part)
+    elif isinstance(lineage, int):
+        yield lineage
+
+
+@dataclass(frozen=True)
+class _Places:
+    """By slot of a query, the place of the lineage among the attributes: those behind it move up by one."""
+
+    by_slot: Mapping[int, int]
+
+    def moved(self, ref: n.Ref) -> n.Ref:
+        place = self.by_slot.get(ref.slot)
+        return replace(ref, attr=ref.attr + 1) if place is not None and ref.attr >= place else ref
+
+
+class _Rewriting:
+    def __init__(self, plan: n.Plan) -> None:
+        self.old = plan
+        written = {q.output.target.id for q in plan.queries}
+        self.came_in = {
+            s for s, d in plan.streams.items() if d.kind == "defined" and s not in written and d.source.kind == "stream"
+        }
+
+    def plan(self) -> n.Plan:
+        old = self.old
+        return replace(
+            old,
+            streams={s: replace(d, source=self._source(d.source)) for s, d in old.streams.items()},
+            tables={t: replace(d, source=self._source(d.source)) for t, d in old.tables.items()},
+            windows={
+                w: replace(d, source=self._source(d.source), window=self._window(d)) for w, d in old.windows.items()
+            },
+            aggregations={a: self._aggregation(d) for a, d in old.aggregations.items()},
+            elements=tuple(self._element(e) for e in old.elements),
+        )
+
+    def _aggregation(self, d: n.AggregationDef) -> n.AggregationDef:
+        places = _Places({0: self._place(d.input.source)})
+        read = {f: self._refs(getattr(d, f), places) for f in ("input", "select", "base", "by")}
+        out: n.AggregationDef = self._sources(replace(d, **read))
+        return out
+
+    def _window(self, d: n.WindowDef) -> n.WindowStep:
+        place = self._place(d.source)
+        step: n.WindowStep = self._refs(d.window, _Places(dict.fromkeys(range(3), place)))
+        return step
+
+    # -------------------------------------------------------------------------------------------------------- schemas
+
+    def _extended(self, source: n.Source) -> bool:
+        return source.kind != "aggregation" and source.id not in self.old.triggers
+
+    def _place(self, source: n.Source) -> int:
+        """The place of the lineage among the attributes of a source; behind all where it has none. A fault stream has
+        its error last."""
+        size = len(source.schema)
+        if not self._extended(source):
+            return 1 << 30
+        return size - 1 if source.id.startswith("!") else size
+
+    def _type(self, source: n.Source) -> Type:
+        return Type.LONG if source.id.removeprefix("!") in self.came_in else Type.OBJECT
+
+    def _schema(self, source: n.Source, schema: Schema) -> Schema:
+        """A schema that begins with a source's: with the lineage behind that."""
+        if not self._extended(source):
+            return schema
+        at = self._place(source)
+        own = Attribute(LINEAGE, self._type(source))
+        return Schema((*schema.attributes[:at], own, *schema.attributes[at:]))
+
+    def _source(self, source: n.Source) -> n.Source:
+        return replace(source, schema=self._schema(source, source.schema))
+
+    def _sources(self, node: Any) -> Any:
+        """A part of a plan with the sources, and the schemas of inputs and slots, that it has with lineage."""
+
+        def change(x: Any) -> Any:
+            match x:
+                case n.JoinInput():
+                    on = self._sources(x.on)
+                    return replace(x, left=self._input(x.left, 0), right=self._input(x.right, 1), on=on)
+                case n.StreamInput():
+                    return self._input(x, 0)
+                case n.Slot():
+                    return replace(x, source=self._source(x.source), schema=self._schema(x.source, x.schema))
+                case n.Source():
+                    return self._source(x)
+            return None
+
+        return _mapped(node, change)
+
+    def _input(self, x: n.StreamInput, slot: int) -> n.StreamInput:
+        source, schema = self._source(x.source), self._schema(x.source, x.schema)
+        return replace(x, source=source, steps=self._steps(x, slot), schema=schema)
+
+    def _steps(self, x: n.StreamInput, slot: int) -> tuple[n.Step, ...]:
+        """The steps of an input. A window that counts equal events counts them by what they had before."""
+        if not self._extended(x.source):
+            return x.steps
+        place = self._place(x.source)
+        attributes = [a for i, a in enumerate(self._schema(x.source, x.schema)) if i != place]
+        own: tuple[n.Expr, ...] = tuple(n.Ref(a.type, slot, i + (i >= place), a.name) for i, a in enumerate(attributes))
+        return tuple(
+            replace(s, args=(*s.args, *own))
+            if isinstance(s, n.WindowStep)
+            and s.function in ("frequent", "lossyFrequent")
+            and not any(isinstance(a, n.Ref) for a in s.args)
+            else s
+            for s in x.steps
+        )
+
+    def _refs(self, node: Any, places: _Places) -> Any:
+        """A part of a plan whose references still name what they did."""
+        return _mapped(node, lambda x: places.moved(x) if isinstance(x, n.Ref) else None)
+
+    # -------------------------------------------------------------------------------------------------------- queries
+
+    def _element(self, e: n.Query | n.Partition) -> n.Query | n.Partition:
+        if isinstance(e, n.Query):
+            return self._query(e)
+        keys = tuple(
+            self._refs(k, _Places({0: self._place(self.old.streams[k.stream].source)})) if k.stream in self.old.streams
+            else k
+            for k in e.keys
+        )  # fmt: skip
+        return replace(
+            e, keys=keys, queries=tuple(map(self._query, e.queries)), inner=tuple(map(self._source, e.inner))
+        )
+
+    def _query(self, q: n.Query) -> n.Query:
+        sides = inputs(q.input)
+        by_slot = {i: self._place(s.source) for i, s in enumerate(sides)}
+        if isinstance(q.input, n.StreamInput):  # the slots of an expression window are events of one stream
+            by_slot = dict.fromkeys(range(3), by_slot[0])
+        items = len(q.select.items)
+        places = _Places(by_slot)
+        select = self._refs(q.select, places)
+        lineage = self._lineage(q, sides)
+        select = replace(
+            select,
+            items=(*select.items, n.OutputItem(LINEAGE, lineage)),
+            order_by=tuple(replace(o, attr=o.attr + (o.attr >= items)) for o in select.order_by),
+        )
+        # What a query writes to has the lineage behind all.
+        output = self._refs(self._sources(q.output), _Places({n.OUTPUT: items}))
+        return replace(q, input=self._sources(self._refs(q.input, places)), select=select, output=output)
+
+    def _lineage(self, q: n.Query, sides: tuple[n.StreamInput, ...]) -> n.Expr:
+        absent = set(_absent(q.input.state)) if isinstance(q.input, n.StateInput) else set()
+        counted = [s.counted for s in q.input.slots] if isinstance(q.input, n.StateInput) else [False] * len(sides)
+        aggregates = q.select.aggregates
+        if q.rate is not None and q.rate.kind == "snapshot":  # which attributes are aggregates decides what it shows
+            aggregates = all(isinstance(i.expr, n.Agg) for i in q.select.items)
+        parts: list[n.Expr] = []
+        for slot, side in enumerate(sides):
+            if slot in absent or not self._extended(side.source):
+                continue
+            type_ = Type.OBJECT if counted[slot] else self._type(side.source)
+            ref = n.Ref(type_, slot, self._place(side.source), LINEAGE)
+            if not aggregates:
+                parts.append(ref)
+            elif type_ is Type.LONG:
+                held = (n.Agg(Type.LONG, "count", ()), n.Agg(Type.LONG, "min", (ref,)), n.Agg(Type.LONG, "max", (ref,)))
+                parts.append(n.Call(Type.OBJECT, "list:create", (n.Const(Type.STRING, HELD), *held)))
+            else:
+                parts.append(n.Agg(Type.OBJECT, "list:collect", (ref,)))
+        if aggregates and q.rate is not None and q.rate.kind == "snapshot":
+            return n.Agg(Type.OBJECT, "list:collect", (ref,))
+        # A list of two at least, as one of a single null would be empty.
+        return n.Call(Type.OBJECT, "list:create", (*parts, *[n.Const(Type.STRING, "")] * 2)[: max(2, len(parts))])
+
+
+def _absent(state: n.State) -> Iterator[int]:
+    """The slots of states that no event fills."""
+    match state:
+        case n.AbsentState():
+            yield state.state.slot
+        case n.LogicalState():
+            yield from _absent(state.left)
+            yield from _absent(state.right)
+        case n.NextState():
+            yield from _absent(state.first)
+            yield from _absent(state.then)
+        case n.EveryState() | n.CountState():
+            yield from _absent(state.state)
+
+
+def _mapped(node: Any, change: Callable[[Any], Any]) -> Any:
+    """`node` with everything below it, and itself, in the form that `change` gives; None: look inside."""
+    found = change(node)
+    if found is not None:
+        return found
+    if isinstance(node, tuple):
+        return tuple(_mapped(x, change) for x in node)
+    if not is_dataclass(node) or isinstance(node, type | Schema):
+        return node
+    changes = {}
+    for f in fields(node):
+        value = getattr(node, f.name)
+        new = _mapped(value, change) if is_dataclass(value) or isinstance(value, tuple) else value
+        if new is not value:
+            changes[f.name] = new
+    return replace(node, **changes) if changes else node

@@ -1,0 +1,187 @@
+"""What came in to an app, taken again: by one node or several, under any routing, without Spark's state.
+
+A node is a function of what it takes, so a replay puts out what the app did. Events are numbered through all streams in
+the order in which they came; with lineage (`plan.lineage`), outputs name the events that they were made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..engine.batch import Emitted, InputBatch, StreamRows
+from ..engine.columns import Array
+from ..engine.node import NodeEngine
+from ..errors import SparkStreamError
+from ..lang.parser import parse_on_demand
+from ..plan import bind_retrieval
+from ..plan.lineage import LINEAGE
+from ..plan.nodes import Plan
+from ..types import Schema, Type
+from .entries import Ask, EventsEntry, from_json
+from .journal import lines
+from .routing import Route, assign, part
+from .segments import load
+
+_EMPTY = InputBatch(np.empty(0, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Events that came in together: how they were routed, and the number of the first of them by stream."""
+
+    entry: EventsEntry
+    batch: InputBatch
+    first: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What came in to an app that began with so many nodes, in order: events, and on-demand queries as texts."""
+
+    items: Sequence[Recorded | str]
+    schemas: Mapping[str, Schema]
+    began: int
+
+    @property
+    def events(self) -> int:
+        """How many events there are."""
+        return sum(len(r.ts) for x in self.recorded for r in x.batch.rows.values())
+
+    @cached_property
+    def recorded(self) -> list[Recorded]:
+        """The events alone."""
+        return [x for x in self.items if isinstance(x, Recorded)]
+
+    def event(self, number: int) -> tuple[str, int, list[Any]]:
+        """(stream, timestamp in ms, values) of an event."""
+        for x in self.recorded:
+            for stream, first in x.first.items():
+                rows = x.batch.rows[stream]
+                if first <= number < first + len(rows.ts):
+                    i = number - first
+                    values = [c[i] if isinstance(c, list) else c[i].as_py() for c in rows.columns]
+                    return stream, int(rows.ts[i]), values
+        raise KeyError(number)
+
+
+def recording(folder: Path, schemas: Mapping[str, Schema], began: int) -> Recording:
+    """What the inbox in `folder` has kept. Raises SparkStreamError where some of it is gone."""
+    items: list[Recorded | str] = []
+    number = 0
+    try:
+        for _, line in lines(folder, 0):
+            for entry in from_json(line):
+                if isinstance(entry, EventsEntry):
+                    item = _numbered(entry, load(folder, entry, schemas), number)
+                    number += sum(len(r.ts) for r in item.batch.rows.values())
+                    items.append(item)
+                elif isinstance(entry, Ask):
+                    items.append(entry.text)
+    except FileNotFoundError:
+        raise SparkStreamError(
+            "The beginning of what came in is not kept any more: feed it again to an app that is deployed with "
+            "fresh=True, in smaller parts."
+        ) from None
+    return Recording(items, schemas, began)
+
+
+def _numbered(entry: EventsEntry, batch: InputBatch, number: int) -> Recorded:
+    first = {}
+    for stream, rows in batch.rows.items():
+        first[stream] = number
+        number += len(rows.ts)
+    return Recorded(entry, batch, first)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How events are routed: as they were (`route` None), or over `nodes` by a route."""
+
+    nodes: int
+    route: str | None = None
+
+    def places(self, recording: Recording, item: Recorded) -> dict[str, Array]:
+        """The node (from 0) of every row of a batch, by stream."""
+        entry, schemas = item.entry, recording.schemas
+        if self.route is not None:
+            route = Route.parse(self.route, self.nodes, schemas)
+            return assign(item.batch, route, schemas, self.nodes, entry.request)
+        over = entry.over or tuple(range(recording.began))
+        found = assign(item.batch, Route.parse(entry.route, len(over)), schemas, len(over), entry.request)
+        return {s: np.array(over, np.int64)[p] for s, p in found.items()}
+
+
+ONE = Way(1, "round_robin")
+"""All events to one node."""
+
+
+@dataclass
+class Replay:
+    """A node's outputs: what each derived stream got from it, in parts, each with the clock (ms) at its steps."""
+
+    node: int
+    streams: dict[str, list[tuple[Emitted, Array]]] = field(default_factory=dict)
+
+    def rows(self, stream: str) -> Iterator[tuple[int, int, list[Any]]]:
+        """(clock when it was put out, timestamp, values) of a stream's events; both times in ms."""
+        for emitted, clock in self.streams.get(stream, []):
+            for at, (ts, values) in zip(clock[emitted.step].tolist(), emitted.rows(), strict=True):
+                yield at, ts, values
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a replay: the plan of all of them, where their clocks start, whether scripts may run."""
+
+    plan: Plan
+    start: int | None = None
+    scripts: bool = False
+
+
+def replayed(recording: Recording, way: Way, nodes: Nodes) -> list[Replay]:
+    """Every node's outputs. Raises what the engine does for an app that it cannot run."""
+    out = []
+    places = [None if isinstance(x, str) or way == ONE else way.places(recording, x) for x in recording.items]
+    for node in range(way.nodes):
+        engine = NodeEngine(nodes.plan, shard=f"node-{node + 1}", allow_scripts=nodes.scripts, start=nodes.start)
+        found = Replay(node)
+        for item, place in zip(recording.items, places, strict=True):
+            if isinstance(item, str):
+                _change(engine, item)
+                continue
+            over = item.entry.over
+            if way.route is None and over and node not in over:
+                continue
+            batch = _with_numbers(item, nodes.plan)
+            outputs = engine.step(batch if place is None else part(batch, place, node))
+            for stream, emitted in outputs.streams.items():
+                found.streams.setdefault(stream, []).append((emitted, item.batch.clock))
+        out.append(found)
+    return out
+
+
+def _change(engine: NodeEngine, text: str) -> None:
+    """Carries out an on-demand query that changes a table; one that reads has nothing to do here."""
+    retrieval = bind_retrieval(parse_on_demand(text), engine.plan, text)
+    if retrieval.output is not None:
+        engine.answer(retrieval)
+
+
+def _with_numbers(item: Recorded, plan: Plan) -> InputBatch:
+    """The batch, with the events' numbers where the plan has lineage."""
+    rows = {}
+    for stream, r in item.batch.rows.items():
+        place = plan.streams[stream].source.schema.find(LINEAGE)
+        if place is not None:
+            numbers = np.arange(item.first[stream], item.first[stream] + len(r.ts))
+            long = plan.streams[stream].source.schema[place].type is Type.LONG
+            r = StreamRows(r.step, r.ts, [*r.columns, pa.array(numbers) if long else numbers.tolist()])
+        rows[stream] = r
+    return replace(item.batch, rows=rows)

@@ -1,0 +1,196 @@
+"""What nodes put out, held against one node's truth: the matching, small apps by hand, and a running app."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkstream_nb.cluster import App
+from sparkstream_nb.cluster.divergence import VERDICTS, Alert, Divergence, diverged, match
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.spark.inbox import Inbox
+from sparkstream_nb.spark.replay import Nodes, Way, recording
+
+ALERT = st.builds(
+    Alert,
+    clock=st.integers(0, 3),
+    ts=st.just(0),
+    values=st.tuples(st.sampled_from(["a", "b", float("nan")])),
+    node=st.integers(0, 1),
+    made_of=st.sampled_from([None, [1, 2], [3, ""]]),
+)
+
+
+@given(st.lists(ALERT, max_size=8), st.lists(ALERT, max_size=8))
+def test_every_output_is_matched_once_and_as_many_are_the_same_as_can_be(
+    truth: list[Alert], found: list[Alert]
+) -> None:
+    matches = match(truth, found)
+    assert Counter(id(m.true) for m in matches if m.true) == Counter(map(id, truth))
+    assert Counter(id(m.found) for m in matches if m.found) == Counter(map(id, found))
+    both = Counter((a.times, a.identity) for a in truth) & Counter((a.times, a.identity) for a in found)
+    assert sum(m.verdict == "same" for m in matches) == both.total()
+    for m in matches:
+        match m.verdict:
+            case "same":
+                assert (m.true.times, m.true.identity) == (m.found.times, m.found.identity)
+            case "late":
+                assert m.true.times != m.found.times
+                assert (m.true.identity, m.true.origin) == (m.found.identity, m.found.origin)
+            case "lost":
+                assert m.found is None
+            case "duplicated" | "spurious":
+                assert m.true is None
+
+
+def of(
+    app: str, events: Sequence[tuple[Any, ...]], folder: Path, route: str = "round_robin", nodes: int = 2
+) -> Divergence:
+    """The divergence of an app over events: (stream, time, values...); a stream of None moves the clock."""
+    plan = compile_app(app)
+    schemas = {s: d.source.schema for s, d in plan.streams.items()}
+    inbox = Inbox(folder / "inbox")
+    for stream, ts, *values in events:
+        at = np.array([ts], np.int64)
+        rows = {} if stream is None else {stream: StreamRows(np.zeros(1, np.int64), at, [[v] for v in values])}
+        inbox.append([inbox.batch(InputBatch(at, rows), route)])
+    inbox.close()
+    shards = [f"node-{i + 1}" for i in range(nodes)]
+    return diverged("app", recording(folder / "inbox", schemas, nodes), Way(nodes), Nodes(plan, 0), shards)
+
+
+S = "define stream S (k string, v int);\n"
+R = "define stream R (k string, v int);\n"
+FOUR = [("S", 0, "a", 1), ("S", 1, "b", 2), ("S", 2, "b", 3), ("S", 3, "a", 4)]
+"""Round robin over two nodes: a1 and b3 to node 1, b2 and a4 to node 2."""
+
+APPS = {
+    "filter": (S + "from S[v > 2] select k, v insert into O;", FOUR, "2 same"),
+    "length window": (
+        S + "from S#window.length(2) select sum(v) as s insert into O;", FOUR, "1 same 3 lost 3 spurious",
+    ),
+    "length batch": (S + "from S#window.lengthBatch(2) select sum(v) as s insert into O;", FOUR, "2 lost 2 spurious"),
+    "time window": (
+        S + "from S#window.time(10) select k, sum(v) as s group by k insert into O;", FOUR, "2 same 2 lost 2 spurious",
+    ),
+    "distinct count": (
+        S + "from S#window.time(10) select distinctCount(k) as n insert into O;", FOUR, "3 same 1 lost 1 spurious",
+    ),
+    "pattern": (
+        S + "from every e1=S -> e2=S[k == e1.k] select e1.v as a, e2.v as b insert into O;", FOUR, "2 lost",
+    ),
+    "pattern that finds a later one": (
+        S + "from every e1=S[v == 1] -> e2=S[v > 1] select e1.v as a, e2.v as b insert into O;", FOUR,
+        "1 lost 1 spurious",
+    ),
+    "counted pattern": (
+        S + "from e1=S<2:2> -> e2=S select e1[0].v as a, e1[1].v as b, e2.v as c insert into O;", FOUR, "1 lost",
+    ),
+    "sequence": (
+        S + "from every e1=S, e2=S[v > e1.v] select e1.v as a, e2.v as b insert into O;", FOUR, "3 lost 2 spurious",
+    ),
+    "logical pattern": (
+        S + "from e1=S[k == 'a'] and e2=S[k == 'b'] select e1.v as a, e2.v as b insert into O;", FOUR,
+        "1 lost 1 spurious",
+    ),
+    "absent pattern": (
+        S + "from every e1=S[v == 1] -> not S[v == 2] for 10 sec select e1.v as a insert into O;",
+        [*FOUR, (None, 20_000)], "1 spurious",
+    ),
+    "join of windows": (
+        S + R + "from S#window.time(10) as s join R#window.time(10) as r on s.k == r.k "
+        "select s.v as a, r.v as b insert into O;",
+        [("S", 0, "a", 1), ("R", 1, "a", 2), ("S", 2, "b", 3), ("S", 3, "x", 0), ("R", 4, "b", 5)], "1 same 1 lost",
+    ),
+    "outer join": (
+        S + R + "from S#window.time(10) as s left outer join R#window.time(10) as r on s.k == r.k "
+        "select s.v as a, r.v as b insert into O;",
+        [("R", 0, "a", 1), ("S", 1, "a", 2)], "1 lost 1 spurious",
+    ),
+    "table": (
+        S + R + "define table T (k string, v int); from R insert into T; "
+        "from S[S.k == T.k in T] select k insert into O;",
+        [("R", 0, "a", 1), ("S", 1, "a", 2), ("S", 2, "a", 3)], "1 same 1 lost",
+    ),
+    "table join": (
+        S + R + "define table T (k string, v int); from R insert into T; "
+        "from S join T on S.k == T.k select S.v as a, T.v as b insert into O;",
+        [("R", 0, "a", 1), ("S", 1, "a", 2), ("S", 2, "a", 3)], "1 same 1 lost",
+    ),
+    "rate by events": (
+        S + "from S select v output last every 2 events insert into O;", FOUR, "1 same 1 lost 1 spurious",
+    ),
+    "rate by time": (
+        S + "from S select v output first every 1 sec insert into O;", FOUR, "1 same 1 spurious",
+    ),
+    "limit of a batch": (
+        S + "from S#window.timeBatch(10, 0) select k, v order by v limit 1 insert into O;", [*FOUR, (None, 10)],
+        "1 same 1 spurious",
+    ),
+    "trigger": (
+        S + "define trigger T at every 1 sec; from T select triggered_time as t insert into O;",
+        [("S", 0, "a", 1), (None, 1000), (None, 2000)], "2 same 2 duplicated",
+    ),
+    "queries one after the other": (
+        S + "from S#window.length(2) select sum(v) as s insert into M; from M[s > 4] select s insert into O;", FOUR,
+        "2 lost 1 spurious",
+    ),
+    "late": (
+        S + "from S#window.timeBatch(10 sec) select k, v insert into O;",
+        [("S", 0, "a", 1), ("S", 5_000, "b", 2), (None, 10_000), (None, 15_000), (None, 30_000)], "1 same 1 late",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_by_hand(name: str, tmp_path: Path) -> None:
+    app, events, expected = APPS[name]
+    found = of(app, events, tmp_path)
+    assert found.warning is None
+    (row,) = found.counts[found.counts.stream == "O"].to_dict("records")
+    assert " ".join(f"{row[v]} {v}" for v in VERDICTS if row[v]) == expected
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_one_node_is_the_truth(name: str, tmp_path: Path) -> None:
+    app, events, _ = APPS[name]
+    found = of(app, events, tmp_path, nodes=1)
+    assert not found.diverges
+    assert len(found.frame) > 0 or name == "absent pattern"
+
+
+def test_a_cause_names_the_events_and_their_nodes(tmp_path: Path) -> None:
+    frame = of(APPS["pattern"][0], FOUR, tmp_path).frame
+    assert [str(c) for c in frame.cause] == [
+        "its events went to 2 nodes: S['b', 2] (node-2), S['b', 3] (node-1)",
+        "its events went to 2 nodes: S['a', 1] (node-1), S['a', 4] (node-2)",
+    ]
+    later = of(APPS["pattern that finds a later one"][0], FOUR, tmp_path / "later").frame
+    assert later.verdict.tolist() == ["lost", "spurious"]
+    assert [e.values for e in later.cause[1].events] == [("a", 1), ("b", 3)]
+    held = of(APPS["length window"][0], FOUR, tmp_path / "held").frame
+    cause = held.cause[held.verdict == "lost"].iloc[-1]
+    assert (cause.held, [e.node for e in cause.events]) == (2, ["node-1", "node-2"])
+
+
+def test_a_running_app(run: Callable[..., App]) -> None:
+    app = run(
+        S + "@info(name='rise') from every e1=S -> e2=S[k == e1.k] select e1.v as a, e2.v as b insert into O;", nodes=2
+    )
+    app.feed("S", pd.DataFrame({"k": ["a", "b", "b", "a"], "v": [1, 2, 3, 4]}), progress=lambda p: None)
+    app.send("S", ["a", 5], node=2)
+    found = app.divergence()
+    assert found.counts.to_dict("records") == [
+        {"query": "rise", "stream": "O", "same": 1, "lost": 2, "spurious": 0, "late": 0, "duplicated": 0}
+    ]
+    assert found.frame.columns.tolist() == ["query", "verdict", "timestamp", "node", "values", "cause"]
+    assert app.output("O").frame[["a", "b"]].values.tolist() == [[4, 5]]
