@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -83,14 +84,13 @@ def sums(quote: str, was: str, now: str, most: str) -> str:
     return ", ".join([*sets, f"{greatest} = {most}({was}{greatest}, {now.format(greatest)})"])
 
 
-def by_hand(kind: str, connection: object, layout: Layout, tables: dict[str, pa.Table], folder: Path) -> Write:
+def by_hand(kind: str, connection: Any, layout: Layout, tables: dict[str, pa.Table], folder: Path) -> Write:
     """The rows by the best way of a database. `tables` by the name of the table."""
-    c: object = connection
     quote = "`" if kind == "mariadb" else '"'
     names = [x.name.lower() if kind == "postgresql" else x.name for x in layout.columns]
     columns = ", ".join(f"{quote}{n}{quote}" for n in names)
     key = ", ".join(f"{quote}{n}{quote}" for n, x in zip(names, layout.columns, strict=True) if x.in_key)
-    return _WAYS[kind](c, tables, columns, key, folder)
+    return _WAYS[kind](connection, tables, columns, key, folder)
 
 
 def _duckdb(c: duckdb.DuckDBPyConnection, tables: dict[str, pa.Table], columns: str, key: str, _: Path) -> Write:
@@ -117,9 +117,7 @@ def _postgresql(c: sa.Connection, tables: dict[str, pa.Table], columns: str, key
             arrow_csv.write_csv(rows, out, arrow_csv.WriteOptions(include_header=False))
             with cursor.copy("COPY stage FROM STDIN (FORMAT csv)") as copy:
                 copy.write(out.getvalue())
-            cursor.execute(
-                f"INSERT INTO {name} AS kept SELECT * FROM stage ON CONFLICT ({key}) DO UPDATE SET {update}"
-            )
+            cursor.execute(f"INSERT INTO {name} AS kept SELECT * FROM stage ON CONFLICT ({key}) DO UPDATE SET {update}")
             cursor.execute("DROP TABLE stage")
         c.connection.commit()
 
@@ -179,7 +177,7 @@ def places(kind: str, folder: Path) -> Iterator[Callable[[str], Database]]:
         yield lambda name: Database(kind, str(folder / f"{name}.{kind}"))
 
 
-def connected(database: Database) -> object:
+def connected(database: Database) -> Any:
     """A connection of our own."""
     if database.kind == "duckdb":
         return duckdb.connect(database.name)
@@ -220,7 +218,7 @@ def measure(kind: str) -> list[list[float]]:
             made.close()
             connection = connected(database)
             hand = seconds(by_hand(kind, connection, layout, tables, Path(name)))
-            connection.close()  # type: ignore[attr-defined]
+            connection.close()
             found.append([our, hand])
     return [[statistics.median(f[who][what] for f in found) for who in (0, 1)] for what in (0, 1)]
 

@@ -87,7 +87,8 @@ SUM_APP = "define stream S (v int); define aggregation Sums from S select sum(v)
 
 def commit_to(folder: Path) -> tuple[Commit, Any]:
     store: Any = Kept()
-    return Commit("app", "run", ["node-1"], store, OutputFiles(folder, ["node-1"]), Progress(), compile_app(SUM_APP)), store
+    outputs, plan = OutputFiles(folder, ["node-1"]), compile_app(SUM_APP)
+    return Commit("app", "run", ["node-1"], store, outputs, Progress(), plan), store
 
 
 def test_a_commit_takes_each_kind_to_its_place(tmp_path: Path) -> None:

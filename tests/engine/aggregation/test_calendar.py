@@ -137,10 +137,10 @@ def test_per_names_a_duration_that_is_kept() -> None:
         duration_of("weeks", "A", ("sec",))
 
 
-@pytest.mark.parametrize("text", ["2014-01-01 00:00:00 +18:01", "2014-01-01 00:00:00 -99:99", "2014-01-01 00:00:00 +05:60"])
-def test_offsets_that_there_are_not(text: str) -> None:
+@pytest.mark.parametrize("offset", ["+18:01", "-99:99", "+05:60"])
+def test_offsets_that_there_are_not(offset: str) -> None:
     with pytest.raises(SiddhiRuntimeError, match="offsets go from"):
-        parse_time(text)
+        parse_time(f"2014-01-01 00:00:00 {offset}")
 
 
 def test_the_last_year_and_month_can_be_read() -> None:
