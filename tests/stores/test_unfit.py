@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sparkstream_nb.stores import Store
 from sparkstream_nb.stores.dialects import DIALECTS
 from sparkstream_nb.stores.sql import SqlStore
 
+from .conftest import Stores
 from .trades import NOON, partials_of, plan_of
 
 A = "TradeAggregation"
@@ -105,15 +107,14 @@ def test_sums_that_are_too_large_become_infinite(open_store: Callable[[], Store]
     assert found == {"up": (double, -2), "down": (-double, 0), "small": (1e-323, 0)}
 
 
-def test_what_is_not_looked_for_is_an_error_of_the_store(open_store: Callable[[], Store]) -> None:
+def test_what_a_copy_is_refused_for_is_an_error_of_the_store(stores: Stores, tmp_path: Path) -> None:
     """So many rows that PostgreSQL copies them."""
-    store, plan = open_store(), plan_of()
-    if kind_of(store) != "postgresql":
-        pytest.skip("only PostgreSQL refuses NUL")
+    store, plan = stores("postgresql", tmp_path), plan_of()
     store.prepare(plan.aggregations.values())
     partials = partials_of(plan, [[f"a\0{i}", 1.0, 1, NOON] for i in range(3000)])
     with pytest.raises(StoreError, match="invalid byte sequence"):
         store.commit("app", "run", 0, {(A, "node-1"): partials})
+    store.close()
 
 
 @pytest.fixture(scope="module")
