@@ -193,7 +193,7 @@ class SqlStore:
             )
 
     def _limits_of(self, layout: Layout, c: sa.Connection) -> Limits:
-        """What the tables hold, by the shortest of their columns."""
+        """What the tables hold, as that of the smallest duration shows: an aggregation's tables are made alike."""
         d = self._dialect
         name = d.stored_name(layout.table(layout.durations[0]))
         found = self._found(c, name) or {}
@@ -271,7 +271,8 @@ class SqlStore:
     # ------------------------------------------------------------------------------------------------------- writing
 
     def unfit(self, aggregation: str, partials: pa.Table) -> dict[int, str]:
-        return unfit(self._limits[aggregation], self._layout(aggregation).columns, partials)
+        layout = self._layout(aggregation)
+        return unfit(self._limits[aggregation], layout.columns, partials)
 
     def commit(
         self,
