@@ -113,7 +113,7 @@ class App(Displayed):
             )
             for i, s in enumerate(life.shards)
         ]  # fmt: skip
-        commit = Commit(self.name, life.run, life.shards, self.store, self._outputs, self._progress)
+        commit = Commit(self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan)
         most = deployment.rows_per_micro_batch
         self._stream = Stream(self._session, self.name, folder, life.run, specs, self.schemas, commit, most)
         self._progress.batch, self._progress.last = self._stream.committed()

@@ -69,8 +69,7 @@ class Assembly:
         self.feeds: dict[str, AggregationOperator] = {}
         read = {t for q in plan.queries for t in tables_read(q)}
         for a in plan.aggregations.values():
-            zone = plan.properties.get("aggTimeZone", "GMT")
-            op = AggregationOperator(a, services, zone, keep=not stored or a.id in read)
+            op = AggregationOperator(a, services, plan.aggregation_zone, keep=not stored or a.id in read)
             op.node = replace(op.node, also=self._faults(a.input.source.id))
             if a.id in read and not op.node.also and not op.node.timed:
                 op.node = replace(op.node, writes=(), logged_writes=(a.id,))

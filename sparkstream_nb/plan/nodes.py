@@ -620,6 +620,11 @@ class Plan:
             out.extend(e.queries if isinstance(e, Partition) else (e,))
         return tuple(out)
 
+    @property
+    def aggregation_zone(self) -> str:
+        """The time zone in which aggregations begin their hours, days, months and years."""
+        return self.properties.get("aggTimeZone", "GMT")
+
     def schema(self, source_id: str) -> Schema:
         """Schema of a stream, table, window or aggregation. Raises KeyError for an unknown id."""
         maps: tuple[Mapping[str, Any], ...] = (self.streams, self.tables, self.windows, self.aggregations)

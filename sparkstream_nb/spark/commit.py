@@ -14,7 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from ..engine.aggregation import storable
 from ..engine.batch import Answer
+from ..plan.nodes import Plan
 from ..stores.protocol import ErrorRow, Store
 from .outputs import OutputFiles
 from .results import Failed, errors_of
@@ -60,10 +62,12 @@ class Commit:
         store: Store,
         outputs: OutputFiles,
         progress: Progress,
+        plan: Plan,
         on_batch: Callable[[int], None] | None = None,
     ) -> None:
         self.app, self.run, self.shards = app, run, list(shards)
         self.store, self.outputs, self.progress, self.on_batch = store, outputs, progress, on_batch
+        self._aggregations, self._zone = plan.aggregations, plan.aggregation_zone
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         self.commit(from_table(frame.toArrow()), batch)
@@ -75,6 +79,8 @@ class Commit:
             found.take(row)
         self.outputs.write(batch, found.streams)
         partials = {key: pa.concat_tables(tables) for key, tables in found.partials.items()}
+        for key, table in partials.items():
+            partials[key] = self._without_unfit(key[0], table, found.errors)
         # All nodes that take events see the same clock; one that came later began to see it later.
         clocks = [report.clock for report in found.nodes.values() if report.clock is not None]
         clock = max(clocks, key=lambda c: (c.after, -c.first), default=None)
@@ -97,6 +103,13 @@ class Commit:
                     p.worked[node] = p.worked.get(node, 0.0) + report.ms
             p.logs = (p.logs + found.logs)[-LOG_LINES_KEPT:]
             p.changed.notify_all()
+
+    def _without_unfit(self, aggregation: str, partials: pa.Table, errors: list[ErrorRow]) -> pa.Table:
+        """`partials` without the rows that the database of an aggregation cannot hold, which become errors."""
+        definition = self._aggregations[aggregation]
+        kept, left = storable(definition, self._zone, partials, lambda t: self.store.unfit(aggregation, t))
+        errors += [ErrorRow(aggregation, row.bucket, row.values, row.reason) for row in left]
+        return kept
 
 
 @dataclass

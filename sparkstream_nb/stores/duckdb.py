@@ -227,6 +227,9 @@ class DuckDBStore:
 
     # ------------------------------------------------------------------------------------------------------- writing
 
+    def unfit(self, aggregation: str, partials: pa.Table) -> dict[int, str]:
+        return {}  # DuckDB holds all that SiddhiQL has
+
     def commit(
         self,
         app: str,

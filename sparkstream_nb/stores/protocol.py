@@ -79,6 +79,13 @@ class Store(Protocol):
         """Creates missing tables and checks existing ones. Raises StoreError with the ways out."""
         ...
 
+    def unfit(self, aggregation: str, partials: pa.Table) -> dict[int, str]:
+        """Why rows of a table of partials cannot be stored, by row number; the others can.
+
+        The answer depends on the rows and the columns of the tables alone, so a replay gives the same.
+        """
+        ...
+
     def commit(
         self,
         app: str,

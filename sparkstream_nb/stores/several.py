@@ -31,6 +31,9 @@ class StoreSet:
         for store in (*self._others, self.own):
             store.prepare([d for d in listed if self._store(d.id) is store])
 
+    def unfit(self, aggregation: str, partials: pa.Table) -> dict[int, str]:
+        return self._store(aggregation).unfit(aggregation, partials)
+
     def commit(
         self,
         app: str,

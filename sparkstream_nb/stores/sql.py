@@ -39,6 +39,7 @@ from .layout import (
     rows_to_store,
     stored_group,
 )
+from .limits import Limits, unfit
 from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, Groups, ShardRows
 
 T = TypeVar("T")
@@ -93,12 +94,13 @@ class SqlStore:
         self.patience = patience or Patience()
         self._dialect: Dialect = DIALECTS[database.kind]
         self._layouts: dict[str, Layout] = {}
+        self._limits: dict[str, Limits] = {}
         self._lock = threading.RLock()
         self._closed = False
         self._engine = self._dialect.engine(database)
         try:
-            with self._engine.connect():
-                pass
+            with self._engine.connect() as c:
+                self._dialect = self._dialect.of_server(c)
             self._transaction(self._make_own_tables)
         except sa.exc.SQLAlchemyError as e:
             self._engine.dispose()
@@ -158,6 +160,8 @@ class SqlStore:
                     continue
                 plain = plain or not any(self._same(n, NULL_KEYS) for n in found)
                 self._check(layout.without_null_keys() if plain else layout, c, table, found)
+            self._check_collations(layout, c)
+            self._limits[layout.aggregation] = self._limits_of(layout, c)
             if plain:  # made by another server, which cannot tell null keys either
                 self._layouts[layout.aggregation] = layout.without_null_keys()
 
@@ -180,6 +184,34 @@ class SqlStore:
         wanted = {x.name: self._dialect.type_of(x) for x in layout.columns}
         columns = {x.name: x for x in layout.columns}
         check_table(layout, made, wanted, lambda n: self._dialect.fits(columns[n], types[n]), ordered=False)
+
+    def _check_collations(self, layout: Layout, c: sa.Connection) -> None:
+        """Raises StoreError where a table would put groups together whose texts differ."""
+        d = self._dialect
+        tables = [layout.table(duration) for duration in layout.durations]
+        inexact = {table: d.inexact(c, d.stored_name(table)) for table in tables}
+        changes = [
+            f"ALTER TABLE {d.quoted(table)} "
+            + ", ".join(f"MODIFY {d.quoted(n)} {d.type_of(_SHARD_COLUMN)} NOT NULL" for n in columns)
+            for table, columns in inexact.items()
+            if columns
+        ]
+        if changes:
+            table, columns = next((t, found) for t, found in inexact.items() if found)
+            column, collation = next(iter(columns.items()))
+            raise StoreError(
+                f"Column '{column}' of table '{table}' compares texts by {collation}, in which different texts, such "
+                f"as 'a' and 'A', are one group. Change it: {'; '.join(changes)}"
+            )
+
+    def _limits_of(self, layout: Layout, c: sa.Connection) -> Limits:
+        """What the tables hold, as that of the smallest duration shows: an aggregation's tables are made alike."""
+        d = self._dialect
+        name = d.stored_name(layout.table(layout.durations[0]))
+        found = self._found(c, name) or {}
+        texts = d.text_columns(c, name, found)
+        columns = {x.name: texts[d.stored_name(x.name)] for x in layout.columns if d.stored_name(x.name) in texts}
+        return Limits(self.database.kind, d.holds, columns)
 
     def _same(self, stored: str, name: str) -> bool:
         return stored == self._dialect.stored_name(name)
@@ -249,6 +281,10 @@ class SqlStore:
         return self._dialect.quoted(layout.table(duration))
 
     # ------------------------------------------------------------------------------------------------------- writing
+
+    def unfit(self, aggregation: str, partials: pa.Table) -> dict[int, str]:
+        layout = self._layout(aggregation)
+        return unfit(self._limits[aggregation], layout.columns, partials)
 
     def commit(
         self,
@@ -336,7 +372,7 @@ class SqlStore:
             name = d.quoted(c.name)
             was, now = d.was(table, name), d.now(name)
             if c.role in ("sum", "count"):
-                both = d.add_longs(was, now) if c.type is Type.LONG else f"{was} + {now}"
+                both = d.add_longs(was, now) if c.type is Type.LONG else d.add_doubles(was, now)
                 merged = f"coalesce({both}, {was}, {now})"
             elif c.role == "min":
                 merged = d.least(was, now)

@@ -65,8 +65,8 @@ class SqlTables:
     def prepare(self) -> None:
         """Makes the tables that are missing. Raises StoreError for one that was made for something else."""
         try:
-            with self._engine.connect():
-                pass
+            with self._engine.connect() as c:
+                self.dialect = self.dialect.of_server(c)
         except sa.exc.SQLAlchemyError as e:
             raise StoreError(f"The store {self.database} cannot be opened: {said(e)}") from None
 
@@ -192,7 +192,7 @@ class Turn:
     def _conditions(
         self, layout: StoredTableLayout, wanted: Sequence[Terms]
     ) -> Iterator[tuple[str, dict[str, Any]]]:
-        holds = (w for w in wanted if not any(self._dialect.unfit(t.value) for t in w))
+        holds = (w for w in wanted if not any(self._dialect.holds.unfit(t.value) for t in w))
         while some := list(islice(holds, _ALTERNATIVES)):
             values: dict[str, Any] = {}
             parts = []
@@ -270,7 +270,7 @@ def why_unfit(tables: SqlTables, table: str, row: Values) -> str | None:
     layout = tables.layouts[table]
     for a, v in enumerate(row):
         name = layout.schema[a].name
-        reason = None if v is None else tables.dialect.unfit(v)
+        reason = None if v is None else tables.dialect.holds.unfit(v)
         if reason is not None:
             return f"'{name}' {reason}, which {tables.database.kind} cannot hold"
         if isinstance(v, str):

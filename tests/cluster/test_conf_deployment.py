@@ -117,6 +117,47 @@ def test_the_manuals_example(address: str, files: Files, tmp_path: Path) -> None
         emptied.close()
 
 
+BAD_INPUT: list[list[object]] = [
+    ["good", 1.0, 1, HOUR],
+    ["a\0b", 1.0, 1, HOUR],
+    ["nan", float("nan"), 1, HOUR],
+    ["late", 1.0, 1, 9 * 10**18],
+    ["early", 1.0, 1, -(2**63)],
+    ["before 1970", 1.0, 2**63 - 1, -1],
+    ["before 1970", 1.0, 2, -1],
+    ["never", 1.0, 1, None],
+    ["good", 1.0, 2, HOUR + 1000],
+]
+
+
+@pytest.mark.spark
+def test_what_cannot_be_stored_is_an_error_and_the_rest_is_stored(address: str, files: Files, tmp_path: Path) -> None:
+    kind = address.split(":")[1]
+    left_out = {"postgresql": {"a\0b"}, "sqlite": {"nan"}, "duckdb": set()}[kind]
+    app = deploy(files(address), tmp_path, fresh=True)
+    try:
+        for _ in range(2):
+            app.send("TradeStream", BAD_INPUT, node=1)
+        app.flush()
+        errors = app.errors.frame
+        times = errors[errors["stream"] == "TradeStream"]
+        assert [v[0] for v in times["values"]] == ["late", "early", "never"] * 2
+        stored = errors[errors["stream"] == "TradeAggregation"]
+        assert {v[0] for v in stored["values"]} == left_out
+        assert all(kind in reason for reason in stored["reason"])
+        app.send("TradeStream", ["good", 1.0, 4, HOUR + 2000], node=2)
+        kept = {"good": 10, "a\0b": 2, "nan": 2}
+        for per in ("hours", "years"):
+            rows = app.query(QUERY.replace("'hours'", f"'{per}'")).rows
+            assert dict(rows) == {k: v for k, v in kept.items() if k not in left_out}
+        before = "from TradeAggregation within -1000L, 0L per 'seconds' select symbol, total"
+        assert app.query(before).rows == [["before 1970", 2]]  # 2 * (2**63 - 1) + 4, as a long of Java
+        assert app.state == "running"
+    finally:
+        app.stop()
+        app.close()
+
+
 WINDOW = """
 @app:name('Trades')
 define stream TradeStream (symbol string, quantity long);

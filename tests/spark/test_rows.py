@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.engine.batch import Answer, Emitted
+from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import BatchClock
 from sparkstream_nb.spark import results, rows
 from sparkstream_nb.spark.commit import Commit, Progress
@@ -77,10 +78,17 @@ class Kept:
         self.told = told
         return True
 
+    def unfit(self, aggregation: str, partials: pa.Table) -> dict[int, str]:
+        return {}
+
+
+SUM_APP = "define stream S (v int); define aggregation Sums from S select sum(v) as total aggregate every sec;"
+
 
 def commit_to(folder: Path) -> tuple[Commit, Any]:
     store: Any = Kept()
-    return Commit("app", "run", ["node-1"], store, OutputFiles(folder, ["node-1"]), Progress()), store
+    outputs, plan = OutputFiles(folder, ["node-1"]), compile_app(SUM_APP)
+    return Commit("app", "run", ["node-1"], store, outputs, Progress(), plan), store
 
 
 def test_a_commit_takes_each_kind_to_its_place(tmp_path: Path) -> None:

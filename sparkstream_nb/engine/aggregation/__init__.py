@@ -5,16 +5,19 @@ from __future__ import annotations
 from .calendar import Calendar, within_range
 from .operator import AggregationOp
 from .retrieval import answer_rows, bounds_of
+from .storable import LeftOut, storable
 from .stored import Stored, from_table, merge_stored, view
 
 __all__ = [
     "AggregationOp",
     "Calendar",
+    "LeftOut",
     "Stored",
     "answer_rows",
     "bounds_of",
     "from_table",
     "merge_stored",
+    "storable",
     "view",
     "within_range",
 ]

@@ -93,14 +93,14 @@ class Calendar:
         if len(t) == 0:
             return
         low = max(1, dt.date(1970, 1, 1).year + int(t.min()) // 31_556_952_000 - 2)
-        high = min(9998, dt.date(1970, 1, 1).year + int(t.max()) // 31_556_952_000 + 2)
+        high = min(9999, dt.date(1970, 1, 1).year + int(t.max()) // 31_556_952_000 + 2)
         if self._years[0] <= low and high <= self._years[1] and len(self._starts):
             return
         if len(self._starts):
             low, high = min(low, self._years[0]), max(high, self._years[1])
         self._years = (low, high)
         first = int(dt.datetime(low, 1, 1, tzinfo=dt.UTC).timestamp())
-        last = int(dt.datetime(high + 1, 1, 1, tzinfo=dt.UTC).timestamp())
+        last = int(dt.datetime(high, 12, 31, tzinfo=dt.UTC).timestamp())
         starts, offsets = [np.iinfo(np.int64).min // 2], [self._offset(first)]
         before = first
         for second in range(first + _STEP, last + _STEP, _STEP):
@@ -122,7 +122,9 @@ class Calendar:
     def _offset(self, second: int) -> int:
         """The zone's offset from UTC (ms) at `second` of the epoch."""
         assert self._info is not None
-        moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=second)
+        # Local time must lie in the years that datetime knows; no zone changes on their first or last day.
+        inside = min(max(second, EARLIEST // 1000 + 86_400), LATEST // 1000 - 86_400)
+        moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=inside)
         delta = self._info.utcoffset(moment.astimezone(self._info))
         assert delta is not None
         return int(delta.total_seconds() * 1000)
@@ -170,6 +172,8 @@ def parse_time(text: str) -> int:
             raise SiddhiRuntimeError(f"'{text}' is not a valid time: {e}.") from e
         offset = 0
         if m[7]:
+            if int(m[8]) * 60 + int(m[9]) > 18 * 60 or int(m[9]) > 59:
+                raise SiddhiRuntimeError(f"'{text}' is not a valid time: offsets go from -18:00 to +18:00.")
             offset = (int(m[8]) * 60 + int(m[9])) * (-60_000 if m[7] == "-" else 60_000)
         return int((moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) / dt.timedelta(milliseconds=1)) - offset
     raise SiddhiRuntimeError(
@@ -195,8 +199,9 @@ def parse_within(text: str) -> tuple[int, int]:
         if m[group] is not None:
             return start, start + FIXED[duration]  # type: ignore[index]
     year, month = int(parts[0]), int(parts[1])
-    year, month = (year + month // 12, month % 12 + 1) if m["month"] else (year + 1, 1)
-    return start, parse_time(f"{year:04}-{month:02}-01 00:00:00{zone}")
+    first = np.datetime64((year - 1970) * 12 + month - 1, "M")
+    length = first + (1 if m["month"] else 12) - first.astype("datetime64[ms]")
+    return start, start + int(length.astype(np.int64))
 
 
 def within_range(bounds: tuple[int | str, ...]) -> tuple[int, int]:

@@ -123,7 +123,7 @@ class AggregationOp:
                 env.fail(column.null, "the event has no time to aggregate by")
         if len(times) and (times.min() < EARLIEST or times.max() > LATEST):
             outside = (times < EARLIEST) | (times > LATEST)
-            env.fail(outside & (times != _NO_TIME), "the event's time lies outside the years 1 to 9999")
+            env.fail(outside, "the event's time lies outside the years 1 to 9999")
             times = np.where(outside, 0, times)
         return times
 

@@ -135,3 +135,20 @@ def test_per_names_a_duration_that_is_kept() -> None:
         duration_of("day", "A", ("sec", "hour"))
     with pytest.raises(SiddhiRuntimeError, match="'weeks' is not a valid duration"):
         duration_of("weeks", "A", ("sec",))
+
+
+@pytest.mark.parametrize("offset", ["+18:01", "-99:99", "+05:60"])
+def test_offsets_that_there_are_not(offset: str) -> None:
+    with pytest.raises(SiddhiRuntimeError, match="offsets go from"):
+        parse_time(f"2014-01-01 00:00:00 {offset}")
+
+
+def test_the_last_year_and_month_can_be_read() -> None:
+    end = 253402300800000
+    assert parse_within("9999-**-** **:**:**") == (ms("9999-01-01T00:00:00+00:00"), end)
+    assert parse_within("9999-12-** **:**:** +01:00") == (ms("9999-12-01T00:00:00+01:00"), end - 3_600_000)
+
+
+def test_hours_change_with_daylight_saving_in_the_last_year_too() -> None:
+    assert floor("Asia/Kolkata", "day", 253402300799999) == [253402281000000]
+    assert floor("America/New_York", "day", ms("9999-07-04T12:00:00-04:00")) == [ms("9999-07-04T00:00:00-04:00")]

@@ -100,6 +100,28 @@ def test_a_time_beyond_the_calendar_is_an_error() -> None:
     assert per(node, "year") == [[1672531200000, 1]]
 
 
+@pytest.mark.parametrize("zone", ["GMT", "Asia/Kolkata", "America/New_York"])
+def test_the_first_and_the_last_times_of_the_calendar(zone: str) -> None:
+    """Every long is a time or an error."""
+    text = "define aggregation A from S select sum(v) as s aggregate by ts every sec ... year;"
+    node = node_of(text, aggTimeZone=zone)
+    inside = [-62135596800000, -1, 0, 253402300799999]
+    outside = [-(2**63), -62135596800001, 253402300800000, 2**62, 9 * 10**18, 2**63 - 1]
+    out = send(node, [["a", 1, 1.0, ts] for ts in (*outside, *inside)])
+    assert [e.values[3] for e in out.errors] == outside
+    assert {e.message for e in out.errors} == {"the event's time lies outside the years 1 to 9999"}
+    every = f"from A within {-(2**63) + 1}L, {2**63 - 1}L per '%s' select * order by AGG_TIMESTAMP"
+    assert ask(node, every % "sec") == [[-62135596800000, 1], [-1000, 1], [0, 1], [253402300799000, 1]]
+    for duration in ("min", "hour", "day", "month", "year"):
+        assert sum(n for _, n in ask(node, every % duration)) == len(inside)
+
+
+def test_sums_of_longs_wrap() -> None:
+    node = node_of("define aggregation A from S select sum(ts) as s aggregate every sec ... year;")
+    send(node, [["a", 1, 1.0, 2**63 - 1], ["a", 1, 1.0, 2**63 - 1], ["a", 1, 1.0, 2**63 - 1]])
+    assert [s for _, s in per(node, "year")] == [2**63 - 3]
+
+
 def test_partials_are_what_a_step_added() -> None:
     node = node_of("define aggregation A from S select k, sum(v) as s group by k aggregate by ts every min, hour;")
     send(node, [["a", 1, 1.0, B], ["a", 2, 1.0, B + 60_000]])

@@ -1,0 +1,68 @@
+"""Partials without the rows that a database cannot hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...plan.nodes import AggregationDef
+from ..columns import Strings
+from ..expressions import Context
+from ..services import Services
+from .calendar import Calendar
+from .stored import TIMESTAMP, Stored, from_table, group_names, merge_stored, to_table
+
+Unfit = Callable[[pa.Table], dict[int, str]]
+"""Why rows of a table of partials cannot be stored, by row number."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A row of partials: its bucket (start, ms), its group-by and base columns, and why it cannot be stored."""
+
+    bucket: int
+    values: list[Any]
+    reason: str
+
+
+def storable(definition: AggregationDef, zone: str, partials: pa.Table, unfit: Unfit) -> tuple[pa.Table, list[LeftOut]]:
+    """`partials` without the rows that are `unfit`, and those rows.
+
+    What a bucket of the smallest duration loses, the larger buckets do not have either: they are made anew from what
+    is left, so reads of all durations agree. A row of a larger duration is left out only where the smaller ones fit.
+    """
+    if not unfit(partials):
+        return partials, []
+    services, calendar = Services(Strings(), Context()), Calendar(zone)
+    kept: Stored | None = None
+    tables, left = [], []
+    for duration in definition.durations:
+        if kept is None:
+            rows = partials.filter(pc.equal(partials.column("duration"), duration))
+            fresh = from_table(definition, rows, services)
+        else:
+            bucket = calendar.floor(duration, kept.bucket)
+            fresh = Stored(definition, bucket, kept.keys, kept.base, kept.last)
+        table = to_table(merge_stored(fresh, services), duration, services)
+        bad = unfit(table)
+        left += _left_out(definition, table, bad)
+        fits = np.ones(table.num_rows, np.bool_)
+        fits[list(bad)] = False
+        table = table.filter(pa.array(fits))
+        kept = from_table(definition, table, services)
+        tables.append(table)
+    return pa.concat_tables(tables), left
+
+
+def _left_out(definition: AggregationDef, table: pa.Table, bad: dict[int, str]) -> list[LeftOut]:
+    names = [*group_names(definition), *(b.name for b in definition.base)]
+    out = []
+    for i, reason in sorted(bad.items()):
+        (row,) = table.slice(i, 1).to_pylist()
+        out.append(LeftOut(row[TIMESTAMP], [row[n] for n in names], f"per {row['duration']}: {reason}"))
+    return out
