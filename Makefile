@@ -20,7 +20,7 @@ SERIAL := spark or notebook or browser
 # Jupyter asks to be told that root is meant, as it is in containers.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup lab check test fuzz mutants bench clean
+.PHONY: help setup lab check test exact fuzz mutants bench clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ test: check ## Everything: check, all tests, all notebooks
 ifneq ($(NOTEBOOKS),)
 	$(PYTEST) -p nbval --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600 $(NOTEBOOKS)
 endif
+
+exact: setup ## Random feeds over shards, batches and crashes against one node (DuckDB: COUNT, PostgreSQL: a tenth)
+	SPARKSTREAM_EXAMPLES=$(or $(COUNT),2000) $(PYTEST) tests/stores/test_any_split.py
 
 # More than the defaults: make fuzz SEED=7 COUNT=5000 AREA=joins,patterns TIME=600
 fuzz: setup ## Random apps through the real Siddhi and the engine (needs a JDK 17 and Maven); SEED, COUNT, AREA, TIME

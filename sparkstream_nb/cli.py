@@ -150,9 +150,11 @@ def _add_store(c: Options) -> None:
     c.add_argument("action", choices=_UPKEEP, metavar="ACTION", help="; ".join(f"{a}: {w}" for a, w in _UPKEEP.items()))
     c.add_argument("app", metavar="APP.siddhi", help="the app's text")
     c.add_argument("shards", metavar="SHARD", nargs="*", help="the shard ids that the action is for")
+    c.add_argument("--from", dest="origin", metavar="FROM", help="rebuild: a finer duration, a .csv or a .parquet file")
+    add(c, "--time", help="rebuild: the file's column of event times, for an aggregation without 'aggregate by'")
     c.add_argument("--aggregation", metavar="NAME", help="this aggregation only")
     c.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
-    add(c, "--conf", "--store", "--home", "--name", "--param", "--allow-env")
+    add(c, "--conf", "--store", "--home", "--name", "--timezone", "--param", "--allow-env")
 
 
 _UPKEEP = {
@@ -161,23 +163,30 @@ _UPKEEP = {
     "delete": "SHARD, delete its rows",
     "add-shard-id": "SHARD, add SHARD_ID to tables that lack it",
     "drop": "drop the tables",
+    "rebuild": "make coarse durations of a finer one, or, with --from FILE, all of the events, as rows of SHARD",
 }
 
 
 def store(options: Any) -> int:
     """`sparkstream store`. No node of the app may run meanwhile."""
     from .cluster.folder import default_home
+    from .cluster.rebuild import Log
     from .cluster.secrets import References
     from .cluster.upkeep import StoredApp, upkeep
 
+    file_given = options.origin is not None and Path(options.origin).suffix in (".csv", ".parquet")
     expected = {"rename": 2, "delete": 1, "add-shard-id": 1}.get(options.action, 0)
+    if options.action == "rebuild" and file_given:
+        expected = min(len(options.shards), 1)
+    if options.action != "rebuild" and (options.origin, options.time) != (None, None):
+        raise Misuse("--from and --time are for sparkstream store rebuild")
     if len(options.shards) != expected:
         raise Misuse(f"sparkstream store {options.action} takes {_many(expected, 'shard id')} after the app")
     text, references = read_text(options.app), References(dict(options.param), tuple(options.allow_env))
     name = options.name or _compiled(options).name or Path(options.app).stem
     home = default_home(name) if options.home is None else Path(options.home)
     file = home / "store.duckdb" if options.store is None else Path(options.store)
-    app = StoredApp(text, file, [Path(p) for p in options.conf or ()], references)
+    app = StoredApp(text, file, [Path(p) for p in options.conf or ()], references, options.timezone)
     with upkeep(app, options.aggregation) as found:
         if options.action == "shards":
             lines = [f"{a}: shard '{s}', {_many(n, 'row')}" for a, s, n in found.shards()] or ["no rows are stored"]
@@ -187,8 +196,13 @@ def store(options: Any) -> int:
             lines = found.delete(*options.shards, dry_run=options.dry_run)
         elif options.action == "add-shard-id":
             lines = found.add_shard_id(*options.shards, dry_run=options.dry_run)
-        else:
+        elif options.action == "drop":
             lines = found.drop(dry_run=options.dry_run)
+        elif file_given:
+            log = Log(Path(options.origin), options.time)
+            lines = found.rebuild_from(log, *options.shards, dry_run=options.dry_run)
+        else:
+            lines = found.rebuild(options.origin, dry_run=options.dry_run)
     print("\n".join([*lines, *(["nothing was changed (--dry-run)"] if options.dry_run else [])]))
     return 0
 

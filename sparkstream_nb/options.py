@@ -220,7 +220,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--timezone": {
         "default": "UTC",
         "metavar": "ZONE",
-        "help": "time zone of cron expressions, such as Europe/Berlin (default: UTC)",
+        "help": "time zone of cron expressions and aggregations, such as Europe/Berlin (default: UTC)",
     },
     "--time": {
         "metavar": "COLUMN",

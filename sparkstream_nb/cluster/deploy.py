@@ -75,7 +75,8 @@ def deploy(
     - `start`: where the app's clock starts: ms since 1970, a datetime or an ISO text. By default it starts with the
       first event or tick; with 0 it starts in 1970, as Siddhi's playback does. A pattern that begins with an absent
       state waits from there on, and a trigger at 'start' has that time.
-    - `timezone`: the time zone of cron expressions, such as "Europe/Berlin".
+    - `timezone`: the time zone of cron expressions and of the buckets of aggregations, such as "Europe/Berlin". A
+      deployment file's `aggTimeZone` comes before it.
 
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
@@ -92,7 +93,7 @@ def deploy(
     own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" and not files else {})}
     given = [dict(f.properties) for f in files] or [{}] * nodes
     plans = [
-        compile_app(text, properties={**g, "shardId": s, **own}, variables=variables)
+        compile_app(text, properties={"aggTimeZone": timezone, **g, "shardId": s, **own}, variables=variables)
         for g, s in zip(given, shards, strict=True)
     ]
     refuse(plans[0])

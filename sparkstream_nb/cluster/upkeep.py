@@ -9,10 +9,12 @@ from pathlib import Path
 
 from ..errors import Misuse, StoreError, nearest
 from ..plan import compile_app
-from ..plan.nodes import AggregationDef
+from ..plan.nodes import AggregationDef, Plan
 from ..stores import Store
 from ..stores.sql import Patience
 from .conf import NodeFile, node_files
+from .deployment import check_zone
+from .rebuild import Log, finer_of, from_finer, from_log
 from .secrets import References
 from .stores import databases_of, open_store
 
@@ -21,13 +23,14 @@ from .stores import databases_of, open_store
 class StoredApp:
     """Where the aggregations of an app are: `store`, a DuckDB file, and the databases that its `@store`s name.
 
-    `text`: the app. `conf`: the nodes' deployment files, as for `deploy`.
+    `text`: the app. `conf`: the nodes' deployment files, and `timezone`, as for `deploy`.
     """
 
     text: str
     store: Path
     conf: Sequence[Path] = ()
     references: References = field(default_factory=References, repr=False)
+    timezone: str = "UTC"
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,13 @@ class Upkeep:
 
     store: Store
     aggregations: Mapping[str, AggregationDef]
+    plan: Plan
     problem: StoreError | None = None
     """Why the tables do not fit the app."""
 
     def shards(self) -> list[tuple[str, str, int]]:
         """(aggregation, shard id, stored rows) of each. Raises StoreError where the tables do not fit the app."""
-        if self.problem is not None:
-            raise self.problem
+        self._check()
         return [(a, s.shard, s.rows) for a in self.aggregations for s in self.store.shards(a)]
 
     def rename(self, old: str, new: str, *, dry_run: bool = False) -> list[str]:
@@ -53,6 +56,27 @@ class Upkeep:
     def delete(self, shard: str, *, dry_run: bool = False) -> list[str]:
         """Deletes the rows of a shard. Says what is done. Raises `Misuse` for a shard that holds nothing."""
         return self._each(shard, lambda a: self.store.delete_shard(a, shard), "are deleted", dry_run)
+
+    def _check(self) -> None:
+        if self.problem is not None:
+            raise self.problem
+
+    def rebuild(self, finer: str | None = None, *, dry_run: bool = False) -> list[str]:
+        """Makes the durations above `finer`, by default the smallest, of its rows. Says what is done. Raises `Misuse`
+        for what is no finer duration."""
+        self._check()
+        zone = self.plan.properties["aggTimeZone"]
+        wanted = [(d, finer_of(finer, d)) for d in self.aggregations.values()]
+        return [x for d, f in wanted for x in from_finer(self.store, d, f, zone, dry_run=dry_run)]
+
+    def rebuild_from(self, log: Log, shard: str | None = None, *, dry_run: bool = False) -> list[str]:
+        """Makes an aggregation of its events, as rows of `shard`. Says what is done. Raises `Misuse` for several
+        aggregations, and for a log that does not do (`rebuild.from_log`)."""
+        self._check()
+        if len(self.aggregations) != 1:
+            raise Misuse("events rebuild one aggregation: name it with --aggregation")
+        (definition,) = self.aggregations.values()
+        return from_log(self.store, self.plan, definition, log, shard, dry_run=dry_run)
 
     def _each(self, shard: str, work: Callable[[str], None], what: str, dry_run: bool) -> list[str]:
         found = {a: n for a, s, n in self.shards() if s == shard}
@@ -86,8 +110,10 @@ def upkeep(app: StoredApp, aggregation: str | None = None) -> Iterator[Upkeep]:
     files: tuple[NodeFile, ...] = tuple(node_files(list(app.conf))) if app.conf else ()
     given = [dict(f.properties) for f in files] or [{}]
     ids = [f.shard_id for f in files] or ["node-1"]
+    check_zone(app.timezone)
+    defaults = {"partitionById": "true", "aggTimeZone": app.timezone}
     plans = [
-        compile_app(app.text, {"partitionById": "true", **g, "shardId": s}, app.references.variables)
+        compile_app(app.text, {**defaults, **g, "shardId": s}, app.references.variables)
         for g, s in zip(given, ids, strict=True)
     ]
     known = plans[0].aggregations
@@ -106,6 +132,6 @@ def upkeep(app: StoredApp, aggregation: str | None = None) -> Iterator[Upkeep]:
             store.prepare(wanted.values())
         except StoreError as e:
             problem = e
-        yield Upkeep(store, wanted, problem)
+        yield Upkeep(store, wanted, plans[0], problem)
     finally:
         store.close()

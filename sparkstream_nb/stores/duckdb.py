@@ -22,8 +22,10 @@ from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
 from .checking import FoundTable, check_table
 from .layout import (
+    EVENT_TIMESTAMP,
     LAST_TIMESTAMP,
     NULL_KEYS,
+    PURGED,
     SHARD,
     TIMESTAMP,
     Layout,
@@ -31,6 +33,7 @@ from .layout import (
     layouts_of,
     rows_from_store,
     rows_to_store,
+    several_rows,
     stored_group,
 )
 from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, Groups, ShardRows
@@ -119,6 +122,7 @@ class DuckDBStore:
                 '(app VARCHAR NOT NULL, stream VARCHAR NOT NULL, ts BIGINT, "values" VARCHAR NOT NULL, '
                 "reason VARCHAR NOT NULL)"
             )
+            self._db.execute(f"CREATE TABLE IF NOT EXISTS {PURGED} (name VARCHAR PRIMARY KEY, begins BIGINT NOT NULL)")
             # Files made before rows without a time were kept as such.
             self._db.execute(f"ALTER TABLE {ERRORS} ALTER COLUMN ts DROP NOT NULL")
 
@@ -190,6 +194,7 @@ class DuckDBStore:
         with self._transaction():
             for duration in layout.durations:
                 self._db.execute(f"DROP TABLE IF EXISTS {quoted(layout.table(duration))}")
+                self._db.execute(f"DELETE FROM {PURGED} WHERE name = ?", [layout.table(duration)])
 
     def add_shard_id(self, aggregation: str, shard: str, *, dry_run: bool = False) -> list[str]:
         layout = self._layout(aggregation)
@@ -270,14 +275,41 @@ class DuckDBStore:
                 if begins is not None:
                     sql = f"DELETE FROM {quoted(layout.table(duration))} WHERE {quoted(layout.time)} < ?"
                     self._db.execute(sql, [begins])
+                    self._db.execute(
+                        f"INSERT INTO {PURGED} AS kept VALUES (?, ?) "
+                        "ON CONFLICT (name) DO UPDATE SET begins = greatest(kept.begins, excluded.begins)",
+                        [layout.table(duration), begins],
+                    )
 
-    def _merge(self, layout: Layout, duration: AggDuration, rows: pa.Table) -> None:
-        """Merges `rows`, one for each key, into a table."""
+    def purged(self, aggregation: str, duration: AggDuration) -> int | None:
+        table = self._layout(aggregation).table(duration)
+        found = self._query(f"SELECT begins FROM {PURGED} WHERE name = ?", [table]).column(0)
+        return int(found[0].as_py()) if len(found) else None
+
+    def replace(self, aggregation: str, partials: Mapping[str, Sequence[pa.Table]], *, alone: bool = False) -> None:
+        layout = self._layout(aggregation)
+        with self._transaction():
+            for duration in layout.durations:
+                table = quoted(layout.table(duration))
+                if alone and layout.partitioned:
+                    marks = ", ".join("?" * len(partials))
+                    self._db.execute(f"DELETE FROM {table} WHERE {SHARD} NOT IN ({marks})", list(partials))
+                if layout.external:
+                    late = f"SELECT 1 FROM {table} WHERE {TIMESTAMP} <> {EVENT_TIMESTAMP} LIMIT 1"
+                    if self._db.execute(late).fetchall():
+                        raise several_rows(self.path, layout.table(duration))
+                for shard, tables in partials.items():
+                    for partial in tables:
+                        rows = rows_to_store(layout, partial, duration, shard)
+                        self._merge(layout, duration, rows, replaced=True)
+
+    def _merge(self, layout: Layout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False) -> None:
+        """Merges `rows`, one for each key, into a table, or puts them in place of those that are there."""
         if rows.num_rows == 0:
             return
         self._db.register("fresh_rows", rows)
         try:
-            self._db.execute(_upsert(layout, layout.table(duration)))
+            self._db.execute(_upsert(layout, layout.table(duration), replaced))
         finally:
             self._db.unregister("fresh_rows")
 
@@ -453,14 +485,16 @@ def _create(layout: Layout, table: str) -> str:
     return f"CREATE TABLE {quoted(table)} ({', '.join(columns)}, PRIMARY KEY ({key}))"
 
 
-def _upsert(layout: Layout, table: str) -> str:
-    """Merges the view `fresh_rows` into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP."""
+def _upsert(layout: Layout, table: str, replaced: bool) -> str:
+    """Merges the view `fresh_rows` into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
     names = ", ".join(quoted(c.name) for c in layout.columns)
     key = ", ".join(quoted(c.name) for c in layout.key)
     sets = []
     for c in layout.values:
         was, now = f"kept.{quoted(c.name)}", f"excluded.{quoted(c.name)}"
-        if c.role in ("sum", "count"):
+        if replaced:
+            merged = now
+        elif c.role in ("sum", "count"):
             both = _wrapped(f"{was}::HUGEINT + {now}") if c.type is Type.LONG else f"{was} + {now}"
             merged = f"coalesce({both}, {was}, {now})"
         elif c.role in ("min", "max"):

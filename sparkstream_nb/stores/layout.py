@@ -25,6 +25,9 @@ EVENT_TIMESTAMP = "AGG_EVENT_TIMESTAMP"
 LAST_TIMESTAMP = "AGG_LAST_EVENT_TIMESTAMP"
 NULL_KEYS = "AGG_NULL_KEYS"
 
+PURGED = "SPARKSTREAM_PURGED"
+"""The table that says, for each table of an aggregation, before which time `@purge` has deleted its buckets."""
+
 SUFFIX: dict[AggDuration, str] = {
     "sec": "SECONDS", "min": "MINUTES", "hour": "HOURS", "day": "DAYS", "month": "MONTHS", "year": "YEARS",
 }  # fmt: skip
@@ -97,6 +100,14 @@ class Layout:
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([(c.name, c.arrow) for c in self.columns])
+
+
+def several_rows(path: str, table: str) -> StoreError:
+    """Why a table is not rebuilt."""
+    return StoreError(
+        f"The store {path}: table '{table}' has several rows for a bucket, which another server wrote; it is not "
+        "rebuilt. Rebuild the aggregation from its events, after `sparkstream store drop`."
+    )
 
 
 def layout_of(definition: AggregationDef) -> Layout:

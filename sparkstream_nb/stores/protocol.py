@@ -150,6 +150,18 @@ class Store(Protocol):
         """Deletes the rows of one shard."""
         ...
 
+    def purged(self, aggregation: str, duration: AggDuration) -> int | None:
+        """The time (ms) before which `@purge` has deleted buckets of a duration; None where it has not."""
+        ...
+
+    def replace(self, aggregation: str, partials: Mapping[str, Sequence[pa.Table]], *, alone: bool = False) -> None:
+        """Puts partials, by shard, in place of the rows of the same bucket and group, all or nothing.
+
+        With `alone` the rows of all other shards are deleted. Raises StoreError for tables in which another server has
+        several rows for a bucket.
+        """
+        ...
+
     def add_shard_id(self, aggregation: str, shard: str, *, dry_run: bool = False) -> list[str]:
         """Adds SHARD_ID to tables that lack it, and to their keys; existing rows get `shard`.
 

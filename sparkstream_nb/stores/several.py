@@ -81,6 +81,12 @@ class StoreSet:
     def delete_shard(self, aggregation: str, shard: str) -> None:
         self._store(aggregation).delete_shard(aggregation, shard)
 
+    def purged(self, aggregation: str, duration: AggDuration) -> int | None:
+        return self._store(aggregation).purged(aggregation, duration)
+
+    def replace(self, aggregation: str, partials: Mapping[str, Sequence[pa.Table]], *, alone: bool = False) -> None:
+        self._store(aggregation).replace(aggregation, partials, alone=alone)
+
     def add_shard_id(self, aggregation: str, shard: str, *, dry_run: bool = False) -> list[str]:
         return self._store(aggregation).add_shard_id(aggregation, shard, dry_run=dry_run)
 

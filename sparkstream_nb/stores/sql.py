@@ -28,8 +28,10 @@ from .address import Database
 from .checking import FoundTable, check_table
 from .dialects import DIALECTS, READS, Dialect
 from .layout import (
+    EVENT_TIMESTAMP,
     LAST_TIMESTAMP,
     NULL_KEYS,
+    PURGED,
     SHARD,
     TIMESTAMP,
     Layout,
@@ -37,6 +39,7 @@ from .layout import (
     layouts_of,
     rows_from_store,
     rows_to_store,
+    several_rows,
     stored_group,
 )
 from .limits import Limits, unfit
@@ -116,6 +119,9 @@ class SqlStore:
         c.exec_driver_sql(
             f"CREATE TABLE IF NOT EXISTS {q(ERRORS)} (id {d.serial}, app {key} NOT NULL, stream {text} NOT NULL, "
             f"ts BIGINT, {q('values')} {text} NOT NULL, reason {text} NOT NULL)"
+        )
+        c.exec_driver_sql(
+            f"CREATE TABLE IF NOT EXISTS {q(PURGED)} (name {key} NOT NULL PRIMARY KEY, begins BIGINT NOT NULL)"
         )
 
     def close(self) -> None:
@@ -239,6 +245,8 @@ class SqlStore:
         def work(c: sa.Connection) -> None:
             for duration in layout.durations:
                 c.exec_driver_sql(f"DROP TABLE IF EXISTS {self._table(layout, duration)}")
+                forgotten = sa.text(f"DELETE FROM {self._dialect.quoted(PURGED)} WHERE name = :name")
+                c.execute(forgotten, {"name": layout.table(duration)})
 
         self._transaction(work)
 
@@ -330,18 +338,54 @@ class SqlStore:
                 if begins is not None:
                     old = f"{self._dialect.quoted(layout.time)} < {int(begins)}"
                     c.exec_driver_sql(f"DELETE FROM {self._table(layout, duration)} WHERE {old}")
+                    self._note_purge(c, layout.table(duration), begins)
 
-    def _merge(self, c: sa.Connection, layout: Layout, duration: AggDuration, rows: pa.Table) -> None:
-        """Merges `rows`, one for each key, into a table."""
+    def _note_purge(self, c: sa.Connection, table: str, begins: int) -> None:
+        d = self._dialect
+        name, time_ = d.quoted("name"), d.quoted("begins")
+        sql = d.upsert(PURGED, [name, time_], [name], [(time_, d.greatest(d.was(PURGED, time_), d.now(time_)))])
+        types = [(name, d.type_of(_SHARD_COLUMN)), (time_, d.types[Type.LONG])]
+        d.load(c, sql, types, pa.table({"name": [table], "begins": pa.array([begins], pa.int64())}))
+
+    def purged(self, aggregation: str, duration: AggDuration) -> int | None:
+        table, q = self._layout(aggregation).table(duration), self._dialect.quoted
+        sql = sa.text(f"SELECT begins FROM {q(PURGED)} WHERE name = :name")
+        found = self._transaction(lambda c: c.execute(sql, {"name": table}).first(), reads=True)
+        return None if found is None else int(found[0])
+
+    def replace(self, aggregation: str, partials: Mapping[str, Sequence[pa.Table]], *, alone: bool = False) -> None:
+        layout, q = self._layout(aggregation), self._dialect.quoted
+
+        def work(c: sa.Connection) -> None:
+            for duration in layout.durations:
+                table = self._table(layout, duration)
+                if alone and layout.partitioned:
+                    others = sa.text(f"DELETE FROM {table} WHERE {q(SHARD)} NOT IN :kept")
+                    c.execute(others.bindparams(sa.bindparam("kept", expanding=True)), {"kept": list(partials)})
+                if layout.external:
+                    late = f"SELECT 1 FROM {table} WHERE {q(TIMESTAMP)} <> {q(EVENT_TIMESTAMP)} LIMIT 1"
+                    if c.exec_driver_sql(late).first() is not None:
+                        raise several_rows(self.path, layout.table(duration))
+                for shard, tables in partials.items():
+                    for partial in tables:
+                        rows = rows_to_store(layout, partial, duration, shard)
+                        self._merge(c, layout, duration, rows, replaced=True)
+
+        self._transaction(work)
+
+    def _merge(
+        self, c: sa.Connection, layout: Layout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False
+    ) -> None:
+        """Merges `rows`, one for each key, into a table, or puts them in place of those that are there."""
         if rows.num_rows == 0:
             return
         rows = rows.sort_by([(x.name, "ascending") for x in layout.key])
         sets = [x for x in layout.columns if x.role == "set"]
         if sets:
-            rows = _encoded(self._united(c, layout, duration, rows, sets), sets)
+            rows = _encoded(rows if replaced else self._united(c, layout, duration, rows, sets), sets)
         q = self._dialect.quoted
         columns = [(q(x.name), self._dialect.type_of(x)) for x in layout.columns]
-        self._dialect.load(c, self._upsert(layout, layout.table(duration)), columns, rows)
+        self._dialect.load(c, self._upsert(layout, layout.table(duration), replaced), columns, rows)
 
     def _united(
         self, c: sa.Connection, layout: Layout, duration: AggDuration, rows: pa.Table, sets: Sequence[StoredColumn]
@@ -364,14 +408,16 @@ class SqlStore:
             rows = rows.set_column(rows.column_names.index(x.name), x.name, pa.array(both, x.arrow))
         return rows
 
-    def _upsert(self, layout: Layout, table: str) -> str:
-        """Merges fresh rows into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP."""
+    def _upsert(self, layout: Layout, table: str, replaced: bool) -> str:
+        """Merges fresh rows into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
         d = self._dialect
         sets = []
         for c in layout.values:
             name = d.quoted(c.name)
             was, now = d.was(table, name), d.now(name)
-            if c.role in ("sum", "count"):
+            if replaced:
+                merged = now
+            elif c.role in ("sum", "count"):
                 both = d.add_longs(was, now) if c.type is Type.LONG else d.add_doubles(was, now)
                 merged = f"coalesce({both}, {was}, {now})"
             elif c.role == "min":

@@ -68,6 +68,34 @@ def test_shards_are_listed_renamed_adopted_and_deleted(
     assert held(file) == {}
 
 
+def test_aggregations_are_rebuilt(app: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = filled(tmp_path / "s.duckdb", "a", "b")
+    at = ("--store", file)
+    code, said = run(capsys, "rebuild", app, "--from", "months", *at)
+    assert (code, said) == (
+        0,
+        f"{A}: 2 rows of years are made of the months; 0 stay as they are, as their months are not all stored\n",
+    )
+    log = tmp_path / "trades.csv"
+    log.write_text(f"symbol,price,quantity,timestamp\nx,1.0,7,{NOON}\ny,2.0,x,{NOON}\n")
+    code, said = run(capsys, "rebuild", app, "c", "--from", log, *at, "--dry-run")
+    assert code == 0
+    assert f"{A}: 1 events do not count: quantity: 'x' is not a long\nnothing was changed" in said
+    assert held(file) == {"a": 5, "b": 5}
+    assert run(capsys, "rebuild", app, "c", "--from", log, *at)[0] == 0
+    assert held(file) == {"c": 7}
+    assert run(capsys, "rebuild", app, "--from", log, *at)[0] == 0
+    assert held(file) == {"c": 7}
+    empty = tmp_path / "empty.csv"
+    empty.write_text("symbol,price,quantity,timestamp\n")
+    code, said = run(capsys, "rebuild", app, "--from", empty, *at)
+    assert code == 2
+    assert "empty.csv has no events for 1 stored rows of seconds of 'TradeAggregation'" in said
+    assert "cannot be rebuilt from 'weeks'" in run(capsys, "rebuild", app, "--from", "weeks", *at)[1]
+    assert "file not found: none.csv" in run(capsys, "rebuild", app, "--from", "none.csv", *at)[1]
+    assert held(file) == {"c": 7}
+
+
 def test_both_ways_out_for_tables_without_shard_id(
     app: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +139,7 @@ def test_a_database_that_the_app_names(tmp_path: Path, capsys: pytest.CaptureFix
         (["shards", "--aggregation", "Trade"], "the app has no aggregation 'Trade'"),
         (["shards", "--store", "none.duckdb"], "There is no store none.duckdb"),
         (["shard"], "shard"),
+        (["shards", "--from", "days"], "--from and --time are for sparkstream store rebuild"),
     ],
 )
 def test_mistakes_are_one_line(words: list[str], message: str, app: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -325,3 +325,6 @@ def test_what_purge_lets_go_is_deleted(open_store: Open) -> None:
     older = partials_of(plan, [["WSO2", 10.0, 20, NOON - 1_000_000]])
     assert store.commit("app", "run", 4, {(A, "node-1"): older}, clock=BatchClock(NOON, NOON + 130_000, NOON + 140_001))
     assert totals(store, "sec") == [20], "the purge came before it"
+    assert store.commit("app", "run", 5, {}, clock=BatchClock(NOON, NOON + 140_001, NOON + 150_000))
+    assert totals(store, "sec") == [], "a late event's bucket of a purged time stays until the next purge"
+    assert totals(store, "day") == [30]

@@ -1,8 +1,10 @@
 """The calendar of aggregations: bucket boundaries of each duration, and parsing of times.
 
 Buckets are those of the zone's real calendar: leap years by the Gregorian rule, a repeated hour of daylight saving
-makes two buckets, a day at a change has 23 or 25 hours. Seconds and minutes are counted from the epoch, as in
-Siddhi's `IncrementalTimeConverterUtil`, and times before 1970 are floored downwards.
+makes two buckets, a day at a change has 23 or 25 hours, a day without midnight begins with its first instant. Times
+before 1970 are floored downwards. Every bucket is the union of the buckets of a smaller duration that begin in it, so
+coarse buckets can be made of finer ones. The buckets of a duration are intervals, with one exception: where clocks go
+back over a midnight that has passed (America/St_Johns did at 00:01), the two days at it share that hour.
 """
 
 from __future__ import annotations
@@ -64,18 +66,21 @@ class Calendar:
                 ) from e
         self._years = (0, 0)
         self._starts = self._offsets = np.zeros(0, np.int64)
+        self._whole_minutes = True
 
     def floor(self, duration: AggDuration, t: Array) -> Array:
         """int64[n] starts (ms) of the buckets of `duration` that hold the times `t` (ms, years 1 to 9999)."""
-        if duration in ("sec", "min") or (self._info is None and duration in FIXED):
+        if duration == "sec" or (self._info is None and duration in FIXED):
             return np.asarray(floors(t, FIXED[duration]))
         if self._info is None:
             return _calendar_floor(duration, t)
         self._cover(t)
+        if duration == "min" and self._whole_minutes:
+            return np.asarray(floors(t, FIXED["min"]))
         at = np.searchsorted(self._starts, t, side="right") - 1
         local = t + self._offsets[at]
-        if duration == "hour":
-            start = local - local % FIXED["hour"] - self._offsets[at]
+        if duration in ("min", "hour"):
+            start = local - local % FIXED[duration] - self._offsets[at]
             out: Array = np.maximum(start, self._starts[at])
             return out
         floor = local - local % FIXED["day"] if duration == "day" else _calendar_floor(duration, local)
@@ -118,6 +123,8 @@ class Calendar:
             before = second
         self._starts = np.array(starts, np.int64)
         self._offsets = np.array(offsets, np.int64)
+        # Local mean times, such as Monrovia's until 1972, are not.
+        self._whole_minutes = not (self._offsets % FIXED["min"]).any() and not (self._starts[1:] % FIXED["min"]).any()
 
     def _offset(self, second: int) -> int:
         """The zone's offset from UTC (ms) at `second` of the epoch."""

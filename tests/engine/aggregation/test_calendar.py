@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.engine.aggregation.calendar import Calendar, duration_of, parse_time, parse_within, within_range
 from sparkstream_nb.errors import SiddhiRuntimeError, SparkStreamError
+from sparkstream_nb.plan.nodes import DURATIONS
 
 ZONES = ["GMT", "Asia/Kolkata", "America/New_York", "Europe/London", "Australia/Lord_Howe", "America/Sao_Paulo"]
+SHORT_OFFSETS = [*ZONES, "Europe/Berlin", "Asia/Beirut", "Pacific/Apia", "Africa/Monrovia", "Asia/Kathmandu"]
 
 
 def ms(text: str) -> int:
@@ -51,6 +53,67 @@ def test_buckets_hold_their_times_and_lie_within_larger_ones(zone: str, times: l
         assert (calendar.floor(duration, start) == start).all()  # type: ignore[arg-type]
         assert (calendar.floor(duration, smaller) == start).all()  # type: ignore[arg-type]
         smaller = start
+
+
+# At the switches of the clock, in UTC. Expected: java.time's LocalDate.atStartOfDay of the day, of the first of the
+# month and of the year; an hour or minute begins on the zone's clock, or with the switch inside it.
+SWITCHES = """
+| zone                | time                | min                 | hour             | day              | month            | year             |
+| Europe/Berlin       | 2024-03-31 00:59:59 | 2024-03-31 00:59:00 | 2024-03-31 00:00:00 | 2024-03-30 23:00:00 | 2024-02-29 23:00:00 | 2023-12-31 23:00:00 |
+| Europe/Berlin       | 2024-03-31 01:00:00 | 2024-03-31 01:00:00 | 2024-03-31 01:00:00 | 2024-03-30 23:00:00 | 2024-02-29 23:00:00 | 2023-12-31 23:00:00 |
+| Europe/Berlin       | 2024-10-27 00:30:00 | 2024-10-27 00:30:00 | 2024-10-27 00:00:00 | 2024-10-26 22:00:00 | 2024-09-30 22:00:00 | 2023-12-31 23:00:00 |
+| Europe/Berlin       | 2024-10-27 01:30:00 | 2024-10-27 01:30:00 | 2024-10-27 01:00:00 | 2024-10-26 22:00:00 | 2024-09-30 22:00:00 | 2023-12-31 23:00:00 |
+| Europe/Berlin       | 2024-03-30 23:00:00 | 2024-03-30 23:00:00 | 2024-03-30 23:00:00 | 2024-03-30 23:00:00 | 2024-02-29 23:00:00 | 2023-12-31 23:00:00 |
+| Asia/Kolkata        | 2024-03-31 18:29:59 | 2024-03-31 18:29:00 | 2024-03-31 17:30:00 | 2024-03-30 18:30:00 | 2024-02-29 18:30:00 | 2023-12-31 18:30:00 |
+| Asia/Kolkata        | 2024-12-31 18:30:00 | 2024-12-31 18:30:00 | 2024-12-31 18:30:00 | 2024-12-31 18:30:00 | 2024-12-31 18:30:00 | 2024-12-31 18:30:00 |
+| Australia/Lord_Howe | 2024-04-06 14:45:00 | 2024-04-06 14:45:00 | 2024-04-06 14:00:00 | 2024-04-06 13:00:00 | 2024-03-31 13:00:00 | 2023-12-31 13:00:00 |
+| Australia/Lord_Howe | 2024-04-06 15:15:00 | 2024-04-06 15:15:00 | 2024-04-06 15:00:00 | 2024-04-06 13:00:00 | 2024-03-31 13:00:00 | 2023-12-31 13:00:00 |
+| Australia/Lord_Howe | 2024-10-05 15:30:00 | 2024-10-05 15:30:00 | 2024-10-05 15:30:00 | 2024-10-05 13:30:00 | 2024-09-30 13:30:00 | 2023-12-31 13:00:00 |
+| America/Sao_Paulo   | 2018-11-04 03:00:00 | 2018-11-04 03:00:00 | 2018-11-04 03:00:00 | 2018-11-04 03:00:00 | 2018-11-01 03:00:00 | 2018-01-01 02:00:00 |
+| America/Sao_Paulo   | 2018-02-18 01:30:00 | 2018-02-18 01:30:00 | 2018-02-18 01:00:00 | 2018-02-17 02:00:00 | 2018-02-01 02:00:00 | 2018-01-01 02:00:00 |
+| America/Sao_Paulo   | 2018-02-18 02:30:00 | 2018-02-18 02:30:00 | 2018-02-18 02:00:00 | 2018-02-17 02:00:00 | 2018-02-01 02:00:00 | 2018-01-01 02:00:00 |
+| Asia/Beirut         | 2024-03-30 22:30:00 | 2024-03-30 22:30:00 | 2024-03-30 22:00:00 | 2024-03-30 22:00:00 | 2024-02-29 22:00:00 | 2023-12-31 22:00:00 |
+| Asia/Beirut         | 2024-10-26 21:30:00 | 2024-10-26 21:30:00 | 2024-10-26 21:00:00 | 2024-10-25 21:00:00 | 2024-09-30 21:00:00 | 2023-12-31 22:00:00 |
+| Pacific/Apia        | 2011-12-30 09:59:59 | 2011-12-30 09:59:00 | 2011-12-30 09:00:00 | 2011-12-29 10:00:00 | 2011-12-01 10:00:00 | 2011-01-01 10:00:00 |
+| Pacific/Apia        | 2011-12-30 10:00:00 | 2011-12-30 10:00:00 | 2011-12-30 10:00:00 | 2011-12-30 10:00:00 | 2011-12-01 10:00:00 | 2011-01-01 10:00:00 |
+| America/St_Johns    | 2006-10-29 02:30:30 | 2006-10-29 02:30:00 | 2006-10-29 02:30:00 | 2006-10-29 02:30:00 | 2006-10-01 02:30:00 | 2006-01-01 03:30:00 |
+| America/St_Johns    | 2006-10-29 02:31:00 | 2006-10-29 02:31:00 | 2006-10-29 02:31:00 | 2006-10-28 02:30:00 | 2006-10-01 02:30:00 | 2006-01-01 03:30:00 |
+| Africa/Monrovia     | 1971-12-31 23:59:59 | 1971-12-31 23:59:30 | 1971-12-31 23:44:30 | 1971-12-31 00:44:30 | 1971-12-01 00:44:30 | 1971-01-01 00:44:30 |
+| Asia/Kathmandu      | 1985-12-31 18:30:00 | 1985-12-31 18:30:00 | 1985-12-31 18:30:00 | 1985-12-31 18:30:00 | 1985-12-31 18:30:00 | 1985-12-31 18:30:00 |
+"""  # noqa: E501
+
+
+def switches() -> list[list[str]]:
+    return [[c.strip() for c in line.strip("|").split("|")] for line in SWITCHES.strip().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("row", switches(), ids=lambda r: f"{r[0]} {r[1]}")
+def test_buckets_at_switches_of_the_clock(row: list[str]) -> None:
+    zone, time, *starts = row
+    for duration, start in zip(("min", "hour", "day", "month", "year"), starts, strict=True):
+        assert floor(zone, duration, ms(f"{time}+00:00")) == [ms(f"{start}+00:00")], duration
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    zone=st.sampled_from(SHORT_OFFSETS),
+    near=st.sampled_from([ms(f"{row[1]}+00:00") for row in switches()]) | st.integers(-(10**12), 4 * 10**12),
+    steps=st.lists(st.integers(-100_000_000, 100_000_000), min_size=1, max_size=30),
+)
+def test_buckets_tile_time(zone: str, near: int, steps: list[int]) -> None:
+    """Starts never fall as time goes on, begin with themselves, and are starts of buckets of each smaller duration."""
+    calendar, smaller = Calendar(zone), None
+    times = near + np.sort(np.array(steps, np.int64))
+    for duration in DURATIONS:
+        start = calendar.floor(duration, times)
+        assert (np.diff(start) >= 0).all()
+        assert (start <= times).all()
+        assert (calendar.floor(duration, start) == start).all()
+        assert (calendar.floor(duration, start - 1) < start).all(), "the bucket before ends where this one begins"
+        if smaller is not None:
+            assert (calendar.floor(smaller, start) == start).all()
+            assert (calendar.floor(duration, calendar.floor(smaller, times)) == start).all()
+        smaller = duration
 
 
 def test_a_repeated_hour_makes_two_buckets() -> None:
