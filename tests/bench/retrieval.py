@@ -105,7 +105,7 @@ def on_postgresql(millions: int) -> None:
             engine = sa.create_engine(DIALECTS["postgresql"].url(server.database), isolation_level="AUTOCOMMIT")
             with engine.connect() as c:
                 for text in texts:
-                    c.exec_driver_sql(text)
+                    c.exec_driver_sql(text.replace("%", "%%"))
                 c.exec_driver_sql("VACUUM ANALYZE")
             engine.dispose()
 
