@@ -1,4 +1,4 @@
-"""The command `sparkstream`: check, explain, fmt, replay, run, bench.
+"""The command `sparkstream`: check, explain, fmt, replay, run, query, store, bench.
 
 Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
 Results go to standard output, short error messages to standard error.
@@ -127,6 +127,13 @@ def parser() -> Options:
     add(c, "--last", default=10, help="only the last N events of a stream (default: 10)")
     add(c, "--limit", default=1000, help="rows of a query's answer to print (default: 1,000)")
 
+    c = command("query", query, "Answer an on-demand query from stored aggregations, without running the app.")
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text")
+    c.add_argument("query", metavar="QUERY", help="such as \"from Prices within ... per 'days' select *\"")
+    add(c, "--by-shard")
+    add(c, "--limit", default=1000, help="rows to print (default: 1,000)")
+    add(c, "--conf", "--store", "--home", "--name", "--param", "--allow-env")
+
     _add_store(command("store", store, "Look after stored aggregations: shards, and tables from before partitioning."))
 
     c = command("bench", bench, "Measure the throughput of workloads; prints one JSON line for each.")
@@ -204,6 +211,26 @@ def store(options: Any) -> int:
         else:
             lines = found.rebuild(options.origin, dry_run=options.dry_run)
     print("\n".join([*lines, *(["nothing was changed (--dry-run)"] if options.dry_run else [])]))
+    return 0
+
+
+def query(options: Any) -> int:
+    """`sparkstream query`. It only reads; nodes that write to a database may run meanwhile."""
+    from dataclasses import replace
+
+    from .cluster.folder import default_home, document_home
+    from .cluster.reading import query_stored
+    from .cluster.secrets import References
+    from .cluster.upkeep import StoredApp
+    from .lab import connect
+
+    connect()
+    text, references = read_text(options.app), References(dict(options.param), tuple(options.allow_env))
+    name = options.name or _compiled(options).name
+    home = Path(options.home or (document_home(Path(options.app)) if name is None else default_home(name)))
+    file = home / "store.duckdb" if options.store is None else Path(options.store)
+    app = StoredApp(text, file, [Path(p) for p in options.conf or ()], references)
+    print(replace(query_stored(app, options.query, limit=options.limit), beside=options.by_shard))
     return 0
 
 

@@ -227,6 +227,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "the column of event times: ms since 1970, times, or text (default: events are 1 ms apart)",
     },
     "--last": {"type": positive, "metavar": "N", "help": "only the last N events of a stream"},
+    "--by-shard": {"action": "store_true", "help": "show what each shard holds too, below the merged answer"},
     "--limit": {"type": positive, "metavar": "N", "help": "rows to show"},
 }
 _DEPLOYMENT = (

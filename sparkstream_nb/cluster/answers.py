@@ -63,7 +63,8 @@ class Result(Displayed):
     """The answer to an on-demand query: `columns` are (name, type) pairs, `rows` Python values, merged over shards.
 
     `by_shard` is the same by shard, SHARD_ID first; None if the query has no shards. `limit`: how many rows are
-    displayed; None: the front end's default. `hint`: why there are no rows, where that is known.
+    displayed; None: the front end's default. `hint`: why there are no rows, where that is known. `beside`: `by_shard`
+    is displayed as well.
     """
 
     columns: list[tuple[str, str]]
@@ -71,6 +72,7 @@ class Result(Displayed):
     read_by_shard: Callable[[], pd.DataFrame] | None = None
     limit: int | None = None
     hint: str | None = None
+    beside: bool = False
 
     @cached_property
     def by_shard(self) -> pd.DataFrame | None:

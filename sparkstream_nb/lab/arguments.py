@@ -93,6 +93,7 @@ def deploy_options() -> Options:
     p.add_argument("--fmt", action="store_true", help="only format the text, in its cell; comments are kept")
     p.add_argument("--graph", action="store_true", help="only draw the app, without running it")
     p.add_argument("--query", action="store_true", help="the cell is an on-demand query on the running app NAME")
+    add(p, "--by-shard", help="of a query: show what each shard holds too, below the merged answer")
     add(p, "--limit", help="rows to show of a query's answer")
     return p
 
@@ -133,7 +134,7 @@ def line_options() -> dict[str, Options]:
 
     p = command("query", "Answers an on-demand query, merged over all shards.")
     p.add_argument("app", metavar="NAME QUERY", help='the app, and a query such as "from Prices select *"')
-    add(p, "--limit")
+    add(p, "--by-shard", "--limit")
     _add_out(p, "store the answer as a data frame in this variable")
 
     p = command("view", "Draws an aggregation, by shard and merged.")

@@ -189,14 +189,31 @@ def _result_grid(shown: Result) -> Grid:
     )
 
 
+NO_SHARDS = "The rows belong to no shard: there is nothing to show by shard."
+
+
+def _shards_grid(shown: Result) -> Grid | None:
+    """What each shard holds; None where the rows belong to no shard."""
+    frame = shown.by_shard
+    return None if frame is None else Grid.of_frame(frame, limit=_limit(shown.limit))
+
+
 @text.register
 def _(shown: Result) -> str:
-    return _result_grid(shown).text() + (f"\n{shown.hint}" if shown.hint else "")
+    merged = _result_grid(shown).text() + (f"\n{shown.hint}" if shown.hint else "")
+    if not shown.beside:
+        return merged
+    shards = _shards_grid(shown)
+    return f"{merged}\n\n" + (NO_SHARDS if shards is None else f"by shard\n{shards.text()}")
 
 
 @html.register
 def _(shown: Result) -> str:
-    return _result_grid(shown).html() + (paragraph(markup.escape(shown.hint)) if shown.hint else "")
+    merged = _result_grid(shown).html() + (paragraph(markup.escape(shown.hint)) if shown.hint else "")
+    if not shown.beside:
+        return merged
+    shards = _shards_grid(shown)
+    return merged + (paragraph(NO_SHARDS) if shards is None else paragraph("by shard") + shards.html())
 
 
 def _events_grid(shown: Events) -> Grid:

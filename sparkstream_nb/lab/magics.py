@@ -210,7 +210,7 @@ class SiddhiMagic(Magics):
         answer = self._interruptible(lambda: app.query(text.rstrip(), limit=o.limit), app)
         if o.out:
             self.shell.user_ns[o.out] = answer.frame
-        return answer
+        return replace(answer, beside=True) if o.by_shard else answer
 
     def _lines_above(self, body: str) -> int:
         """How many lines of the cell that runs stand above `body`: that of the magic, and blank ones before it."""

@@ -56,3 +56,8 @@ def check_table(
         f"Table '{table.name}' does not fit aggregation '{name}': {'; '.join(said)}. It was made by another "
         f"definition. Give the aggregation another name, use another store, or drop its tables: store.drop('{name}')."
     )
+
+
+def missing_table(store: str, table: str) -> StoreError:
+    """The error of a store that is only read, and lacks a table."""
+    return StoreError(f"The store {store} has no table {table}: the app has not run on it, or was another one then.")

@@ -20,7 +20,7 @@ import pyarrow as pa
 from ..errors import StoreError
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
-from .checking import FoundTable, check_table
+from .checking import FoundTable, check_table, missing_table
 from .layout import (
     EVENT_TIMESTAMP,
     LAST_TIMESTAMP,
@@ -91,17 +91,21 @@ def quoted(name: str) -> str:
 class DuckDBStore:
     """A `Store` in a DuckDB file (`:memory:` for a temporary one). Thread-safe.
 
-    Raises StoreError if the file cannot be opened, for example because another process has it open.
+    Raises StoreError if the file cannot be opened, for example because another process has it open. With `read_only`
+    the file must be there, and nothing is written: `prepare` raises StoreError for a table that is missing.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = str(path)
+        self._read_only = read_only
         self._lock = threading.RLock()
         self._layouts: dict[str, Layout] = {}
+        if read_only and not Path(path).is_file():
+            raise StoreError(f"There is no store {path}. Name the DuckDB file of the aggregations.")
         if self.path != ":memory:":
             _make_folder(Path(self.path).parent)
         try:
-            self._db = duckdb.connect(self.path)
+            self._db = duckdb.connect(self.path, read_only=read_only)
         except duckdb.Error as e:
             raise StoreError(
                 f"The store {self.path} cannot be opened. If another process has it, end that first; "
@@ -112,6 +116,11 @@ class DuckDBStore:
         # Reads have a connection of their own: they see what is committed, and do not wait for a commit under way.
         self._reading = threading.Lock()
         self._reader: duckdb.DuckDBPyConnection | None = self._db.cursor()
+        if not read_only:
+            self._make_own_tables()
+        _open.add(self)
+
+    def _make_own_tables(self) -> None:
         with self._transaction():
             self._db.execute(
                 f"CREATE TABLE IF NOT EXISTS {LEDGER} "
@@ -125,8 +134,6 @@ class DuckDBStore:
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {PURGED} (name VARCHAR PRIMARY KEY, begins BIGINT NOT NULL)")
             # Files made before rows without a time were kept as such.
             self._db.execute(f"ALTER TABLE {ERRORS} ALTER COLUMN ts DROP NOT NULL")
-
-        _open.add(self)
 
     def close(self) -> None:
         """Closes the file. The store cannot be used afterwards."""
@@ -161,6 +168,8 @@ class DuckDBStore:
                 for duration in layout.durations:
                     table = layout.table(duration)
                     found = self._columns(table)
+                    if not found and self._read_only:
+                        raise missing_table(self.path, table)
                     if not found:
                         self._db.execute(_create(layout, table))
                     else:

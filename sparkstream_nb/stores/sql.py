@@ -25,7 +25,7 @@ from ..errors import StoreError, masked
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
 from .address import Database
-from .checking import FoundTable, check_table
+from .checking import FoundTable, check_table, missing_table
 from .dialects import DIALECTS, READS, Dialect
 from .layout import (
     EVENT_TIMESTAMP,
@@ -88,11 +88,13 @@ def tried(work: Callable[[], T], where: str, dialect: Dialect, patience: Patienc
 class SqlStore:
     """A `Store` in a database that SQLAlchemy knows. Thread-safe.
 
-    Raises StoreError if the database cannot be reached, or refuses the user.
+    Raises StoreError if the database cannot be reached, or refuses the user. With `read_only` nothing is written:
+    `prepare` raises StoreError for a table that is missing.
     """
 
-    def __init__(self, database: Database, patience: Patience | None = None) -> None:
+    def __init__(self, database: Database, patience: Patience | None = None, *, read_only: bool = False) -> None:
         self.database = database
+        self._read_only = read_only
         self.path = str(database)
         self.patience = patience or Patience()
         self._dialect: Dialect = DIALECTS[database.kind]
@@ -104,7 +106,8 @@ class SqlStore:
         try:
             with self._engine.connect() as c:
                 self._dialect = self._dialect.of_server(c)
-            self._transaction(self._make_own_tables)
+            if not read_only:
+                self._transaction(self._make_own_tables)
         except sa.exc.SQLAlchemyError as e:
             self._engine.dispose()
             raise StoreError(f"The store {self.path} cannot be opened: {said(e)}") from None
@@ -161,6 +164,8 @@ class SqlStore:
                 table = layout.table(duration)
                 self._check_name(table)
                 found = self._found(c, table)
+                if found is None and self._read_only:
+                    raise missing_table(self.path, table)
                 if found is None:
                     c.exec_driver_sql(self._create(layout, table))
                     continue

@@ -128,6 +128,7 @@ OF_AN_APP = [
         "no input stream has an attribute 'price2'. Did you mean 'price'?",
     ),
     ("%siddhi feed Trades.TradeStream good_frame --limit 0", "--limit: '0' is not a whole number above 0"),
+    ("%siddhi query Trades --by-shards 'from TradeAggregation select *'", "Did you mean '--by-shard'?"),
     ("%siddhi query Trades", "the query is missing: write %siddhi query Trades"),
     ('%siddhi query Trades "from TradeAggregation selec *"', "line 1, column"),
     ('%siddhi query Trades "from TradeAgregation select *"', "Did you mean 'TradeAggregation'?"),

@@ -1,0 +1,64 @@
+"""On-demand queries over the stored aggregations of an app that need not be deployed: they only read."""
+
+from __future__ import annotations
+
+from ..errors import Misuse, StoreError
+from ..plan import compile_app, compile_retrieval
+from ..plan.nodes import Plan
+from ..spark.retrieval import retrieve
+from ..stores import DuckDBStore, Store
+from ..stores.sql import Patience, SqlStore
+from .answers import Result, frame_of
+from .conf import node_files
+from .stores import databases_of
+from .upkeep import StoredApp
+
+
+def query_stored(app: StoredApp, text: str, *, limit: int | None = None) -> Result:
+    """Answers a query over an aggregation from its store, merged over shards, with `by_shard`. Spark is not needed.
+
+    Nodes that write to a database may run meanwhile; a DuckDB file is of one process. `limit`: rows to show. Raises
+    SiddhiError for a wrong app or query, `Misuse` for a query of anything but a stored aggregation, and StoreError
+    where the store cannot be opened, has no such tables, or has them for another app.
+    """
+    files = tuple(node_files(list(app.conf))) if app.conf else ()
+    given: list[tuple[dict[str, str], str]] = [(dict(f.properties), f.shard_id) for f in files] or [({}, "node-1")]
+
+    def compiled(**more: str) -> list[Plan]:
+        return [compile_app(app.text, {**more, **g, "shardId": s}, app.references.variables) for g, s in given]
+
+    plans = compiled()
+    retrieval = compile_retrieval(text, plans[0])
+    source = retrieval.source
+    if source is None or source.kind != "aggregation" or retrieval.output is not None:
+        raise Misuse(
+            "only stored aggregations are read here: tables and windows are in the nodes of a running app. "
+            "Use sparkstream run --query, or %siddhi query in the app's notebook"
+        )
+    database = databases_of(plans, files, app.references).get(source.id)
+    store: Store
+    if database is None or database.kind == "duckdb":
+        store = DuckDBStore(app.store if database is None else database.name, read_only=True)
+    else:
+        store = SqlStore(database, Patience(seconds=0), read_only=True)
+    try:
+        # Without deployment files only the tables tell whether the app ran on one node or on several.
+        plan = _fitting(store, source.id, *plans[:1], *(() if files else compiled(partitionById="true")))
+        found = retrieve(plan, compile_retrieval(text, plan), store)
+        by_shard = found.by_shard  # read while the store is open
+    finally:
+        store.close()
+    read = None if by_shard is None else (lambda: frame_of(by_shard))
+    return Result(found.merged.columns, found.merged.rows, read, limit)
+
+
+def _fitting(store: Store, aggregation: str, *plans: Plan) -> Plan:
+    """The first of `plans` that the tables fit. Raises StoreError, that of the last, where none does."""
+    for plan in plans[:-1]:
+        try:
+            store.prepare([plan.aggregations[aggregation]])
+        except StoreError:
+            continue
+        return plan
+    store.prepare([plans[-1].aggregations[aggregation]])
+    return plans[-1]
