@@ -149,7 +149,7 @@ def write_text(path: str, text: str) -> None:
 
 # ------------------------------------------------------------------------------------------------------ shared options
 
-_ROUTES = "round_robin, hash:ATTRIBUTE, or node:N"
+_ROUTES = "round_robin, hash:ATTRIBUTE, node:N, random:SEED, or sticky (by stream)"
 _SHARED: dict[str, dict[str, Any]] = {
     "--nodes": {
         "type": positive,

@@ -6,7 +6,7 @@ import contextlib
 import json
 import threading
 import time as clock
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -33,11 +33,12 @@ from ..spark.marks import Marks
 from ..spark.outputs import OutputFiles
 from ..spark.processor import NodeSpec
 from ..spark.reach import missed
-from ..spark.replay import Nodes, Way, recording
+from ..spark.replay import Nodes, Way
 from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.routing import Route
 from ..spark.stream import Stream
+from ..spark.study import Input
 from ..spark.tables import packed
 from ..stores import Store, shard_warnings
 from ..stores.sql import Patience
@@ -47,7 +48,7 @@ from .answers import NULLABLE, SHARD, AppGraph, Came, Errors, Events, FeedReport
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
 from .deployment import Deployment, milliseconds
-from .divergence import Divergence, diverged
+from .divergence import Divergence, Truth
 from .feeding import Feed
 from .figures import stats_of
 from .folder import Life
@@ -58,6 +59,7 @@ from .listeners import CommitListeners, OnCommit
 from .progress import OnProgress
 from .scaling import scaled, wanted_ids
 from .stores import open_store, prepare_tables
+from .study import Material, Study, material, study
 
 _SETTLE_SECONDS = 10.0
 """How long a view waits for events that were sent, at most."""
@@ -92,6 +94,7 @@ class App(Displayed):
         self.deployment, self._plans, self.plan, self._life = deployment, list(plans), plans[0], life
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
         self._stopped = False
+        self._known_truth: Truth | None = None
         self.store = self._open_store()
         prepare_tables(deployment.tables, Patience(tell=self._progress.say))
         tables = packed(deployment.tables.items()) if deployment.tables else b""
@@ -160,7 +163,7 @@ class App(Displayed):
 
     @property
     def routing(self) -> str:
-        """Which node gets an event: "round_robin", "hash:ATTRIBUTE" or "node:K"."""
+        """Which node gets an event: "round_robin", "hash:ATTRIBUTE", "node:K", "random:SEED" or "sticky"."""
         return self.deployment.routing
 
     @property
@@ -606,18 +609,65 @@ class App(Displayed):
         frame["values"] = [json.loads(v) for v in frame["values"]]
         return Errors(self.name, frame)
 
-    def divergence(self) -> Divergence:
+    def divergence(self, nodes: int | None = None, routing: str | None = None) -> Divergence:
         """What the nodes put out, held against the truth: one node that takes all that came in, in the same order.
 
-        Every output is the same, lost, spurious, late or duplicated, and what is not the same has its cause: the events
-        that it was made of, and the nodes that they went to. What came in is replayed here, without Spark. Raises
-        SparkStreamError where its beginning is not kept any more, or a table is in a database.
+        With `nodes` or `routing`: what so many nodes would have put out under that routing. Every output is the same,
+        lost, spurious, late or duplicated, and what is not the same has its cause: the events that it was made of, and
+        the nodes that they went to. What came in is replayed here, without Spark. Raises SparkStreamError where its
+        beginning is not kept any more, or a table is in a database.
         """
+        return self._truth().against(self._way(nodes, routing))
+
+    def _way(self, nodes: int | None, routing: str | None) -> Way:
+        if nodes is None and routing is None:
+            return Way(len(self._life.shards))
+        count = self.nodes if nodes is None else nodes
+        if count < 1:
+            raise Misuse("nodes= is at least 1")
+        Route.parse(routing or self.routing, count, self.schemas)
+        return Way(count, routing or self.routing)
+
+    def _truth(self) -> Truth:
+        """The truth of all that came in; the last one again where nothing came in since."""
         self._check_open()
         self.flush()
-        came_in = recording(self._inbox.folder, self.schemas, self._life.began)
-        nodes = Nodes(self.plan, self.deployment.start, self.deployment.allow_scripts)
-        return diverged(self.name, came_in, Way(len(self._life.shards)), nodes, self._life.shards)
+        source = self._recorded()
+        if self._known_truth is None or self._known_truth.source != source:
+            self._known_truth = Truth(self.name, source, self._replayed_nodes(), self._life.shards)
+        return self._known_truth
+
+    def _recorded(self) -> Input:
+        return Input(str(self._inbox.folder), self.schemas, self._life.began, self._inbox.position.seq - 1)
+
+    def _replayed_nodes(self) -> Nodes:
+        return Nodes(self.plan, self.deployment.start, self.deployment.allow_scripts)
+
+    def study(
+        self,
+        nodes: int | Iterable[int] = range(1, 17),
+        routings: Sequence[str] | None = None,
+        *,
+        feed: Mapping[str, Any] | None = None,
+        time: str | None = None,
+    ) -> Study:
+        """What the outputs would be on other numbers of nodes under other routings: how many are lost, spurious or
+        duplicated against one node's, for every combination, computed by one Spark job.
+
+        `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
+        key. What came in so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`.
+        Raises `Misuse` for an impossible combination, SparkStreamError as `divergence` and `feed` do.
+        """
+        self._check_open()
+        if feed is None:
+            self.flush()
+            given = Material(self._recorded(), f"{self._life.run} {self._inbox.position.seq}")
+        else:
+            for stream in feed:
+                self._schema(stream)
+            self.start()
+            given = material(self._target, feed, time, self.schemas)
+        return study(self._target, self._replayed_nodes(), given, nodes, routings)
 
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""

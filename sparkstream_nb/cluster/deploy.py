@@ -59,7 +59,8 @@ def deploy(
       stopped.
     - `nodes`, `mode`: "single" (one node), or "active-active", the default for several nodes: every node runs the whole
       app on its share of the events, and writes aggregations under its shard id.
-    - `routing`: which node gets an event: "round_robin", "hash:ATTRIBUTE" or "node:K", K from 1.
+    - `routing`: which node gets an event: "round_robin", "hash:ATTRIBUTE", "node:K" (K from 1), "random:SEED", or
+      "sticky": each input stream has its node.
     - `shard_ids`: one for each node, by default node-1, node-2, ...
     - `conf`: the nodes' deployment files, as WSO2's servers have them (`deployment.yaml`): one for each node, or the
       folder that they are in. They give the shard ids, `partitionById`, and the data sources that `@store` names.

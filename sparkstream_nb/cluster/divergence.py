@@ -7,6 +7,7 @@ what it was made of (`plan.lineage`).
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,9 @@ import pandas as pd
 
 from ..plan.lineage import LINEAGE, events_of, held_of, with_lineage
 from ..plan.nodes import Plan
-from ..spark.replay import ONE, Nodes, Recording, Replay, Way, replayed
+from ..spark.replay import ONE, Merged, Nodes, Recording, Replay, Way, merged_rows, replayed
+from ..spark.routing import Route
+from ..spark.study import Input
 from .frontend import Displayed
 
 Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]
@@ -155,15 +158,32 @@ class Cause:
 class Divergence(Displayed):
     """What the nodes of an app put out, held against one node's truth.
 
-    `matches` are by derived stream; `queries` names those that write it. `warning` says why causes are missing.
+    `matches` are by derived stream; `queries` names those that write it; `shards` names the nodes. `merged` holds the
+    aggregations' merged rows against one node's. `warning` says why causes are missing.
     """
 
-    app: str
+    truth: Truth
+    way: Way
     matches: Mapping[str, Sequence[Match]]
     queries: Mapping[str, str]
     shards: Sequence[str]
-    origins: Origins
+    merged: Mapping[str, MergedCheck]
     warning: str | None = None
+
+    @property
+    def app(self) -> str:
+        """The app's name."""
+        return self.truth.app
+
+    @cached_property
+    def origins(self) -> Origins:
+        """The events that outputs are made of."""
+        return Origins(self.truth.recording, self.way, self.shards)
+
+    def rerouted(self, nodes: int, routing: str) -> Divergence:
+        """The same input over so many nodes under another routing."""
+        Route.parse(routing, nodes, self.truth.recording.schemas)
+        return self.truth.against(Way(nodes, routing))
 
     @property
     def counts(self) -> pd.DataFrame:
@@ -191,9 +211,17 @@ class Divergence(Displayed):
         return pd.DataFrame(rows, columns=["query", "verdict", "timestamp", "node", "values", "cause"])
 
     @property
+    def aggregations(self) -> pd.DataFrame:
+        """How many merged rows each aggregation has in all durations, and how many differ from one node's."""
+        rows = [[a, check.rows, len(check.differing)] for a, check in self.merged.items()]
+        return pd.DataFrame(rows, columns=["aggregation", "rows", "differing"])
+
+    @property
     def diverges(self) -> bool:
-        """Whether any output differs from the truth."""
-        return any(m.verdict != "same" for matches in self.matches.values() for m in matches)
+        """Whether any output or merged row differs from the truth."""
+        return any(m.verdict != "same" for matches in self.matches.values() for m in matches) or any(
+            check.differing for check in self.merged.values()
+        )
 
     def cause(self, m: Match) -> Cause:
         """Why an output is not that of the truth."""
@@ -248,24 +276,78 @@ class Origins:
         raise KeyError(number)
 
 
-def diverged(app: str, recording: Recording, way: Way, nodes: Nodes, shards: Sequence[str]) -> Divergence:
-    """The divergence of what nodes put out that take a recording in a `way`; `shards` are their names."""
-    plan = nodes.plan
-    traced = Nodes(with_lineage(plan), nodes.start, nodes.scripts)
-    truth, found = (_alerts(replayed(recording, w, traced), traced.plan, w) for w in (ONE, way))
-    plain_truth, plain_found = (_alerts(replayed(recording, w, nodes), plan, w) for w in (ONE, way))
-    pairs = ((plain_truth, truth), (plain_found, found))
-    untraced = [s for s in plain_truth | plain_found if not all(_same(a, b, s) for a, b in pairs)]
-    for s in untraced:
-        truth[s], found[s] = plain_truth.get(s, []), plain_found.get(s, [])
-    streams = [s for s in plan.streams if s in truth or s in found]
-    writers = {s: ", ".join(q.name for q in plan.queries if q.output.target.id == s) for s in streams}
-    matches = {s: match(truth.get(s, []), found.get(s, [])) for s in streams}
-    warning = f"outputs of {', '.join(untraced)} could not be traced to their events" if untraced else None
-    return Divergence(app, matches, writers, shards, Origins(recording, way, shards), warning)
-
-
 Alerts = dict[str, list[Alert]]
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """What nodes put out, plain and with lineage, and the merged rows of their aggregations."""
+
+    plain: Alerts
+    traced: Alerts
+    merged: Mapping[str, Merged]
+
+
+class Truth:
+    """What one node puts out that takes all of a recording. `shards` names the nodes that there are."""
+
+    def __init__(self, app: str, source: Input, nodes: Nodes, shards: Sequence[str]) -> None:
+        """Raises SparkStreamError where the recording's beginning is not kept any more."""
+        self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
+        self.recording = source.read()
+        self._traced = Nodes(with_lineage(nodes.plan), nodes.start, nodes.scripts)
+        self._own = self._replayed(ONE)
+
+    def against(self, way: Way) -> Divergence:
+        """The divergence of nodes that take the recording in a `way`."""
+        plan, own, found = self.nodes.plan, self._own, self._replayed(way)
+        here = [s for s in plan.streams if s in own.plain or s in found.plain]
+        untraced = [s for s in here if not (_same(own, s) and _same(found, s))]
+        matches = {}
+        for s in here:
+            one, two = (x.plain if s in untraced else x.traced for x in (own, found))
+            matches[s] = match(one.get(s, []), two.get(s, []))
+        writers = {s: ", ".join(q.name for q in plan.queries if q.output.target.id == s) for s in here}
+        warning = f"outputs of {', '.join(untraced)} could not be traced to their events" if untraced else None
+        known = way.nodes == len(self.shards)
+        shards = list(self.shards) if known else [f"node-{i + 1}" for i in range(way.nodes)]
+        merged = {a: MergedCheck.of(own.merged[a], found.merged[a]) for a in own.merged}
+        return Divergence(self, way, matches, writers, shards, merged, warning)
+
+    def _replayed(self, way: Way) -> _Replayed:
+        plain, traced = (replayed(self.recording, way, n) for n in (self.nodes, self._traced))
+        merged = {a: merged_rows(plain, d, self.nodes) for a, d in self.nodes.plan.aggregations.items()}
+        return _Replayed(
+            _alerts(plain, self.nodes.plan, way), _alerts(traced, self._traced.plan, way), merged
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MergedCheck:
+    """The merged rows of an aggregation held against one node's: how many there are, and those that differ, each as
+    (duration, start of the bucket in ms, group, one node's values, merged values); None where there is no row."""
+
+    rows: int
+    differing: Sequence[tuple[str, int, tuple[Any, ...], list[Any] | None, list[Any] | None]]
+
+    @staticmethod
+    def of(truth: Merged, found: Merged) -> MergedCheck:
+        """Doubles are equal up to the order in which they were added."""
+        keys = list(dict.fromkeys([*truth, *found]))
+        differing = [(*k, truth.get(k), found.get(k)) for k in keys if not _equal(truth.get(k), found.get(k))]
+        return MergedCheck(len(truth), differing)
+
+
+def _equal(one: list[Any] | None, two: list[Any] | None) -> bool:
+    if one is None or two is None:
+        return False
+    return all(map(_close, one, two))
+
+
+def _close(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9) or (a != a and b != b)
+    return bool(a == b)
 
 
 def _alerts(replays: Iterable[Replay], plan: Plan, way: Way) -> Alerts:
@@ -282,7 +364,7 @@ def _alerts(replays: Iterable[Replay], plan: Plan, way: Way) -> Alerts:
     return out
 
 
-def _same(one: Alerts, two: Alerts, stream: str) -> bool:
+def _same(found: _Replayed, stream: str) -> bool:
     """Whether tracing changed nothing."""
-    a, b = ([(x.times, x.identity, x.node) for x in side.get(stream, [])] for side in (one, two))
+    a, b = ([(x.times, x.identity, x.node) for x in side.get(stream, [])] for side in (found.plain, found.traced))
     return a == b

@@ -14,15 +14,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ..engine.aggregation import from_table, merge_stored, view
 from ..engine.batch import Emitted, InputBatch, StreamRows
-from ..engine.columns import Array
+from ..engine.columns import Array, Strings
+from ..engine.expressions import Context
 from ..engine.node import NodeEngine
+from ..engine.services import Services
 from ..errors import SparkStreamError
 from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
 from ..plan.lineage import LINEAGE
-from ..plan.nodes import Plan
+from ..plan.nodes import AggregationDef, Plan
 from ..types import Schema, Type
 from .entries import Ask, EventsEntry, from_json
 from .journal import lines
@@ -71,13 +75,15 @@ class Recording:
         raise KeyError(number)
 
 
-def recording(folder: Path, schemas: Mapping[str, Schema], began: int) -> Recording:
-    """What the inbox in `folder` has kept. Raises SparkStreamError where some of it is gone."""
+def recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: int | None = None) -> Recording:
+    """What the inbox in `folder` has kept, up to entry `last`. Raises SparkStreamError where some of it is gone."""
     items: list[Recorded | str] = []
     number = 0
     try:
         for _, line in lines(folder, 0):
             for entry in from_json(line):
+                if last is not None and entry.seq > last:
+                    break
                 if isinstance(entry, EventsEntry):
                     item = _numbered(entry, load(folder, entry, schemas), number)
                     number += sum(len(r.ts) for r in item.batch.rows.values())
@@ -124,10 +130,12 @@ ONE = Way(1, "round_robin")
 
 @dataclass
 class Replay:
-    """A node's outputs: what each derived stream got from it, in parts, each with the clock (ms) at its steps."""
+    """A node's outputs: what each derived stream got from it, in parts, each with the clock (ms) at its steps; and what
+    it adds to each aggregation (`engine.batch.Outputs.partials`)."""
 
     node: int
     streams: dict[str, list[tuple[Emitted, Array]]] = field(default_factory=dict)
+    partials: dict[str, list[pa.Table]] = field(default_factory=dict)
 
     def rows(self, stream: str) -> Iterator[tuple[int, int, list[Any]]]:
         """(clock when it was put out, timestamp, values) of a stream's events; both times in ms."""
@@ -163,7 +171,32 @@ def replayed(recording: Recording, way: Way, nodes: Nodes) -> list[Replay]:
             outputs = engine.step(batch if place is None else part(batch, place, node))
             for stream, emitted in outputs.streams.items():
                 found.streams.setdefault(stream, []).append((emitted, item.batch.clock))
+            for aggregation, table in outputs.partials.items():
+                found.partials.setdefault(aggregation, []).append(table)
         out.append(found)
+    return out
+
+
+Merged = dict[tuple[str, int, tuple[Any, ...]], list[Any]]
+"""Rows of an aggregation: by duration, start of the bucket (ms) and group, the values of what it selects."""
+
+
+def merged_rows(replays: Sequence[Replay], definition: AggregationDef, nodes: Nodes) -> Merged:
+    """What an aggregation holds when all nodes' shares are merged."""
+    out: Merged = {}
+    tables = [t for r in replays for t in r.partials.get(definition.id, [])]
+    if not tables:
+        return out
+    context = Context(timezone=nodes.plan.properties.get("timezone", "UTC"))
+    whole = pa.concat_tables(tables)
+    for duration in definition.durations:
+        services = Services(Strings(), context)
+        rows = whole.filter(pc.equal(whole.column("duration"), duration))
+        stored = merge_stored(from_table(definition, rows, services), services)
+        keys = [c.to_list(services.strings) for c in stored.keys]
+        values = [c.to_list(services.strings) for c in view(stored, services)[1:]]
+        for i, bucket in enumerate(stored.bucket.tolist()):
+            out[duration, bucket, tuple(k[i] for k in keys)] = [v[i] for v in values]
     return out
 
 

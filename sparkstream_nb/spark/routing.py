@@ -7,6 +7,8 @@ Routes, as a person writes them:
 - `hash:ATTR`: abs(Java's `String.hashCode` of the attribute's value as text) % n, event by event, as Siddhi's
   `PartitionedDistributionStrategy`. Streams without the attribute go round robin.
 - `node:K`: to node K, from 1.
+- `random:SEED`: every request to a node drawn at random, the same one each time.
+- `sticky`: each input stream to a node of its own, in the order of the app; some share one where nodes are fewer.
 """
 
 from __future__ import annotations
@@ -27,14 +29,17 @@ from ..types import Schema, Type
 
 @dataclass(frozen=True)
 class Route:
-    """A parsed route. `attribute` is set for a hash; `node` (from 0) for a fixed node; neither means round robin."""
+    """A parsed route. `attribute` is set for a hash; `node` (from 0) for a fixed node; `seed` for a random one; none of
+    these, nor `sticky`, means round robin."""
 
     attribute: str | None = None
     node: int | None = None
+    seed: int | None = None
+    sticky: bool = False
 
     @staticmethod
     def parse(text: str, nodes: int, schemas: Mapping[str, Schema] | None = None) -> Route:
-        """Reads `round_robin`, `hash:ATTR` or `node:K`.
+        """Reads `round_robin`, `hash:ATTR`, `node:K`, `random:SEED` or `sticky`.
 
         Raises `Misuse` for anything else, for a node that is not among `nodes`, and, where the input streams'
         `schemas` are given, for an attribute that none of them has.
@@ -42,6 +47,10 @@ class Route:
         kind, _, argument = text.partition(":")
         if kind == "round_robin" and not argument:
             return Route()
+        if kind == "sticky" and not argument:
+            return Route(sticky=True)
+        if kind == "random" and argument.isdecimal():
+            return Route(seed=int(argument))
         if kind == "hash" and argument:
             names = {a for s in (schemas or {}).values() for a in s.names}
             if schemas is not None and argument not in names:
@@ -52,7 +61,8 @@ class Route:
                 has = f"nodes 1 to {nodes:,}" if nodes > 1 else "only node 1"
                 raise Misuse(f"there is no node {argument}: the deployment has {has}")
             return Route(node=int(argument) - 1)
-        raise Misuse(f"'{text}' is not a valid route. Write round_robin, hash:ATTRIBUTE, or node:NUMBER")
+        ways = "round_robin, hash:ATTRIBUTE, node:NUMBER, random:SEED, or sticky"
+        raise Misuse(f"'{text}' is not a valid route. Write {ways}")
 
 
 def java_hash(texts: Sequence[str]) -> Array:
@@ -90,10 +100,15 @@ def assign(batch: InputBatch, route: Route, schemas: Mapping[str, Schema], nodes
     """The node (from 0) of every row, per stream. `first` is the number of the batch's first request."""
     if route.node is not None:
         return {s: np.full(len(r.ts), route.node, np.int64) for s, r in batch.rows.items()}
+    if route.sticky:
+        number = {s: i for i, s in enumerate(schemas)}
+        return {s: np.full(len(r.ts), number[s] % nodes, np.int64) for s, r in batch.rows.items()}
     request = np.zeros(len(batch.clock), np.int64)
     for rows in batch.rows.values():
         request[rows.step] = 1
     request = first + np.cumsum(request) - 1
+    if route.seed is not None:
+        request = _scattered(request, route.seed)
     out = {}
     for stream, rows in batch.rows.items():
         place = schemas[stream].find(route.attribute) if route.attribute is not None else None
@@ -102,6 +117,15 @@ def assign(batch: InputBatch, route: Route, schemas: Mapping[str, Schema], nodes
         else:
             out[stream] = by_hash(rows.columns[place], schemas[stream][place].type, nodes)
     return out
+
+
+def _scattered(request: Array, seed: int) -> Array:
+    """int64[n] ≥ 0, drawn at random for each request (SplitMix64; Steele, Lea and Flood, OOPSLA 2014)."""
+    with np.errstate(over="ignore"):
+        z = (request.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed & (1 << 64) - 1)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray((z ^ (z >> np.uint64(31))) >> np.uint64(1), np.int64)
 
 
 def part(batch: InputBatch, places: Mapping[str, Array], node: int) -> InputBatch:

@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.divergence import VERDICTS, Alert, Divergence, diverged, match
+from sparkstream_nb.cluster.divergence import VERDICTS, Alert, Divergence, MergedCheck, Truth, match
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.inbox import Inbox
-from sparkstream_nb.spark.replay import Nodes, Way, recording
+from sparkstream_nb.spark.replay import Merged, Nodes, Way
+from sparkstream_nb.spark.study import Input
 
 ALERT = st.builds(
     Alert,
@@ -65,7 +66,8 @@ def of(
         inbox.append([inbox.batch(InputBatch(at, rows), route)])
     inbox.close()
     shards = [f"node-{i + 1}" for i in range(nodes)]
-    return diverged("app", recording(folder / "inbox", schemas, nodes), Way(nodes), Nodes(plan, 0), shards)
+    source = Input(str(folder / "inbox"), schemas, nodes, len(events))
+    return Truth("app", source, Nodes(plan, 0), shards).against(Way(nodes))
 
 
 S = "define stream S (k string, v int);\n"
@@ -194,3 +196,26 @@ def test_a_running_app(run: Callable[..., App]) -> None:
     ]
     assert found.frame.columns.tolist() == ["query", "verdict", "timestamp", "node", "values", "cause"]
     assert app.output("O").frame[["a", "b"]].values.tolist() == [[4, 5]]
+    assert app.divergence(nodes=3, routing="hash:k").counts.same.tolist() == [3]
+
+
+AGGREGATED = "define aggregation A from S select k, count() as n, {} group by k aggregate every sec, min;"
+
+
+@pytest.mark.parametrize("more", ["avg(v) as a, max(v) as m", "v"])
+def test_merged_aggregations_are_those_of_one_node(more: str, tmp_path: Path) -> None:
+    events = [("S", 700 * i, "ab"[i % 3 % 2], i) for i in range(40)]
+    found = of(S + AGGREGATED.format(more), events, tmp_path, nodes=3)
+    (row,) = found.aggregations.to_dict("records")
+    assert row == {"aggregation": "A", "rows": 39, "differing": 0}
+    assert not found.diverges
+
+
+def test_rows_that_are_merged_otherwise_are_found() -> None:
+    truth: Merged = {("sec", 0, ("a",)): [1, 0.3], ("sec", 1000, ("a",)): [2, None], ("min", 0, ("a",)): [3, 1.0]}
+    found: Merged = {("sec", 0, ("a",)): [1, 0.1 + 0.2], ("sec", 1000, ("a",)): [1, None], ("min", 0, ("b",)): [3, 1.0]}
+    assert MergedCheck.of(truth, found).differing == [
+        ("sec", 1000, ("a",), [2, None], [1, None]),
+        ("min", 0, ("a",), [3, 1.0], None),
+        ("min", 0, ("b",), None, [3, 1.0]),
+    ]

@@ -42,7 +42,7 @@ BEFORE_SPARK = [
     (cell("T --nodes"), "--nodes needs a value: --nodes N"),
     (cell("T --mode activ-active"), "Did you mean 'active-active'?"),
     (cell("T --mode single --nodes 2"), "mode single has one node, not 2"),
-    (cell("T --routing roundrobin"), "Write round_robin, hash:ATTRIBUTE, or node:NUMBER"),
+    (cell("T --routing roundrobin"), "Write round_robin, hash:ATTRIBUTE, node:NUMBER, random:SEED, or sticky"),
     (cell("T --routing hash:aa"), "no input stream has an attribute 'aa'. Did you mean 'a'?"),
     (cell("T --routing node:9"), "there is no node 9: the deployment has only node 1"),
     (cell("T --nodes 2 --shard-ids a,a"), "two nodes have the same shard id: a, a"),

@@ -67,7 +67,26 @@ def test_a_batch_is_split_with_the_whole_clock_for_every_node() -> None:
     assert parts[JAVA["WSO2"] % 2].rows["Trades"].columns[0].to_pylist() == ["WSO2"]
 
 
-@pytest.mark.parametrize("text", ["", "hash", "hash:", "node:0", "node:3", "node:x", "random", "round_robin:2"])
+def test_random_draws_by_request_alike_each_time_and_evenly() -> None:
+    route = Route.parse("random:7", 3, TRADES)
+    whole = assign(trades(*["a"] * 3000), route, TRADES, 3, 0)["Trades"]
+    assert np.bincount(whole).min() > 900
+    later = assign(trades(*["a"] * 1000), route, TRADES, 3, 2000)["Trades"]
+    assert later.tolist() == whole[2000:].tolist()
+    assert (whole != assign(trades(*["a"] * 3000), Route(seed=8), TRADES, 3, 0)["Trades"]).any()
+    together = trades("a", "b", "c")
+    together.rows["Trades"].step = np.array([0, 0, 0])
+    assert len(set(assign(together, route, TRADES, 3, 0)["Trades"].tolist())) == 1
+
+
+def test_sticky_binds_each_stream_to_a_node() -> None:
+    schemas = {"R": TRADES["Trades"], **TRADES}
+    assert assign(trades("a", "b"), Route.parse("sticky", 2, schemas), schemas, 2, 5)["Trades"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "sticky:1", "random:x", "hash", "hash:", "node:0", "node:3", "node:x", "random", "round_robin:2"]
+)
 def test_routes_that_are_none(text: str) -> None:
     with pytest.raises(SparkStreamError):
         Route.parse(text, 2, TRADES)

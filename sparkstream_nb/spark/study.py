@@ -1,0 +1,184 @@
+"""What-if: what came in, taken by many numbers of nodes under many routings, with outputs counted against one node's.
+
+All combinations are one Spark job, a task each. A Python worker reads the recording and computes the truth once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..plan.nodes import Plan
+from ..types import Schema
+from .replay import ONE, Nodes, Recording, Replay, Way, recording, replayed
+
+_SCHEMA = "way int, stream string, same long, lost long, spurious long, duplicated long, events array<long>"
+
+
+@dataclass(frozen=True)
+class Input:
+    """A recording on disk: the inbox in `folder` up to entry `last`, of an app that began with so many nodes."""
+
+    folder: str
+    schemas: Mapping[str, Schema]
+    began: int
+    last: int
+
+    def read(self) -> Recording:
+        """Raises SparkStreamError where the beginning is not kept any more."""
+        return recording(Path(self.folder), self.schemas, self.began, last=self.last)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How the outputs of a stream compare with one node's. An output at another time is lost, and another spurious."""
+
+    same: int = 0
+    lost: int = 0
+    spurious: int = 0
+    duplicated: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a way of routing makes of a recording: a tally by derived stream, and how many events each node took."""
+
+    way: Way
+    tallies: Mapping[str, Tally]
+    events: tuple[int, ...]
+
+
+def outcome(came_in: Recording, way: Way, nodes: Nodes, truth: Mapping[str, pa.Table]) -> Outcome:
+    """The outcome of a way; `truth` is `outputs` of one node."""
+    found = outputs(replayed(came_in, way, nodes), nodes.plan)
+    events = np.zeros(way.nodes, np.int64)
+    for item in came_in.recorded:
+        for places in way.places(came_in, item).values():
+            events += np.bincount(places, minlength=way.nodes)
+    streams = [s for s in nodes.plan.streams if s in truth or s in found]
+    return Outcome(way, {s: tally(truth.get(s), found.get(s)) for s in streams}, tuple(events.tolist()))
+
+
+def outputs(replays: Iterable[Replay], plan: Plan) -> dict[str, pa.Table]:
+    """By derived stream, a row for each output of any node: the app's clock, its own time, its values as v0, v1 ..."""
+    parts: dict[str, list[pa.Table]] = {}
+    for replay in replays:
+        for stream, emitted in replay.streams.items():
+            if "#" in stream:
+                continue
+            for rows, clock in emitted:
+                columns = [pa.array(clock[rows.step]), pa.array(rows.ts), *map(_plain, rows.columns)]
+                names = ["clock", "ts", *(f"v{i}" for i in range(len(rows.columns)))]
+                parts.setdefault(stream, []).append(pa.table(columns, names))
+    return {s: pa.concat_tables(own) for s, own in parts.items()}
+
+
+def _plain(column: Any) -> pa.Array:
+    """A column without a dictionary of its own; objects as texts that are equal where they are."""
+    if isinstance(column, list):
+        return pa.array([None if v is None else repr(v) for v in column], pa.string())
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_floating(column.type):
+        return pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def tally(truth: pa.Table | None, found: pa.Table | None) -> Tally:
+    """Counts two bags of outputs against each other, row by row."""
+    if truth is None or found is None:
+        return Tally(lost=0 if truth is None else len(truth), spurious=0 if found is None else len(found))
+    both = pa.concat_tables([_marked(truth, 1, 0), _marked(found, 0, 1)])
+    keys = [n for n in both.column_names if n not in ("true", "found")]
+    counts = both.group_by(keys, use_threads=False).aggregate([("true", "sum"), ("found", "sum")])
+    t, f = (counts.column(f"{n}_sum").to_numpy() for n in ("true", "found"))
+    more = np.maximum(f - t, 0)
+    return Tally(
+        same=int(np.minimum(t, f).sum()),
+        lost=int(np.maximum(t - f, 0).sum()),
+        spurious=int(more[t == 0].sum()),
+        duplicated=int(more[t > 0].sum()),
+    )
+
+
+def _marked(table: pa.Table, true: int, found: int) -> pa.Table:
+    one, other = (pa.array(np.full(len(table), v, np.int64)) for v in (true, found))
+    return table.append_column("true", one).append_column("found", other)
+
+
+@lru_cache(maxsize=1)
+def _prepared(source: _Hashed, nodes: _Hashed) -> tuple[Recording, dict[str, pa.Table]]:
+    """The recording and its truth; kept by a worker for its next tasks."""
+    came_in = source.value.read()
+    return came_in, outputs(replayed(came_in, ONE, nodes.value), nodes.value.plan)
+
+
+@dataclass(frozen=True)
+class _Hashed:
+    """A value that is told from others by a key."""
+
+    key: str
+    value: Any = None
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashed) and self.key == other.key
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The work on one partition of Spark's: each row is the number of a way."""
+
+    ways: Sequence[Way]
+    source: Input
+    nodes: Nodes
+    key: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for i in batch.column(0).to_pylist():
+                came_in, truth = _prepared(_Hashed(self.key, self.source), _Hashed(self.key, self.nodes))
+                found = outcome(came_in, self.ways[i], self.nodes, truth)
+                yield _rows(i, found)
+
+
+def _rows(way: int, found: Outcome) -> pa.RecordBatch:
+    tallies = [("", Tally()), *found.tallies.items()]
+    return pa.RecordBatch.from_pylist(
+        [
+            {"way": way, "stream": s, "same": t.same, "lost": t.lost, "spurious": t.spurious,
+             "duplicated": t.duplicated, "events": list(found.events)}
+            for s, t in tallies
+        ],
+        pa.schema(
+            [("way", pa.int32()), ("stream", pa.string()),
+             *((n, pa.int64()) for n in ("same", "lost", "spurious", "duplicated")),
+             ("events", pa.list_(pa.int64()))]
+        ),
+    )  # fmt: skip
+
+
+def studied(session: Any, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[Outcome]:
+    """The outcome of every way, computed by one Spark job. `key` names the recording and the plan for workers that have
+    them already."""
+    # Those with most nodes take longest: they begin first.
+    ordered = sorted(ways, key=lambda w: -w.nodes)
+    task = _Task(ordered, source, nodes, key)
+    rows = session.range(0, len(ordered), 1, len(ordered)).mapInArrow(task, _SCHEMA).toArrow().to_pylist()
+    tallies: dict[Way, dict[str, Tally]] = {w: {} for w in ordered}
+    events: dict[Way, tuple[int, ...]] = {}
+    for r in rows:
+        way = ordered[r["way"]]
+        events[way] = tuple(r["events"])
+        if r["stream"]:
+            tallies[way][r["stream"]] = Tally(r["same"], r["lost"], r["spurious"], r["duplicated"])
+    return [Outcome(w, tallies[w], events[w]) for w in ways]

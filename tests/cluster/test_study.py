@@ -1,0 +1,124 @@
+"""What-if studies: counts against those of a divergence, recommendations, and a running app."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkstream_nb.cluster import App
+from sparkstream_nb.cluster.study import Study, candidates
+from sparkstream_nb.errors import Misuse
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.spark.replay import Way
+from sparkstream_nb.spark.study import Outcome, Tally, tally
+
+ROW = st.tuples(
+    st.integers(0, 1), st.sampled_from(["a", "b", None]), st.sampled_from([1.0, 0.0, -0.0, float("nan"), None])
+)
+
+
+def table(rows: list[tuple[int, str | None, float | None]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    # As the outputs of nodes, whose -0.0 is 0.0.
+    values = [None if v is None else v + 0.0 for v in columns[2]]
+    return pa.table(
+        [pa.array(columns[0], pa.int64()), pa.array(columns[1], pa.string()), pa.array(values, pa.float64())],
+        ["clock", "v0", "v1"],
+    )
+
+
+@given(st.lists(ROW, max_size=8), st.lists(ROW, max_size=8))
+def test_a_tally_counts_bags(truth: list, found: list) -> None:  # type: ignore[type-arg]
+    one, two = (Counter((c, k, "NaN" if v is not None and v != v else v) for c, k, v in x) for x in (truth, found))
+    more = two - one
+    assert tally(table(truth), table(found)) == Tally(
+        same=(one & two).total(),
+        lost=(one - two).total(),
+        spurious=sum(n for k, n in more.items() if k not in one),
+        duplicated=sum(n for k, n in more.items() if k in one),
+    )
+
+
+def test_the_routing_that_repairs_most_with_the_least_skew() -> None:
+    def outcome(nodes: int, route: str, lost: int, *events: int) -> Outcome:
+        return Outcome(Way(nodes, route), {"O": Tally(10 - lost, lost), "P": Tally(5)}, events)
+
+    some = [outcome(1, "round_robin", 0, 9), outcome(2, "round_robin", 4, 5, 4), outcome(2, "hash:a", 1, 8, 1)]
+    queries = {"O": "q", "P": "p"}
+    study = Study("A", some, queries)
+    assert study.best == "hash:a"
+    assert study.recommendation == (
+        "hash:a repairs most; the busiest node takes up to 1.78 times the mean. It repairs p. round_robin repairs the "
+        "same queries, and the busiest node takes up to 1.11 times the mean. No routing tried repairs q: with hash:a 1 "
+        "lost, 0 spurious and 0 duplicated on 2 nodes, 14 the same."
+    )
+    better = Study("A", [*some, outcome(2, "hash:b", 0, 9, 0), outcome(2, "hash:c", 0, 5, 4)], queries)
+    assert better.recommendation == (
+        "hash:c gives the outputs of one node on every number of nodes; the busiest node takes up to 1.11 times the "
+        "mean."
+    )
+    assert study.frame.columns.tolist() == ["nodes", "routing", "same", "lost", "spurious", "duplicated", "skew"]
+    assert study.by_query.columns.tolist()[:4] == ["nodes", "routing", "query", "stream"]
+
+
+APP = """
+define stream S (k string, j string, v int);
+@info(name='rise') from every e1=S -> e2=S[k == e1.k and v > e1.v] select e1.v as a, e2.v as b insert into O;
+@info(name='sums') from S#window.length(3) select sum(v) as s insert into P;
+"""
+
+
+def test_the_routings_that_are_tried() -> None:
+    assert candidates(compile_app(APP)) == ["round_robin", "random:1", "hash:k", "hash:j"]
+    two = compile_app("define stream S (k string); define stream R (n int); from S select k insert into O;")
+    assert candidates(two) == ["round_robin", "random:1", "sticky", "hash:k"]
+
+
+@pytest.mark.spark
+def test_a_study_counts_what_a_divergence_lists(run: Callable[..., App], tmp_path: Path) -> None:
+    app = run(APP, nodes=3)
+    random = np.random.default_rng(5)
+    frame = pd.DataFrame({
+        "k": random.choice(list("abcdefg"), 400), "j": random.choice(list("xyz"), 400),
+        "v": random.integers(0, 50, 400), "at": np.sort(random.integers(0, 90_000, 400)),
+    })  # fmt: skip
+    app.feed("S", frame, time="at", progress=lambda p: None)
+    study = app.study(nodes=[1, 2, 3, 5])
+    assert len(study.frame) == 4 * 4
+    for row in study.frame.to_dict("records"):
+        counts = app.divergence(nodes=row["nodes"], routing=row["routing"]).counts
+        late = counts.late.sum()
+        assert row["same"] == counts.same.sum()
+        assert row["lost"] == counts.lost.sum() + late
+        assert row["spurious"] + row["duplicated"] == counts.spurious.sum() + counts["duplicated"].sum() + late
+    one = study.frame[study.frame.nodes == 1]
+    assert (one.lost + one.spurious + one["duplicated"]).sum() == 0
+    rise = study.by_query[(study.by_query["query"] == "rise") & (study.by_query.routing == "hash:k")]
+    assert (rise.lost + rise.spurious + rise["duplicated"]).sum() == 0
+    assert study.best == "hash:k"
+    assert "No routing tried repairs sums" in study.recommendation
+
+    again = app.study(nodes=[2], routings=["round_robin", "hash:k"], feed={"S": frame}, time="at")
+    known = study.frame[(study.frame.nodes == 2) & study.frame.routing.isin(["round_robin", "hash:k"])]
+    assert again.frame.values.tolist() == known.values.tolist()
+    folder = app.home
+    del again
+    assert not list(folder.rglob("study-*"))
+
+    for wrong in (
+        {"nodes": 0},
+        {"nodes": []},
+        {"routings": ["hash:nothing"]},
+        {"routings": []},
+        {"feed": {"R": frame}},
+    ):
+        with pytest.raises(Misuse):
+            app.study(**wrong)  # type: ignore[arg-type]
