@@ -110,6 +110,19 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def counts(text: str) -> list[int]:
+    """Numbers of nodes: `4`, `1-8` or `2,4,8`."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        low = positive(first)
+        high = positive(last) if dash else low
+        if high < low:
+            raise argparse.ArgumentTypeError(f"'{part}' ends before it begins")
+        found += range(low, high + 1)
+    return found
+
+
 def shard_ids(text: str) -> list[str]:
     """`A,B,...` as a list."""
     return [part.strip() for part in text.split(",")]
@@ -149,7 +162,7 @@ def write_text(path: str, text: str) -> None:
 
 # ------------------------------------------------------------------------------------------------------ shared options
 
-_ROUTES = "round_robin, hash:ATTRIBUTE, node:N, random:SEED, or sticky (by stream)"
+ROUTES = "round_robin, hash:ATTRIBUTE, node:N, random:SEED, or sticky (by stream)"
 _SHARED: dict[str, dict[str, Any]] = {
     "--nodes": {
         "type": positive,
@@ -164,9 +177,9 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--routing": {
         "default": "round_robin",
         "metavar": "HOW",
-        "help": f"which node gets an event: {_ROUTES} (default: round_robin)",
+        "help": f"which node gets an event: {ROUTES} (default: round_robin)",
     },
-    "--route": {"metavar": "HOW", "help": f"the routing of this feed: {_ROUTES} (default: the app's)"},
+    "--route": {"metavar": "HOW", "help": f"the routing of this feed: {ROUTES} (default: the app's)"},
     "--shard-ids": {
         "type": shard_ids,
         "metavar": "A,B",

@@ -12,10 +12,12 @@ from .app import App, check_feed
 from .check import check, explain, graph
 from .deploy import apps, deploy, get, stop_all
 from .deployment import Deployment
+from .divergence import Divergence
 from .feeding import Feed, Feeds, feed_of
 from .feeding import all_feeds as feeds
 from .frontend import Displayed
 from .progress import FeedProgress, ProgressLine
+from .study import Study
 
 __all__ = [
     "App",
@@ -24,6 +26,7 @@ __all__ = [
     "Check",
     "Deployment",
     "Displayed",
+    "Divergence",
     "Errors",
     "Events",
     "Feed",
@@ -34,6 +37,7 @@ __all__ = [
     "ProgressLine",
     "Result",
     "Stats",
+    "Study",
     "apps",
     "check",
     "check_feed",

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
 import pandas as pd
@@ -63,6 +64,13 @@ class Match:
     true: Alert | None
     found: Alert | None
 
+    @property
+    def alert(self) -> Alert:
+        """That of the truth, else that of the nodes."""
+        alert = self.true or self.found
+        assert alert is not None
+        return alert
+
 
 def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
     """Tells what became of each output of the truth, and where each output of the nodes comes from.
@@ -84,7 +92,7 @@ def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
         again = (a.times, a.identity) in had or (a.identity, a.origin) in made
         out.append(Match("duplicated" if again else "spurious", None, a))
     out += [Match("lost", a, None) for a in left_true]
-    return sorted(out, key=lambda m: _place(m.true or m.found))
+    return sorted(out, key=lambda m: _place(m.alert))
 
 
 def _paired(
@@ -104,8 +112,7 @@ def _paired(
     return [a for own in waiting.values() for a in own], left
 
 
-def _place(alert: Alert | None) -> tuple[int, int, int]:
-    assert alert is not None
+def _place(alert: Alert) -> tuple[int, int, int]:
     return *alert.times, -1 if alert.node is None else alert.node
 
 
@@ -132,7 +139,7 @@ class Origin:
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return f"{self.stream}{list(self.values)} ({self.node})"
+        return f"{self.stream}{list(self.values)} on {self.node}"
 
 
 @dataclass(frozen=True)
@@ -198,16 +205,25 @@ class Divergence(Displayed):
     def frame(self) -> pd.DataFrame:
         """A row for each output: query, verdict, timestamp (ms; that of the truth where it has it), node, values, cause
         (a `Cause`; None for `same`)."""
-        rows = [
-            [
-                self.queries[stream], m.verdict, (m.true or m.found).ts,  # type: ignore[union-attr]
-                None if m.found is None or m.found.node is None else self.shards[m.found.node],
-                list((m.true or m.found).values),  # type: ignore[union-attr]
-                None if m.verdict == "same" else self.cause(m),
-            ]
-            for stream, matches in self.matches.items()
-            for m in matches
-        ]  # fmt: skip
+        return self._listed((s, m) for s, matches in self.matches.items() for m in matches)
+
+    @property
+    def differences(self) -> int:
+        """How many outputs are not the same."""
+        return sum(m.verdict != "same" for matches in self.matches.values() for m in matches)
+
+    def first_differences(self, most: int) -> pd.DataFrame:
+        """The first rows of `frame` that are not the same."""
+        differing = ((s, m) for s, matches in self.matches.items() for m in matches if m.verdict != "same")
+        return self._listed(islice(differing, most))
+
+    def _listed(self, matches: Iterable[tuple[str, Match]]) -> pd.DataFrame:
+        rows = []
+        for stream, m in matches:
+            node = None if m.found is None or m.found.node is None else self.shards[m.found.node]
+            cause = None if m.verdict == "same" else self.cause(m)
+            shown = m.alert
+            rows.append([self.queries[stream], m.verdict, shown.ts, node, list(shown.values), cause])
         return pd.DataFrame(rows, columns=["query", "verdict", "timestamp", "node", "values", "cause"])
 
     @property
@@ -219,9 +235,7 @@ class Divergence(Displayed):
     @property
     def diverges(self) -> bool:
         """Whether any output or merged row differs from the truth."""
-        return any(m.verdict != "same" for matches in self.matches.values() for m in matches) or any(
-            check.differing for check in self.merged.values()
-        )
+        return self.differences > 0 or any(check.differing for check in self.merged.values())
 
     def cause(self, m: Match) -> Cause:
         """Why an output is not that of the truth."""
@@ -234,7 +248,7 @@ class Divergence(Displayed):
         held = held_of(alert.made_of)
         match m.verdict:
             case "lost" if len(nodes) > 1:
-                reason = f"its events went to {len(nodes)} nodes"
+                reason = f"split over {len(nodes)} nodes"
             case "lost":
                 reason = f"{nodes[0] if nodes else 'no node'} had it in other company"
             case "late":
@@ -244,7 +258,7 @@ class Divergence(Displayed):
             case "duplicated":
                 reason = "several nodes put it out"
             case _:
-                reason = f"{nodes[0] if nodes else 'the node'} did not see the events that would have prevented it"
+                reason = f"{nodes[0] if nodes else 'the node'} missed what prevents it"
         return Cause(reason, events, held)
 
     def summary(self) -> str:

@@ -10,7 +10,7 @@ import re
 import textwrap
 
 from ..errors import Misuse
-from ..options import WIDTH, Options, add, add_deployment, positive, variable
+from ..options import ROUTES, WIDTH, Options, add, add_deployment, counts, positive, variable
 
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
@@ -149,6 +149,24 @@ def line_options() -> dict[str, Options]:
 
     p = command("explain", "Shows the plan of an app: what runs where, and what routing does to each query.")
     p.add_argument("app", metavar="NAME")
+
+    p = command(
+        "divergence", "Shows which outputs of an app differ from those of one node, and why: a time line of alerts."
+    )
+    p.add_argument("app", metavar="NAME")
+    p.add_argument("--nodes", type=positive, metavar="N", help="as so many nodes would have it (default: as it was)")
+    p.add_argument("--routing", metavar="ROUTE", help=f"as it would be under this routing: {ROUTES}")
+    _add_out(p, "store the outputs, each with its verdict and cause, as a data frame in this variable")
+
+    p = command(
+        "study", "Counts the outputs that differ from those of one node, for many numbers of nodes and routings."
+    )
+    p.add_argument("app", metavar="NAME")
+    p.add_argument("--nodes", type=counts, default=range(1, 17), metavar="A-B", help="such as 4, 1-8 or 2,4,8 (1-16)")
+    p.add_argument(
+        "--routing", action="append", metavar="ROUTE", help=f"{ROUTES}; may be given again (default: all that may help)"
+    )
+    _add_out(p, "store the counts as a data frame in this variable")
 
     p = command("graph", "Draws an app: what reads and writes what, marked by what routing does to each query.")
     p.add_argument("app", metavar="NAME")

@@ -16,6 +16,7 @@ from ..cluster import (
     Apps,
     Check,
     Displayed,
+    Divergence,
     Errors,
     Events,
     Feed,
@@ -24,13 +25,18 @@ from ..cluster import (
     PlanText,
     Result,
     Stats,
+    Study,
 )
+from ..cluster.divergence import VERDICTS
 from ..cluster.progress import span
 from ..plan.nodes import Plan
 from .bars import bar_html
 from .card import card_html, card_text
 from .graph import drawing
-from .tables import MUTED, Count, Figure, Grid, counted, escaped_lines, paragraph, size, when
+from .heatmap import image as study_image
+from .tables import MUTED, Count, Figure, Grid, counted, escaped_lines, paragraph, size, text_of, when
+from .timeline import Timeline, whole
+from .timeline import image as timeline_image
 
 # Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
 DISPLAY_LIMIT = 20
@@ -61,6 +67,22 @@ def register(shell: Any) -> None:
         from .progress import show_live
 
         shell.display_formatter.ipython_display_formatter.for_type(Feed, show_live)
+        shell.display_formatter.ipython_display_formatter.for_type(Divergence, _show_timeline)
+
+
+def _show_timeline(shown: Divergence) -> None:
+    """A time line that is interactive while the kernel lives; the static forms where anywidget cannot be loaded."""
+    if shown.matches:
+        try:
+            from .widgets.timeline import DivergenceView
+        except ImportError:
+            pass
+        else:
+            DivergenceView(shown).display()
+            return
+    from IPython.display import display
+
+    display(bundle(shown), raw=True)
 
 
 def _limit(limit: int | None) -> int:
@@ -378,3 +400,80 @@ def _right(plan: Plan) -> str:
     words = [f"{n:,} {one if n == 1 else many}" for n, one, many in counts if n]
     found = f"no mistakes found ({', '.join(words)})"
     return f"{plan.name}: {found}" if plan.name else found
+
+
+# ---------------------------------------------------------------------------------------------------------- divergence
+
+
+def _divergence_grids(shown: Divergence) -> list[Grid]:
+    """Counts by query, the first outputs that differ, and the aggregations."""
+    grids = []
+    if shown.matches:
+        counts = shown.counts.astype(object)
+        for verdict in VERDICTS:
+            counts[verdict] = [Count(n) for n in counts[verdict]]
+        grids.append(Grid.of_frame(counts, what="stream"))
+    if shown.differences:
+        first = shown.first_differences(DISPLAY_LIMIT)
+        first["node"] = first["node"].fillna("")
+        first["values"] = [", ".join(text_of(v) for v in row) for row in first["values"]]
+        grids.append(Grid(list(first.columns), first.values.tolist(), total=shown.differences, what="difference"))
+    if shown.merged:
+        rows = [[a, Count(c.rows), Count(len(c.differing))] for a, c in shown.merged.items()]
+        grids.append(Grid(["aggregation", "merged rows", "differing"], rows, what="aggregation"))
+    return grids
+
+
+def _divergence_head(shown: Divergence) -> str:
+    routed = "as the events came" if shown.way.route is None else f"under {shown.way.route}"
+    head = f"{shown.app} on {counted(shown.way.nodes, 'node')}, {routed}, against one node"
+    return head if shown.diverges else f"{head}: nothing differs"
+
+
+@text.register
+def _(shown: Divergence) -> str:
+    grids = [g.text(footer=g.what == "difference") for g in _divergence_grids(shown)]
+    return "\n\n".join([_divergence_head(shown), *([shown.warning] if shown.warning else []), *grids])
+
+
+@html.register
+def _(shown: Divergence) -> str:
+    return divergence_html(shown, None)
+
+
+def divergence_html(shown: Divergence, drawn: Timeline | None) -> str:
+    """A divergence as HTML with the time line `drawn`; None: of the query with most differences."""
+    if drawn is None and shown.matches:
+        wrong = {s: sum(m.verdict != "same" for m in own) for s, own in shown.matches.items()}
+        drawn = whole(shown, max(wrong, key=lambda s: wrong[s]))
+    out = [paragraph(f"<b>{markup.escape(_divergence_head(shown))}</b>")]
+    out += [paragraph(markup.escape(shown.warning))] if shown.warning else []
+    out += [timeline_image(drawn)] if drawn is not None else []
+    grids = _divergence_grids(shown)
+    out += [g.html(footer=False) for g in grids if g.what != "difference"]
+    out += [
+        f"<details><summary>{markup.escape(g.footer)}</summary>{g.html()}</details>"
+        for g in grids
+        if g.what == "difference"
+    ]
+    return "".join(out)
+
+
+def _study_grid(shown: Study) -> Grid:
+    rows = [
+        [r.nodes, r.routing, Count(r.same), Count(r.lost), Count(r.spurious), Count(n), Figure(f"{r.skew:.2f}")]
+        for r, n in zip(shown.frame.itertuples(), shown.frame["duplicated"], strict=True)
+    ]
+    return Grid(list(shown.frame.columns), rows[:DISPLAY_LIMIT], total=len(rows), what="combination")
+
+
+@text.register
+def _(shown: Study) -> str:
+    return f"{shown.app}: {shown.recommendation}\n\n{_study_grid(shown).text()}"
+
+
+@html.register
+def _(shown: Study) -> str:
+    table = f"<details><summary>table</summary>{_study_grid(shown).html()}</details>"
+    said = paragraph(f"<b>{markup.escape(shown.app)}</b>: {markup.escape(shown.recommendation)}")
+    return f"{said}{study_image(shown)}{table}"

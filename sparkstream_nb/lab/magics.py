@@ -154,6 +154,22 @@ class SiddhiMagic(Magics):
     def _do_explain(self, options: Options, rest: str) -> Any:
         return cluster.get(options.parse(split(rest)).app).explain()
 
+    def _do_divergence(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app = cluster.get(o.app)
+        found = self._interruptible(lambda: app.divergence(o.nodes, o.routing), app)
+        if o.out:
+            self.shell.user_ns[o.out] = found.frame
+        return found
+
+    def _do_study(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app = cluster.get(o.app)
+        found = self._interruptible(lambda: app.study(o.nodes, o.routing), app)
+        if o.out:
+            self.shell.user_ns[o.out] = found.frame
+        return found
+
     def _do_graph(self, options: Options, rest: str) -> Any:
         return cluster.get(options.parse(split(rest)).app).graph()
 

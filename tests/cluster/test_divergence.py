@@ -173,8 +173,8 @@ def test_one_node_is_the_truth(name: str, tmp_path: Path) -> None:
 def test_a_cause_names_the_events_and_their_nodes(tmp_path: Path) -> None:
     frame = of(APPS["pattern"][0], FOUR, tmp_path).frame
     assert [str(c) for c in frame.cause] == [
-        "its events went to 2 nodes: S['b', 2] (node-2), S['b', 3] (node-1)",
-        "its events went to 2 nodes: S['a', 1] (node-1), S['a', 4] (node-2)",
+        "split over 2 nodes: S['b', 2] on node-2, S['b', 3] on node-1",
+        "split over 2 nodes: S['a', 1] on node-1, S['a', 4] on node-2",
     ]
     later = of(APPS["pattern that finds a later one"][0], FOUR, tmp_path / "later").frame
     assert later.verdict.tolist() == ["lost", "spurious"]

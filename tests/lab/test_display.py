@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -16,22 +19,47 @@ from sparkstream_nb.cluster import (
     Apps,
     Check,
     Displayed,
+    Divergence,
     Errors,
     Events,
     FeedReport,
     Feeds,
     PlanText,
     Result,
+    Study,
     check,
     frontend,
 )  # fmt: skip
+from sparkstream_nb.cluster.divergence import Truth
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab import display
+from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.graph import Graph, Node
+from sparkstream_nb.spark.inbox import Inbox
+from sparkstream_nb.spark.replay import Nodes, Way
+from sparkstream_nb.spark.study import Input, Outcome, Tally
 
 from .conftest import HOUR, TRADES, StandIn, unbegun_feed
 
+
+def diverging(folder: Path) -> Divergence:
+    """Two nodes that each see one event of a pattern, and the half of an aggregation."""
+    plan = compile_app(
+        "define stream S (k string, v int); define aggregation A from S select sum(v) as s aggregate every sec;"
+        "@info(name='rise') from every e1=S -> e2=S[v > e1.v] select e1.k as k, e2.v as v insert into O;"
+    )
+    at = np.array([HOUR, HOUR + 1000])
+    inbox = Inbox(folder)
+    inbox.append([inbox.batch(InputBatch(at, {"S": StreamRows(np.arange(2), at, [["<i>"] * 2, [1, 2]])}), "hash:v")])
+    inbox.close()
+    source = Input(str(folder), {s: d.source.schema for s, d in plan.streams.items()}, 2, 1)
+    return Truth("App", source, Nodes(plan), ["node-1", "node-2"]).against(Way(2))
+
+
 APP = StandIn()
+DIVERGENCE = diverging(Path(tempfile.mkdtemp()))
+STUDIED = Study("App", [Outcome(Way(2, "hash:<k>"), {"O": Tally(5, 1, 20_000, 1)}, (3, 1))], {"O": "q"})
 STORED = "@store(type='mongodb') define table T (a string); define stream S (a string); from S insert into T;"
 FEED = unbegun_feed()
 NOTHING = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
@@ -70,6 +98,19 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Errors("App", REFUSED), "reason  count\n──────  ─────\n<r>         2\n1 reason\n\nstream", "&lt;r&gt;"),
     (Errors("App", NOTHING), "App has no errors", "every row and event was accepted."),
     (APP.stats(), "query        rise              Rises        1,200   80 B", "1,234,568"),
+    (
+        DIVERGENCE,
+        "App on 2 nodes, as the events came, against one node\n\n"
+        "query  stream  same  lost  spurious  late  duplicated\n"
+        "─────  ──────  ────  ────  ────────  ────  ──────────\n"
+        "rise   O          0     1         0     0           0\n\n"
+        "query  verdict  timestamp            node  values  cause\n",
+        "<td style=\"text-align:left;white-space:nowrap\">&lt;i&gt;, 2</td>",
+    ),
+    (DIVERGENCE, "split over 2 nodes: S['<i>', 1] on node-2, ", "split over 2 nodes"),
+    (DIVERGENCE, "A                      2          0", "<th style=\"text-align:right\">differing</th>"),
+    (STUDIED, "App: hash:<k> repairs most; the busiest node takes up to 1.50 times the mean.", "hash:&lt;k&gt;"),
+    (STUDIED, "    2  hash:<k>     5     1    20,000           1  1.50\n1 combination", "<img"),
     (AppGraph(Graph((Node("stream:<A>", "stream", "<A>"),), ())), "stream <A>", "stream &lt;A&gt;"),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (check(TRADES), "no mistakes found (1 stream, 1 aggregation, 1 query)", "✓ "),

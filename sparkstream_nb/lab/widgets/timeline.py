@@ -1,0 +1,157 @@
+"""The view of a divergence: the time line of alerts, with controls for the query, the nodes, the routing and time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...cluster.divergence import Divergence, Match
+from ...cluster.study import candidates
+from ...errors import SparkStreamError
+from ..display import bundle, divergence_html
+from ..tables import Grid
+from ..timeline import Mark, Timeline, svg, whole
+from .live import LiveOutput
+
+_PINNED = 12
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is shown: the outputs to `stream` of `nodes` nodes under `routing` (None: as it was), from `start` to `end`
+    (ms by the app's clock; None: all), and the number of the mark that is `pinned`."""
+
+    stream: str
+    nodes: int
+    routing: str | None = None
+    start: int | None = None
+    end: int | None = None
+    pinned: int | None = None
+
+
+class DivergenceView:
+    """A divergence as a time line that is interactive while the kernel lives; what is saved is its picture."""
+
+    def __init__(self, divergence: Divergence) -> None:
+        """`divergence` has outputs to some stream."""
+        self.recorded = self.divergence = divergence
+        plan = divergence.truth.nodes.plan
+        self.routings = candidates(plan)
+        self.choice = Choice(next(iter(divergence.matches)), divergence.way.nodes, divergence.way.route)
+        self._lock = threading.RLock()
+        self._width = 900
+        self._failed = ""
+        script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+        self._output = LiveOutput(self._forms, script, self._received)
+
+    def display(self) -> None:
+        """Puts the view into the cell that runs."""
+        self._output.display()
+
+    def timeline(self) -> Timeline:
+        """What is shown."""
+        shown = whole(self.divergence, self.choice.stream, self._width)
+        c = self.choice
+        return shown if c.start is None or c.end is None else replace(shown, start=c.start, end=c.end)
+
+    def _forms(self) -> dict[str, str]:
+        with self._lock:
+            own = bundle(self.divergence)
+            return {**own, "text/html": divergence_html(self.divergence, replace(self.timeline(), width=900))}
+
+    # ------------------------------------------------------------------------------------------- the interactive form
+
+    def _received(self, message: Mapping[str, Any]) -> None:
+        """What a person does in the page. Runs in whatever thread Jupyter handles messages."""
+        do = message["do"]
+        if do == "gone":
+            return
+        with self._lock:
+            self._failed = ""
+            try:
+                self._choose(do, message)
+            except SparkStreamError as e:
+                self._failed = str(e)
+            self._output.show(self._state())
+        if do != "here":
+            self._output.keep()
+
+    def _choose(self, do: str, message: Mapping[str, Any]) -> None:
+        c = self.choice
+        match do:
+            case "here":
+                self._width = max(320, int(message["width"]))
+            case "query":
+                self.choice = replace(c, stream=str(message["stream"]), start=None, end=None, pinned=None)
+            case "route":
+                routing = message.get("routing", c.routing or self.routings[0])
+                self.choice = replace(c, nodes=int(message.get("nodes", c.nodes)), routing=routing, pinned=None)
+                self.divergence = self.recorded.rerouted(self.choice.nodes, routing)
+                self._settle()
+            case "recorded":
+                self.divergence = self.recorded
+                way = self.recorded.way
+                self.choice = replace(c, nodes=way.nodes, routing=way.route, pinned=None)
+                self._settle()
+            case "zoom":
+                t = self.timeline()
+                start, end = t.time(float(message["from"])), t.time(float(message["to"]))
+                self.choice = replace(c, start=start, end=max(end, start + 1), pinned=None)
+            case "all":
+                self.choice = replace(c, start=None, end=None, pinned=None)
+            case "pin":
+                number = int(message["mark"])
+                self.choice = replace(c, pinned=None if number == c.pinned else number)
+
+    def _settle(self) -> None:
+        """Shows another stream where the one chosen has no outputs now."""
+        if self.choice.stream not in self.divergence.matches and self.divergence.matches:
+            self.choice = replace(self.choice, stream=next(iter(self.divergence.matches)))
+
+    def _state(self) -> dict[str, Any]:
+        c, d = self.choice, self.divergence
+        t = self.timeline()
+        routing = c.routing or "as it was"
+        routings = list(dict.fromkeys([routing, *self.routings]))
+        return {
+            "queries": [[s, d.queries[s] if d.queries[s] else s] for s in d.matches],
+            "stream": c.stream,
+            "nodes": c.nodes,
+            "routing": routing,
+            "routings": routings,
+            "changed": d is not self.recorded,
+            "zoomed": c.start is not None,
+            "picture": svg(t, live=True),
+            "pinned": c.pinned,
+            "cause": self._cause(t),
+            "failed": self._failed,
+        }
+
+    def _cause(self, t: Timeline) -> str:
+        """The outputs of the mark that is pinned, and of a single one the events that it was made of."""
+        if self.choice.pinned is None or self.choice.pinned >= len(t.marks):
+            return ""
+        mark = t.marks[self.choice.pinned]
+        events = self._events(mark.matches[0]) if len(mark.matches) == 1 else None
+        return self._alerts(t, mark).html() + (events.html() if events is not None else "")
+
+    def _alerts(self, t: Timeline, mark: Mark) -> Grid:
+        rows = []
+        for m in mark.matches[:_PINNED]:
+            alert = mark.alert(m)
+            node = "truth" if alert.node is None else self.divergence.shards[alert.node]
+            cause = "" if m.verdict == "same" else str(self.divergence.cause(m))
+            rows.append([m.verdict, alert.clock, node, *alert.values, cause])
+        return Grid(
+            ["verdict", "timestamp", "node", *t.names, "cause"], rows, total=len(mark.matches), what="output"
+        )  # fmt: skip
+
+    def _events(self, m: Match) -> Grid | None:
+        cause = self.divergence.cause(m)
+        if not cause.events:
+            return None
+        rows = [[e.stream, e.timestamp, e.node, str(list(e.values))] for e in cause.events]
+        return Grid(["made of", "timestamp", "node", "values"], rows, total=max(cause.held, len(rows)), what="event")

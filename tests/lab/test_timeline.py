@@ -1,0 +1,79 @@
+"""The time line of alerts: which outputs stand where, and what is told of them."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from sparkstream_nb.cluster.divergence import Divergence, Truth
+from sparkstream_nb.cluster.study import Study
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.lab import heatmap
+from sparkstream_nb.lab.timeline import svg, whole
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.spark.inbox import Inbox
+from sparkstream_nb.spark.replay import Nodes, Way
+from sparkstream_nb.spark.study import Input, Outcome, Tally
+
+SECONDS = 1_717_200_000_000 + 1000 * np.arange(6)
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def divergence() -> Divergence:
+    """Sums over the last two of 1, 2, 4, 8, 16, 32, on two nodes in turn."""
+    plan = compile_app(
+        "define stream S (v int); @info(name='q') from S#window.length(2) select sum(v) as s insert into O;"
+    )
+    folder = Path(tempfile.mkdtemp())
+    inbox = Inbox(folder)
+    rows = StreamRows(np.arange(6), SECONDS, [[1, 2, 4, 8, 16, 32]])
+    inbox.append([inbox.batch(InputBatch(SECONDS, {"S": rows}), "round_robin")])
+    inbox.close()
+    source = Input(str(folder), {s: d.source.schema for s, d in plan.streams.items()}, 2, 1)
+    return Truth("App", source, Nodes(plan), ["a", "<b>"]).against(Way(2))
+
+
+def test_each_output_stands_in_its_lane_at_its_time(divergence: Divergence) -> None:
+    t = whole(divergence, "O")
+    assert (t.start, t.end) == (SECONDS[0], SECONDS[-1])
+    found = [(t.lanes[m.lane], m.verdict, [m.alert(x).values[0] for x in m.matches]) for m in t.marks]
+    assert found == [
+        ("truth", "same", [1]), *(("truth", "lost", [v]) for v in (3, 6, 12, 24, 48)),
+        ("a", "same", [1]), ("a", "spurious", [5]), ("a", "spurious", [20]),
+        ("<b>", "spurious", [2]), ("<b>", "spurious", [10]), ("<b>", "spurious", [40]),
+    ]  # fmt: skip
+    assert all(abs(t.x(m.alert(m.matches[0]).clock) - m.x) <= 10 for m in t.marks)
+    for ms in SECONDS.tolist():
+        assert abs(t.time(t.x(ms)) - ms) <= 1
+
+
+def test_a_stretch_of_time_and_outputs_that_share_a_mark(divergence: Divergence) -> None:
+    t = replace(whole(divergence, "O"), start=int(SECONDS[1]), end=int(SECONDS[2]))
+    assert [(m.lane, m.verdict, len(m.matches)) for m in t.marks] == [
+        (0, "lost", 1), (0, "lost", 1), (1, "spurious", 1), (2, "spurious", 1),
+    ]  # fmt: skip
+    far = replace(whole(divergence, "O"), end=int(SECONDS[-1]) + 10_000_000)
+    lost = next(m for m in far.marks if m.verdict == "lost")
+    assert len(lost.matches) == 5
+    assert far.told(lost, listed=1) == (
+        "5 × lost: one node has it, no node of these\n2024-06-01 00:00:01 to 2024-06-01 00:00:05\ns 3\n"
+        "  split over 2 nodes: S[1] on a, S[2] on <b>\nand 4 more"
+    )
+
+
+def test_pictures_are_valid_and_escaped(divergence: Divergence) -> None:
+    drawn = ElementTree.fromstring(svg(whole(divergence, "O"), live=True))
+    assert "q: 6 outputs of one node, and what becomes of them on 2 nodes" in drawn.attrib["aria-label"]
+    assert len(drawn.findall(f"{SVG}g")) == 12
+    assert "<b>" in [t.text for t in drawn.iter(f"{SVG}text")]
+    study = Study(
+        "<A>", [Outcome(Way(n, r), {"O": Tally(5, n - 1, 0)}, (1,) * n) for n in (1, 2) for r in "xy"], {"O": "q"}
+    )
+    cells = [t.text for t in ElementTree.fromstring(heatmap.svg(study)).iter(f"{SVG}text") if t.get("class") == "cell"]
+    assert cells == ["·", "1", "·", "1", "·", "·", "·", "·"]
