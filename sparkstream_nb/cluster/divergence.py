@@ -157,7 +157,7 @@ class Cause:
         if not some:
             return self.reason
         if self.held > len(self.events):
-            return f"{self.reason}: {self.held} events of its group, from {some[0]} to {some[-1]}"
+            return f"{self.reason}: {self.held} events, from {some[0]} to {some[-1]}"
         return f"{self.reason}: {', '.join(some)}{f' and {more} more' if more else ''}"
 
 
@@ -246,11 +246,16 @@ class Divergence(Displayed):
         events = tuple(self.origins.of(n) for n in events_of(alert.made_of))
         nodes = list(dict.fromkeys(e.node for e in events))
         held = held_of(alert.made_of)
+        own = "a node" if alert.node is None else self.shards[alert.node]
         match m.verdict:
+            case "lost" if held > len(events):
+                reason = "the nodes share what it is computed from"
             case "lost" if len(nodes) > 1:
                 reason = f"split over {len(nodes)} nodes"
             case "lost":
                 reason = f"{nodes[0] if nodes else 'no node'} had it in other company"
+            case "spurious" if held:
+                reason = f"{own} held no more than its share"
             case "late":
                 assert m.true is not None
                 by = alert.clock - m.true.clock
@@ -258,7 +263,7 @@ class Divergence(Displayed):
             case "duplicated":
                 reason = "several nodes put it out"
             case _:
-                reason = f"{nodes[0] if nodes else 'the node'} missed what prevents it"
+                reason = f"{own} missed what prevents it"
         return Cause(reason, events, held)
 
     def summary(self) -> str:
