@@ -547,7 +547,7 @@ class App(Displayed):
         reader = AggregationReader(
             definition,
             self._input_of(definition),
-            self.shard_ids,
+            lambda: self.shard_ids,
             self.store,
             follow=self.on_commit,
             settle=self._settle_briefly,

@@ -15,30 +15,46 @@ from ..engine.expressions import Context
 from ..engine.services import Services
 from ..plan.nodes import AggDuration, AggregationDef, walk
 from ..plan.nodes import Ref as Slot
-from ..stores import BucketRange, Groups, Store
+from ..stores import BucketRange, Buckets, Groups, Store
 from ..types import Schema
 from .listeners import OnCommit
 
 SHARD = "SHARD_ID"
 ALWAYS = (-62_135_596_800_000, 253_402_300_800_000)
 """The years 1 to 9999 in ms."""
+MOST_ROWS = 300_000
+"""Stored rows that one read takes up, about: buckets of many groups are read in smaller numbers."""
+
+Group = tuple[Any, ...]
+"""For each group-by attribute a value that groups must have, or `EVERY`; empty without `group by`."""
 
 
 @dataclass(frozen=True)
 class BucketQuery:
     """The values of `measure`, a name that the aggregation selects, for buckets of a duration.
 
-    `group`: the values of the group-by attributes of one group; None: all groups merged, where `merges_groups` allows
-    it. Of the buckets with `start` ≤ bucket < `end` (ms; None: no bound), the latest `most`, or the earliest.
+    The groups of `group` are merged into one; more than one only where `merges_groups` allows it. Of the buckets with
+    `start` ≤ bucket < `end` (ms; None: no bound), the latest `most`, or the earliest.
     """
 
     per: AggDuration
     measure: str
-    group: tuple[Any, ...] | None = None
+    group: Group = ()
     start: int | None = None
     end: int | None = None
     most: int = 400
     latest: bool = True
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A shard of a read. `is_node`: whether it belongs to a node of the deployment. `rows`: in how many of the buckets
+    read it holds rows. `last`: the start (ms) of its last bucket with rows, up to the end of the read; None: none."""
+
+    id: str
+    is_node: bool = True
+    rows: int = 0
+    last: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +63,7 @@ class BucketValues:
     NaN where there is nothing. Of `total` buckets in all, `before` are earlier than these."""
 
     starts: NDArray[np.int64]
-    shards: tuple[str, ...]
+    shards: tuple[Shard, ...]
     by_shard: NDArray[np.float64]
     merged: NDArray[np.float64]
     before: int
@@ -71,15 +87,17 @@ class AggregationReader:
         self,
         definition: AggregationDef,
         source: InputStream,
-        shards: Sequence[str],
+        nodes: Callable[[], Sequence[str]],
         store: Store,
         *,
         follow: Callable[[OnCommit], Callable[[], None]],
         settle: Callable[[], None],
     ) -> None:
-        """`settle` waits until what was sent is committed; `follow` is `App.on_commit`."""
-        self.definition, self.source, self.shards = definition, source, tuple(shards)
-        self._store, self._follow, self._settle = store, follow, settle
+        """`nodes` tells the deployment's shard ids. `settle` waits until what was sent is committed; `follow` is
+        `App.on_commit`."""
+        self.definition, self.source = definition, source
+        self._nodes, self._store = nodes, store
+        self._follow, self._settle = follow, settle
 
     def settle(self) -> None:
         """Waits for events that were sent, though not for a feed that runs."""
@@ -89,10 +107,17 @@ class AggregationReader:
         """Calls `changed` after commits, on a thread of the app's, until the function returned is called."""
         return self._follow(lambda _: changed())
 
-    def groups(self, per: AggDuration, most: int) -> list[tuple[Any, ...]]:
-        """The first `most` groups of a duration, by their texts."""
-        found = self._store.groups(self.definition.id, per, most)
-        return sorted(found, key=lambda group: [str(v) for v in group])
+    def key_values(self, key: int, group: Group, most: int, containing: str = "") -> list[Any]:
+        """The first `most` values of the group-by attribute number `key` that go with `group`, in order.
+
+        They are those of the coarsest duration that has some, whose table is the smallest. `containing`: a part of
+        their texts.
+        """
+        for per in reversed(self.definition.durations):
+            found = self._store.key_values(self.definition.id, per, key, most, Groups(only=group), containing)
+            if found:
+                return found
+        return []
 
     def count(self, per: AggDuration) -> int:
         """How many buckets of a duration hold something."""
@@ -100,33 +125,56 @@ class AggregationReader:
 
     def read(self, query: BucketQuery) -> BucketValues:
         """The values of a query. Raises StoreError where the store is closed."""
-        groups = Groups(merged=True) if query.group is None else Groups(only=query.group)
-        start = ALWAYS[0] if query.start is None else query.start
-        end = ALWAYS[1] if query.end is None else query.end
-        name, per = self.definition.id, query.per
-        found = self._store.buckets(name, per, BucketRange(start, end, query.most, query.latest), groups)
+        groups = Groups(only=query.group, merged=True)
+        found = self._some_buckets(query, groups)
         if not len(found.starts):
-            nothing = np.zeros((len(self.shards), 0))
-            return BucketValues(found.starts, self.shards, nothing, np.zeros(0), found.before, found.total)
+            return BucketValues(found.starts, (), np.zeros((0, 0)), np.zeros(0), found.before, found.total)
+        name, per = self.definition.id, query.per
         bounds = (int(found.starts[0]), int(found.starts[-1]) + 1)
         services = Services(Strings(), Context())
+        nodes = tuple(self._nodes())
         if self.definition.partitioned:
             table = self._store.read_by_shard(name, per, *bounds, groups)
             stored = from_table(self.definition, table, services)
-            owners = [str(s) for s in table.column(SHARD).to_pylist()]
+            owners = np.array(table.column(SHARD).to_pylist(), object)
             merged = merge_stored(stored, services)
         else:
             merged = stored = from_table(self.definition, self._store.read(name, per, *bounds, groups), services)
-            owners = [self.shards[0]] * len(stored)
-        shards = (*self.shards, *sorted(set(owners) - set(self.shards)))
-        row = {s: i for i, s in enumerate(shards)}
-        by_shard = np.full((len(shards), len(found.starts)), np.nan)
-        by_shard[[row[s] for s in owners], np.searchsorted(found.starts, stored.bucket)] = self._measure(
-            stored, query.measure, services
-        )
+            nodes = nodes if len(nodes) == 1 else ("all nodes",)
+            owners = np.array([nodes[0]] * len(stored), object)
+        ids = (*nodes, *sorted(set(owners.tolist()) - set(nodes)))
+        shards = []
+        by_shard = np.full((len(ids), len(found.starts)), np.nan)
+        values, at = self._measure(stored, query.measure, services), np.searchsorted(found.starts, stored.bucket)
+        for i, shard in enumerate(ids):
+            own = owners == shard
+            by_shard[i, at[own]] = values[own]
+            rows = int(own.sum())
+            if rows:
+                last: int | None = int(stored.bucket[own].max())
+            else:
+                last = self._store.last_bucket(name, per, shard, bounds[0], groups)
+            shards.append(Shard(shard, shard in nodes, rows, last))
         whole = np.full(len(found.starts), np.nan)
         whole[np.searchsorted(found.starts, merged.bucket)] = self._measure(merged, query.measure, services)
-        return BucketValues(found.starts, shards, by_shard, whole, found.before, found.total)
+        return BucketValues(found.starts, tuple(shards), by_shard, whole, found.before, found.total)
+
+    def _some_buckets(self, query: BucketQuery, groups: Groups) -> Buckets:
+        """The buckets of a query, fewer where they hold more than `MOST_ROWS` rows."""
+        start = ALWAYS[0] if query.start is None else query.start
+        end = ALWAYS[1] if query.end is None else query.end
+        found = self._store.buckets(
+            self.definition.id, query.per, BucketRange(start, end, query.most, query.latest), groups
+        )
+        n = len(found.starts)
+        if n < 2:
+            return found
+        bounds = (int(found.starts[0]), int(found.starts[-1]) + 1)
+        rows = self._store.count(self.definition.id, query.per, bounds, groups, most=100 * MOST_ROWS)
+        kept = min(n, max(1, n * MOST_ROWS // max(1, rows)))
+        if query.latest:
+            return Buckets(found.starts[n - kept :], found.before + n - kept, found.total)
+        return Buckets(found.starts[:kept], found.before, found.total)
 
     def _measure(self, stored: Stored, name: str, services: Services) -> NDArray[np.float64]:
         """float64 per stored row: a selected value, NaN where it is null."""

@@ -6,17 +6,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from ..cluster.buckets import AggregationReader, BucketValues, merges_groups
+from ..cluster.buckets import BucketValues, Group, Shard, merges_groups
 from ..plan.nodes import Agg, AggDuration, AggregationDef, Ref
 from ..plan.show import show
+from ..stores import EVERY
 from ..types import Type
+from .tables import text_of
 
 ALL = "all groups"
 _FORMATS: dict[AggDuration, str] = {
@@ -110,9 +112,26 @@ def groups_of(aggregation: AggregationDef) -> list[str]:
     return [i.name for i in aggregation.select.items if isinstance(i.expr, Ref) and i.expr in keys]
 
 
-def group_label(group: tuple[Any, ...] | None) -> str:
-    """The name of a group in menus and titles: `UA, EWR`; of None `all groups`."""
-    return ALL if group is None else ", ".join("null" if v is None or v != v else str(v) for v in group)
+def keys_of(aggregation: AggregationDef) -> list[str]:
+    """Names of the group-by attributes, in the order of `group by`."""
+    return [k.name for k in aggregation.select.group_by if isinstance(k, Ref)]
+
+
+def group_label(keys: Sequence[str], group: Group) -> str:
+    """The name of the groups chosen, for titles: `UA, EWR`; with some attributes left open `origin EWR`; with all of
+    them open `all groups`; empty without `group by`."""
+    chosen = [(k, text_of(v)) for k, v in zip(keys, group, strict=True) if v is not EVERY]
+    if keys and not chosen:
+        return ALL
+    return ", ".join(v if len(chosen) == len(keys) else f"{k} {v}" for k, v in chosen)
+
+
+@dataclass(frozen=True)
+class ShardNote:
+    """What is to be said of a shard: `flag` in the legend, `text` in a line under the picture."""
+
+    flag: str
+    text: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,20 +140,31 @@ class Series:
 
     `buckets` int64[n]: starts of the buckets in ms, ascending; `ends` likewise, exclusive. `parts` float64[shards, n]
     and `merged` float64[n]: NaN where there is nothing. Of `total` buckets in all, `before` are earlier than these.
-    `group` is empty where the aggregation has no groups.
+    `group` is empty where the aggregation has no groups. `stacked`: bars of shards stand on one another, else side by
+    side.
     """
 
     aggregation: str
     per: AggDuration
     measure: Measure
     group: str
-    shards: tuple[str, ...]
+    shards: tuple[Shard, ...]
     buckets: Any
     ends: Any
     parts: Any
     merged: Any
     before: int
     total: int
+    stacked: bool
+
+    @property
+    def shard_notes(self) -> tuple[ShardNote | None, ...]:
+        """For each shard what is to be said of it: that it belongs to no node, has no rows among these buckets, or that
+        its last one is older than another shard's by more than a bucket."""
+        lasts = [s.last for s in self.shards if s.rows and s.last is not None]
+        newest = max(lasts, default=None)
+        ends_here = self.before + len(self.buckets) == self.total
+        return tuple(_shard_note(s, self.per, newest, ends_here) for s in self.shards)
 
     @property
     def names(self) -> list[str]:
@@ -156,17 +186,44 @@ class Series:
             shown = f"showing {self.before + 1:,} to {self.before + n:,} of {shown}"
         if len(self.shards) < 2:
             return shown
-        if self.measure.additive:
+        if self.stacked:
             return f"{shown} · the shards' bars add up to the merged value"
+        if self.measure.additive:
+            return f"{shown} · the merged value is the sum of the shards' bars"
         return f"{shown} · {self.measure.name} does not add up: the merged value is computed from what the shards store"
 
 
+def _shard_note(shard: Shard, per: AggDuration, newest: int | None, ends_here: bool) -> ShardNote | None:
+    """`newest`: the last bucket of all shards. `ends_here`: there are no buckets after those shown."""
+    flag, parts = "", []
+    if not shard.is_node:
+        flag = "not a node"
+        parts.append("is not a node of this deployment")
+    last = None if shard.last is None else bucket_name(shard.last, per)
+    if not shard.rows and last is None:
+        flag = flag or "no rows"
+        parts.append("has no rows here")
+    elif not shard.rows:
+        flag = flag or "no rows"
+        parts.append(f"has nothing since {last}" if ends_here else f"has no rows here, the last before is {last}")
+    elif shard.last is not None and newest is not None and newest > bucket_end(shard.last, per):
+        flag = flag or "behind"
+        parts.append(f"has nothing since {last}" if ends_here else f"has nothing here after {last}")
+    return ShardNote(flag, f"{shard.id} {' and '.join(parts)}") if parts else None
+
+
 def series(
-    reader: AggregationReader, per: AggDuration, measure: Measure, group: str, values: BucketValues
+    aggregation: AggregationDef,
+    per: AggDuration,
+    measure: Measure,
+    group: str,
+    values: BucketValues,
+    *,
+    stacked: bool = True,
 ) -> Series:
-    """The chart data of what `reader` answered; `group` as in `Series`."""
+    """The chart data of what was read; `group` as in `Series`. What does not add up is not `stacked`."""
     return Series(
-        reader.definition.id,
+        aggregation.id,
         per,
         measure,
         group,
@@ -177,6 +234,7 @@ def series(
         values.merged,
         values.before,
         values.total,
+        stacked and measure.additive,
     )
 
 

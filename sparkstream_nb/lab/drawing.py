@@ -1,13 +1,12 @@
 """The picture of a `Series` as one SVG element: the saved picture and the interactive one are both this.
 
-Bars of each shard, stacked if the measure adds up, and a mark for the merged value of each bucket; lines where the
+Bars of each shard, stacked or side by side, and a mark for the merged value of each bucket; lines where the
 buckets are too narrow for that. The x axis is time. It is broken where one long gap would leave no room for the rest,
 and says so.
 """
 
 from __future__ import annotations
 
-import base64
 import html
 import math
 from collections.abc import Sequence
@@ -17,15 +16,13 @@ from functools import cached_property
 import numpy as np
 
 from .charts import Series, bucket_name, short, ticks, time_ticks
+from .pictures import INK, WIDTH, embedded, text_width
 from .tables import text_of
 
 # Okabe and Ito's colours, which the colour-blind tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 _DARK = frozenset({"#0072B2", "#009E73", "#D55E00"})  # white text reads better on these, black on the others
-WIDTH = 900
 _PLOT_HEIGHT = 230
-_INK = "#6b7280"  # reads on light and on dark
-_CHARACTER = 6.7  # the width of a character in px, about
 _ROOM = 0.15  # of the time shown, that an axis which grows adds at its end
 _NARROW = 6.0  # px: buckets below this are a reason to break the axis
 _LINES_BELOW = 5.0  # px: the merged value is a line where buckets are narrower
@@ -93,7 +90,7 @@ def _extent(s: Series) -> tuple[float, float]:
     """Lowest and highest point drawn; zero is among them."""
     parts = np.nan_to_num(s.parts, posinf=0, neginf=0)
     points = [np.zeros(1), np.nan_to_num(s.merged, posinf=0, neginf=0)]
-    if s.measure.additive:
+    if s.stacked:
         points += [np.where(parts > 0, parts, 0).sum(0), np.where(parts < 0, parts, 0).sum(0)]
     else:
         points += [*parts]
@@ -107,10 +104,8 @@ def svg(s: Series, scales: Scales | None = None, *, width: int = WIDTH, live: bo
 
 
 def image(s: Series) -> str:
-    """`svg` as an HTML image, because untrusted notebooks are stripped of SVG elements."""
-    data = base64.b64encode(svg(s).encode()).decode()
-    alt = html.escape(s.title)
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="{alt}" style="width:100%;max-width:{1.4 * WIDTH:.0f}px">'
+    """`svg` as an HTML image."""
+    return embedded(svg(s), s.title)
 
 
 class _Drawing:
@@ -120,7 +115,7 @@ class _Drawing:
         self.s, self.scales, self.width, self.live = s, scales, width, live
         self.legend_rows = self._legend_rows()
         self.mark_labels = [short(m, max(abs(scales.low), abs(scales.high))) for m in scales.marks]
-        self.left = 34 + max(map(_text_width, self.mark_labels))
+        self.left = 34 + max(map(text_width, self.mark_labels))
         self.right = width - 18.0
         self.top = 34.0 + 20 * len(self.legend_rows) + 18
         self.bottom = self.top + _PLOT_HEIGHT
@@ -163,7 +158,7 @@ class _Drawing:
     @property
     def as_lines(self) -> bool:
         """Whether shards are lines: they stand side by side, and there is no room for that."""
-        return not self.s.measure.additive and self.wide / max(1, len(self.s.shards)) < 3
+        return not self.s.stacked and self.wide / max(1, len(self.s.shards)) < 3
 
     def markup(self) -> str:
         s = self.s
@@ -171,7 +166,7 @@ class _Drawing:
         out = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height:.0f}" '
             f'width="{self.width}" height="{self.height:.0f}" role="img" aria-label="{title}" '
-            f'style="font:12px system-ui,sans-serif;color:{_INK}" fill="currentColor">',
+            f'style="font:12px system-ui,sans-serif;color:{INK}" fill="currentColor">',
             f'<text x="4" y="18" font-size="14" font-weight="600">{title}</text>',
             *self.legend(),
             *self.value_axis(),
@@ -193,8 +188,10 @@ class _Drawing:
         """Names of the legend, as many in a row as fit."""
         rows: list[list[str]] = [[]]
         x = 0.0
-        for name in [*self.s.shards, *(["merged"] if len(self.s.shards) > 1 else [])]:
-            wide = 34 + _text_width(name)
+        notes = zip(self.s.shards, self.s.shard_notes, strict=True)
+        shards = [s.id if note is None else f"{s.id} ({note.flag})" for s, note in notes]
+        for name in [*shards, *(["merged"] if len(shards) > 1 else [])]:
+            wide = 34 + text_width(name)
             if rows[-1] and x + wide > self.width - 20:
                 rows.append([])
                 x = 0.0
@@ -203,17 +200,28 @@ class _Drawing:
         return rows
 
     def legend(self) -> list[str]:
+        """A square for each shard, hollow where there is something to say of it, and the mark of the merged value."""
         out, i = [], 0
+        notes = self.s.shard_notes
         for row, names in enumerate(self.legend_rows):
             x, y = 4.0, 34 + 20 * row
             for name in names:
-                if i < len(self.s.shards):
+                style = ""
+                if i == len(notes):
+                    out.append(f'<rect x="{x:.0f}" y="{y + 4}" width="13" height="3"/>')
+                    style = ' font-weight="600"'
+                elif notes[i] is None:
                     out.append(f'<rect x="{x:.0f}" y="{y}" width="11" height="11" fill="{_colour(i)}"/>')
                 else:
-                    out.append(f'<rect x="{x:.0f}" y="{y + 4}" width="13" height="3"/>')
-                bold = ' font-weight="600"' if i == len(self.s.shards) else ""
-                out.append(f'<text x="{x + 17:.0f}" y="{y + 10}"{bold}>{html.escape(name)}</text>')
-                x += 34 + _text_width(name)
+                    style = ' font-style="italic"'
+                    out.append(
+                        f'<rect x="{x + 1:.0f}" y="{y + 1}" width="9" height="9" fill="none" stroke="{_colour(i)}" '
+                        'stroke-width="2" stroke-dasharray="3 1.5"/>'
+                    )
+                out.append(
+                    f'<text x="{x + 17:.0f}" y="{y + 10}"{style} class="legend">{html.escape(_cut(name, 60))}</text>'
+                )
+                x += 34 + text_width(name)
                 i += 1
         return out
 
@@ -248,9 +256,9 @@ class _Drawing:
             for tick in time_ticks(a, b, self.s.per, (b - a) * self.per_ms / room):
                 # A label names the bucket that starts there, and stands under its middle.
                 x = left + (tick.ms - a) * self.per_ms + self._half_bucket(tick.ms, b)
-                if x - _text_width(tick.label) / 2 < free:
+                if x - text_width(tick.label) / 2 < free:
                     continue
-                free = x + _text_width(tick.label) / 2 + 6
+                free = x + text_width(tick.label) / 2 + 6
                 out.append(
                     f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{base:.0f}" y2="{base + 4:.0f}" stroke="currentColor" '
                     f'stroke-opacity=".6"/><text x="{x:.1f}" y="{base + 17:.0f}" text-anchor="middle" '
@@ -262,7 +270,7 @@ class _Drawing:
                         f'<text x="{x:.1f}" y="{base + 32:.0f}" text-anchor="middle" fill-opacity=".75" '
                         f'class="x-tick">{context}</text>'
                     )
-                    free = max(free, x + _text_width(context) / 2 - 20)
+                    free = max(free, x + text_width(context) / 2 - 20)
         return out
 
     def _half_bucket(self, ms: int, end: int) -> float:
@@ -284,7 +292,7 @@ class _Drawing:
     def bars(self) -> list[str]:
         """One shape for all bars of a shard, and values inside those that are large enough."""
         s = self.s
-        stacked = s.measure.additive
+        stacked = s.stacked
         each = self.wide if stacked else self.wide / max(1, len(s.shards))
         shapes: list[list[str]] = [[] for _ in s.shards]
         labels: list[str] = []
@@ -303,7 +311,7 @@ class _Drawing:
                 x = centre - self.wide / 2 + (0 if stacked else each * i)
                 shapes[i].append(f"M{x:.1f} {top:.1f}h{each:.1f}v{bottom - top:.1f}h-{each:.1f}z")
                 label = short(v)
-                if bottom - top >= 16 and each >= _text_width(label) + 2:
+                if bottom - top >= 16 and each >= text_width(label) + 2:
                     ink = "#fff" if _colour(i) in _DARK else "#111"
                     labels.append(
                         f'<text x="{x + each / 2:.1f}" y="{(top + bottom) / 2 + 4:.1f}" text-anchor="middle" '
@@ -330,14 +338,14 @@ class _Drawing:
                     f'class="merged"/>'
                 )
             label = short(v)
-            if self.slot >= 24 and centre - _text_width(label) / 2 > free:
+            if self.slot >= 24 and centre - text_width(label) / 2 > free:
                 parts = [float(p) for p in s.parts[:, b] if math.isfinite(p)]
-                top = max([v, 0.0, *([] if s.measure.additive else parts)])
+                top = max([v, 0.0, *([] if s.stacked else parts)])
                 out.append(
                     f'<text x="{centre:.1f}" y="{self.y(top) - 6:.1f}" text-anchor="middle" font-weight="600" '
                     f'class="merged-value">{label}</text>'
                 )
-                free = centre + _text_width(label) / 2
+                free = centre + text_width(label) / 2
         return out
 
     def line(self, values: Sequence[float], style: str, radius: float) -> list[str]:
@@ -369,7 +377,7 @@ class _Drawing:
         for b, centre in enumerate(self.centres):
             near = [abs(self.centres[n] - centre) / 2 for n in (b - 1, b + 1) if 0 <= n < len(self.centres)]
             half = max(1.0, self.wide / 2, min([*near, 40.0]))
-            rows = [f"{name}: {text_of(value(v))}" for name, v in zip(s.shards, s.parts[:, b], strict=True)]
+            rows = [f"{shard.id}: {text_of(value(v))}" for shard, v in zip(s.shards, s.parts[:, b], strict=True)]
             if len(s.shards) > 1:
                 rows.append(f"merged: {text_of(value(s.merged[b]))}")
             lines = "\n".join([bucket_name(int(s.buckets[b]), s.per), *rows])
@@ -383,10 +391,6 @@ class _Drawing:
 
 def _colour(shard: int) -> str:
     return COLOURS[shard % len(COLOURS)]
-
-
-def _text_width(text: str) -> float:
-    return _CHARACTER * len(text)
 
 
 def _cut(text: str, most: int) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from .duckdb import DuckDBStore
-from .protocol import BucketRange, Buckets, ErrorRow, Groups, ShardRows, Store
+from .protocol import EVERY, BucketRange, Buckets, ErrorRow, Every, Groups, ShardRows, Store
 from .shards import shard_warnings
 
 __all__ = [
+    "EVERY",
     "BucketRange",
     "Buckets",
     "DuckDBStore",
     "ErrorRow",
+    "Every",
     "Groups",
     "ShardRows",
     "Store",

@@ -30,11 +30,12 @@ from .layout import (
     TIMESTAMP,
     Layout,
     StoredColumn,
+    key_conditions,
     layouts_of,
+    like_pattern,
     rows_from_store,
     rows_to_store,
     several_rows,
-    stored_group,
 )
 from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, Groups, ShardRows
 
@@ -418,14 +419,29 @@ class DuckDBStore:
         before, total = (int(c[0].as_py()) for c in counts.columns)
         return Buckets(starts, before, total)
 
-    def groups(self, aggregation: str, per: AggDuration, most: int) -> list[tuple[Any, ...]]:
+    def last_bucket(
+        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: Groups = EACH_GROUP
+    ) -> int | None:
+        layout = self._partitioned(aggregation)
+        condition, values = _only(layout, groups)
+        time = quoted(layout.time)
+        sql = f"SELECT max({time}) FROM {quoted(layout.table(per))} WHERE {SHARD} = ? AND {time} < ?{condition}"
+        found: int | None = self._query(sql, [shard, end, *values]).column(0)[0].as_py()
+        return found
+
+    def key_values(
+        self, aggregation: str, per: AggDuration, key: int, most: int, groups: Groups = EACH_GROUP, containing: str = ""
+    ) -> list[Any]:
         layout = self._layout(aggregation)
-        if not layout.groups:
-            return []
-        names = ", ".join(quoted(c) for c in (*(c.name for c in layout.groups), NULL_KEYS))
-        sql = f"SELECT DISTINCT {names} FROM {quoted(layout.table(per))} ORDER BY {names} LIMIT ?"
-        rows = rows_from_store(layout, self._query(sql, [most]))
-        return list(zip(*(c.to_pylist() for c in rows.columns), strict=True))
+        name, null = quoted(layout.groups[key].name), f"({NULL_KEYS} & {1 << key})"
+        condition, values = _only(layout, groups)
+        if containing:
+            condition += f" AND lower({name}::VARCHAR) LIKE ? ESCAPE '!' AND {null} = 0"
+            values.append(like_pattern(containing))
+        table = quoted(layout.table(per))
+        sql = f"SELECT DISTINCT {name}, {null} FROM {table} WHERE true{condition} ORDER BY ALL LIMIT ?"
+        found = self._query(sql, [*values, most])
+        return [None if n else v for v, n in zip(*(c.to_pylist() for c in found.columns), strict=True)]
 
     def _query(self, sql: str, values: Sequence[Any]) -> pa.Table:
         """What is committed. Raises StoreError where the store is closed."""
@@ -537,11 +553,11 @@ def _merged(c: StoredColumn, layout: Layout) -> str:
 
 def _only(layout: Layout, groups: Groups) -> tuple[str, list[Any]]:
     """The condition for some groups, to be added to others, and its values; empty for all groups."""
-    wanted = list(groups.equal)
-    if groups.only is not None and layout.groups:
-        names = [*(c.name for c in layout.groups), NULL_KEYS]
-        wanted += zip(names, stored_group(layout, groups.only), strict=True)
-    return "".join(f" AND {quoted(n)} = ?" for n, _ in wanted), [v for _, v in wanted]
+    wanted = key_conditions(layout, groups)
+    sql = "".join(f" AND {quoted(n)} = ?" for n, _ in wanted.equal)
+    if wanted.null_mask:
+        sql += f" AND ({NULL_KEYS} & {wanted.null_mask}) = {wanted.null_bits}"
+    return sql, [v for _, v in wanted.equal]
 
 
 def _wrapped(huge: str) -> str:

@@ -7,7 +7,7 @@ type's zero, and AGG_NULL_KEYS, last in the key, has the bit of its position set
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from ..errors import StoreError
 from ..plan.nodes import AggDuration, AggregationDef, Ref, Retention
 from ..types import Type
+from .protocol import EVERY, Groups
 
 TIMESTAMP = "AGG_TIMESTAMP"
 SHARD = "SHARD_ID"
@@ -92,6 +93,11 @@ class Layout:
     def time(self) -> str:
         """The time column that readers use: an event's own bucket, even if another system stored it in a later one."""
         return EVENT_TIMESTAMP if self.external else TIMESTAMP
+
+    @property
+    def marks_nulls(self) -> bool:
+        """Whether there is AGG_NULL_KEYS."""
+        return any(c.role == "nulls" for c in self.columns)
 
     def without_null_keys(self) -> Layout:
         """The layout of tables that another server made: they have no AGG_NULL_KEYS."""
@@ -183,10 +189,36 @@ def rows_to_store(layout: Layout, partials: pa.Table, duration: AggDuration, sha
     return pa.table([a.cast(c.arrow) for a, c in zip(arrays, layout.columns, strict=True)], schema=layout.schema)
 
 
-def stored_group(layout: Layout, group: Sequence[Any]) -> list[Any]:
-    """A group as its columns store it: the values of the group-by attributes, then that of AGG_NULL_KEYS."""
-    values = [_ZERO[c.type] if v is None else v for c, v in zip(layout.groups, group, strict=True)]
-    return [*values, sum(1 << i for i, v in enumerate(group) if v is None)]
+@dataclass(frozen=True)
+class KeyConditions:
+    """Conditions on a table's key: `equal` pairs of a column and its value, and bits of AGG_NULL_KEYS.
+
+    `null_mask`, `null_bits`: AGG_NULL_KEYS & null_mask = null_bits; without effect where the mask is 0.
+    """
+
+    equal: list[tuple[str, Any]]
+    null_mask: int = 0
+    null_bits: int = 0
+
+
+def key_conditions(layout: Layout, groups: Groups) -> KeyConditions:
+    """The conditions for `groups`. A null is stored as the zero of its type, with a bit of AGG_NULL_KEYS."""
+    equal = list(groups.equal)
+    if groups.only is None:
+        return KeyConditions(equal)
+    mask = bits = 0
+    for i, (c, v) in enumerate(zip(layout.groups, groups.only, strict=True)):
+        if v is not EVERY:
+            equal.append((c.name, _ZERO[c.type] if v is None else v))
+            mask |= 1 << i
+            bits |= (v is None) << i
+    return KeyConditions(equal, mask if layout.marks_nulls else 0, bits)
+
+
+def like_pattern(text: str) -> str:
+    """The pattern of LIKE for texts in lower case that contain `text`; its escape character is '!'."""
+    escaped = "".join(f"!{c}" if c in "!%_" else c for c in text.lower())
+    return f"%{escaped}%"
 
 
 def rows_from_store(layout: Layout, rows: pa.Table) -> pa.Table:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from enum import Enum
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +31,22 @@ class ShardRows:
     rows: int
 
 
+class Every(Enum):
+    """Stands for all values of a group-by attribute, null among them."""
+
+    VALUE = "every value"
+
+
+EVERY: Final = Every.VALUE
+
+
 @dataclass(frozen=True)
 class Groups:
     """Which groups of an aggregation are read: each one, by default.
 
-    `only`: the values of the group-by attributes of one group, in their order. `equal`: (attribute, value) pairs that
-    the groups must have; a value that a null is stored as also lets groups with null there pass. `merged`: all groups
-    as one, whose group-by attributes are null.
+    `only`: the values of the group-by attributes that groups must have, in their order; `EVERY` for any. `equal`:
+    (attribute, value) pairs that the groups must have; a value that a null is stored as also lets groups with null
+    there pass. `merged`: all these groups as one, whose group-by attributes are null.
     """
 
     only: tuple[Any, ...] | None = None
@@ -134,8 +144,19 @@ class Store(Protocol):
         """The buckets that hold rows of `groups`, over all shards."""
         ...
 
-    def groups(self, aggregation: str, per: AggDuration, most: int) -> list[tuple[Any, ...]]:
-        """The first `most` groups by the values of the group-by attributes; empty without `group by`."""
+    def last_bucket(
+        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: Groups = EACH_GROUP
+    ) -> int | None:
+        """The start (ms) of the last bucket before `end` in which `shard` holds rows of `groups`."""
+        ...
+
+    def key_values(
+        self, aggregation: str, per: AggDuration, key: int, most: int, groups: Groups = EACH_GROUP, containing: str = ""
+    ) -> list[Any]:
+        """The first `most` distinct values that `groups` have in the group-by attribute number `key`, in order.
+
+        `containing`: only values whose text contains this one, in any case of letters.
+        """
         ...
 
     def shards(self, aggregation: str) -> list[ShardRows]:

@@ -69,8 +69,15 @@ class StoreSet:
     ) -> Buckets:
         return self._store(aggregation).buckets(aggregation, per, wanted, groups)
 
-    def groups(self, aggregation: str, per: AggDuration, most: int) -> list[tuple[Any, ...]]:
-        return self._store(aggregation).groups(aggregation, per, most)
+    def last_bucket(
+        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: Groups = EACH_GROUP
+    ) -> int | None:
+        return self._store(aggregation).last_bucket(aggregation, per, shard, end, groups)
+
+    def key_values(
+        self, aggregation: str, per: AggDuration, key: int, most: int, groups: Groups = EACH_GROUP, containing: str = ""
+    ) -> list[Any]:
+        return self._store(aggregation).key_values(aggregation, per, key, most, groups, containing)
 
     def shards(self, aggregation: str) -> list[ShardRows]:
         return self._store(aggregation).shards(aggregation)

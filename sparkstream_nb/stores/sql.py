@@ -36,11 +36,12 @@ from .layout import (
     TIMESTAMP,
     Layout,
     StoredColumn,
+    key_conditions,
     layouts_of,
+    like_pattern,
     rows_from_store,
     rows_to_store,
     several_rows,
-    stored_group,
 )
 from .limits import Limits, unfit
 from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, Groups, ShardRows
@@ -510,11 +511,10 @@ class SqlStore:
         if layout.external:
             # What comes late is stored under a later AGG_TIMESTAMP, by which the table is ordered.
             parts.append(f"{self._dialect.quoted(TIMESTAMP)} >= :low")
-        wanted = list(groups.equal)
-        if groups.only is not None and layout.groups:
-            keys = [c.name for c in layout.columns if c.role in ("group", "nulls")]
-            wanted += zip(keys, stored_group(layout, groups.only), strict=False)
-        for i, (name, value) in enumerate(wanted):
+        wanted = key_conditions(layout, groups)
+        if wanted.null_mask:
+            parts.append(f"({self._dialect.quoted(NULL_KEYS)} & {wanted.null_mask}) = {wanted.null_bits}")
+        for i, (name, value) in enumerate(wanted.equal):
             parts.append(f"{self._dialect.quoted(name)} = :group_{i}")
             values[f"group_{i}"] = value
         return _Where(" AND ".join(parts), values)
@@ -550,19 +550,39 @@ class SqlStore:
         starts, before, total = self._transaction(work, reads=True)
         return Buckets(np.array(starts, np.int64), before, total)
 
-    def groups(self, aggregation: str, per: AggDuration, most: int) -> list[tuple[Any, ...]]:
-        layout = self._layout(aggregation)
-        if not layout.groups:
-            return []
-        keys = [c for c in layout.columns if c.role in ("group", "nulls")]
-        names = ", ".join(self._dialect.quoted(c.name) for c in keys)
-        sql = f"SELECT DISTINCT {names} FROM {self._table(layout, per)} ORDER BY {names} LIMIT {int(most)}"
-        rows = self._transaction(lambda c: c.exec_driver_sql(sql).fetchall(), reads=True)
-        table = pa.table(
-            [_array(c, [r[i] for r in rows]) for i, c in enumerate(keys)],
-            schema=pa.schema([(c.name, c.arrow) for c in keys]),
+    def last_bucket(
+        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: Groups = EACH_GROUP
+    ) -> int | None:
+        layout = self._partitioned(aggregation)
+        q = self._dialect.quoted
+        where = self._where(layout, (-(2**63), end), groups)
+        sql = sa.text(
+            f"SELECT max({q(layout.time)}) FROM {self._table(layout, per)} WHERE {where.sql} AND {q(SHARD)} = :shard"
         )
-        return list(zip(*(c.to_pylist() for c in rows_from_store(layout, table).columns), strict=True))
+        values = {**where.values, "shard": shard}
+        found = self._transaction(lambda c: c.execute(sql, values).scalar_one(), reads=True)
+        return None if found is None else int(found)
+
+    def key_values(
+        self, aggregation: str, per: AggDuration, key: int, most: int, groups: Groups = EACH_GROUP, containing: str = ""
+    ) -> list[Any]:
+        layout = self._layout(aggregation)
+        column = layout.groups[key]
+        name = self._dialect.quoted(column.name)
+        null = f"({self._dialect.quoted(NULL_KEYS)} & {1 << key})" if layout.marks_nulls else "0"
+        where = self._where(layout, (-(2**63), 2**63 - 1), groups)
+        condition, values = where.sql, dict(where.values)
+        if containing:
+            text = sa.cast(sa.literal_column(name), sa.String).compile(dialect=self._engine.dialect)
+            condition += f" AND lower({text}) LIKE :containing ESCAPE '!' AND {null} = 0"
+            values["containing"] = like_pattern(containing)
+        sql = sa.text(
+            f"SELECT DISTINCT {name}, {null} FROM {self._table(layout, per)} WHERE {condition} "
+            f"ORDER BY 1, 2 LIMIT {int(most)}"
+        )
+        rows = self._transaction(lambda c: c.execute(sql, values).fetchall(), reads=True)
+        known = _array(column, [v for v, _ in rows]).to_pylist()
+        return [None if n else v for v, (_, n) in zip(known, rows, strict=True)]
 
     def _select(
         self,

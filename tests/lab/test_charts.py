@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -14,12 +15,16 @@ import pandas as pd
 import pytest
 from IPython.utils.capture import capture_output
 
+from sparkstream_nb.cluster.buckets import AggregationReader, InputStream, Shard
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.lab.charts import Measure, Series, bucket_end, bucket_name, measures, short, ticks, time_ticks
 from sparkstream_nb.lab.drawing import scales_of, svg
 from sparkstream_nb.lab.tables import Grid, text_of, when
-from sparkstream_nb.lab.widgets import aggregation
+from sparkstream_nb.lab.widgets import aggregation, choices
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import AggDuration
+from sparkstream_nb.stores import DuckDBStore
 
 from .conftest import HOUR, StandIn
 
@@ -60,6 +65,7 @@ def test_grid() -> None:
 # ----------------------------------------------------------------------------------------------------------- charts
 
 TOTAL = Measure("total", "sum(quantity)", True, whole=True)
+NAN = float("nan")
 AVERAGE = Measure("avg", "avg(x)", False)
 
 
@@ -68,11 +74,12 @@ def series(per: AggDuration, starts: Sequence[int], parts: Any, measure: Measure
     ends = [bucket_end(s, per) for s in starts]
     values = np.array(parts, float)
     merged = np.nansum(values, 0) if measure.additive else np.nanmean(values, 0)
-    shards = tuple(f"node-{i + 1}" for i in range(len(values)))
+    shards = tuple(Shard(f"node-{i + 1}", True, len(starts), max(starts)) for i in range(len(values)))
     total = total or len(starts)
     return Series(
-        "A", per, measure, "", shards, np.array(starts), np.array(ends), values, merged, total - len(starts), total
-    )
+        "A", per, measure, "", shards, np.array(starts), np.array(ends), values, merged, total - len(starts), total,
+        measure.additive,
+    )  # fmt: skip
 
 
 def elements(s: Series, kind: str, **how: Any) -> list[Any]:
@@ -285,10 +292,12 @@ def test_choices(app: StandIn) -> None:
     app.commit(app.store, "node-1", [["other", 400.0, 1, HOUR + 1000]])
     view = app.view("TradeAggregation", per="hour", measure="avgPrice")
     # Over all groups the average is that of the five trades, and not of the groups' averages.
-    assert view.groups == [None, ("other",), ("wso2",)]
+    (menu,) = view._state()["keys"]
+    assert (menu["name"], menu["chosen"], menu["every"], menu["typedIn"]) == ("symbol", "", True, False)
+    assert menu["values"] == [['"other"', "other"], ['"wso2"', "wso2"]]
     assert view.series().merged.tolist() == [160]
     assert view.series().parts.tolist() == [[200], [100]]
-    view._received({"do": "choose", "group": 2})
+    view._received({"do": "key", "key": 0, "token": '"wso2"'})
     assert (view.series().group, view.series().merged.tolist()) == ("wso2", [100])
     view._received({"do": "choose", "per": "sec"})
     assert view.series().names[-1] == "2024-06-01 10:30:03"
@@ -298,6 +307,72 @@ def test_choices(app: StandIn) -> None:
     before = len(app.calls)
     view.refresh()
     assert app.calls[before:] == [("settle",)]
+
+
+def test_several_group_by_attributes_and_values_that_are_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = compile_app(
+        "define stream S (k string, n int, v long, ts long); @PartitionById(enable='true') define aggregation A from S "
+        "select k, n, sum(v) as s group by k, n aggregate by ts every sec ... day;",
+        properties={"shardId": "node-1"},
+    )
+    store, definition = DuckDBStore(":memory:"), plan.aggregations["A"]
+    store.prepare([definition])
+    columns = [["a", "a", "b", "<b>"], [1, 2, 1, 3], [1, 2, 4, 8], [HOUR] * 4]
+    batch = InputBatch(np.full(4, HOUR), {"S": StreamRows(np.arange(4), np.full(4, HOUR), columns)})
+    store.commit("App", "run", 0, {("A", "node-1"): NodeEngine(plan, stored=True).step(batch).partials["A"]})
+    reader = AggregationReader(
+        definition, InputStream("App", "S", plan.streams["S"].source.schema, "ts"), lambda: ["node-1"], store,
+        follow=lambda changed: lambda: None, settle=lambda: None,
+    )  # fmt: skip
+    view = aggregation.AggregationView(reader, per="day")
+    assert view.series().merged.tolist() == [15]
+    assert [m["values"] for m in view._state()["keys"]][1] == [["1", "1"], ["2", "2"], ["3", "3"]]
+    view._received({"do": "key", "key": 0, "token": '"a"'})
+    assert (view.series().group, view.series().merged.tolist()) == ("k a", [3])
+    assert view._state()["keys"][1]["values"] == [["1", "1"], ["2", "2"]]
+    view._received({"do": "key", "key": 1, "token": "2"})
+    assert (view.series().group, view.series().merged.tolist()) == ("a, 2", [2])
+    view._received({"do": "key", "key": 0, "token": ""})
+    assert view.series().merged.tolist() == [2]
+    monkeypatch.setattr(choices, "MOST_VALUES", 1)
+    view._received({"do": "key", "key": 1, "text": "x"})
+    assert "'x' is not a value of n, a number" in view._state()["failed"]
+    view._received({"do": "key", "key": 1, "text": ""})
+    view._received({"do": "suggest", "key": 0, "text": "<"})
+    menu = view._state()["keys"][0]
+    assert (menu["typedIn"], menu["values"]) == (True, [['"<b>"', "<b>"]])
+    view._received({"do": "key", "key": 0, "text": "<b>"})
+    assert (view.series().merged.tolist(), view._state()["failed"]) == ([8], "")
+    assert "<b>" not in view.html().split("</div>")[0].replace("<b>A</b>", "")
+
+
+def test_stacked_or_side_by_side_and_the_table(app: StandIn) -> None:
+    view = app.view("TradeAggregation", per="hour", measure="total")
+    state = view._state()
+    assert (state["stacked"], state["stacks"], state["table"], state["numbers"]) == (True, True, False, "")
+    view._received({"do": "choose", "stacked": False})
+    assert not view._state()["stacked"]
+    assert len(bars(view.series())) == 2
+    assert len({y + high for shard in bars(view.series()) for _, y, _, high in shard}) == 1  # from one base line
+    view._received({"do": "choose", "table": True})
+    assert "<table>" in view._state()["numbers"]
+    assert "<details open>" in view.html()
+
+
+def test_shards_that_lack_rows_or_belong_to_no_node_are_named() -> None:
+    hours = [HOUR + 3_600_000 * i for i in range(4)]
+    whole = series("hour", hours, [[1] * 4, [1, 1, NAN, NAN], [NAN] * 4, [1] * 4])
+    shards = (
+        Shard("a", True, 4, hours[3]), Shard("b", True, 2, hours[1]), Shard("c"), Shard("<d>", False, 4, hours[3]),
+    )  # fmt: skip
+    s = replace(whole, shards=shards)
+    assert [n and (n.flag, n.text) for n in s.shard_notes] == [
+        None,
+        ("behind", "b has nothing since 2024-06-01 11:00"),
+        ("no rows", "c has no rows here"),
+        ("not a node", "<d> is not a node of this deployment"),
+    ]
+    assert texts(s, "legend") == ["a", "b (behind)", "c (no rows)", "<d> (not a node)", "merged"]
 
 
 def test_moving_through_time(app: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,8 +392,12 @@ def test_moving_through_time(app: StandIn, monkeypatch: pytest.MonkeyPatch) -> N
     assert (shown(), may()) == (["10:00:00", "10:00:01"], (False, True, True))
     view._received({"do": "range", "start": HOUR + 1000, "end": HOUR + 2000})
     assert (shown(), may()) == (["10:00:01"], (True, True, True))
-    view._received({"do": "later"})
+    view._received({"do": "later"})  # as many as the stretch had that was chosen
+    assert (shown(), may()) == (["10:30:02"], (True, True, True))
+    view._received({"do": "latest"})
     assert (shown(), may()) == (["10:30:02", "10:30:03"], (True, False, False))
+    view._received({"do": "all"})
+    assert view.choice.per == "min"
 
 
 def test_it_follows_while_a_page_shows_it(app: StandIn) -> None:

@@ -94,9 +94,9 @@ def test_it_follows_a_feed_of_the_main_thread(lab: Lab, page: Any) -> None:
     page.wait_for_function("window.drawn.length >= 2", timeout=60_000)
     lab.picture(page, "following")
     # What a person chooses is shown at once, though the kernel is busy.
-    page.locator(f"{VIEW} select.group").select_option(label="b")
+    page.locator(f"{VIEW} select.key").select_option(label="b")
     page.wait_for_function("view => document.querySelector(view + ' svg').ariaLabel === 'total per min · b'", arg=VIEW)
-    page.locator(f"{VIEW} select.group").select_option(label="all groups")
+    page.locator(f"{VIEW} select.key").select_option(label="all")
     page.wait_for_function("view => document.querySelector(view + ' svg').ariaLabel.endsWith('all groups')", arg=VIEW)
     assert page.locator(".jp-Notebook-ExecutionIndicator").get_attribute("data-status") == "busy"
     page.wait_for_selector(".jp-OutputArea-output >> text=fed once", timeout=120_000)
@@ -158,6 +158,19 @@ def test_values_under_the_pointer_and_a_stretch_of_time(lab: Lab, page: Any) -> 
     view.locator(".note", has_text="showing 2 to 4 of 6 hours").wait_for()
     view.locator("button", has_text="latest").click()
     view.locator(".note", has_text="6 hours · ").wait_for()
+
+
+def test_side_by_side_and_the_table(lab: Lab, page: Any) -> None:
+    view = page.locator(VIEW).first
+    view.locator("button.stacked").click()
+    view.locator(".note", has_text="the merged value is the sum of the shards' bars").wait_for()
+    view.locator("summary").click()
+    view.locator("details table").wait_for()
+    lab.picture(page, "side-by-side")
+    view.locator("summary").click()
+    view.locator("details table").wait_for(state="hidden")
+    view.locator("button.stacked").click()
+    view.locator(".note", has_text="the shards' bars add up to the merged value").wait_for()
 
 
 def test_after_a_reload_every_chart_is_there(lab: Lab, page: Any) -> None:

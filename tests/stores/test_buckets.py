@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from sparkstream_nb.errors import StoreError
-from sparkstream_nb.stores import BucketRange, Groups, Store
+from sparkstream_nb.stores import EVERY, BucketRange, Groups, Store
 
-from .trades import NOON, partials_of, plan_of, rows_of
+from .trades import NOON, TRADES, partials_of, plan_of, rows_of
 
 A = "TradeAggregation"
 Open = Callable[[], Store]
@@ -46,11 +46,53 @@ def test_the_latest_or_the_earliest_buckets_of_a_range(open_store: Open) -> None
     assert found(0, 10, 9, merged=True) == ([0, 1, 3, 4], 0, 4)
 
 
-def test_groups(open_store: Open) -> None:
+def test_values_of_a_group_by_attribute(open_store: Open) -> None:
     store = open_store()
     seed(store)
-    assert sorted(store.groups(A, "sec", 9), key=str) == [("a",), ("b",), (None,)]
-    assert len(store.groups(A, "sec", 2)) == 2
+    assert store.key_values(A, "sec", 0, 9) == [None, "a", "b"]
+    assert store.key_values(A, "sec", 0, 2) == [None, "a"]
+    assert store.key_values(A, "sec", 0, 9, containing="A") == ["a"]
+    assert store.key_values(A, "sec", 0, 9, Groups(only=("b",))) == ["b"]
+
+
+TWO_KEYS = """define aggregation TradeAggregation from TradeStream select symbol, quantity, sum(price) as paid
+group by symbol, quantity aggregate by timestamp every sec ... year;"""
+
+
+def test_some_values_of_several_group_by_attributes(open_store: Open) -> None:
+    store = open_store()
+    plan = plan_of(text=TRADES + TWO_KEYS)
+    store.prepare(plan.aggregations.values())
+    rows = [["a", 1.0, 1, NOON], ["a", 2.0, 12, NOON], ["50%", 4.0, 12, NOON], ["5_0", 8.0, None, NOON],
+            [None, 16.0, 0, NOON], ["", 32.0, 3, NOON]]  # fmt: skip
+    assert store.commit("app", "run", 0, {(A, "node-1"): partials_of(plan, rows)})
+
+    def paid(*only: object) -> float | None:
+        found = store.read(A, "day", *ALWAYS, Groups(only=only, merged=True)).column("AGG_SUM_price").to_pylist()
+        return found[0] if found else None
+
+    assert paid(EVERY, EVERY) == 63
+    assert (paid("a", EVERY), paid("a", 12), paid(EVERY, 12), paid("a", 3)) == (3, 2, 6, None)
+    assert (paid(EVERY, None), paid(EVERY, 0), paid(None, EVERY), paid("", EVERY)) == (8, 16, 16, 32)
+    assert store.key_values(A, "day", 1, 9, Groups(only=("a", EVERY))) == [1, 12]
+    assert set(store.key_values(A, "day", 1, 9)) == {0, None, 1, 3, 12}
+    assert store.key_values(A, "day", 1, 9, containing="2") == [12]
+    assert store.key_values(A, "day", 0, 9, containing="%") == ["50%"]
+    assert store.key_values(A, "day", 0, 9, containing="_") == ["5_0"]
+    assert store.key_values(A, "day", 0, 9, containing="!") == []
+
+
+def test_the_last_bucket_of_a_shard(open_store: Open) -> None:
+    store = open_store()
+    seed(store)
+
+    def last(shard: str, end: int, **groups: object) -> int | None:
+        found = store.last_bucket(A, "sec", shard, NOON + 1000 * end, Groups(**groups))  # type: ignore[arg-type]
+        return None if found is None else (found - NOON) // 1000
+
+    assert [last("node-1", 9), last("node-2", 9), last("node-2", 4), last("node-2", 0)] == [3, 4, 0, None]
+    assert (last("node-1", 9, only=("a",)), last("node-1", 9, only=(EVERY,))) == (1, 3)
+    assert last("node-3", 9) is None
 
 
 def test_rows_of_one_group(open_store: Open) -> None:

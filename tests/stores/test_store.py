@@ -182,14 +182,14 @@ def test_what_can_be_drawn(open_store: Open) -> None:
     store = open_store()
     plan = plan_of()
     store.prepare(plan.aggregations.values())
-    assert store.groups(A, "sec", 10) == []
+    assert store.key_values(A, "sec", 0, 10) == []
     assert store.buckets(A, "sec", BucketRange(*ALWAYS, most=5)).total == 0
     for shard in ("node-1", "node-2"):
         rows = [[k, 1.0, 2, NOON + 1000 * i] for i in range(6) for k in ("b", None, "a")]
         rows.append(["c", 3.0, 4, NOON + 9000])
         assert store.commit("app", shard, 0, {(A, shard): partials_of(plan, rows)})
-    assert set(store.groups(A, "sec", 10)) == {("a",), ("b",), ("c",), (None,)}
-    assert len(store.groups(A, "sec", 2)) == 2
+    assert store.key_values(A, "sec", 0, 10) == [None, "a", "b", "c"]
+    assert len(store.key_values(A, "sec", 0, 2)) == 2
     found = store.buckets(A, "sec", BucketRange(*ALWAYS, most=3))
     assert (found.starts - NOON).tolist() == [4000, 5000, 9000]
     assert (found.before, found.total) == (4, 7)

@@ -7,7 +7,12 @@ const STYLE = `
 .sparkstream-aggregation button, .sparkstream-aggregation select {
   font: inherit; color: inherit; background: var(--jp-layout-color2, #eee); height: 28px; padding: 0 8px;
   border: 1px solid var(--jp-border-color1, #bbb); border-radius: 0; cursor: pointer; }
-.sparkstream-aggregation select { max-width: 170px; padding: 0 4px; }
+.sparkstream-aggregation select, .sparkstream-aggregation input.key { max-width: 170px; padding: 0 4px; }
+.sparkstream-aggregation .keys { display: contents; }
+.sparkstream-aggregation label { display: flex; gap: 5px; align-items: center; }
+.sparkstream-aggregation input.key { font: inherit; height: 26px; width: 130px; border: 1px solid var(--jp-border-color1, #bbb);
+  background: var(--jp-layout-color1, #fff); color: inherit; }
+.sparkstream-aggregation .absent { font-size: 12px; font-style: italic; margin: 2px 0 4px; }
 .sparkstream-aggregation .durations button + button { border-left: 0; }
 .sparkstream-aggregation button[aria-pressed=true] { background: var(--jp-brand-color1, #1976d2); color: #fff; }
 .sparkstream-aggregation button:disabled { opacity: .4; cursor: default; }
@@ -45,19 +50,22 @@ function create(root, send, width) {
   const controls = make("div", "controls", view);
   const durations = make("div", "durations", controls, { role: "group", ariaLabel: "duration" });
   const measure = make("select", "measure", controls, { ariaLabel: "measure" });
-  const group = make("select", "group", controls, { ariaLabel: "group" });
+  const keys = make("div", "keys", controls);
   const button = (name, label, title) => make("button", name, controls, { textContent: label, title, type: "button" });
   const earlier = button("earlier", "‹ earlier", "the buckets before these");
   const later = button("later", "later ›", "the buckets after these");
   const latest = button("latest", "latest", "the latest buckets again (or click the picture twice)");
+  const all = button("all", "whole time", "all buckets, by the finest duration that leaves room for them");
+  const stacked = button("stacked", "stacked", "the shards' bars stand on one another, or side by side");
   const refresh = button("refresh", "↻", "read the aggregation again");
   make("div", "busy", controls, { title: "reading" });
   const failed = make("div", "failed", view, { role: "status" });
   const picture = make("div", "picture", view);
   const canvas = make("div", "", picture);
   const note = make("div", "note", view);
+  const absent = make("div", "absent", view, { role: "status" });
   const numbers = make("details", "", view);
-  make("summary", "", numbers, { textContent: "the numbers" });
+  make("summary", "", numbers, { textContent: "table" });
   const table = make("div", "", numbers);
 
   let waiting; // shown only where an answer takes a while
@@ -67,8 +75,9 @@ function create(root, send, width) {
     send(message);
   };
   measure.onchange = () => ask({ do: "choose", measure: measure.value });
-  group.onchange = () => ask({ do: "choose", group: Number(group.value) });
-  for (const b of [earlier, later, latest, refresh]) b.onclick = () => ask({ do: b.className });
+  for (const b of [earlier, later, latest, all, refresh]) b.onclick = () => ask({ do: b.className });
+  stacked.onclick = () => ask({ do: "choose", stacked: stacked.getAttribute("aria-pressed") !== "true" });
+  numbers.ontoggle = () => { if (numbers.open !== former.table) ask({ do: "choose", table: numbers.open }); };
 
   const fill = (select, labels, chosen) => {
     if (select.dataset.labels !== JSON.stringify(labels)) {
@@ -95,17 +104,63 @@ function create(root, send, width) {
     }
     for (const b of durations.children) b.setAttribute("aria-pressed", String(b.textContent === state.per));
     fill(measure, state.measures.map((name) => [name, name]), state.measure);
-    fill(group, state.groups.map((label, i) => [String(i), label]), String(state.group));
+    drawKeys(keys, state.keys, ask);
     earlier.disabled = !state.earlier;
     later.disabled = !state.later;
     latest.hidden = !state.moved;
+    stacked.hidden = !state.stacks;
+    stacked.setAttribute("aria-pressed", String(state.stacked));
     failed.textContent = state.failed;
+    absent.textContent = state.absent;
     if (state.picture !== former.picture) canvas.innerHTML = state.picture;
     note.textContent = state.note;
-    numbers.hidden = !state.numbers;
+    numbers.hidden = !state.note;
+    numbers.open = state.table;
     if (state.numbers !== former.numbers) table.innerHTML = state.numbers;
     former = state;
   };
+}
+
+// For each group-by attribute a menu of its values, or, where they are too many, a field with suggestions.
+let lists = 0;
+function drawKeys(parent, keys, ask) {
+  const kinds = JSON.stringify(keys.map((key) => [key.name, key.typedIn]));
+  if (parent.dataset.kinds !== kinds) {
+    parent.dataset.kinds = kinds;
+    parent.replaceChildren(...keys.map((key, number) => {
+      const label = Object.assign(document.createElement("label"), { textContent: key.name });
+      const own = document.createElement(key.typedIn ? "input" : "select");
+      own.className = "key";
+      own.ariaLabel = key.name;
+      label.append(own);
+      if (key.typedIn) {
+        const list = Object.assign(document.createElement("datalist"), { id: `sparkstream-values-${++lists}` });
+        own.setAttribute("list", list.id);
+        own.placeholder = key.every ? "all" : "";
+        label.append(list);
+        let typing;
+        own.oninput = () => {
+          clearTimeout(typing);
+          typing = setTimeout(() => ask({ do: "suggest", key: number, text: own.value }), 250);
+        };
+        own.onchange = () => { clearTimeout(typing); ask({ do: "key", key: number, text: own.value }); };
+      } else {
+        own.onchange = () => ask({ do: "key", key: number, token: own.value });
+      }
+      return label;
+    }));
+  }
+  keys.forEach((key, number) => {
+    const own = parent.children[number].querySelector(".key");
+    const options = [...(key.every && !key.typedIn ? [["", "all"]] : []), ...key.values];
+    const target = key.typedIn ? own.nextElementSibling : own;
+    if (target.dataset.options !== JSON.stringify(options)) {
+      target.dataset.options = JSON.stringify(options);
+      target.replaceChildren(...options.map(([value, label]) => key.typedIn ? new Option(label, label) : new Option(label, value)));
+    }
+    if (!key.typedIn) own.value = key.chosen;
+    else if (document.activeElement !== own) own.value = key.label;
+  });
 }
 
 // The values under the pointer, and the choice of a stretch of time by dragging.

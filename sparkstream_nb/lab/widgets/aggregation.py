@@ -1,4 +1,4 @@
-"""The view of an aggregation, by shard and merged: a picture with controls for duration, measure, group and time."""
+"""The view of an aggregation, by shard and merged: a picture and a table with controls for what they show."""
 
 from __future__ import annotations
 
@@ -11,40 +11,51 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...cluster.buckets import AggregationReader, BucketQuery, InputStream
+from ...cluster.buckets import AggregationReader, BucketQuery, Group, InputStream
 from ...errors import Misuse, SparkStreamError, nearest
 from ...plan.nodes import AggDuration
+from ...stores import EVERY
 from ...types import Type
-from ..charts import Measure, Series, group_label, measures, series
-from ..drawing import WIDTH, Scales, image, scales_of, svg
+from ..charts import Measure, Series, group_label, keys_of, measures, series
+from ..drawing import Scales, image, scales_of, svg
+from ..pictures import WIDTH
 from ..tables import MUTED, Grid
+from .choices import KeyMenu, key_menu, parse_token, parse_value
 
 if TYPE_CHECKING:
     from .live import LiveOutput
 
 # More buckets than this cannot be told apart in one picture.
 MOST_BUCKETS = 400
-# A menu longer than this cannot be read.
-MOST_GROUPS = 500
+# Rows of the table that a notebook saves.
+_SAVED_ROWS = 12
 _SECONDS: dict[str, AggDuration] = {"secs": "sec", "second": "sec", "seconds": "sec", "minute": "min", "minutes": "min"}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is shown. `group` None: all groups, or the aggregation has none. The buckets from `start` (ms) to `end`,
-    exclusive; None: from the first, to the last. Where these are too many, the latest of them, or the earliest."""
+    """What is shown. The buckets from `start` (ms) to `end`, exclusive; None: from the first, to the last. Where these
+    are more than `most`, the latest of them, or the earliest. `stacked`: bars that add up stand on one another.
+    `table`: the table is open."""
 
     per: AggDuration
     measure: Measure
-    group: tuple[Any, ...] | None = None
+    group: Group = ()
     start: int | None = None
     end: int | None = None
     latest: bool = True
+    most: int = MOST_BUCKETS
+    stacked: bool = True
+    table: bool = False
 
     @property
     def moved(self) -> bool:
         """Whether other buckets than the latest are shown."""
-        return self.start is not None or self.end is not None
+        return self.start is not None or self.end is not None or self.most < MOST_BUCKETS
+
+    def latest_buckets(self) -> Choice:
+        """The same with the latest buckets."""
+        return replace(self, start=None, end=None, latest=True, most=MOST_BUCKETS)
 
 
 class AggregationView:
@@ -69,8 +80,10 @@ class AggregationView:
             raise Misuse(f"{self.aggregation.id} selects no numeric attribute to draw")
         additive = [m for m in self.measures if m.additive]
         chosen = self._measure(measure) if measure is not None else (additive or self.measures)[0]
+        self.keys = keys_of(self.aggregation)
         self._lock = threading.RLock()
-        self._groups: list[tuple[Any, ...]] = []
+        self._menus: list[KeyMenu] = []
+        self._typed = [""] * len(self.keys)
         self._undecided = per is None
         self._failed = ""
         self._width = WIDTH
@@ -78,7 +91,7 @@ class AggregationView:
         self._behind = False
         duration = self._duration(per)
         reader.settle()
-        self.choice = Choice(duration, chosen)
+        self.choice = Choice(duration, chosen, (EVERY,) * len(self.keys), most=MOST_BUCKETS)
         self._read()
         self._scales = scales_of(self._series)
 
@@ -100,11 +113,6 @@ class AggregationView:
             nearest(f"{self.aggregation.id} selects no number '{name}'", name, [m.name for m in self.measures])
         )
 
-    @property
-    def groups(self) -> list[tuple[Any, ...] | None]:
-        """What the menu of groups offers: None for all of them, where the measure has a value over all, and each."""
-        return [*([None] if self.choice.measure.over_groups or not self._groups else []), *self._groups]
-
     def series(self) -> Series:
         """What is shown."""
         return self._series
@@ -113,13 +121,34 @@ class AggregationView:
         """Reads what the choice shows from the store. Raises StoreError where that is closed."""
         if self._undecided:
             self._decide()
-        c, many = self.choice, bool(self.aggregation.select.group_by)
-        self._groups = self.reader.groups(c.per, MOST_GROUPS) if many else []
-        if c.group not in self.groups:
-            c = self.choice = replace(c, group=self.groups[0])
-        query = BucketQuery(c.per, c.measure.name, c.group, c.start, c.end, MOST_BUCKETS, c.latest)
-        label = group_label(c.group) if many else ""
-        self._series = series(self.reader, c.per, c.measure, label, self.reader.read(query))
+        c = self.choice = replace(self.choice, group=self._readable_group())
+        self._menus = [self._menu(i) for i in range(len(self.keys))]
+        query = BucketQuery(c.per, c.measure.name, c.group, c.start, c.end, c.most, c.latest)
+        label = group_label(self.keys, c.group)
+        self._series = series(self.aggregation, c.per, c.measure, label, self.reader.read(query), stacked=c.stacked)
+
+    def _readable_group(self) -> Group:
+        """The groups chosen. Where the measure has no value over several groups, each attribute gets the first value
+        that goes with those before it, unless it has one."""
+        group = self.choice.group
+        if self.choice.measure.over_groups:
+            return group
+        for i in range(len(group)):
+            if group[i] is EVERY or not self.reader.key_values(i, _open_after(group, i), 1):
+                first = self.reader.key_values(i, _open_after(group, i - 1), 1)
+                group = (*group[:i], *(first or [EVERY]), *group[i + 1 :])
+        return group
+
+    def _menu(self, key: int) -> KeyMenu:
+        """The values of a group-by attribute that go with the other ones chosen, or with those before it where each
+        must have a value."""
+        group, over_groups = self.choice.group, self.choice.measure.over_groups
+        others = (*group[:key], EVERY, *group[key + 1 :]) if over_groups else _open_after(group, key - 1)
+
+        def values(most: int, containing: str) -> list[Any]:
+            return self.reader.key_values(key, others, most, containing)
+
+        return key_menu(self.keys[key], group[key], values, typed=self._typed[key], every=over_groups)
 
     def _decide(self) -> None:
         """The coarsest duration that has more than one bucket, else the coarsest of all."""
@@ -137,18 +166,32 @@ class AggregationView:
 
     # ----------------------------------------------------------------------------------------------- the static form
 
-    def grid(self) -> Grid:
-        """The chart's numbers: a row per bucket, a column per shard, and the merged value; the latest twelve."""
+    def grid(self, most: int | None = _SAVED_ROWS) -> Grid:
+        """The chart's numbers: a row per bucket, a column per shard, and the merged value; the latest `most`."""
         s = self._series
         value = s.measure.value
         rows = [[n, *map(value, s.parts[:, b]), value(s.merged[b])] for b, n in enumerate(s.names)]
-        return Grid([s.per, *s.shards, "merged"], rows[-12:], total=s.total, what=s.per)
+        flags = ["" if note is None else f"({note.flag})" for note in s.shard_notes]
+        return Grid(
+            [s.per, *(shard.id for shard in s.shards), "merged"],
+            rows if most is None else rows[-most:],
+            total=s.total,
+            notes=["", *flags, ""],
+            what=s.per,
+        )
+
+    def _absent(self) -> str:
+        """A line about shards that lack rows or belong to no node."""
+        return "; ".join(note.text for note in self._series.shard_notes if note is not None)
 
     def text(self) -> str:
         s = self._series
         if not len(s.buckets):
+            if self._narrowed:
+                return f"{s.aggregation}: {s.title}\nNothing in this choice."
             return "\n".join([f"{s.aggregation}: nothing here yet. Send an event:", *_ways_in(self.reader.source)])
-        return f"{s.aggregation}: {s.title}\n{self.grid().text()}"
+        lines = [f"{s.aggregation}: {s.title}", self.grid().text(), self._absent()]
+        return "\n".join(line for line in lines if line)
 
     def html(self) -> str:
         s = self._series
@@ -156,12 +199,20 @@ class AggregationView:
         if not len(s.buckets):
             return f"{head}</div>{self._nothing()}"
         note = f'<span style="{MUTED}">{html.escape(s.note)}</span>'
-        return f"{head} {note}</div>{image(s)}<details><summary>the numbers</summary>{self.grid().html()}</details>"
+        absent = f'<div style="{MUTED}">{html.escape(self._absent())}</div>' if self._absent() else ""
+        opened = " open" if self.choice.table else ""
+        table = f"<details{opened}><summary>table</summary>{self.grid().html()}</details>"
+        return f"{head} {note}</div>{image(s)}{absent}{table}"
+
+    @property
+    def _narrowed(self) -> bool:
+        """Whether only some buckets or groups are shown."""
+        return self.choice.moved or any(v is not EVERY for v in self.choice.group)
 
     def _nothing(self) -> str:
         """What stands in the place of a picture that would be empty."""
-        if self.choice.moved:
-            return "<div>Nothing in this stretch of time.</div>"
+        if self._narrowed:
+            return f"<div>{html.escape(self._series.title)}: nothing in this choice.</div>"
         ways = "\n".join(_ways_in(self.reader.source))
         return f'<div>Nothing here yet. Send an event:</div><pre style="margin:.5em 0">{html.escape(ways)}</pre>'
 
@@ -205,29 +256,68 @@ class AggregationView:
         elif do == "refresh":
             self.reader.settle()
         with self._lock:
-            if do not in ("here", "refresh"):
-                self._choose(do, message)
+            if do == "suggest":
+                self._suggest(int(message["key"]), str(message["text"]))
+                return
+            try:
+                if do not in ("here", "refresh"):
+                    self._choose(do, message)
+            except Misuse as e:  # what a person typed
+                self._failed = str(e)
+                if self._output is not None:
+                    self._output.show(self._state())
+                return
             self._draw()
         if do != "here":
             self._keep()
 
     def _choose(self, do: str, message: Mapping[str, Any]) -> None:
         c, s = self.choice, self._series
+        page = len(s.buckets) if c.start is not None and c.end is not None else c.most
         match do:
             case "choose":
                 self._undecided = False
-                c = replace(c, start=None, end=None, latest=True) if "per" in message else c
+                c = c.latest_buckets() if "per" in message else c
                 c = replace(c, per=self._duration(message.get("per", c.per)))
                 c = replace(c, measure=self._measure(message.get("measure", c.measure.name)))
-                self.choice = c if "group" not in message else replace(c, group=self.groups[int(message["group"])])
+                c = replace(c, stacked=bool(message.get("stacked", c.stacked)))
+                self.choice = replace(c, table=bool(message.get("table", c.table)))
+            case "key":
+                self._choose_key(int(message["key"]), message)
             case "range":
-                self.choice = replace(c, start=int(message["start"]), end=int(message["end"]), latest=True)
+                start, end = int(message["start"]), int(message["end"])
+                self.choice = replace(c.latest_buckets(), start=start, end=end)
             case "earlier" if s.before:
-                self.choice = replace(c, start=None, end=int(s.buckets[0]), latest=True)
-            case "later" if s.before + len(s.buckets) < s.total - MOST_BUCKETS:
-                self.choice = replace(c, start=int(s.ends[-1]), end=None, latest=False)
-            case "later" | "latest":
-                self.choice = replace(c, start=None, end=None, latest=True)
+                self.choice = replace(c, start=None, end=int(s.buckets[0]), latest=True, most=page)
+            case "later" if len(s.buckets) and s.total - s.before - len(s.buckets) > len(s.buckets):
+                self.choice = replace(c, start=int(s.ends[-1]), end=None, latest=False, most=page)
+            case "later":
+                self.choice = replace(c, start=None, end=None, latest=True, most=page)
+            case "latest":
+                self.choice = c.latest_buckets()
+            case "all":
+                self._undecided = False
+                known = self.aggregation.durations
+                finest = known[known.index(c.per) :]
+                per = next((d for d in finest if self.reader.count(d) <= MOST_BUCKETS), known[-1])
+                self.choice = replace(c.latest_buckets(), per=per)
+
+    def _choose_key(self, key: int, message: Mapping[str, Any]) -> None:
+        """Takes a value of a group-by attribute: a `token` of a menu, or a `text` that a person typed."""
+        self._typed[key] = ""
+        if "token" in message:
+            value = parse_token(message["token"])
+        else:
+            value = parse_value(message["text"], self._menus[key], self.aggregation.select.group_by[key].type)
+        group = self.choice.group
+        self.choice = replace(self.choice, group=(*group[:key], value, *group[key + 1 :]))
+
+    def _suggest(self, key: int, text: str) -> None:
+        """Shows the values of a group-by attribute that contain `text`."""
+        self._typed[key] = text
+        self._menus[key] = self._menu(key)
+        if self._output is not None:
+            self._output.show(self._state())
 
     def _draw(self, former: Scales | None = None) -> None:
         """Reads and draws. `former`: the scales of a picture that is carried on, which only grow."""
@@ -249,14 +339,17 @@ class AggregationView:
             "per": c.per,
             "measures": [m.name for m in self.measures],
             "measure": c.measure.name,
-            "groups": [group_label(g) for g in self.groups] if self._groups else [],
-            "group": self.groups.index(c.group),
+            "keys": [menu.state() for menu in self._menus],
+            "stacked": s.stacked,
+            "stacks": s.measure.additive and len(s.shards) > 1,
+            "table": c.table,
             "earlier": some and s.before > 0,
             "later": some and s.before + len(s.buckets) < s.total,
             "moved": c.moved,
             "picture": svg(s, self._scales, width=self._width, live=True) if some else self._nothing(),
             "note": s.note if some else "",
-            "numbers": self.grid().html() if some else "",
+            "absent": self._absent(),
+            "numbers": self.grid(None).html() if some and c.table else "",
             "failed": self._failed,
         }
 
@@ -294,6 +387,11 @@ class AggregationView:
             if self._leave is not None and self._behind:
                 self._draw(self._scales)
         self._keep()
+
+
+def _open_after(group: Group, key: int) -> Group:
+    """`group` with all attributes after number `key` left open."""
+    return (*group[: key + 1], *(EVERY for _ in group[key + 1 :]))
 
 
 _EXAMPLES: dict[Type, Any] = {

@@ -1,0 +1,83 @@
+"""The menu of a group-by attribute: its values, or as many as suggestions where they are too many to list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import Misuse
+from ...stores import EVERY
+from ...types import Type
+
+# A menu longer than this cannot be read: a text field with suggestions stands in its place.
+MOST_VALUES = 100
+_SUGGESTIONS = 20
+
+
+@dataclass(frozen=True)
+class KeyMenu:
+    """What a person can choose for the group-by attribute `name`. `values`: all of them, or suggestions where `typed`
+    in. `every`: "all" can be chosen too."""
+
+    name: str
+    chosen: Any
+    values: Sequence[Any]
+    typed_in: bool
+    every: bool
+
+    def state(self) -> dict[str, Any]:
+        """Plain data for the page. Values are named by tokens, so that a page need not know their types."""
+        chosen = [] if self.chosen is EVERY or self.chosen in self.values else [self.chosen]
+        listed = self.values if self.typed_in else [*self.values, *chosen]
+        return {
+            "name": self.name,
+            "values": [[token(v), _label(v)] for v in listed],
+            "chosen": token(self.chosen),
+            "label": "" if self.chosen is EVERY else _label(self.chosen),
+            "typedIn": self.typed_in,
+            "every": self.every,
+        }
+
+
+def key_menu(
+    name: str, chosen: Any, read: Callable[[int, str], list[Any]], *, typed: str = "", every: bool = True
+) -> KeyMenu:
+    """The menu of the values that `read(most, containing)` gives; `typed` is what a person has typed so far."""
+    values = read(MOST_VALUES + 1, "")
+    if len(values) <= MOST_VALUES:
+        return KeyMenu(name, chosen, values, False, every)
+    return KeyMenu(name, chosen, read(_SUGGESTIONS, typed) if typed else values[:_SUGGESTIONS], True, every)
+
+
+def token(value: Any) -> str:
+    """The name of a value between Python and the page; empty for `EVERY`."""
+    return "" if value is EVERY else json.dumps(value)
+
+
+def parse_token(text: str) -> Any:
+    """The value that a `token` names."""
+    return EVERY if text == "" else json.loads(text)
+
+
+def parse_value(text: str, menu: KeyMenu, type_: Type) -> Any:
+    """The value that a person typed: one of the menu's, or one of the type. Raises `Misuse` where it is neither."""
+    if text == "" and menu.every:
+        return EVERY
+    for v in menu.values:
+        if _label(v) == text:
+            return v
+    if type_ is Type.STRING:
+        return text
+    try:
+        return int(text) if type_ in (Type.INT, Type.LONG) else float(text)
+    except ValueError:
+        raise Misuse(f"'{text}' is not a value of {menu.name}, a number") from None
+
+
+def _label(value: Any) -> str:
+    """A value in one line, whole."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value).replace("\r", "\\r").replace("\n", "\\n")
