@@ -130,7 +130,7 @@ def parser() -> Options:
     c = command("query", query, "Answer an on-demand query from stored aggregations, without running the app.")
     c.add_argument("app", metavar="APP.siddhi", help="the app's text")
     c.add_argument("query", metavar="QUERY", help="such as \"from Prices within ... per 'days' select *\"")
-    add(c, "--by-shard")
+    add(c, "--by-shard", "--as-wso2")
     add(c, "--limit", default=1000, help="rows to print (default: 1,000)")
     add(c, "--conf", "--store", "--home", "--name", "--param", "--allow-env")
 
@@ -230,7 +230,8 @@ def query(options: Any) -> int:
     home = Path(options.home or (document_home(Path(options.app)) if name is None else default_home(name)))
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     app = StoredApp(text, file, [Path(p) for p in options.conf or ()], references)
-    print(replace(query_stored(app, options.query, limit=options.limit), beside=options.by_shard))
+    found = query_stored(app, options.query, limit=options.limit, as_wso2=options.as_wso2)
+    print(replace(found, beside=options.by_shard))
     return 0
 
 

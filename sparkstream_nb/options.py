@@ -241,6 +241,10 @@ _SHARED: dict[str, dict[str, Any]] = {
     },
     "--last": {"type": positive, "metavar": "N", "help": "only the last N events of a stream"},
     "--by-shard": {"action": "store_true", "help": "show what each shard holds too, below the merged answer"},
+    "--as-wso2": {
+        "action": "store_true",
+        "help": "answer as WSO2's servers would: without the buckets that are still open on each node",
+    },
     "--limit": {"type": positive, "metavar": "N", "help": "rows to show"},
 }
 _DEPLOYMENT = (

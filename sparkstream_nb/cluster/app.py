@@ -469,19 +469,20 @@ class App(Displayed):
 
     # --------------------------------------------------------------------------------------------------- answers out
 
-    def query(self, text: str, *, limit: int | None = None) -> Result:
+    def query(self, text: str, *, limit: int | None = None, as_wso2: bool = False) -> Result:
         """Answers an on-demand query when everything sent is committed.
 
         Over an aggregation: merged over shards, and `by_shard` what each holds. Over a node's own tables and windows,
-        with several nodes: the select works on the rows of all. `limit` is how many rows to show. Raises SiddhiError,
-        with a caret, for a wrong query.
+        with several nodes: the select works on the rows of all. `limit` is how many rows to show. `as_wso2`: what
+        WSO2's servers would answer over an aggregation partitioned by id, which do not see the bucket of the finest
+        duration that is open on each node. Raises SiddhiError, with a caret, for a wrong query.
         """
         self._check_open()
         retrieval = compile_retrieval(text, self.plan)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
             now = self._now()
-            answer = _merged(retrieve(self.plan, retrieval, self.store, now=now), limit)
+            answer = _merged(retrieve(self.plan, retrieval, self.store, now=now, as_wso2=as_wso2), limit)
             unreached = None if len(answer) else missed(self.plan, retrieval, self.store, now=now)
             return answer if unreached is None else replace(answer, hint=why_empty(unreached))
         if retrieval.shared:
@@ -549,6 +550,7 @@ class App(Displayed):
             self._input_of(definition),
             lambda: self.shard_ids,
             self.store,
+            zone=self.plan.aggregation_zone,
             follow=self.on_commit,
             settle=self._settle_briefly,
         )

@@ -15,6 +15,7 @@ from ..engine.expressions import Context
 from ..engine.services import Services
 from ..plan.nodes import AggDuration, AggregationDef, walk
 from ..plan.nodes import Ref as Slot
+from ..spark.open_buckets import closed_rows
 from ..stores import BucketRange, Buckets, Groups, Store
 from ..types import Schema
 from .listeners import OnCommit
@@ -34,7 +35,8 @@ class BucketQuery:
     """The values of `measure`, a name that the aggregation selects, for buckets of a duration.
 
     The groups of `group` are merged into one; more than one only where `merges_groups` allows it. Of the buckets with
-    `start` ≤ bucket < `end` (ms; None: no bound), the latest `most`, or the earliest.
+    `start` ≤ bucket < `end` (ms; None: no bound), the latest `most`, or the earliest. `as_wso2`: also without the
+    buckets that are open (`spark.open_buckets`).
     """
 
     per: AggDuration
@@ -44,6 +46,7 @@ class BucketQuery:
     end: int | None = None
     most: int = 400
     latest: bool = True
+    as_wso2: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class Shard:
 @dataclass(frozen=True, eq=False)
 class BucketValues:
     """`starts` int64[n]: starts of the buckets (ms), ascending. `by_shard` float64[shards, n] and `merged` float64[n]:
-    NaN where there is nothing. Of `total` buckets in all, `before` are earlier than these."""
+    NaN where there is nothing; `as_wso2` likewise, None where it was not asked for. Of `total` buckets in all, `before`
+    are earlier than these."""
 
     starts: NDArray[np.int64]
     shards: tuple[Shard, ...]
@@ -68,6 +72,7 @@ class BucketValues:
     merged: NDArray[np.float64]
     before: int
     total: int
+    as_wso2: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,13 +95,14 @@ class AggregationReader:
         nodes: Callable[[], Sequence[str]],
         store: Store,
         *,
+        zone: str,
         follow: Callable[[OnCommit], Callable[[], None]],
         settle: Callable[[], None],
     ) -> None:
-        """`nodes` tells the deployment's shard ids. `settle` waits until what was sent is committed; `follow` is
-        `App.on_commit`."""
+        """`nodes` tells the deployment's shard ids, `zone` is that of the buckets. `settle` waits until what was sent
+        is committed; `follow` is `App.on_commit`."""
         self.definition, self.source = definition, source
-        self._nodes, self._store = nodes, store
+        self._nodes, self._store, self._zone = nodes, store, zone
         self._follow, self._settle = follow, settle
 
     def settle(self) -> None:
@@ -157,7 +163,13 @@ class AggregationReader:
             shards.append(Shard(shard, shard in nodes, rows, last))
         whole = np.full(len(found.starts), np.nan)
         whole[np.searchsorted(found.starts, merged.bucket)] = self._measure(merged, query.measure, services)
-        return BucketValues(found.starts, tuple(shards), by_shard, whole, found.before, found.total)
+        closed = None
+        if query.as_wso2 and self.definition.partitioned:
+            rows = closed_rows(self._store, self.definition, per, bounds, groups, self._zone)
+            seen = merge_stored(from_table(self.definition, rows, services), services)
+            closed = np.full(len(found.starts), np.nan)
+            closed[np.searchsorted(found.starts, seen.bucket)] = self._measure(seen, query.measure, services)
+        return BucketValues(found.starts, tuple(shards), by_shard, whole, found.before, found.total, closed)
 
     def _some_buckets(self, query: BucketQuery, groups: Groups) -> Buckets:
         """The buckets of a query, fewer where they hold more than `MOST_ROWS` rows."""

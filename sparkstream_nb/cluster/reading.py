@@ -14,12 +14,12 @@ from .stores import databases_of
 from .upkeep import StoredApp
 
 
-def query_stored(app: StoredApp, text: str, *, limit: int | None = None) -> Result:
+def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2: bool = False) -> Result:
     """Answers a query over an aggregation from its store, merged over shards, with `by_shard`. Spark is not needed.
 
-    Nodes that write to a database may run meanwhile; a DuckDB file is of one process. `limit`: rows to show. Raises
-    SiddhiError for a wrong app or query, `Misuse` for a query of anything but a stored aggregation, and StoreError
-    where the store cannot be opened, has no such tables, or has them for another app.
+    Nodes that write to a database may run meanwhile; a DuckDB file is of one process. `limit`: rows to show. `as_wso2`
+    as in `App.query`. Raises SiddhiError for a wrong app or query, `Misuse` for a query of anything but a stored
+    aggregation, and StoreError where the store cannot be opened, has no such tables, or has them for another app.
     """
     files = tuple(node_files(list(app.conf))) if app.conf else ()
     given: list[tuple[dict[str, str], str]] = [(dict(f.properties), f.shard_id) for f in files] or [({}, "node-1")]
@@ -44,7 +44,7 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None) -> Resu
     try:
         # Without deployment files only the tables tell whether the app ran on one node or on several.
         plan = _fitting(store, source.id, *plans[:1], *(() if files else compiled(partitionById="true")))
-        found = retrieve(plan, compile_retrieval(text, plan), store)
+        found = retrieve(plan, compile_retrieval(text, plan), store, as_wso2=as_wso2)
         by_shard = found.by_shard  # read while the store is open
     finally:
         store.close()

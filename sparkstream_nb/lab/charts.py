@@ -141,7 +141,7 @@ class Series:
     `buckets` int64[n]: starts of the buckets in ms, ascending; `ends` likewise, exclusive. `parts` float64[shards, n]
     and `merged` float64[n]: NaN where there is nothing. Of `total` buckets in all, `before` are earlier than these.
     `group` is empty where the aggregation has no groups. `stacked`: bars of shards stand on one another, else side by
-    side.
+    side. `as_wso2` float64[n]: what WSO2's servers would show instead of `merged`; None where that is not shown.
     """
 
     aggregation: str
@@ -156,6 +156,7 @@ class Series:
     before: int
     total: int
     stacked: bool
+    as_wso2: Any = None
 
     @property
     def shard_notes(self) -> tuple[ShardNote | None, ...]:
@@ -184,6 +185,8 @@ class Series:
         shown = f"{self.total:,} {what}"
         if n < self.total:
             shown = f"showing {self.before + 1:,} to {self.before + n:,} of {shown}"
+        if self.as_wso2 is not None:
+            return f"{shown} · hatched: what WSO2's servers would not show yet, as it is still open on a node"
         if len(self.shards) < 2:
             return shown
         if self.stacked:
@@ -235,6 +238,7 @@ def series(
         values.before,
         values.total,
         stacked and measure.additive,
+        values.as_wso2,
     )
 
 

@@ -178,6 +178,8 @@ class _Drawing:
         else:
             out += self.bars()
         out += self.merged()
+        if s.as_wso2 is not None:
+            out += self.unseen(s.as_wso2)
         if self.live:
             out += self.areas()
         return "".join([*out, "</svg>"])
@@ -348,6 +350,25 @@ class _Drawing:
                 free = centre + text_width(label) / 2
         return out
 
+    def unseen(self, seen: Sequence[float]) -> list[str]:
+        """A hatched area from the value that WSO2's servers would show to the merged one, where they differ."""
+        out = [
+            '<defs><pattern id="unseen" width="6" height="6" patternUnits="userSpaceOnUse" '
+            'patternTransform="rotate(45)"><rect width="6" height="6" fill="#fff" fill-opacity=".55"/>'
+            '<rect width="2" height="6" fill="#b00"/></pattern></defs>'
+        ]
+        half = max(3.0, self.wide / 2 + 1)
+        for b, centre in enumerate(self.centres):
+            v, shown = float(self.s.merged[b]), float(seen[b])
+            if not math.isfinite(v) or shown == v:
+                continue
+            top, bottom = sorted((self.y(v), self.y(shown if math.isfinite(shown) else 0.0)))
+            out.append(
+                f'<rect x="{centre - half:.1f}" y="{top:.1f}" width="{2 * half:.1f}" '
+                f'height="{max(3.0, bottom - top):.1f}" fill="url(#unseen)" stroke="#b00" class="unseen"/>'
+            )
+        return out
+
     def line(self, values: Sequence[float], style: str, radius: float) -> list[str]:
         """A line through buckets that follow on one another; a bucket without neighbours is a dot."""
         runs: list[list[str]] = []
@@ -380,6 +401,8 @@ class _Drawing:
             rows = [f"{shard.id}: {text_of(value(v))}" for shard, v in zip(s.shards, s.parts[:, b], strict=True)]
             if len(s.shards) > 1:
                 rows.append(f"merged: {text_of(value(s.merged[b]))}")
+            if s.as_wso2 is not None:
+                rows.append(f"as WSO2: {text_of(value(s.as_wso2[b]))}")
             lines = "\n".join([bucket_name(int(s.buckets[b]), s.per), *rows])
             out.append(
                 f'<path d="M{centre - half:.1f} {self.top:.0f}h{2 * half:.1f}v{_PLOT_HEIGHT}h-{2 * half:.1f}z" '

@@ -38,9 +38,7 @@ from ..plan.nodes import (
 from ..plan.query_parts import conjuncts
 from ..stores.protocol import Groups, Store
 from ..types import Type
-
-SHARD = "SHARD_ID"
-
+from .open_buckets import SHARD, closed_rows
 
 MERGED_HERE = 200_000
 """Stored rows that a retrieval reads by shard and merges itself. More are merged by the store, which is quicker; sums
@@ -60,10 +58,13 @@ class Retrieved:
         return None if self.read_by_shard is None else self.read_by_shard()
 
 
-def retrieve(plan: Plan, retrieval: Retrieval, store: Store, *, now: int | None = None) -> Retrieved:
+def retrieve(
+    plan: Plan, retrieval: Retrieval, store: Store, *, now: int | None = None, as_wso2: bool = False
+) -> Retrieved:
     """Answers a retrieval over an aggregation of `plan` from `store`, which must be prepared for it.
 
-    `now` (ms) is the clock that functions such as `currentTimeMillis()` see; None: that of this machine.
+    `now` (ms) is the clock that functions such as `currentTimeMillis()` see; None: that of this machine. `as_wso2`: of
+    an aggregation that is partitioned by id, without the buckets that are open (`open_buckets`).
     Raises SiddhiRuntimeError where `within`, `per`, `on` or the select fail.
     """
     assert retrieval.source is not None
@@ -80,10 +81,15 @@ def retrieve(plan: Plan, retrieval: Retrieval, store: Store, *, now: int | None 
         out: list[list[object]] = []
         columns = [(SHARD, "string"), *((a.name, str(a.type)) for a in retrieval.select.schema)]
         for shard in pc.unique(table.column(SHARD)).sort().to_pylist():
-            own = from_table(definition, table.filter(pc.equal(table.column(SHARD), pa.scalar(shard))), services)
+            rows = from_table(definition, table.filter(pc.equal(table.column(SHARD), pa.scalar(shard))), services)
+            own = merge_stored(rows, services) if as_wso2 else rows
             out += [[shard, *row] for row in _answer(retrieval, own, services, clock).rows]
         return Answer(columns, out)
 
+    if as_wso2:
+        table = closed_rows(store, definition, per, (start, end), groups, plan.aggregation_zone)
+        merged = merge_stored(from_table(definition, table, services), services)
+        return Retrieved(_answer(retrieval, merged, services, clock), lambda: by_shard(table))
     if store.count(definition.id, per, (start, end), groups, most=MERGED_HERE + 1) > MERGED_HERE:
         rows = from_table(definition, store.read(definition.id, per, start, end, groups), services)
         later = lambda: by_shard(store.read_by_shard(definition.id, per, start, end, groups))  # noqa: E731

@@ -92,7 +92,7 @@ class StandIn(App):
         )
         return FeedReport(self.name, stream, 4, 1, 0.5, {"Rises": 2}, {"no number: 'x'": 1})
 
-    def query(self, text: str, *, limit: int | None = None) -> Result:
+    def query(self, text: str, *, limit: int | None = None, as_wso2: bool = False) -> Result:
         if self.wait_forever:
             raise KeyboardInterrupt
         self.calls.append(("query", text))

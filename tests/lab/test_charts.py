@@ -322,7 +322,7 @@ def test_several_group_by_attributes_and_values_that_are_typed(monkeypatch: pyte
     store.commit("App", "run", 0, {("A", "node-1"): NodeEngine(plan, stored=True).step(batch).partials["A"]})
     reader = AggregationReader(
         definition, InputStream("App", "S", plan.streams["S"].source.schema, "ts"), lambda: ["node-1"], store,
-        follow=lambda changed: lambda: None, settle=lambda: None,
+        zone="GMT", follow=lambda changed: lambda: None, settle=lambda: None,
     )  # fmt: skip
     view = aggregation.AggregationView(reader, per="day")
     assert view.series().merged.tolist() == [15]
@@ -357,6 +357,20 @@ def test_stacked_or_side_by_side_and_the_table(app: StandIn) -> None:
     view._received({"do": "choose", "table": True})
     assert "<table>" in view._state()["numbers"]
     assert "<details open>" in view.html()
+
+
+def test_what_wso2_would_not_show_yet_is_hatched(app: StandIn) -> None:
+    view = app.view("TradeAggregation", per="hour", measure="total")
+    assert not elements(view.series(), "unseen")
+    view._received({"do": "choose", "asWso2": True})
+    # Of each node's two seconds, the second one is open.
+    assert (view.series().merged.tolist(), view.series().as_wso2.tolist()) == ([70], [20])
+    (hatched,) = elements(view.series(), "unseen")
+    assert float(hatched.attrib["height"]) > 100
+    assert "as WSO2: 20" in view._state()["picture"]
+    assert "hatched: what WSO2's servers would not show yet" in view.series().note
+    view._received({"do": "choose", "per": "sec"})
+    assert np.isnan(view.series().as_wso2).tolist() == [False, True, False, True]
 
 
 def test_shards_that_lack_rows_or_belong_to_no_node_are_named() -> None:

@@ -57,6 +57,7 @@ function create(root, send, width) {
   const latest = button("latest", "latest", "the latest buckets again (or click the picture twice)");
   const all = button("all", "whole time", "all buckets, by the finest duration that leaves room for them");
   const stacked = button("stacked", "stacked", "the shards' bars stand on one another, or side by side");
+  const asWso2 = button("as-wso2", "as WSO2", "hatches what WSO2's servers would not show, as it is still open on a node");
   const refresh = button("refresh", "↻", "read the aggregation again");
   make("div", "busy", controls, { title: "reading" });
   const failed = make("div", "failed", view, { role: "status" });
@@ -77,6 +78,7 @@ function create(root, send, width) {
   measure.onchange = () => ask({ do: "choose", measure: measure.value });
   for (const b of [earlier, later, latest, all, refresh]) b.onclick = () => ask({ do: b.className });
   stacked.onclick = () => ask({ do: "choose", stacked: stacked.getAttribute("aria-pressed") !== "true" });
+  asWso2.onclick = () => ask({ do: "choose", asWso2: asWso2.getAttribute("aria-pressed") !== "true" });
   numbers.ontoggle = () => { if (numbers.open !== former.table) ask({ do: "choose", table: numbers.open }); };
 
   const fill = (select, labels, chosen) => {
@@ -110,6 +112,8 @@ function create(root, send, width) {
     latest.hidden = !state.moved;
     stacked.hidden = !state.stacks;
     stacked.setAttribute("aria-pressed", String(state.stacked));
+    asWso2.hidden = !state.open;
+    asWso2.setAttribute("aria-pressed", String(state.asWso2));
     failed.textContent = state.failed;
     absent.textContent = state.absent;
     if (state.picture !== former.picture) canvas.innerHTML = state.picture;

@@ -36,7 +36,7 @@ _SECONDS: dict[str, AggDuration] = {"secs": "sec", "second": "sec", "seconds": "
 class Choice:
     """What is shown. The buckets from `start` (ms) to `end`, exclusive; None: from the first, to the last. Where these
     are more than `most`, the latest of them, or the earliest. `stacked`: bars that add up stand on one another.
-    `table`: the table is open."""
+    `as_wso2`: what WSO2's servers would not show is hatched. `table`: the table is open."""
 
     per: AggDuration
     measure: Measure
@@ -46,6 +46,7 @@ class Choice:
     latest: bool = True
     most: int = MOST_BUCKETS
     stacked: bool = True
+    as_wso2: bool = False
     table: bool = False
 
     @property
@@ -123,7 +124,7 @@ class AggregationView:
             self._decide()
         c = self.choice = replace(self.choice, group=self._readable_group())
         self._menus = [self._menu(i) for i in range(len(self.keys))]
-        query = BucketQuery(c.per, c.measure.name, c.group, c.start, c.end, c.most, c.latest)
+        query = BucketQuery(c.per, c.measure.name, c.group, c.start, c.end, c.most, c.latest, c.as_wso2)
         label = group_label(self.keys, c.group)
         self._series = series(self.aggregation, c.per, c.measure, label, self.reader.read(query), stacked=c.stacked)
 
@@ -281,6 +282,7 @@ class AggregationView:
                 c = replace(c, per=self._duration(message.get("per", c.per)))
                 c = replace(c, measure=self._measure(message.get("measure", c.measure.name)))
                 c = replace(c, stacked=bool(message.get("stacked", c.stacked)))
+                c = replace(c, as_wso2=bool(message.get("asWso2", c.as_wso2)))
                 self.choice = replace(c, table=bool(message.get("table", c.table)))
             case "key":
                 self._choose_key(int(message["key"]), message)
@@ -341,6 +343,8 @@ class AggregationView:
             "measure": c.measure.name,
             "keys": [menu.state() for menu in self._menus],
             "stacked": s.stacked,
+            "asWso2": c.as_wso2,
+            "open": self.aggregation.partitioned,
             "stacks": s.measure.additive and len(s.shards) > 1,
             "table": c.table,
             "earlier": some and s.before > 0,
