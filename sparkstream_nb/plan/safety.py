@@ -10,31 +10,42 @@ The reference is one node that sees every event. A query is
 Rules, one function each (`_own_*`):
 
 1. Filters, projections, and stream functions that look at one event: stateless.
-2. All nodes share one clock. So windows in which an event's stay depends on the clock alone (`time`, `delay`,
-   `cron`, and `timeBatch` with a start time) are stateless without aggregates, and keyed by any group-by
-   attribute with them. `timeBatch` without a start time begins with the first event that the node sees:
-   node-dependent.
+2. All nodes share one clock. So windows in which an event's stay depends on the clock alone (`time`, `cron`, and
+   `timeBatch` with a start time) are stateless without aggregates, and keyed by any group-by attribute with them.
+   `timeBatch` without a start time begins with the first event that the node sees: node-dependent. So are the expired
+   events of windows that collect, which leave when the node has new ones.
 3. Windows in which other events decide what stays (`length`, `sort`, `externalTime`, ...) count every event,
-   whatever its group: node-dependent, also with `group by`. `session` with a key is keyed by that.
-4. Aggregates without `group by` combine all events: node-dependent. `limit`, `offset`, `order by` and rate limits by
-   event count select among the events that a node has: node-dependent. `output first|last every <time>` needs `group
-   by`.
-5. Joins: keyed if `on` equates an attribute of each side and both windows go by the clock.
+   whatever its group: node-dependent, also with `group by`, unless the query only passes on each event as it comes.
+   `session` with a key is keyed by that.
+4. Aggregates without `group by` combine all events: node-dependent; so do `str:groupConcat` and `math:percentile` with
+   it, which in Siddhi hold one state for all groups. `limit`, `offset`, `order by`, snapshots and rate limits by event
+   count select among the events that a node has: node-dependent. `output first|last every <time>` needs `group by`. A
+   group-by attribute of a side that may be missing is null for all keys: no key.
+5. Joins: keyed if `on` equates an attribute of each side and both windows go by the clock. Only equal values that are
+   written alike are routed alike: no numbers with fractions (0.0 equals -0.0, and 1 equals 1.0).
 6. Patterns: keyed if `every` applies to the first state alone (every event starts a match of its own) and equalities in
    the filters tie each later state to it. Without `every` a pattern matches only once, with a group under `every` it
    restarts only when it has finished, and a sequence is broken by any event: node-dependent.
-7. Partitions: keyed by their keys, whatever the queries in them do, if every stream they read has a plain
-   attribute as key.
-8. Tables in memory: keyed if all queries of the app reach it by equality of one column with an attribute.
-   Triggers fire on every node. Joins with aggregations read what was stored by then. All else: node-dependent.
-9. A query inherits from the queries whose output it reads; attributes are traced back to the streams that are
-   routed."""
+7. Partitions: keyed by their keys if every stream they read has a plain attribute as key. Timers of the instances on a
+   node fire in turns, as in Siddhi: what comes out by a timer (batches by time, `session`, `delay`, absent states,
+   `reorder`, the expired events of `time`) depends on the other keys there, as does what `expression` windows hold:
+   node-dependent. So are named windows that are not by the clock, which are not partitioned.
+8. Tables in memory: keyed if all queries of the app reach it by equality of one column with an attribute; the key is
+   that of all these queries. Triggers fire on every node. Joins with aggregations read what was stored by then. All
+   else: node-dependent.
+9. A query inherits from the queries whose output it reads, that write a table which it touches, and, of a fault stream,
+   from those that read the stream; attributes are traced back to the streams that are routed.
+
+The claims are for events that are sent one by one. A route by key cuts several that are sent at once: what a batch
+puts out together, or `group by` and `limit` select in it, is then that of each node's part.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ..types import Type
 from . import nodes as n
 from .query_parts import conjuncts, expressions, inputs, sources, stream_states
 from .signatures.streams import STATEFUL
@@ -117,6 +128,8 @@ class _Propagation:
         return found
 
     def _combine(self, q: n.Query, own: _Own, found: Mapping[str, n.Safety]) -> n.Safety:
+        if own.level == "node-dependent":
+            return n.Safety("node-dependent", own.reason)
         inherited: dict[str, str] = {}
         reason = ""
         for writer in self._writers(q):
@@ -128,8 +141,6 @@ class _Propagation:
                 if merged is None:
                     return n.Safety("node-dependent", "its inputs need routing by different attributes")
                 inherited, reason = merged, _inherited(writer, s)
-        if own.level == "node-dependent":
-            return n.Safety("node-dependent", own.reason)
         if own.level == "stateless":
             if inherited:
                 return n.Safety("keyed", reason, tuple(sorted(inherited.items())))
@@ -148,10 +159,16 @@ class _Propagation:
         return n.Safety("node-dependent", f"{own.reason}, and its input is keyed by another attribute")
 
     def _writers(self, q: n.Query) -> Iterator[n.Query]:
-        for source in sources(q):
-            for w in self.plan.queries:
-                if _inserts_into(w, source.id) and w is not q:
-                    yield w
+        tables = set(_tables(q))
+        for w in self.plan.queries:
+            if w is not q and (
+                any(
+                    _inserts_into(w, s.id) or (s.id.startswith("!") and s.id[1:] in {r.id for r in sources(w)})
+                    for s in sources(q)
+                )
+                or (w.output.target.kind == "table" and w.output.target.id in tables)
+            ):
+                yield w
 
     def _trace(self, candidate: Keys) -> dict[str, str] | None:
         """The routed streams' attributes that a candidate's come from, None where one is computed."""
@@ -171,6 +188,8 @@ class _Propagation:
         seen |= {(source, attribute)}
         if source.startswith("!"):
             return self._origins(source[1:], attribute, seen)
+        if source in self.plan.tables or source in self.plan.aggregations:
+            return None  # what is stored was written by other events
         out: set[tuple[str, str]] = set()
         definition = self.plan.streams.get(source)
         if definition is not None and definition.kind == "defined":
@@ -243,7 +262,7 @@ def _own(q: n.Query, plan: n.Plan) -> _Own:
             own = _own_pattern(q, q.input)
     if own.level == "node-dependent":
         return own
-    for further in (_own_selection(q, own), _own_rate(q)):
+    for further in (_own_selection(q, own, plan), _own_rate(q)):
         if further is None:
             continue
         if further.level == "node-dependent":
@@ -292,6 +311,9 @@ def _own_in_partition(p: n.Partition, q: n.Query, plan: n.Plan) -> _Own:
         if not isinstance(key.expr, n.Ref):
             return _dependent(f"the key of '{p.id}' for '{key.stream}' is computed inside the node")
         keys[key.stream] = key.expr.name
+    timed = _timed_in_partition(q, plan)
+    if timed is not None:
+        return _dependent(timed)
     mine: dict[str, str] = {}
     for s in sources(q):
         if s.id in keys:
@@ -301,6 +323,73 @@ def _own_in_partition(p: n.Partition, q: n.Query, plan: n.Plan) -> _Own:
     named = ", ".join(f"{s}.{a}" for s, a in mine.items())
     own = _Own("keyed", f"one partition instance per {named}", (mine,)) if mine else _STATELESS
     return own if shared is None else _both(own, shared)
+
+
+def _timed_in_partition(q: n.Query, plan: n.Plan) -> str | None:
+    """Why instances on one node do not go their own ways (rule 7); None where they do."""
+    if _shares_state(q):
+        return "an aggregator of Siddhi's that it uses holds one state for all keys"
+    if q.rate is not None and q.rate.unit != "events" and q.rate.kind == "snapshot":
+        return "a snapshot shows the last events of the node, when the node has some"
+    if isinstance(q.input, n.StateInput):
+        if any(isinstance(s, n.AbsentState) for s in _below(q.input.state)):
+            return "its waiting times end in turns with those of other keys on the node"
+        if any(isinstance(s, n.CountState) and s.least == 0 for s in _below(q.input.state)):
+            return "a state that needs no event ends in turns with those of other keys on the node"
+    for i in inputs(q.input):
+        if any(isinstance(s, n.FunctionStep) and s.function in STATEFUL for s in i.steps):
+            return "its timeouts end in turns with those of other keys on the node"
+        window = _window_of(i, plan)
+        if window is None:
+            continue
+        if i.source.kind == "window" and not by_clock(window):
+            return f"named window '{i.source.id}' holds the events of all keys together"
+        if _passes_through(q, window):
+            continue
+        how = DECLARATIONS[window.function].in_partition
+        if how == "shared":
+            return f"window '{window.function}' goes on in turns with those of other keys on the node"
+        if how == "expired" and _puts_out_expired(q):
+            return f"events leave window '{window.function}' in turns with those of other keys on the node"
+    return None
+
+
+def _below(s: n.State) -> Iterator[n.State]:
+    """`s` and the states that it is made of."""
+    yield s
+    match s:
+        case n.NextState():
+            yield from _below(s.first)
+            yield from _below(s.then)
+        case n.LogicalState():
+            yield from _below(s.left)
+            yield from _below(s.right)
+        case n.EveryState() | n.CountState() | n.AbsentState():
+            yield from _below(s.state)
+
+
+def _passes_through(q: n.Query, window: n.WindowStep) -> bool:
+    """Whether the query puts out each event as it comes, whatever else the window holds."""
+    return (
+        isinstance(q.input, n.StreamInput)
+        and window.function in ("length", "time", "externalTime", "timeLength", "sort", "expression")
+        and not _puts_out_expired(q)
+        and q.rate is None
+        and not any(isinstance(e, n.Agg) for top in expressions(q) for e in n.walk(top))
+    )
+
+
+def _puts_out_expired(q: n.Query) -> bool:
+    return getattr(q.output, "event_type", "current") != "current"
+
+
+def _shares_state(q: n.Query) -> bool:
+    """Whether an aggregator has no state by group or key, which is so in Siddhi."""
+    return any(
+        isinstance(e, n.Agg) and e.function in ("str:groupConcat", "math:percentile")
+        for top in expressions(q)
+        for e in n.walk(top)
+    )
 
 
 def _window_of(i: n.StreamInput, plan: n.Plan) -> n.WindowStep | None:
@@ -324,10 +413,14 @@ def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> _Own:
         if isinstance(step, n.FilterStep) and any(isinstance(e, n.Agg) for e in n.walk(step.condition)):
             return _dependent("its filter aggregates all events")
     window = _window_of(i, plan)
-    if window is None or by_clock(window):
+    if window is None or _passes_through(q, window):
+        return _STATELESS
+    if by_clock(window):
+        if DECLARATIONS[window.function].processing_mode == "batch" and _puts_out_expired(q):
+            return _dependent(f"events leave window '{window.function}' when the node has new ones")
         return _STATELESS
     by = DECLARATIONS[window.function].retained_by
-    if by == "key":
+    if by == "key" and not _puts_out_expired(q):
         key = _attribute(argument(window, "session.key"), q.input)
         if key is not None:
             return _Own("keyed", f"a session per {key[1]}", ({key[0]: key[1]},))
@@ -338,7 +431,7 @@ def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> _Own:
     return _dependent(f"window '{window.function}' depends on all events that the node receives")
 
 
-def _own_selection(q: n.Query, own: _Own) -> _Own | None:
+def _own_selection(q: n.Query, own: _Own, plan: n.Plan) -> _Own | None:
     """Rule 4: aggregates, and choices among what comes together."""
     select = q.select
     if select.limit is not None or select.offset is not None:
@@ -347,6 +440,9 @@ def _own_selection(q: n.Query, own: _Own) -> _Own | None:
         return _dependent("order by sorts the events that arrive together on the node")
     having = select.having is not None and any(isinstance(e, n.Agg) for e in n.walk(select.having))
     if not select.aggregates and not having:
+        window = _window_of(q.input, plan) if isinstance(q.input, n.StreamInput) else None
+        if select.group_by and window is not None and DECLARATIONS[window.function].processing_mode != "slide":
+            return _grouped(q, "of each batch it puts out the last event per")
         return None
     if not select.group_by:
         if own.level == "keyed":
@@ -356,12 +452,48 @@ def _own_selection(q: n.Query, own: _Own) -> _Own | None:
 
 
 def _grouped(q: n.Query, what: str) -> _Own:
-    keys = [k for g in q.select.group_by if (k := _attribute(g, q.input)) is not None]
+    if _shares_state(q):
+        return _dependent("an aggregator of Siddhi's that it uses holds one state for all groups")
+    missing = set(_may_be_missing(q.input))
+    grouped = [g for g in q.select.group_by if _attribute(g, q.input) is not None]
+    keys = [k for g in grouped if (k := _attribute(g, q.input)) is not None and getattr(g, "slot", 0) not in missing]
+    if grouped and not keys:
+        return _dependent("its group by is null for all keys where that side is missing")
     if not keys:
         return _dependent("its group by is computed inside the node")
     names = ", ".join(dict.fromkeys(a for _, a in keys))
     tied = [_tied(q, {source: attribute}) for source, attribute in keys]
     return _Own("keyed", f"{what} {names}", tuple(tied))
+
+
+def _may_be_missing(i: n.Input) -> Iterator[int]:
+    """The slots that may be empty where the query puts something out."""
+    match i:
+        case n.JoinInput():
+            if i.kind in ("right outer", "full outer"):
+                yield 0
+            if i.kind in ("left outer", "full outer"):
+                yield 1
+        case n.StateInput():
+            yield from _optional(i.state)
+
+
+def _optional(s: n.State) -> Iterator[int]:
+    match s:
+        case n.AbsentState():
+            yield s.state.slot
+        case n.CountState() if s.least == 0:
+            yield from (x.slot for x in stream_states(s.state))
+        case n.LogicalState():
+            if s.op == "or":
+                yield from (x.slot for x in stream_states(s))
+            yield from _optional(s.left)
+            yield from _optional(s.right)
+        case n.NextState():
+            yield from _optional(s.first)
+            yield from _optional(s.then)
+        case n.EveryState():
+            yield from _optional(s.state)
 
 
 def _tied(q: n.Query, key: dict[str, str]) -> dict[str, str]:
@@ -382,7 +514,9 @@ def _own_rate(q: n.Query) -> _Own | None:
         return None
     if q.rate.unit == "events":
         return _dependent("its output rate counts events of the node")
-    if q.rate.kind in ("all", "snapshot"):
+    if q.rate.kind == "snapshot":
+        return _dependent("a snapshot shows the last events of the node, when the node has some")
+    if q.rate.kind == "all":
         return None
     if not q.select.group_by:
         return _dependent(f"'output {q.rate.kind}' selects one event of all")
@@ -396,10 +530,16 @@ def _equalities(i: n.Input) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]
     """Pairs of attributes of sources that the query's conditions equate."""
     for condition in _conditions(i):
         for c in conjuncts(condition):
-            if isinstance(c, n.Compare) and c.op == "==":
+            if isinstance(c, n.Compare) and c.op == "==" and _alike(c.left, c.right):
                 a, b = _attribute(c.left, i), _attribute(c.right, i)
                 if a is not None and b is not None:
                     yield a, b
+
+
+def _alike(one: n.Expr, two: n.Expr) -> bool:
+    """Whether equal values have equal texts, by which a route sends them to one node."""
+    fractions = (Type.FLOAT, Type.DOUBLE)
+    return one.type not in fractions and two.type not in fractions
 
 
 def _conditions(i: n.Input) -> Iterator[n.Expr]:
@@ -479,6 +619,7 @@ def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] 
                             and c.op == "=="
                             and isinstance(c.left, n.Ref)
                             and isinstance(c.right, n.Ref)
+                            and _alike(c.left, c.right)
                         )
                         and c.left.slot != c.right.slot
                         and slot in (c.left.slot, c.right.slot)
@@ -521,11 +662,13 @@ def _own_table(q: n.Query, table: str, plan: n.Plan) -> _Own:
     users = [u for u in plan.queries if table in _tables(u)]
     columns = definition.primary_key or range(len(definition.source.schema))
     for column in columns:
-        if all(_table_key(u, table, column) is not None for u in users):
-            key = _table_key(q, table, column)
-            assert key is not None
+        found = [_table_key(u, table, column) for u in users]
+        keys: dict[str, str] | None = {}
+        for key in found:
+            keys = None if key is None or keys is None else _merge(keys, dict([key]))
+        if keys is not None:
             name = definition.source.schema[column].name
-            return _Own("keyed", f"every query accesses table '{table}' by its '{name}'", ({key[0]: key[1]},))
+            return _Own("keyed", f"every query accesses table '{table}' by its '{name}'", (keys,))
     return _dependent(f"table '{table}' of a node holds what that node received")
 
 
@@ -560,7 +703,12 @@ def _equated(condition: n.Expr | None, column: int, q: n.Query, slot: int = n.TA
             if isinstance(table_side, n.Ref) and table_side.slot == slot and table_side.attr == column:
                 if isinstance(other, n.Ref) and other.slot == n.OUTPUT:
                     other = q.select.items[other.attr].expr
-                if isinstance(other, n.Ref) and other.slot != slot and (key := _attribute(other, q.input)) is not None:
+                if (
+                    isinstance(other, n.Ref)
+                    and other.slot != slot
+                    and _alike(table_side, other)
+                    and (key := _attribute(other, q.input)) is not None
+                ):
                     return key
     return None
 

@@ -88,6 +88,8 @@ def java_hash(texts: Sequence[str]) -> Array:
 
 def by_hash(column: pa.Array | list[object], type: Type, nodes: int) -> Array:
     """int64[n]: the node (from 0) of every value of a column."""
+    if type is Type.OBJECT:  # values of any kinds, which Arrow cannot hold in one column
+        return np.asarray(np.abs(java_hash(["null" if v is None else str(v) for v in column])) % nodes, np.int64)
     array = column if isinstance(column, pa.Array) else pa.array(column)
     encoded = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
     texts = [text(type, v) for v in encoded.dictionary.to_pylist()] + ["null"]

@@ -126,7 +126,8 @@ def test_partition_keeps_everything_apart() -> None:
 
 def test_tables() -> None:
     keyed = _safeties("from S select k, v insert into T; from R join T on R.k == T.k select R.k, T.v insert into O;")
-    assert keyed == {"query1": ("keyed", S_BY_K), "query2": ("keyed", (("R", "k"),))}
+    both = (("R", "k"), ("S", "k"))
+    assert keyed == {"query1": ("keyed", both), "query2": ("keyed", both)}
     mixed = _safeties("from S select k, v insert into T; from R join T on R.w > T.v select R.k, T.v insert into O;")
     assert {level for level, _ in mixed.values()} == {"node-dependent"}
 

@@ -43,6 +43,10 @@ class WindowDeclaration:
     """What decides when an event leaves, for shard safety: the clock alone; the clock once the batches have a
     `start.time`; the events of its `session.key`; or any events that the window gets."""
 
+    in_partition: Literal["apart", "expired", "shared"]
+    """Whether the instances of a partition on one node go their own ways, for shard safety. `expired`: the times of
+    their expired events do not, as Siddhi's timers fire in turns; `shared`: what comes out does not."""
+
     reads: Literal["arguments", "expression", "selection"]
     """The attributes that the window reads: those among its arguments; besides those, the ones that its `expression`
     names, which are all where an event brings it; or, without attributes among the arguments, all that the query
@@ -78,6 +82,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="slide",
         retained_by="events",
+        in_partition="apart",
         reads="arguments",
         resets_per_chunk=False,
         single_chunk=True,
@@ -92,6 +97,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="batch",
         retained_by="events",
+        in_partition="apart",
         reads="arguments",
         resets_per_chunk=True,
         single_chunk=False,
@@ -105,6 +111,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="slide",
         retained_by="clock",
+        in_partition="expired",
         reads="arguments",
         resets_per_chunk=False,
         single_chunk=False,
@@ -121,6 +128,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="batch",
         retained_by="start",
+        in_partition="shared",
         reads="arguments",
         resets_per_chunk=True,
         single_chunk=False,
@@ -134,6 +142,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="slide",
         retained_by="events",
+        in_partition="expired",
         reads="arguments",
         resets_per_chunk=False,
         single_chunk=False,
@@ -147,6 +156,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="slide",
         retained_by="events",
+        in_partition="apart",
         reads="arguments",
         resets_per_chunk=False,
         single_chunk=True,
@@ -163,6 +173,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="batch",
         retained_by="events",
+        in_partition="apart",
         reads="arguments",
         resets_per_chunk=True,
         single_chunk=False,
@@ -178,6 +189,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="group",
         retained_by="key",
+        in_partition="shared",
         reads="arguments",
         resets_per_chunk=False,
         single_chunk=False,
@@ -192,6 +204,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="batch",
         retained_by="events",
+        in_partition="apart",
         reads="arguments",
         resets_per_chunk=True,
         single_chunk=False,
@@ -204,7 +217,8 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         delay(window.delay dur!)
         """,
         processing_mode="slide",
-        retained_by="clock",
+        retained_by="events",
+        in_partition="shared",
         reads="arguments",
         resets_per_chunk=False,
         single_chunk=False,
@@ -218,6 +232,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="batch",
         retained_by="clock",
+        in_partition="shared",
         reads="arguments",
         resets_per_chunk=False,
         single_chunk=False,
@@ -231,6 +246,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="slide",
         retained_by="events",
+        in_partition="apart",
         reads="arguments",
         resets_per_chunk=False,
         single_chunk=True,
@@ -244,6 +260,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="slide",
         retained_by="events",
+        in_partition="shared",
         reads="expression",
         resets_per_chunk=False,
         single_chunk=False,
@@ -258,6 +275,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="batch",
         retained_by="events",
+        in_partition="shared",
         reads="expression",
         resets_per_chunk=False,
         single_chunk=False,
@@ -271,6 +289,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="slide",
         retained_by="events",
+        in_partition="apart",
         reads="selection",
         resets_per_chunk=False,
         single_chunk=False,
@@ -286,6 +305,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         """,
         processing_mode="slide",
         retained_by="events",
+        in_partition="apart",
         reads="selection",
         resets_per_chunk=False,
         single_chunk=False,

@@ -1,0 +1,110 @@
+"""Runs each query of an app on one node and on three, and tells whether its outputs are the same bag."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.plan.nodes import Partition, Plan, Query
+from sparkstream_nb.spark.routing import by_hash
+
+NODES = 3
+Place = Callable[[str, StreamRows], Any]
+"""The node (from 0) of each row of a stream, int64[n]."""
+
+
+def one_by_one(batch: InputBatch) -> InputBatch:
+    """The same events, each in a step of its own."""
+    where: list[tuple[int, str | None, int]] = []
+    filled: set[int] = set()
+    for stream, rows in batch.rows.items():
+        for i, step in enumerate(rows.step.tolist()):
+            where.append((step, stream, i))
+            filled.add(step)
+    where += [(s, None, 0) for s in range(len(batch.clock)) if s not in filled]
+    where.sort(key=lambda w: (w[0], w[2]))
+    clock = np.array(
+        [batch.clock[s] if stream is None else batch.rows[stream].ts[i] for s, stream, i in where], np.int64
+    )
+    step_of = {(stream, i): n for n, (_, stream, i) in enumerate(where) if stream is not None}
+    rows_of = {
+        stream: StreamRows(np.array([step_of[stream, i] for i in range(len(r.ts))], np.int64), r.ts, r.columns)
+        for stream, r in batch.rows.items()
+    }
+    return InputBatch(clock, rows_of)
+
+
+def by_keys(plan: Plan, keys: Mapping[str, str], nodes: int = NODES) -> Place:
+    """Routes streams by the keys that they have, all else round robin."""
+
+    def place(stream: str, rows: StreamRows) -> Any:
+        if stream not in keys:
+            return rows.step % nodes
+        schema = plan.streams[stream].source.schema
+        at = schema.find(keys[stream])
+        assert at is not None
+        return by_hash(rows.columns[at], schema[at].type, nodes)
+
+    return place
+
+
+def all_named(plan: Plan) -> Plan:
+    """The plan whose queries are all told of in `Outputs.queries`."""
+    elements: list[Query | Partition] = []
+    for e in plan.elements:
+        if isinstance(e, Partition):
+            elements.append(replace(e, queries=tuple(replace(q, named=True) for q in e.queries)))
+        else:
+            elements.append(replace(e, named=True))
+    return replace(plan, elements=tuple(elements))
+
+
+def outputs(plan: Plan, batch: InputBatch, place: Place | None, *, start: int = 0) -> dict[str, Counter[str]]:
+    """By query, the bag of what it puts out on all nodes, expired events apart. `place` None: on one node."""
+    out: dict[str, Counter[str]] = {q.name: Counter() for q in plan.queries}
+    for node in range(1 if place is None else NODES):
+        own = batch
+        if place is not None:
+            rows = {}
+            for stream, r in batch.rows.items():
+                index = np.flatnonzero(place(stream, r) == node)
+                columns = [
+                    [c[i] for i in index.tolist()] if isinstance(c, list) else c.take(index) for c in r.columns
+                ]
+                rows[stream] = StreamRows(r.step[index], r.ts[index], columns)
+            own = InputBatch(batch.clock, rows)
+        engine = NodeEngine(plan, trace=True, allow_scripts=True, start=start)
+        for part in (InputBatch(np.empty(0, np.int64)), own):
+            for name, kinds in engine.step(part).queries.items():
+                for kind, emitted in enumerate(kinds):
+                    out[name].update(_text(kind, ts, values) for ts, values in emitted.rows())
+    return out
+
+
+def _text(kind: int, ts: int, values: list[Any]) -> str:
+    return json.dumps([kind, ts, values], default=str, sort_keys=True)
+
+
+def wrong_claims(
+    plan: Plan, batch: InputBatch, *, start: int = 0
+) -> Iterator[tuple[Query, Counter[str], Counter[str]]]:
+    """The queries whose outputs on three nodes, under the routing that their safety names, are not those of one node:
+    with what is lost and what is spurious. Events come one by one."""
+    plan, batch = all_named(plan), one_by_one(batch)
+    truth = outputs(plan, batch, None, start=start)
+    found: dict[str, dict[str, Counter[str]]] = {}
+    for q in plan.queries:
+        if q.safety.level == "node-dependent":
+            continue
+        keys = json.dumps(dict(q.safety.keys), sort_keys=True)
+        if keys not in found:
+            found[keys] = outputs(plan, batch, by_keys(plan, dict(q.safety.keys)), start=start)
+        if found[keys][q.name] != truth[q.name]:
+            yield q, truth[q.name] - found[keys][q.name], found[keys][q.name] - truth[q.name]

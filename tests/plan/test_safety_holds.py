@@ -1,0 +1,72 @@
+"""What shard safety claims, held against runs: on three nodes, under the routing that it names, a query puts out what
+it does on one node."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzz.compose import AREAS, Composer
+from reference import replay
+from sparkstream_nb.engine.cases import input_batch
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.nodes import Safety
+
+from .shards import wrong_claims
+
+CASES = list(replay.siddhi_cases())
+PARTS = 10
+SHARE = int(os.environ.get("SPARKSTREAM_SHARE", "4"))
+"""One case of so many is run."""
+EXAMPLES = int(os.environ.get("SPARKSTREAM_EXAMPLES", "40"))
+
+
+def wrong(case: dict[str, Any]) -> list[str]:
+    """The queries of a case whose claims do not hold, each with what is lost and what is spurious."""
+    try:
+        plan = compile_app(case["app"], properties=case.get("properties", {}))
+        NodeEngine(plan, allow_scripts=True)
+    except SparkStreamError:
+        return []  # an app that is refused
+    if any(a.name.lower() in ("source", "sink") for s in plan.streams.values() for a in s.annotations):
+        return []  # a topic reaches one node alone
+    steps = [s for s in case["feed"] if not (isinstance(s, dict) and ("query" in s or "restart" in s))]
+    return [
+        f"{case['id']} {q.name}: {q.safety} lost {list(lost)[:2]} spurious {list(spurious)[:2]}\n{case['app']}"
+        for q, lost, spurious in wrong_claims(plan, input_batch(plan, steps), start=case.get("start", 0))
+    ]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_claims_about_the_cases_hold(part: int) -> None:
+    assert [w for case in CASES[::SHARE][part::PARTS] for w in wrong(case)] == []
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(random=st.randoms(use_true_random=False), area=st.sampled_from(sorted(AREAS)))
+def test_claims_about_composed_apps_hold(random: Random, area: str) -> None:
+    composer = Composer(random)
+    AREAS[area](composer)
+    assert wrong(composer.case("composed", 15)) == []
+
+
+def test_a_wrong_claim_is_found() -> None:
+    app = "define stream S (k string, v int); from S#window.length(2) select sum(v) as s insert into O;"
+    case = {"id": "x", "app": app, "feed": [["S", i, ["a", i]] for i in range(6)]}
+    plan = compile_app(app)
+    (query,) = plan.queries
+    assert wrong(case) == []
+    claimed = Safety("keyed", "", (("S", "v"),))
+    object.__setattr__(query, "safety", claimed)
+    steps = input_batch(plan, case["feed"])
+    ((found, lost, spurious),) = wrong_claims(plan, steps)
+    assert found.safety == claimed
+    assert (Counter(lost).total(), Counter(spurious).total()) == (4, 4)
