@@ -1,4 +1,4 @@
-"""The command `sparkstream`: check, explain, fmt, replay, run, query, store, bench.
+"""The command `sparkstream`: check, explain, audit, fmt, replay, run, query, store, bench.
 
 Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
 Results go to standard output, short error messages to standard error.
@@ -85,6 +85,17 @@ def parser() -> Options:
                 "--repair", action="store_true", help="print what would make each query right on several nodes"
             )
             c.add_argument("--svg", metavar="FILE", help="draw the app instead, into this file; - is standard output")
+
+    c = command("audit", audit, "Tell what several nodes do to apps, why, and what to do about it. Exit code 1 where "
+                "something depends on the node and is not accepted.")  # fmt: skip
+    c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts")
+    c.add_argument("--deployment", action="append", default=[], metavar="FILE", help="the nodes' deployment.yaml, each")
+    c.add_argument("--feed", metavar="STREAM=FILE", help="measure with this feed, on two to four nodes")
+    add(c, "--time", "--param")
+    form = c.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0 for code hosts into this file")
+    c.add_argument("--html", metavar="FILE", help="write a page into this file")
 
     c = command("fmt", fmt, "Format apps in place: layout only, comments are kept.")
     c.add_argument("files", metavar="FILE", nargs="+", help="an app's text; - is standard input and output")
@@ -285,6 +296,55 @@ def explain(options: Any) -> int:
     except OSError as e:
         raise Misuse(f"{options.svg} cannot be written: {e.strerror}") from e
     return 0
+
+
+def audit(options: Any) -> int:
+    """`sparkstream audit`."""
+    from dataclasses import replace
+
+    from .cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
+    from .cluster.conf import node_files
+    from .lab import connect
+    from .lab.display import page
+
+    connect()
+    files = node_files(options.deployment) if options.deployment else []
+    variables = dict(options.param)
+    apps = []
+    for path in options.apps:
+        try:
+            text = read_text(path)
+        except SparkStreamError as e:
+            apps.append(AppAudit(path, error=e))
+            continue
+        found = audited(path, text, files, variables)
+        if options.feed is not None and found.error is None:
+            found = replace(found, study=_measured(text, options, variables))
+        apps.append(found)
+    report = AuditReport(apps)
+    if options.sarif is not None:
+        write_text(options.sarif, as_sarif(report) + "\n")
+    if options.html is not None:
+        write_text(options.html, page(report))
+    print(as_json(report) if options.json else report)
+    return report.exit_code
+
+
+def _measured(text: str, options: Any, variables: dict[str, str]) -> Any:
+    """A study of an app over a feed, on two to four nodes."""
+    import tempfile
+
+    from . import cluster
+
+    stream, _, file = options.feed.partition("=")
+    if not file:
+        raise Misuse(f"--feed {options.feed}: write STREAM=FILE")
+    with tempfile.TemporaryDirectory() as home:
+        app = cluster.deploy(text, name="audit", home=f"{home}/app", variables=variables)
+        try:
+            return app.study([2, 3, 4], feed={stream: file}, time=options.time)
+        finally:
+            cluster.stop_all()
 
 
 def fmt(options: Any) -> int:

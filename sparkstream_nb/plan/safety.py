@@ -160,7 +160,7 @@ class _Propagation:
         return n.Safety("node-dependent", f"{own.reason}, and its input is keyed by another attribute")
 
     def _writers(self, q: n.Query) -> Iterator[n.Query]:
-        tables = set(_tables(q))
+        tables = set(tables_of(q))
         for w in self.plan.queries:
             if w is not q and (
                 any(
@@ -292,7 +292,7 @@ def _own_shared(q: n.Query, plan: n.Plan) -> _Own | None:
         if s.kind == "aggregation":
             return _dependent(f"it reads what aggregation '{s.id}' has stored at that time")
     out: _Own | None = None
-    for table in _tables(q):
+    for table in tables_of(q):
         found = _own_table(q, table, plan)
         if found.level == "node-dependent":
             return found
@@ -669,7 +669,7 @@ def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] 
 # ----------------------------------------------------------------------------------------------------------- tables
 
 
-def _tables(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
+def tables_of(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
     """Tables that the query reads or, with `written`, changes."""
     found = [s.id for s in sources(q) if s.kind == "table"]
     found += [e.table for top in expressions(q) for e in n.walk(top) if isinstance(e, n.InTable)]
@@ -682,10 +682,10 @@ def _own_table(q: n.Query, table: str, plan: n.Plan) -> _Own:
     """Rule 8: a table in memory is kept apart by a column if every query that touches it says which value it means."""
     definition = plan.tables[table]
     if definition.stored:
-        if isinstance(q.output, n.Insert) and q.output.target.id == table and _tables(q, written=False) == ():
+        if isinstance(q.output, n.Insert) and q.output.target.id == table and tables_of(q, written=False) == ():
             return _STATELESS
         return _dependent(f"what it finds in the stored table '{table}' is what other nodes have written at that time")
-    users = [u for u in plan.queries if table in _tables(u)]
+    users = [u for u in plan.queries if table in tables_of(u)]
     columns = definition.primary_key or range(len(definition.source.schema))
     for column in columns:
         found = [_table_key(u, table, column) for u in users]

@@ -1,0 +1,153 @@
+"""What scaling out does to an app: a finding for each query, table, window, trigger, aggregation and sink."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..lang.tree import Annotation, find_annotation
+from . import nodes as n
+from .query_parts import sources
+from .repair import Repairs, repairs
+from .safety import aggregation_safety, by_clock, tables_of
+
+Level = Literal["safe", "keyed", "node-dependent"]
+_ACCEPTED = re.compile(r"accepted\s*:\s*(\S.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What several nodes mean to one element of an app: `effect` and its `cause`, and the `repair`.
+
+    `accepted`: the reason that `@info(name='...', scale.out='accepted: REASON')` gives; None: not acknowledged.
+    """
+
+    kind: str
+    name: str
+    line: int
+    level: Level
+    effect: str
+    cause: str
+    repair: str
+    accepted: str | None = None
+
+    @property
+    def fails(self) -> bool:
+        """Whether it depends on the node and nobody has accepted that."""
+        return self.level == "node-dependent" and self.accepted is None
+
+
+def audit(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None) -> list[Finding]:
+    """The findings of an app, in the order of its text; `plan` was compiled from `text` with `variables`."""
+    found = _Audit(plan, text, repairs(plan, text, variables)).findings()
+    return sorted(found, key=lambda f: f.line)
+
+
+@dataclass(frozen=True)
+class _Audit:
+    plan: n.Plan
+    text: str
+    repairs: Repairs
+
+    def findings(self) -> Iterator[Finding]:
+        plan = self.plan
+        for id_, trigger in plan.triggers.items():
+            once = "run the app that has it on one node, or let its readers bear repetition"
+            found = self._of("trigger", trigger.id, "node-dependent", "fires on every node", f"trigger '{id_}'", once)
+            yield replace(found, accepted=_accepted_by(q for q in plan.queries if id_ in _read(q)))
+        yield from map(self._table, plan.tables.values())
+        yield from map(self._window, plan.windows.values())
+        yield from map(self._aggregation, plan.aggregations.values())
+        for q, repair in zip(plan.queries, self.repairs.repairs, strict=True):
+            yield self._query(q, repair.advice)
+        for id_, stream in plan.streams.items():
+            for a in stream.annotations:
+                if a.name.lower() == "sink":
+                    yield self._sink(id_, a)
+
+    def _of(self, kind: str, name: str, level: Level, effect: str, cause: str, repair: str) -> Finding:
+        line = next(
+            (
+                self.text.count("\n", 0, m.start()) + 1
+                for m in re.finditer(rf"define\s+{kind}\s+`?{re.escape(name)}\b", self.text, re.IGNORECASE)
+            ),
+            1,
+        )
+        return Finding(kind, name, line, level, effect, cause, repair)
+
+    def _query(self, q: n.Query, advice: str) -> Finding:
+        level: Level = "safe" if q.safety.level in ("stateless", "merged") else q.safety.level  # type: ignore[assignment]
+        effect = {
+            "safe": "puts out what one node would",
+            "keyed": "puts out what one node would, if it is routed by its key",
+            "node-dependent": "what it puts out depends on the node that sees an event",
+        }[level]
+        return Finding("query", q.name, q.span.line, level, effect, q.safety.reason, advice, _accepted(q.annotations))
+
+    def _table(self, table: n.TableDef) -> Finding:
+        id_ = table.source.id
+        if table.stored:
+            return self._of("table", id_, "safe", "one for all nodes", "it is in a database (@store)", "none is needed")
+        users = [q for q in self.plan.queries if id_ in tables_of(q)]
+        if users and all(q.safety.level == "keyed" for q in users):
+            cause = "every query reaches it by the key that events are routed by"
+            return self._of("table", id_, "keyed", "each node has the rows of its keys", cause, "route by that key")
+        cause = "it is in the memory of each node"
+        repair = "put it into a database: @store(type='rdbms', ...), or route all that reach it by its key"
+        found = self._of("table", id_, "node-dependent", "each node has rows of its own", cause, repair)
+        return replace(found, accepted=_accepted_by(users))
+
+    def _window(self, window: n.WindowDef) -> Finding:
+        function = window.window.function
+        if by_clock(window.window):
+            cause = f"'{function}' lets events go by the clock, which all nodes share"
+            return self._of("window", window.source.id, "safe", "each node holds its share", cause, "none is needed")
+        cause = f"'{function}' counts the events of its node"
+        repair = "run it, and its readers, on one node"
+        found = self._of("window", window.source.id, "node-dependent", "each node holds other events", cause, repair)
+        return replace(found, accepted=_accepted_by(q for q in self.plan.queries if window.source.id in _read(q)))
+
+    def _aggregation(self, a: n.AggregationDef) -> Finding:
+        safety = aggregation_safety(self.plan, a)
+        if safety.level == "node-dependent":
+            return self._of("aggregation", a.id, "node-dependent", "each node adds up something else", safety.reason,
+                            "repair what it reads from")  # fmt: skip
+        if a.partitioned:
+            return self._of("aggregation", a.id, "safe", "merged when it is read", safety.reason, "none is needed")
+        return self._of(
+            "aggregation", a.id, "node-dependent", "nodes overwrite one another's sums, or each has its own",
+            "its rows carry no shard id", "@PartitionById(enable='true'), or partitionById in the deployment file",
+        )  # fmt: skip
+
+    def _sink(self, stream: str, sink: Annotation) -> Finding:
+        writers = [q for q in self.plan.queries if q.output.target.id == stream]
+        wrong = [q for q in writers if q.safety.level == "node-dependent"]
+        line = sink.span.line
+        name = f"{sink.get('type') or 'sink'} of {stream}"
+        if wrong:
+            cause = f"query {', '.join(q.name for q in wrong)} depends on the node"
+            repair = "repair the query, or publish from one node"
+            return Finding("sink", name, line, "node-dependent", "publishes what its node makes", cause, repair,
+                           _accepted_by(wrong))  # fmt: skip
+        cause = "its queries are right on several nodes"
+        return Finding("sink", name, line, "safe", "each node publishes its share", cause, "none is needed")
+
+
+def _read(q: n.Query) -> set[str]:
+    return {s.id for s in sources(q)}
+
+
+def _accepted_by(queries: Iterable[n.Query]) -> str | None:
+    """The reasons of the queries that depend on the node, where all of these are accepted."""
+    reasons = [_accepted(q.annotations) for q in queries if q.safety.level == "node-dependent"]
+    given = [r for r in reasons if r is not None]
+    return "; ".join(dict.fromkeys(given)) if given and len(given) == len(reasons) else None
+
+
+def _accepted(annotations: tuple[Annotation, ...]) -> str | None:
+    info = find_annotation(annotations, "info")
+    said = None if info is None else info.get("scale.out")
+    found = None if said is None else _ACCEPTED.fullmatch(said.strip())
+    return None if found is None else found.group(1)

@@ -1,0 +1,119 @@
+"""`sparkstream audit`: findings by hand, over the cases, and in the forms for machines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reference import replay
+from sparkstream_nb.cli import main
+from sparkstream_nb.cluster.auditing import AuditReport, as_json, as_sarif, audited
+from sparkstream_nb.lab.display import page, text
+from sparkstream_nb.plan.audit import Finding
+
+APP = """@app:name('Aud')
+define stream S (k string, v double, ts long);
+@sink(type='inMemory', topic='x')
+define stream Out (s double);
+define trigger Tick at every 1 sec;
+define table T (k string, v double);
+define table U (k string, v double);
+define window W (k string, v double) length(5);
+define window V (k string, v double) time(5 sec);
+define aggregation A from S select k, sum(v) as s group by k aggregate by ts every sec ... day;
+@info(name='rush'{accepted}) from S#window.length(3) select sum(v) as s insert into Out;
+@info(name='keep') from S select k, v insert into T;
+@info(name='all') from S[v > 1.0] select k, v insert into U;
+@info(name='one') from S[v > 2.0 in U] select k insert into O;
+@info(name='pass') from S[v > 3.0] select k, v insert into V;
+"""
+ACCEPTED = ", scale.out='accepted: only a <b>hint'"
+
+
+def found(accepted: str = "") -> dict[str, Finding]:
+    return {f.name: f for f in audited("a.siddhi", APP.format(accepted=accepted)).findings}
+
+
+def test_each_element_by_hand() -> None:
+    findings = found()
+    assert {n: (f.kind, f.line, f.level) for n, f in findings.items()} == {
+        "inMemory of Out": ("sink", 3, "node-dependent"), "Tick": ("trigger", 5, "node-dependent"),
+        "T": ("table", 6, "keyed"), "U": ("table", 7, "node-dependent"), "W": ("window", 8, "node-dependent"),
+        "V": ("window", 9, "safe"), "A": ("aggregation", 10, "node-dependent"), "rush": ("query", 11, "node-dependent"),
+        "keep": ("query", 12, "keyed"), "all": ("query", 13, "node-dependent"), "one": ("query", 14, "node-dependent"),
+        "pass": ("query", 15, "safe"),
+    }  # fmt: skip
+    assert findings["inMemory of Out"].cause == "query rush depends on the node"
+    assert "define aggregation" not in findings["rush"].repair
+    assert findings["A"].repair.startswith("@PartitionById")
+
+
+def test_what_is_accepted_does_not_fail() -> None:
+    findings = found(ACCEPTED)
+    assert findings["rush"].accepted == "only a <b>hint"
+    assert not findings["rush"].fails
+    assert findings["inMemory of Out"].accepted == "only a <b>hint"
+    assert found(", scale.out='why not'")["rush"].fails
+
+
+def test_the_forms_for_machines() -> None:
+    report = AuditReport([audited("my apps/a.siddhi", APP.format(accepted=ACCEPTED)), audited("b.siddhi", "from S")])
+    (first, second) = json.loads(as_json(report))
+    assert (first["app"], len(first["findings"]), second["findings"]) == ("my apps/a.siddhi", 12, [])
+    assert "line 1" in second["error"]
+    sarif = json.loads(as_sarif(report))
+    assert (sarif["version"], len(sarif["runs"])) == ("2.1.0", 1)
+    (run,) = sarif["runs"]
+    rules = {r["id"] for r in run["tool"]["driver"]["rules"]}
+    for result in run["results"]:
+        assert result["ruleId"] in rules
+        assert result["level"] in ("none", "note", "warning", "error")
+        assert result["message"]["text"]
+        (place,) = (x["physicalLocation"] for x in result["locations"])
+        assert place["region"]["startLine"] >= 1
+    assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "my apps/a.siddhi"
+    assert [r["ruleId"] for r in run["results"] if r["level"] == "error"] == ["scale-out/error"]
+    suppressed = [r for r in run["results"] if "suppressions" in r]
+    assert {r["suppressions"][0]["justification"] for r in suppressed} == {"only a <b>hint"}
+    html = page(report)
+    assert "<b>hint" not in html
+    assert "accepted: only a &lt;b&gt;hint" in html
+    assert "src=" not in html
+    assert "accepted: only a <b>hint" in text(report)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_case_is_audited(part: int) -> None:
+    for case in list(replay.siddhi_cases())[part::80]:
+        app = audited(case["id"], case["app"])
+        lines = case["app"].count("\n") + 1
+        assert all(1 <= f.line <= lines and f.cause and f.repair for f in app.findings)
+        json.loads(as_sarif(AuditReport([app])))
+
+
+def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    right, wrong, broken = (tmp_path / f"{n}.siddhi" for n in ("right", "wrong", "broken"))
+    right.write_text("define stream S (v int); from S[v > 1] select v insert into O;")
+    wrong.write_text("define stream S (v int); from S#window.length(2) select sum(v) as s insert into O;")
+    broken.write_text("define stream S (v in); from S")
+    assert main(["audit", str(right)]) == 0
+    assert main(["audit", str(right), str(wrong), "--sarif", str(tmp_path / "a.sarif")]) == 1
+    assert main(["audit", str(broken), str(wrong), "--html", str(tmp_path / "a.html"), "--json"]) == 2
+    assert "window &#x27;length&#x27;" in (tmp_path / "a.html").read_text()
+    assert json.loads((tmp_path / "a.sarif").read_text())["runs"][0]["results"]
+    assert main(["audit", str(tmp_path / "none.siddhi")]) == 2
+    assert "none.siddhi: file not found" in capsys.readouterr().out
+
+
+@pytest.mark.spark
+def test_a_feed_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app, feed = tmp_path / "app.siddhi", tmp_path / "feed.csv"
+    app.write_text(
+        "define stream S (k string, v int); @info(name='rise') from every e1=S -> e2=S[k == e1.k] "
+        "select e1.v as a, e2.v as b insert into O;"
+    )
+    feed.write_text("k,v\n" + "".join(f"{'abc'[i % 3]},{i}\n" for i in range(40)))
+    assert main(["audit", str(app), "--feed", f"S={feed}"]) == 0
+    assert "measured: audit: hash:k gives the outputs of one node on every number of nodes" in capsys.readouterr().out
