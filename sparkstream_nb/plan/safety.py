@@ -43,7 +43,7 @@ puts out together, or `group by` and `limit` select in it, is then that of each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..types import Type
@@ -81,6 +81,31 @@ def with_safety(plan: n.Plan) -> n.Plan:
             elements.append(replace(e, queries=queries, safety=_worst([q.safety for q in queries], e.id)))
         else:
             elements.append(replace(e, safety=found[e.name]))
+    return replace(plan, elements=tuple(elements))
+
+
+def depending(plan: n.Plan, routing: str) -> list[str]:
+    """The names of the queries that several nodes under a routing do not answer as one would."""
+    hashed = routing.removeprefix("hash:") if routing.startswith("hash:") else None
+    return [
+        q.name
+        for q in plan.queries
+        if q.safety.level == "node-dependent"
+        or (q.safety.level == "keyed" and any(attribute != hashed for _, attribute in q.safety.keys))
+    ]
+
+
+def without(plan: n.Plan, names: Collection[str]) -> n.Plan:
+    """The plan without queries of these names; their streams stay."""
+    if not names:
+        return plan
+    elements: list[n.Query | n.Partition] = []
+    for e in plan.elements:
+        if isinstance(e, n.Partition):
+            queries = tuple(q for q in e.queries if q.name not in names)
+            elements += [replace(e, queries=queries)] if queries else []
+        elif e.name not in names:
+            elements.append(e)
     return replace(plan, elements=tuple(elements))
 
 
