@@ -1,7 +1,9 @@
 """The folder of an app, and the check whether its state fits a redeployed app.
 
 `app.json` (what it was deployed as), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/`, `outputs/`. Every
-life has its own folder, so that a query of an earlier life that still runs on a server cannot interfere.
+life has its own folder, so that a query of an earlier life that still runs on a server cannot interfere. `trash/RUN/`
+has what the last deployment dropped. A folder without `app.json` that is not empty is somebody else's: nothing in it is
+touched.
 """
 
 from __future__ import annotations
@@ -74,6 +76,14 @@ def check_home(home: Path) -> None:
     found = next(p for p in (home.absolute(), *home.absolute().parents) if p.exists())
     if not found.is_dir() or not os.access(found, os.W_OK):
         raise Misuse(f"{home} cannot be the app's folder: {found} is not a folder that may be written to")
+    if found == home.absolute() and not (home / "app.json").exists():
+        there = sorted({p.name for p in home.iterdir()} - {"trash", "app.json.new"})
+        if there:
+            named = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
+            raise Misuse(
+                f"{home} is not an app's folder: it has {named}, and no app.json. Give a folder that is empty, or not "
+                "there yet, as home"
+            )
 
 
 def document_name(document: Path) -> str:
@@ -121,20 +131,21 @@ def _relevant(value: Any) -> Any:
 def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     """Prepares the folder of an app: keeps the state in it if it fits, else empties it.
 
-    Returns the life to use, and a sentence about what happened to earlier state (None if there was none).
+    Returns the life to use, and a sentence about what happened to earlier state (None if there was none). Raises
+    `Misuse` where that cannot be read, unless `fresh` is asked for.
     """
     d, home = deployment, deployment.home
     run = uuid.uuid4().hex[:12]
     plain = tuple(range(d.nodes))
     wanted = Life(run, fingerprint(plan), d.nodes, d.shard_ids, plain, d.mode, d.start, d.timezone)
-    former = _former(home)
     said = None
-    if former is not None:
-        reason = "fresh was asked for" if d.fresh else _difference(former, wanted)
-        if reason is None:
+    home.mkdir(parents=True, exist_ok=True)
+    if (home / "app.json").exists():
+        former = None if d.fresh else _former(home)
+        reason = "fresh was asked for" if former is None else _difference(former, wanted)
+        if former is not None and reason is None:
             return _kept(home, former, d.shard_ids)
-        said = f"The state was dropped: {reason}."
-    empty(home)
+        said = f"The state was dropped: {reason}. It is in {_dropped(home, run)}."
     wanted.write(home)
     return wanted, said
 
@@ -155,28 +166,45 @@ def _kept(home: Path, former: Life, shard_ids: Sequence[str]) -> tuple[Life, str
     return life, said
 
 
-def empty(home: Path) -> None:
-    """Removes an app's files from its folder, and creates the folder."""
-    for folder in home.glob("life-*"):
-        shutil.rmtree(folder, ignore_errors=True)
-    for file in home.glob("store.duckdb*"):
-        file.unlink()
-    (home / "app.json").unlink(missing_ok=True)
-    home.mkdir(parents=True, exist_ok=True)
+_RUN = re.compile("[0-9a-f]{12}")
+_OWN_FILES = ("store.duckdb", "store.duckdb.wal")
 
 
-def _former(home: Path) -> Life | None:
+def _dropped(home: Path, run: str) -> Path:
+    """Moves an app's own files into a folder of its trash, from which an earlier deployment's go. `app.json` is the
+    last: a folder that is emptied in part is still known as the app's."""
+    trash = home / "trash"
+    for old in trash.iterdir() if trash.is_dir() else ():
+        if _RUN.fullmatch(old.name):
+            shutil.rmtree(old, ignore_errors=True)
+    place = trash / run
+    place.mkdir(parents=True)
+    lives = [p for p in home.iterdir() if p.name.startswith("life-") and _RUN.fullmatch(p.name[len("life-") :])]
+    for own in [*lives, *(home / f for f in _OWN_FILES), home / "app.json"]:
+        if own.exists():
+            own.rename(place / own.name)
+    return place
+
+
+def _former(home: Path) -> Life:
+    """The life that `app.json` tells of."""
     try:
         found = json.loads((home / "app.json").read_text(encoding="utf-8"))
+        if found["format"] != STATE_FORMAT:
+            raise Misuse(
+                f"the state in {home} was written by another version of this package. fresh=True (--fresh) begins anew "
+                "and keeps it in its trash; or give another folder as home"
+            )
         return Life(**{**found, "shards": tuple(found["shards"]), "over": tuple(found["over"])})
-    except (FileNotFoundError, json.JSONDecodeError, TypeError, KeyError):
-        return None
+    except (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError):
+        raise Misuse(
+            f"{home / 'app.json'} cannot be read: it was cut off or changed. Put it back from a copy; fresh=True "
+            "(--fresh) begins anew and keeps what is there in its trash"
+        ) from None
 
 
 def _difference(former: Life, wanted: Life) -> str | None:
     """Why the former state does not fit, in words."""
-    if former.format != wanted.format:
-        return "it was written by another version of this package"
     if former.plan != wanted.plan:
         return "the definitions or queries of the app changed"
     if former.mode != wanted.mode:

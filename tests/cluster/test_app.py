@@ -222,12 +222,12 @@ def test_redeploying_keeps_the_state_of_what_means_the_same(run: Run) -> None:
     app.flush()
     assert app.output("Totals").frame["total"].tolist() == [5, 12]
     app = run(WINDOW.replace("50", "60"))
-    assert app.redeployed == "The state was dropped: the definitions or queries of the app changed."
+    assert app.redeployed.startswith("The state was dropped: the definitions or queries of the app changed. It is in ")
     assert len(app.output("Totals")) == 0
     app = run(WINDOW.replace("50", "60"), fresh=True)
-    assert app.redeployed == "The state was dropped: fresh was asked for."
+    assert app.redeployed.startswith("The state was dropped: fresh was asked for. It is in ")
     app = run(WINDOW.replace("50", "60"), nodes=2, mode="active-active")
-    assert app.redeployed == "The state was dropped: the mode is active-active now, and was single."
+    assert app.redeployed.startswith("The state was dropped: the mode is active-active now, and was single. It is in ")
     assert list(apps()) == ["app"]
 
 

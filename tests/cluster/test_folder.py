@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from sparkstream_nb.cluster.deployment import Deployment
-from sparkstream_nb.cluster.folder import default_home, fingerprint, open_folder
+from sparkstream_nb.cluster.folder import check_home, default_home, fingerprint, open_folder
+from sparkstream_nb.errors import Misuse
 from sparkstream_nb.plan import compile_app
 
 APP = "define stream S (a int); @info(name = 'q') from S#window.length(3) select sum(a) as total insert into Out;"
@@ -46,7 +47,9 @@ def test_a_folder_is_kept_or_emptied(tmp_path: Path) -> None:
     assert again.folder(tmp_path).exists()
     other, said = open_folder(replace(deployment, shard_ids=("b",)), plan)
     assert other.run != first.run
-    assert said == "The state was dropped: the shard ids are b now, and were a."
+    assert said == (
+        f"The state was dropped: the shard ids are b now, and were a. It is in {deployment.home / 'trash' / other.run}."
+    )
     assert not first.folder(tmp_path).exists()
 
 
@@ -61,7 +64,8 @@ def test_state_of_another_clock_does_not_fit(change: dict[str, Any], reason: str
     deployment = Deployment("app", "single", "round_robin", ("a",), tmp_path)
     open_folder(deployment, compile_app(APP))
     _, said = open_folder(replace(deployment, **change), compile_app(APP))
-    assert said == f"The state was dropped: {reason}."
+    assert said is not None
+    assert said.startswith(f"The state was dropped: {reason}. It is in {tmp_path}")
 
 
 def test_names_make_different_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -69,3 +73,65 @@ def test_names_make_different_folders(monkeypatch: pytest.MonkeyPatch, tmp_path:
     homes = {default_home(n) for n in ("a", "a/b", "a_b", "..", ".", "a b")}
     assert len(homes) == 6
     assert all(h.parent == tmp_path / "apps" and h.name not in ("", ".", "..") for h in homes)
+
+
+DEPLOYMENT = Deployment("app", "single", "round_robin", ("a",), Path())
+
+
+def files(folder: Path) -> set[str]:
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "life-of-mine").mkdir()
+    for name in ("store.duckdb", "store.duckdb.backup", "life-of-mine/notes.txt"):
+        (tmp_path / name).write_text("mine")
+    before = files(tmp_path)
+    with pytest.raises(Misuse, match=r"not an app's folder: it has life-of-mine, store\.duckdb, store\.duckdb\.backup"):
+        check_home(tmp_path)
+    assert files(tmp_path) == before
+    for empty in (tmp_path / "new", tmp_path / "a" / "b"):
+        check_home(empty)
+    (tmp_path / "new").mkdir()
+    check_home(tmp_path / "new")
+
+
+def test_what_a_redeployment_drops_goes_to_the_trash_and_the_rest_stays(tmp_path: Path) -> None:
+    plan, deployment = compile_app(APP), replace(DEPLOYMENT, home=tmp_path)
+    first, _ = open_folder(deployment, plan)
+    (first.folder(tmp_path) / "inbox").mkdir(parents=True)
+    for name in ("store.duckdb", "store.duckdb.backup", "notes.txt"):
+        (tmp_path / name).write_text("x")
+    check_home(tmp_path)
+    second, said = open_folder(replace(deployment, fresh=True), plan)
+    trash = tmp_path / "trash" / second.run
+    assert said == f"The state was dropped: fresh was asked for. It is in {trash}."
+    assert {p.name for p in trash.iterdir()} == {f"life-{first.run}", "store.duckdb", "app.json"}
+    assert files(tmp_path) >= {"store.duckdb.backup", "notes.txt", "app.json"}
+    third, _ = open_folder(replace(deployment, fresh=True), plan)
+    assert [p.name for p in (tmp_path / "trash").iterdir()] == [third.run]  # the last one alone is kept
+    (tmp_path / "app.json").unlink()  # a crash while it was emptied
+    (tmp_path / "store.duckdb.backup").unlink()
+    (tmp_path / "notes.txt").unlink()
+    check_home(tmp_path)
+
+
+@pytest.mark.parametrize("damaged", ["", "{", '{"run": "x"}', "[]", b"\xff\xfe"])
+def test_a_damaged_app_json_is_an_error_with_the_way_out(damaged: str | bytes, tmp_path: Path) -> None:
+    plan, deployment = compile_app(APP), replace(DEPLOYMENT, home=tmp_path)
+    open_folder(deployment, plan)
+    (tmp_path / "store.duckdb").write_text("sums")
+    (tmp_path / "app.json").write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
+    with pytest.raises(Misuse, match=r"app\.json cannot be read: .* fresh=True \(--fresh\) begins anew"):
+        open_folder(deployment, plan)
+    assert (tmp_path / "store.duckdb").read_text() == "sums"
+    life, _ = open_folder(replace(deployment, fresh=True), plan)
+    assert (tmp_path / "trash" / life.run / "store.duckdb").read_text() == "sums"
+
+
+def test_state_of_another_version_is_an_error(tmp_path: Path) -> None:
+    plan, deployment = compile_app(APP), replace(DEPLOYMENT, home=tmp_path)
+    life, _ = open_folder(deployment, plan)
+    replace(life, format=life.format + 1).write(tmp_path)
+    with pytest.raises(Misuse, match="was written by another version of this package"):
+        open_folder(deployment, plan)
