@@ -1,4 +1,4 @@
-"""The command `sparkstream`: check, explain, fmt, replay, run, query, store, bench.
+"""The command `sparkstream`: check, explain, audit, fmt, replay, run, query, store, bench.
 
 Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
 Results go to standard output, short error messages to standard error.
@@ -82,6 +82,25 @@ def parser() -> Options:
         add(c, "--param")
         if name == "explain":
             c.add_argument("--svg", metavar="FILE", help="draw the app instead, into this file; - is standard output")
+
+    c = command("audit", audit, "Tell what scaling out does to each part of apps, and what repairs it.")
+    c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts")
+    c.add_argument(
+        "--deployment", action="append", metavar="PATH", help="the nodes' deployment.yaml files, or their folder"
+    )
+    c.add_argument(
+        "--feed",
+        action="append",
+        default=[],
+        type=stream_and_file,
+        metavar="STREAM=FILE",
+        help="replay a .csv or .parquet file on 1 to 4 nodes, and count the outputs that differ",
+    )
+    add(c, "--time", "--param")
+    c.add_argument("--html", metavar="FILE", help="write the report as one page, too")
+    machine = c.add_mutually_exclusive_group()
+    machine.add_argument("--json", action="store_true", help="print the report as JSON")
+    machine.add_argument("--sarif", metavar="FILE", help="write the report as SARIF 2.1.0, too")
 
     c = command("fmt", fmt, "Format apps in place: layout only, comments are kept.")
     c.add_argument("files", metavar="FILE", nargs="+", help="an app's text; - is standard input and output")
@@ -275,6 +294,36 @@ def explain(options: Any) -> int:
     except OSError as e:
         raise Misuse(f"{options.svg} cannot be written: {e.strerror}") from e
     return 0
+
+
+def audit(options: Any) -> int:
+    """`sparkstream audit`. Exit code 1 where something is node-dependent and not accepted, 2 where a file is wrong."""
+    from .cluster.audit import FeedFiles
+    from .cluster.audit import audit as audit_files
+    from .cluster.audit_formats import as_json, as_sarif, as_text
+    from .cluster.conf import node_files
+
+    nodes = [] if options.deployment is None else node_files(options.deployment)
+    try:
+        found = audit_files(options.apps, nodes, FeedFiles(options.feed, options.time), dict(options.param))
+    except SparkStreamError as e:
+        raise Misuse(str(e)) from None
+    print(json.dumps(as_json(found), ensure_ascii=False, indent=1) if options.json else as_text(found))
+    for a in found:
+        if a.error is not None:
+            print(f"sparkstream: {a.error if a.file in a.error else f'{a.file}: {a.error}'}", file=sys.stderr)
+    try:
+        if options.sarif is not None:
+            write_text(options.sarif, json.dumps(as_sarif(found), ensure_ascii=False, indent=1) + "\n")
+        if options.html is not None:
+            from .lab.audit_page import page
+
+            write_text(options.html, page(found))
+    except CannotRead as e:
+        raise Misuse(str(e)) from None
+    if any(a.error is not None for a in found):
+        return 2
+    return 1 if any(a.failing for a in found) else 0
 
 
 def fmt(options: Any) -> int:
