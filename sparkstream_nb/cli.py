@@ -81,6 +81,9 @@ def parser() -> Options:
         c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
         add(c, "--param")
         if name == "explain":
+            c.add_argument(
+                "--repair", action="store_true", help="print what would make each query right on several nodes"
+            )
             c.add_argument("--svg", metavar="FILE", help="draw the app instead, into this file; - is standard output")
 
     c = command("audit", audit, "Tell what scaling out does to each part of apps, and what repairs it.")
@@ -278,6 +281,13 @@ def explain(options: Any) -> int:
     """`sparkstream explain`."""
     from .plan.explain import explain as text_of
 
+    if options.repair:
+        from . import cluster
+        from .lab import connect
+
+        connect()
+        print(cluster.repair(read_text(options.app), variables=dict(options.param)))
+        return 0
     plan = _compiled(options)
     if options.svg is None:
         print(text_of(plan))

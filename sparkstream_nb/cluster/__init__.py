@@ -7,9 +7,9 @@ app.query("from TradeAggregation within '2014-**-** **:**:**' per 'sec' select s
 
 from __future__ import annotations
 
-from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, Result, Stats
+from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, RepairList, Result, Stats
 from .app import App, check_feed
-from .check import check, explain, graph
+from .check import check, explain, graph, repair
 from .deploy import apps, deploy, get, stop_all
 from .deployment import Deployment
 from .divergence import Divergence
@@ -35,6 +35,7 @@ __all__ = [
     "Feeds",
     "PlanText",
     "ProgressLine",
+    "RepairList",
     "Result",
     "Stats",
     "Study",
@@ -47,5 +48,6 @@ __all__ = [
     "feeds",
     "get",
     "graph",
+    "repair",
     "stop_all",
 ]

@@ -17,6 +17,7 @@ from ..errors import SiddhiError
 from ..plan.gaps import what_cannot_run
 from ..plan.graph import Graph
 from ..plan.nodes import Plan
+from ..plan.repair import Repairs
 from ..types import Type
 from .frontend import Displayed
 
@@ -219,6 +220,24 @@ class PlanText(Displayed):
 
     def summary(self) -> str:
         return str(self)
+
+
+@dataclass(frozen=True, repr=False)
+class RepairList(Displayed):
+    """What would make each query of an app right on several nodes, and the app's text with what can be rewritten.
+    Numbers of lines count the `lines_before` the text."""
+
+    repairs: Repairs
+    lines_before: int = 0
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each query: query, line, level of its shard safety, repair (a word), advice."""
+        rows = [[r.query, r.line + self.lines_before, r.before.level, r.kind, r.advice] for r in self.repairs.repairs]
+        return pd.DataFrame(rows, columns=["query", "line", "level", "repair", "advice"])
+
+    def summary(self) -> str:
+        return "\n".join(f"{r.query}: {r.advice}" for r in self.repairs.repairs)
 
 
 @dataclass(frozen=True, repr=False)

@@ -22,6 +22,7 @@ from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, did_you_mean,
 from ..plan import compile_retrieval, explain, placement
 from ..plan.graph import graph_of
 from ..plan.nodes import AggregationDef, Plan, Ref
+from ..plan.repair import repairs
 from ..spark import feeds
 from ..spark.arrivals import InboxReader
 from ..spark.commit import Commit, Progress
@@ -44,7 +45,20 @@ from ..stores import Store, shard_warnings
 from ..stores.sql import Patience
 from ..types import Schema
 from . import feeding, frontend
-from .answers import NULLABLE, SHARD, AppGraph, Came, Errors, Events, FeedReport, PlanText, Result, Stats, frame_of
+from .answers import (
+    NULLABLE,
+    SHARD,
+    AppGraph,
+    Came,
+    Errors,
+    Events,
+    FeedReport,
+    PlanText,
+    RepairList,
+    Result,
+    Stats,
+    frame_of,
+)
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
 from .deployment import Deployment, milliseconds
@@ -674,6 +688,11 @@ class App(Displayed):
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""
         return PlanText(explain(self.plan, self.lines_before))
+
+    def repair(self) -> RepairList:
+        """What would make each query right on several nodes, and the app's text with what can be rewritten."""
+        found = repairs(self.plan, self.deployment.text, self.deployment.references.variables)
+        return RepairList(found, self.lines_before)
 
     def graph(self) -> AppGraph:
         """Streams, queries, tables and the rest as a picture, marked by what routing does to them."""

@@ -9,7 +9,8 @@ from ..plan import compile_app
 from ..plan.explain import explain as explain_plan
 from ..plan.graph import graph_of
 from ..plan.nodes import Plan
-from .answers import AppGraph, Check, PlanText
+from ..plan.repair import repairs
+from .answers import AppGraph, Check, PlanText, RepairList
 
 _ONE_NODE = {"shardId": "node-1"}
 """A deployment gives every node its shard id; an app that is only checked is taken as one of them."""
@@ -34,6 +35,16 @@ def explain(text: str, *, variables: Mapping[str, str] | None = None, lines_befo
     """
     try:
         return PlanText(explain_plan(_compiled(text, variables), lines_before))
+    except SiddhiError as error:
+        raise error.below(lines_before) from None
+
+
+def repair(text: str, *, variables: Mapping[str, str] | None = None, lines_before: int = 0) -> RepairList:
+    """What would make each query of an app's text right on several nodes. Nothing starts. Raises `SiddhiError` where
+    the text is wrong. Numbers of lines count the `lines_before` the text.
+    """
+    try:
+        return RepairList(repairs(_compiled(text, variables), text, variables), lines_before)
     except SiddhiError as error:
         raise error.below(lines_before) from None
 

@@ -122,6 +122,7 @@ def deploy(
         databases=databases,
         tables=tables,
         references=references,
+        text=text,
     )
     return _start(deployment, plans, master)
 

@@ -20,7 +20,7 @@ class Deployment:
     """What `deploy` was asked for, with its defaults filled in. See `deploy` for what each field means.
 
     `databases`: by aggregation, those that `@store` names; `tables`: the tables in each database.
-    `references`: where values of `${...}` come from.
+    `references`: where values of `${...}` come from. `text`: the app's.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Deployment:
     databases: Mapping[str, Database] = field(default_factory=dict)
     tables: Mapping[Database, tuple[StoredTableLayout, ...]] = field(default_factory=dict)
     references: References = field(default_factory=References, repr=False)
+    text: str = field(default="", repr=False)
 
     @property
     def nodes(self) -> int:

@@ -90,6 +90,7 @@ def deploy_options() -> Options:
     _add_out(p, "store the app, or the query's data frame, in this variable")
     p.add_argument("--check", action="store_true", help="only check the text, without running it")
     p.add_argument("--explain", action="store_true", help="only show the plan, without running it")
+    p.add_argument("--repair", action="store_true", help="only show what would make each query right on several nodes")
     p.add_argument("--fmt", action="store_true", help="only format the text, in its cell; comments are kept")
     p.add_argument("--graph", action="store_true", help="only draw the app, without running it")
     p.add_argument("--query", action="store_true", help="the cell is an on-demand query on the running app NAME")
@@ -150,6 +151,7 @@ def line_options() -> dict[str, Options]:
 
     p = command("explain", "Shows the plan of an app: what runs where, and what routing does to each query.")
     p.add_argument("app", metavar="NAME")
+    p.add_argument("--repair", action="store_true", help="show what would make each query right on several nodes")
 
     p = command(
         "divergence", "Shows which outputs of an app differ from those of one node, and why: a time line of alerts."

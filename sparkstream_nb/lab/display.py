@@ -23,6 +23,7 @@ from ..cluster import (
     FeedReport,
     Feeds,
     PlanText,
+    RepairList,
     Result,
     Stats,
     Study,
@@ -34,7 +35,7 @@ from .bars import bar_html
 from .card import card_html, card_text
 from .graph import drawing
 from .heatmap import image as study_image
-from .tables import MUTED, Count, Figure, Grid, counted, escaped_lines, paragraph, size, text_of, when
+from .tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, size, text_of, when
 from .timeline import Timeline, whole
 from .timeline import image as timeline_image
 
@@ -359,6 +360,38 @@ def _(shown: PlanText) -> str:
 @html.register
 def _(shown: PlanText) -> str:
     return escaped_lines(str(shown))
+
+
+def _repair_grid(shown: RepairList) -> Grid:
+    marked = {"stateless": "✓", "merged": "✓", "keyed": "!", "node-dependent": "✗"}
+    rows = [
+        [r.query, r.line, f"{marked[r.level]} {r.level}", Whole(r.advice)] for r in shown.frame.itertuples()
+    ]  # fmt: skip
+    return Grid(["query", "line", "shard safety", "repair"], rows, what="query")
+
+
+def _rewritten(shown: RepairList) -> list[tuple[str, str]]:
+    """Texts with their headings: what can be rewritten, and aggregations to take the place of queries."""
+    parts = [
+        (f"An aggregation in the place of {r.query}:", r.text)
+        for r in shown.repairs.repairs
+        if r.kind == "aggregation" and r.text is not None
+    ]
+    if shown.repairs.rewritten is not None:
+        parts.append(("The app, rewritten:", shown.repairs.rewritten.strip()))
+    return parts
+
+
+@text.register
+def _(shown: RepairList) -> str:
+    parts = [f"{head}\n{body}" for head, body in _rewritten(shown)]
+    return "\n\n".join([_repair_grid(shown).text(footer=False), *parts])
+
+
+@html.register
+def _(shown: RepairList) -> str:
+    parts = [f"{paragraph(markup.escape(head))}{escaped_lines(body)}" for head, body in _rewritten(shown)]
+    return _repair_grid(shown).html(footer=False) + "".join(parts)
 
 
 @text.register

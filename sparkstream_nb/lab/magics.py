@@ -83,6 +83,8 @@ class SiddhiMagic(Magics):
             return _checked(cell, how["variables"], above)
         if o.explain:
             return cluster.explain(cell, variables=how["variables"], lines_before=above)
+        if o.repair:
+            return cluster.repair(cell, variables=how["variables"], lines_before=above)
         if o.graph:
             return cluster.graph(cell, variables=how["variables"], lines_before=above)
         with _below(above):
@@ -152,7 +154,9 @@ class SiddhiMagic(Magics):
         return self._frame(o, app.output(stream, last=o.last))
 
     def _do_explain(self, options: Options, rest: str) -> Any:
-        return cluster.get(options.parse(split(rest)).app).explain()
+        o = options.parse(split(rest))
+        app = cluster.get(o.app)
+        return app.repair() if o.repair else app.explain()
 
     def _do_divergence(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))

@@ -64,7 +64,7 @@ def text_of(value: Any, column: str = "") -> str:
     if isinstance(value, float):
         return number(value)
     text = str(value).replace("\r", "\\r").replace("\n", "\\n")
-    return text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 1] + "…"
+    return text if len(text) <= CELL_WIDTH or isinstance(value, Whole) else text[: CELL_WIDTH - 1] + "…"
 
 
 def is_missing(value: Any) -> bool:
@@ -86,6 +86,12 @@ def number(value: float) -> str:
 
 class Figure(str):
     """A figure as it is to be read, with separators or a unit: aligned to the right."""
+
+    __slots__ = ()
+
+
+class Whole(str):
+    """A text that is shown whole, however long."""
 
     __slots__ = ()
 

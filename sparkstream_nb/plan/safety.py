@@ -28,8 +28,9 @@ Rules, one function each (`_own_*`):
    restarts only when it has finished, and a sequence is broken by any event: node-dependent.
 7. Partitions: keyed by their keys if every stream they read has a plain attribute as key. Timers of the instances on a
    node fire in turns, as in Siddhi: what comes out by a timer (batches by time, `session`, `delay`, absent states,
-   `reorder`, the expired events of `time`) depends on the other keys there, as does what `expression` windows hold:
-   node-dependent. So are named windows that are not by the clock, which are not partitioned.
+   `reorder`, output rates, the expired events of `time`) depends on the other keys there, as does what `expression`
+   windows hold, and what is made of neighbours that a query sends at once: node-dependent. So are named windows that
+   are not by the clock, which are not partitioned.
 8. Tables in memory: keyed if all queries of the app reach it by equality of one column with an attribute; the key is
    that of all these queries. Triggers fire on every node. Joins with aggregations read what was stored by then. All
    else: node-dependent.
@@ -329,8 +330,10 @@ def _timed_in_partition(q: n.Query, plan: n.Plan) -> str | None:
     """Why instances on one node do not go their own ways (rule 7); None where they do."""
     if _shares_state(q):
         return "an aggregator of Siddhi's that it uses holds one state for all keys"
-    if q.rate is not None and q.rate.unit != "events" and q.rate.kind == "snapshot":
-        return "a snapshot shows the last events of the node, when the node has some"
+    if q.rate is not None and q.rate.unit != "events":
+        return "its output rate goes on in turns with those of other keys on the node"
+    if q.select.aggregates and any(_comes_in_chunks(s.id, plan, frozenset()) for s in sources(q)):
+        return "what comes to it at once is cut at other keys"
     if isinstance(q.input, n.StateInput):
         if any(isinstance(s, n.AbsentState) for s in _below(q.input.state)):
             return "its waiting times end in turns with those of other keys on the node"
@@ -346,12 +349,35 @@ def _timed_in_partition(q: n.Query, plan: n.Plan) -> str | None:
             return f"named window '{i.source.id}' holds the events of all keys together"
         if _passes_through(q, window):
             continue
+        if argument(window, "timeout") is not None:
+            return f"the timeouts of window '{window.function}' end in turns with those of other keys on the node"
         how = DECLARATIONS[window.function].in_partition
         if how == "shared":
             return f"window '{window.function}' goes on in turns with those of other keys on the node"
         if how == "expired" and _puts_out_expired(q):
             return f"events leave window '{window.function}' in turns with those of other keys on the node"
     return None
+
+
+def _comes_in_chunks(stream: str, plan: n.Plan, seen: frozenset[str]) -> bool:
+    """Whether a query sends several events at once to a stream, of which a partition makes one chunk of neighbours
+    with the same key."""
+    if stream in seen:
+        return False
+    for w in plan.queries:
+        if not _inserts_into(w, stream):
+            continue
+        window = _window_of(w.input, plan) if isinstance(w.input, n.StreamInput) else None
+        plain = isinstance(w.input, n.StreamInput) and w.rate is None and not _puts_out_expired(w)
+        if not plain or (window is not None and not (_passes_through(w, window) or _slides(window))):
+            return True
+        if any(_comes_in_chunks(s.id, plan, seen | {stream}) for s in sources(w)):
+            return True
+    return False
+
+
+def _slides(window: n.WindowStep) -> bool:
+    return window.function != "delay" and DECLARATIONS[window.function].processing_mode == "slide"
 
 
 def _below(s: n.State) -> Iterator[n.State]:

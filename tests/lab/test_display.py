@@ -29,6 +29,7 @@ from sparkstream_nb.cluster import (
     Study,
     check,
     frontend,
+    repair,
 )  # fmt: skip
 from sparkstream_nb.cluster.divergence import Truth
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
@@ -112,6 +113,12 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (STUDIED, "App: hash:<k> repairs most; the busiest node takes up to 1.50 times the mean.", "hash:&lt;k&gt;"),
     (STUDIED, "    2  hash:<k>     5     1    20,000           1  1.50\n1 combination", "<img"),
     (AppGraph(Graph((Node("stream:<A>", "stream", "<A>"),), ())), "stream <A>", "stream &lt;A&gt;"),
+    (
+        repair("define stream S (v int); from S#window.timeBatch(1 sec) select '<i>' as x insert into O;"),
+        "query1     1  ✗ node-dependent  let its batches begin at full multiples of their length\n\n"
+        "The app, rewritten:\ndefine stream S (v int); from S#window.timeBatch(1 sec, 0) select",
+        "&lt;i&gt;",
+    ),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (check(TRADES), "no mistakes found (1 stream, 1 aggregation, 1 query)", "✓ "),
     (check("define stream S (a strin);"), "line 1, column", "✗ line 1, column"),
