@@ -5,12 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from csv import reader
 from dataclasses import dataclass, field, replace
+from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as csv
+from pyarrow import csv
 import pyarrow.parquet as pq
 
 from ..engine.batch import InputBatch, StreamRows
@@ -21,7 +23,7 @@ from ..plan.audit import Finding, findings
 from ..plan.nodes import Plan
 from ..plan.repair import repairs
 from ..spark.inbox import Inbox
-from ..spark.ingest import type_rows
+from ..spark.ingest import Typed, type_rows
 from ..spark.replay import Nodes, Way
 from ..spark.study import Input
 from .app import check_feed
@@ -34,8 +36,8 @@ NODES = (2, 3, 4)
 
 @dataclass(frozen=True)
 class Measured:
-    """How the outputs of `nodes` under a routing compare with one node's: outputs of each verdict by query. `repaired`:
-    of the app with its repairs."""
+    """How the outputs of `nodes` under a routing compare with one node's: outputs of each verdict by query (by
+    trigger for its events). `repaired`: of the app with its repairs."""
 
     nodes: int
     routing: str
@@ -167,7 +169,7 @@ def _replays(file: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaire
         divergence = truth.against(way)
         queries: dict[str, Counter[str]] = {}
         for row in divergence.counts.to_dict("records"):
-            counts = queries.setdefault(str(row["query"]), Counter())
+            counts = queries.setdefault(str(row["query"] or row["stream"]), Counter())
             counts.update({v: int(row[v]) for v in VERDICTS})
         differing = {a: len(check.differing) for a, check in divergence.merged.items()}
         found.append(Measured(way.nodes, way.route or "", repaired, queries, differing))
@@ -176,36 +178,50 @@ def _replays(file: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaire
 
 def _batch(plan: Plan, feeds: FeedFiles) -> tuple[InputBatch, int]:
     """The events of all feeds in order of time, a step each; and how many rows do not fit."""
-    typed = {}
+    streams: list[str] = []
+    typed: list[Typed] = []
+    rejected = 0
     for stream, path in feeds.files:
-        table = _table(Path(path))
-        typed[stream] = type_rows(table, plan.schema(stream), time=feeds.time)
-    clocks = {s: np.arange(len(t), dtype=np.int64) if t.ts is None else t.ts for s, t in typed.items()}
-    times = np.concatenate([np.empty(0, np.int64), *clocks.values()])
+        table, unread = _table(Path(path))
+        found = type_rows(table, plan.schema(stream), time=feeds.time)
+        rejected += unread + len(found.rejected)
+        streams.append(stream)
+        typed.append(found)
+    clocks = [np.arange(len(t), dtype=np.int64) if t.ts is None else t.ts for t in typed]
+    times = np.concatenate([np.empty(0, np.int64), *clocks])
     order = np.argsort(times, kind="stable")
-    step = np.empty(len(order), np.int64)
-    step[order] = np.arange(len(order))
-    rows, at = {}, 0
-    for stream, t in typed.items():
-        own = np.argsort(clocks[stream], kind="stable")
-        places = step[at : at + len(own)][own]
-        rows[stream] = StreamRows(places, clocks[stream][own], [c.take(pa.array(own)) for c in t.columns])
-        at += len(own)
-    return InputBatch(times[order], rows), sum(len(t.rejected) for t in typed.values())
+    steps = np.empty(len(order), np.int64)
+    steps[order] = np.arange(len(order))
+    bounds = np.cumsum([0, *map(len, clocks)])
+    rows: dict[str, StreamRows] = {}
+    for stream in dict.fromkeys(streams):
+        files = [i for i, s in enumerate(streams) if s == stream]
+        step = np.concatenate([steps[bounds[i] : bounds[i + 1]] for i in files])
+        columns = [pa.concat_arrays(parts) for parts in zip(*(typed[i].columns for i in files), strict=True)]
+        by_step = np.argsort(step)
+        ts = np.concatenate([clocks[i] for i in files])[by_step]
+        rows[stream] = StreamRows(step[by_step], ts, [c.take(pa.array(by_step)) for c in columns])
+    return InputBatch(times[order], rows), rejected
 
 
-def _table(path: Path) -> pa.Table:
-    """A file's rows: of a .csv all values as texts, empty ones null, as feeds read them."""
+def _table(path: Path) -> tuple[pa.Table, int]:
+    """A file's rows, of a .csv all values as texts and empty ones null; and how many lines have other columns."""
     if path.suffix == ".parquet":
-        return pq.read_table(path)
-    with csv.open_csv(path) as reader:
-        names = reader.schema.names
+        return pq.read_table(path), 0
+    unread = 0
+
+    def skip(_: object) -> str:
+        nonlocal unread
+        unread += 1
+        return "skip"
+
+    how = csv.ParseOptions(invalid_row_handler=skip)
     try:
-        return csv.read_csv(
-            path,
-            convert_options=csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
-            ),
+        with path.open("rb") as file:
+            names = next(reader(TextIOWrapper(file, encoding="utf-8-sig", newline="")))
+        as_text = csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
         )
+        return csv.read_csv(path, parse_options=how, convert_options=as_text), unread
     except pa.ArrowInvalid as e:
         raise SparkStreamError(f"{path} cannot be read: {e}") from None
