@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv
 import pyarrow.parquet as pq
+from pyarrow import csv
 
 from ..engine.batch import InputBatch, StreamRows
 from ..errors import Misuse, SiddhiError, SparkStreamError, nearest
@@ -172,7 +172,8 @@ def _replays(file: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaire
             counts = queries.setdefault(str(row["query"] or row["stream"]), Counter())
             counts.update({v: int(row[v]) for v in VERDICTS})
         differing = {a: len(check.differing) for a, check in divergence.merged.items()}
-        found.append(Measured(way.nodes, way.route or "", repaired, queries, differing))
+        by_query = {q: dict(c) for q, c in queries.items()}
+        found.append(Measured(way.nodes, way.route or "", repaired, by_query, differing))
     return found
 
 

@@ -18,10 +18,10 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var
   margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 2rem; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; }
+table { border-collapse: collapse; width: 100%; min-width: 56rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .6rem; border-bottom: 1px solid var(--line);
   overflow-wrap: anywhere; }
-th { color: var(--muted); font-weight: 600; }
+th { color: var(--muted); font-weight: 600; white-space: nowrap; }
 td.line { text-align: right; }
 td.level { white-space: nowrap; font-weight: 600; }
 .safe { color: var(--safe); } .routed { color: var(--routed); } .node-dependent { color: var(--node-dependent); }

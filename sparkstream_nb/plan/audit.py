@@ -68,23 +68,24 @@ def acceptance(annotations: tuple[tree.Annotation, ...]) -> str | None:
 class _Audit:
     def __init__(self, plan: n.Plan, variables: Mapping[str, str] | None) -> None:
         self.plan = plan
-        self.repairs = dict(zip((q.name for q in plan.queries), repairs(plan, plan.text, variables).repairs, strict=True))
+        self.repairs = repairs(plan, plan.text, variables).repairs
         self.places = {str(d.id): d.span for d in parse(plan.text, variables).definitions if hasattr(d, "id")}
 
     def run(self) -> Iterator[Finding]:
-        for q in self.plan.queries:
-            yield self._query(q, self.repairs[q.name])
+        for q, repair in zip(self.plan.queries, self.repairs, strict=True):
+            yield self._query(q, repair)
         for table in self.plan.tables.values():
             yield self._table(table)
         for window in self.plan.windows:
             readers = [q for q in self.plan.queries if window in _read(q)]
             effect = "each node has its own, with the events that the node gets"
-            yield self._part("window", window, readers or self._writers(window), effect, "repair the queries that read it")
+            advice = "repair the queries that read it"
+            yield self._part("window", window, readers or self._writers(window), effect, advice)
         for trigger in self.plan.triggers:
             readers = [q for q in self.plan.queries if trigger in _read(q)]
             effect = "it fires on each node: what it causes happens once for each node"
-            repair = "run the queries that it starts on one node, or let the other nodes leave its events out"
-            yield self._part("trigger", trigger, readers, effect, repair)
+            advice = "run the queries that it starts on one node, or let the other nodes leave its events out"
+            yield self._part("trigger", trigger, readers, effect, advice)
         for a in self.plan.aggregations.values():
             yield self._aggregation(a)
         for stream in self.plan.streams.values():
@@ -108,18 +109,17 @@ class _Audit:
 
     def _aggregation(self, a: n.AggregationDef) -> Finding:
         safety = aggregation_safety(self.plan, a)
-        level, effect, todo = _LEVEL[safety.level], safety.reason, []
-        if not a.partitioned:
-            effect, level = "its rows carry no shard id: nodes that share its database overwrite each other's rows", LEVELS[2]
-            todo.append("@PartitionById(enable='true')")
+        level, effect, missing = _LEVEL[safety.level], safety.reason, []
         if tree.find_annotation(a.annotations, "store") is None:
-            if a.partitioned:
-                effect = "it has no @store: a server keeps it in memory, and answers with what its own events made"
-            level = LEVELS[2]
-            todo.append("@store with a database that the nodes share")
-        repair = f"write {' and '.join(todo)} before it" if todo else ""
-        if not repair and level == "node-dependent":
-            repair = "repair the query that it reads from"
+            effect = "it has no @store: a server keeps it in memory, and answers with what its own events made"
+            missing.append("@store with a database that the nodes share")
+        if not a.partitioned:
+            effect = "its rows carry no shard id: nodes that share its database overwrite each other's rows"
+            missing.insert(0, "@PartitionById(enable='true')")
+        if missing:
+            level, repair = "node-dependent", f"write {' and '.join(missing)} before it"
+        else:
+            repair = "repair the query that it reads from" if level == "node-dependent" else ""
         line, column = _place(a.span)
         return Finding("aggregation", a.id, line, column, level, effect, repair, acceptance(a.annotations))
 
@@ -138,7 +138,7 @@ class _Audit:
     def _part(
         self, kind: Kind, name: str, queries: list[n.Query], effect: str, repair: str, span: Span | None = None
     ) -> Finding:
-        """A part that is as safe as the worst of `queries`, and accepted where those are that make it node-dependent."""
+        """A part that is as safe as the worst of `queries`, and accepted where all of the worst are."""
         level = _worst(queries)
         line, column = _place(span or self.places.get(name, NOWHERE))
         worst = [q for q in queries if _LEVEL[q.safety.level] == level]

@@ -85,7 +85,8 @@ def test_a_wrong_file_keeps_nothing_from_the_others(tmp_path: Path) -> None:
     assert (wrong.line, wrong.column, wrong.findings) == (2, 15, ())
     assert len(right.findings) == 3
     (missing,) = audit([str(tmp_path / "none.siddhi")], [], NO_FEED, {})
-    assert missing.line is None and "file not found" in str(missing.error)
+    assert missing.line is None
+    assert "file not found" in str(missing.error)
 
 
 def test_deployment_files_say_whether_aggregations_are_by_shard(tmp_path: Path) -> None:
@@ -109,7 +110,8 @@ def test_the_apps_of_the_notebooks(tmp_path: Path) -> None:
     assert apps
     found = audit(written(tmp_path, **{f"app{i}": a for i, a in enumerate(apps)}), [], NO_FEED, {})
     for a, text in zip(found, apps, strict=True):
-        assert a.error is None and a.findings
+        assert a.error is None
+        assert a.findings
         assert all(1 <= f.line <= len(text.splitlines()) for f in a.findings)
 
 
