@@ -86,24 +86,16 @@ def parser() -> Options:
             )
             c.add_argument("--svg", metavar="FILE", help="draw the app instead, into this file; - is standard output")
 
-    c = command("audit", audit, "Tell what scaling out does to each part of apps, and what repairs it.")
+    c = command("audit", audit, "Tell what several nodes do to apps, why, and what to do about it. Exit code 1 where "
+                "something depends on the node and is not accepted.")  # fmt: skip
     c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts")
-    c.add_argument(
-        "--deployment", action="append", metavar="PATH", help="the nodes' deployment.yaml files, or their folder"
-    )
-    c.add_argument(
-        "--feed",
-        action="append",
-        default=[],
-        type=stream_and_file,
-        metavar="STREAM=FILE",
-        help="replay a .csv or .parquet file on 1 to 4 nodes, and count the outputs that differ",
-    )
+    c.add_argument("--deployment", action="append", default=[], metavar="FILE", help="the nodes' deployment.yaml, each")
+    c.add_argument("--feed", metavar="STREAM=FILE", help="measure with this feed, on two to four nodes")
     add(c, "--time", "--param")
-    c.add_argument("--html", metavar="FILE", help="write the report as one page, too")
-    machine = c.add_mutually_exclusive_group()
-    machine.add_argument("--json", action="store_true", help="print the report as JSON")
-    machine.add_argument("--sarif", metavar="FILE", help="write the report as SARIF 2.1.0, too")
+    form = c.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0 for code hosts into this file")
+    c.add_argument("--html", metavar="FILE", help="write a page into this file")
 
     c = command("fmt", fmt, "Format apps in place: layout only, comments are kept.")
     c.add_argument("files", metavar="FILE", nargs="+", help="an app's text; - is standard input and output")
@@ -307,33 +299,52 @@ def explain(options: Any) -> int:
 
 
 def audit(options: Any) -> int:
-    """`sparkstream audit`. Exit code 1 where something is node-dependent and not accepted, 2 where a file is wrong."""
-    from .cluster.audit import FeedFiles
-    from .cluster.audit import audit as audit_files
-    from .cluster.audit_formats import as_json, as_sarif, as_text
+    """`sparkstream audit`."""
+    from dataclasses import replace
+
+    from .cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
     from .cluster.conf import node_files
+    from .lab import connect
+    from .lab.display import page
 
-    nodes = [] if options.deployment is None else node_files(options.deployment)
-    try:
-        found = audit_files(options.apps, nodes, FeedFiles(options.feed, options.time), dict(options.param))
-    except SparkStreamError as e:
-        raise Misuse(str(e)) from None
-    print(json.dumps(as_json(found), ensure_ascii=False, indent=1) if options.json else as_text(found))
-    for a in found:
-        if a.error is not None:
-            print(f"sparkstream: {a.error if a.file in a.error else f'{a.file}: {a.error}'}", file=sys.stderr)
-    try:
-        if options.sarif is not None:
-            write_text(options.sarif, json.dumps(as_sarif(found), ensure_ascii=False, indent=1) + "\n")
-        if options.html is not None:
-            from .lab.audit_page import page
+    connect()
+    files = node_files(options.deployment) if options.deployment else []
+    variables = dict(options.param)
+    apps = []
+    for path in options.apps:
+        try:
+            text = read_text(path)
+        except SparkStreamError as e:
+            apps.append(AppAudit(path, error=e))
+            continue
+        found = audited(path, text, files, variables)
+        if options.feed is not None and found.error is None:
+            found = replace(found, study=_measured(text, options, variables))
+        apps.append(found)
+    report = AuditReport(apps)
+    if options.sarif is not None:
+        write_text(options.sarif, as_sarif(report) + "\n")
+    if options.html is not None:
+        write_text(options.html, page(report))
+    print(as_json(report) if options.json else report)
+    return report.exit_code
 
-            write_text(options.html, page(found))
-    except CannotRead as e:
-        raise Misuse(str(e)) from None
-    if any(a.error is not None for a in found):
-        return 2
-    return 1 if any(a.failing for a in found) else 0
+
+def _measured(text: str, options: Any, variables: dict[str, str]) -> Any:
+    """A study of an app over a feed, on two to four nodes."""
+    import tempfile
+
+    from . import cluster
+
+    stream, _, file = options.feed.partition("=")
+    if not file:
+        raise Misuse(f"--feed {options.feed}: write STREAM=FILE")
+    with tempfile.TemporaryDirectory() as home:
+        app = cluster.deploy(text, name="audit", home=f"{home}/app", variables=variables)
+        try:
+            return app.study([2, 3, 4], feed={stream: file}, time=options.time)
+        finally:
+            cluster.stop_all()
 
 
 def fmt(options: Any) -> int:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from .errors import Misuse, SparkStreamError, did_you_mean, nearest
 
+ALERTS = ("on", "off")
 MODES = ("single", "active-active")
 WIDTH = 88
 """Columns of a help text. Fixed, as help is part of notebooks' saved outputs; no wider than a notebook's cell."""
@@ -235,6 +236,11 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "ZONE",
         "help": "time zone of cron expressions and aggregations, such as Europe/Berlin (default: UTC)",
     },
+    "--alerts": {
+        "choices": ALERTS,
+        "default": "on",
+        "help": "off: the queries do not run whose outputs depend on which node sees which event (default: on)",
+    },
     "--time": {
         "metavar": "COLUMN",
         "help": "the column of event times: ms since 1970, times, or text (default: events are 1 ms apart)",
@@ -263,6 +269,7 @@ _DEPLOYMENT = (
     "--allow-env",
     "--start",
     "--timezone",
+    "--alerts",
 )
 
 

@@ -1,4 +1,4 @@
-"""`sparkstream audit`: exit codes, what it prints and writes."""
+"""`sparkstream audit`: findings by hand, over the cases, and in the forms for machines."""
 
 from __future__ import annotations
 
@@ -7,65 +7,113 @@ from pathlib import Path
 
 import pytest
 
-from sparkstream_nb import cli
+from reference import replay
+from sparkstream_nb.cli import main
+from sparkstream_nb.cluster.auditing import AuditReport, as_json, as_sarif, audited
+from sparkstream_nb.lab.display import page, text
+from sparkstream_nb.plan.audit import Finding
 
-SAFE = "define stream S (k string, v int);\nfrom S[v > 3] select k insert into O;\n"
-SUM = "define stream S (k string, v int);\n{}from S#window.length(3) select sum(v) as s insert into O;\n"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    texts = {
-        "safe": SAFE,
-        "sum": SUM.format(""),
-        "accepted": SUM.format("@info(name='q', scale.out='accepted: a rough figure')\n"),
-        "wrong": "define stream S (k string);\nfrom S select v insert into O;\n",
-    }
-    for name, text in texts.items():
-        (tmp_path / f"{name}.siddhi").write_text(text)
-    (tmp_path / "s.csv").write_text("k,v\na,1\na,4\nb,5\n")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        ("safe.siddhi", 0, "1 app: 0 parts node-dependent"),
-        ("accepted.siddhi safe.siddhi", 0, "2 apps: 1 part node-dependent, 1 of them accepted"),
-        ("safe.siddhi sum.siddhi", 1, "sum.siddhi:2: ✗ node-dependent: query 'query1'"),
-        ("wrong.siddhi sum.siddhi", 2, "sum.siddhi:2: ✗ node-dependent: query 'query1'"),
-        ("wrong.siddhi safe.siddhi", 2, "sparkstream: wrong.siddhi: line 2, column 15"),
-        ("none.siddhi", 2, "file not found: none.siddhi"),
-        ("", 2, "APP.siddhi is missing"),
-        ("safe.siddhi --json --sarif x.sarif", 2, "not allowed with argument --json"),
-        ("safe.siddhi --deployment none", 2, "there is no deployment file none"),
-        ("safe.siddhi --feed T=s.csv", 2, "no app has a stream 'T'"),
-        ("safe.siddhi --feed S=none.csv", 2, "file not found: none.csv"),
-        ("safe.siddhi --feed S=s.csv --time at", 2, "s.csv has no column 'at'"),
-        ("safe.siddhi --sarif none/x.sarif", 2, "none/x.sarif cannot be written"),
-        ("safe.siddhi --html none/x.html", 2, "none/x.html cannot be written"),
-        ("sum.siddhi --feed S=s.csv", 1, "2 nodes, round_robin: 4 differ from one node's (query1: 2 lost, 2 spurious)"),
-        ("safe.siddhi --feed S=s.csv", 0, "safe.siddhi: 4 nodes, round_robin: all 2 outputs as one node's"),
-    ],
-)
-def test_exit_codes(words: str, code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["audit", *words.split()]) == code
-    out, err = capsys.readouterr()
-    assert said in out + err
-    assert "Traceback" not in err
+APP = """@app:name('Aud')
+define stream S (k string, v double, ts long);
+@sink(type='inMemory', topic='x')
+define stream Out (s double);
+define trigger Tick at every 1 sec;
+define table T (k string, v double);
+define table U (k string, v double);
+define window W (k string, v double) length(5);
+define window V (k string, v double) time(5 sec);
+define aggregation A from S select k, sum(v) as s group by k aggregate by ts every sec ... day;
+@info(name='rush'{accepted}) from S#window.length(3) select sum(v) as s insert into Out;
+@info(name='keep') from S select k, v insert into T;
+@info(name='all') from S[v > 1.0] select k, v insert into U;
+@info(name='one') from S[v > 2.0 in U] select k insert into O;
+@info(name='pass') from S[v > 3.0] select k, v insert into V;
+"""
+ACCEPTED = ", scale.out='accepted: only a <b>hint'"
 
 
-def test_json_is_all_that_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["audit", "sum.siddhi", "wrong.siddhi", "--json", "--feed", "S=s.csv"]) == 2
-    right, wrong = json.loads(capsys.readouterr().out)["apps"]
-    assert [(f["kind"], f["line"], f["level"]) for f in right["findings"]] == [("query", 2, "node-dependent")]
-    assert [m["nodes"] for m in right["measured"]] == [2, 3, 4]
-    assert (wrong["error"]["line"], wrong["error"]["column"]) == (2, 15)
+def found(accepted: str = "") -> dict[str, Finding]:
+    return {f.name: f for f in audited("a.siddhi", APP.format(accepted=accepted)).findings}
 
 
-def test_reports_are_written_too(folder: Path) -> None:
-    assert cli.main(["audit", "sum.siddhi", "--sarif", "r.sarif", "--html", "r.html"]) == 1
-    (run,) = json.loads((folder / "r.sarif").read_text())["runs"]
-    assert [r["ruleId"] for r in run["results"]] == ["node-dependent"]
-    assert "sum.siddhi" in (folder / "r.html").read_text()
+def test_each_element_by_hand() -> None:
+    findings = found()
+    assert {n: (f.kind, f.line, f.level) for n, f in findings.items()} == {
+        "inMemory of Out": ("sink", 3, "node-dependent"), "Tick": ("trigger", 5, "node-dependent"),
+        "T": ("table", 6, "keyed"), "U": ("table", 7, "node-dependent"), "W": ("window", 8, "node-dependent"),
+        "V": ("window", 9, "safe"), "A": ("aggregation", 10, "node-dependent"), "rush": ("query", 11, "node-dependent"),
+        "keep": ("query", 12, "keyed"), "all": ("query", 13, "node-dependent"), "one": ("query", 14, "node-dependent"),
+        "pass": ("query", 15, "safe"),
+    }  # fmt: skip
+    assert findings["inMemory of Out"].cause == "query rush depends on the node"
+    assert "define aggregation" not in findings["rush"].repair
+    assert findings["A"].repair.startswith("@PartitionById")
+
+
+def test_what_is_accepted_does_not_fail() -> None:
+    findings = found(ACCEPTED)
+    assert findings["rush"].accepted == "only a <b>hint"
+    assert not findings["rush"].fails
+    assert findings["inMemory of Out"].accepted == "only a <b>hint"
+    assert found(", scale.out='why not'")["rush"].fails
+
+
+def test_the_forms_for_machines() -> None:
+    report = AuditReport([audited("my apps/a.siddhi", APP.format(accepted=ACCEPTED)), audited("b.siddhi", "from S")])
+    (first, second) = json.loads(as_json(report))
+    assert (first["app"], len(first["findings"]), second["findings"]) == ("my apps/a.siddhi", 12, [])
+    assert "line 1" in second["error"]
+    sarif = json.loads(as_sarif(report))
+    assert (sarif["version"], len(sarif["runs"])) == ("2.1.0", 1)
+    (run,) = sarif["runs"]
+    rules = {r["id"] for r in run["tool"]["driver"]["rules"]}
+    for result in run["results"]:
+        assert result["ruleId"] in rules
+        assert result["level"] in ("none", "note", "warning", "error")
+        assert result["message"]["text"]
+        (place,) = (x["physicalLocation"] for x in result["locations"])
+        assert place["region"]["startLine"] >= 1
+    assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "my apps/a.siddhi"
+    assert [r["ruleId"] for r in run["results"] if r["level"] == "error"] == ["scale-out/error"]
+    suppressed = [r for r in run["results"] if "suppressions" in r]
+    assert {r["suppressions"][0]["justification"] for r in suppressed} == {"only a <b>hint"}
+    html = page(report)
+    assert "<b>hint" not in html
+    assert "accepted: only a &lt;b&gt;hint" in html
+    assert "src=" not in html
+    assert "accepted: only a <b>hint" in text(report)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_case_is_audited(part: int) -> None:
+    for case in list(replay.siddhi_cases())[part::80]:
+        app = audited(case["id"], case["app"])
+        lines = case["app"].count("\n") + 1
+        assert all(1 <= f.line <= lines and f.cause and f.repair for f in app.findings)
+        json.loads(as_sarif(AuditReport([app])))
+
+
+def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    right, wrong, broken = (tmp_path / f"{n}.siddhi" for n in ("right", "wrong", "broken"))
+    right.write_text("define stream S (v int); from S[v > 1] select v insert into O;")
+    wrong.write_text("define stream S (v int); from S#window.length(2) select sum(v) as s insert into O;")
+    broken.write_text("define stream S (v in); from S")
+    assert main(["audit", str(right)]) == 0
+    assert main(["audit", str(right), str(wrong), "--sarif", str(tmp_path / "a.sarif")]) == 1
+    assert main(["audit", str(broken), str(wrong), "--html", str(tmp_path / "a.html"), "--json"]) == 2
+    assert "window &#x27;length&#x27;" in (tmp_path / "a.html").read_text()
+    assert json.loads((tmp_path / "a.sarif").read_text())["runs"][0]["results"]
+    assert main(["audit", str(tmp_path / "none.siddhi")]) == 2
+    assert "none.siddhi: file not found" in capsys.readouterr().out
+
+
+@pytest.mark.spark
+def test_a_feed_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app, feed = tmp_path / "app.siddhi", tmp_path / "feed.csv"
+    app.write_text(
+        "define stream S (k string, v int); @info(name='rise') from every e1=S -> e2=S[k == e1.k] "
+        "select e1.v as a, e2.v as b insert into O;"
+    )
+    feed.write_text("k,v\n" + "".join(f"{'abc'[i % 3]},{i}\n" for i in range(40)))
+    assert main(["audit", str(app), "--feed", f"S={feed}"]) == 0
+    assert "measured: audit: hash:k gives the outputs of one node on every number of nodes" in capsys.readouterr().out

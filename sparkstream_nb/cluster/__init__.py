@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, RepairList, Result, Stats
 from .app import App, check_feed
+from .auditing import AppAudit, AuditReport
 from .check import check, explain, graph, repair
 from .deploy import apps, deploy, get, stop_all
 from .deployment import Deployment
@@ -21,8 +22,10 @@ from .study import Study
 
 __all__ = [
     "App",
+    "AppAudit",
     "AppGraph",
     "Apps",
+    "AuditReport",
     "Check",
     "Deployment",
     "Displayed",

@@ -691,7 +691,7 @@ class App(Displayed):
 
     def repair(self) -> RepairList:
         """What would make each query right on several nodes, and the app's text with what can be rewritten."""
-        found = repairs(self.plan, self.deployment.text, self.deployment.references.variables)
+        found = repairs(self.plan, self.plan.text, self.deployment.references.variables)
         return RepairList(found, self.lines_before)
 
     def graph(self) -> AppGraph:

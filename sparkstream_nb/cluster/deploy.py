@@ -14,6 +14,7 @@ from ..errors import Misuse, nearest
 from ..plan import compile_app
 from ..plan.gaps import refuse
 from ..plan.nodes import Plan
+from ..plan.safety import depending, without
 from ..spark.routing import Route
 from ..spark.session import spark_session
 from ..spark.settings import check_master, local_master, on_this_machine
@@ -22,7 +23,7 @@ from . import frontend
 from .answers import Apps
 from .app import App
 from .conf import NodeFile, node_files
-from .deployment import Deployment, check_zone, milliseconds, mode_of, shards_of
+from .deployment import Deployment, check_alerts, check_zone, milliseconds, mode_of, shards_of
 from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
 from .secrets import References
@@ -51,6 +52,7 @@ def deploy(
     rows_per_micro_batch: int | None = None,
     start: int | str | datetime | None = None,
     timezone: str = "UTC",
+    alerts: str = "on",
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), carried by Spark, and starts it.
 
@@ -78,6 +80,8 @@ def deploy(
       state waits from there on, and a trigger at 'start' has that time.
     - `timezone`: the time zone of cron expressions and of the buckets of aggregations, such as "Europe/Berlin". A
       deployment file's `aggTimeZone` comes before it.
+    - `alerts`: "off" switches the queries off whose outputs depend on which node sees which event, under this routing;
+      the app's card says which.
 
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
@@ -101,6 +105,8 @@ def deploy(
     refuse_scripts(plans[0], allow_scripts)
     inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
     Route.parse(routing, nodes, inputs)
+    off = tuple(depending(plans[0], routing)) if check_alerts(alerts) == "off" and nodes > 1 else ()
+    plans = [without(plan, off) for plan in plans]
     references = References(dict(variables or {}), tuple(allow_env))
     databases = databases_of(plans, files, references)
     tables = tables_of(plans, files, references)
@@ -122,7 +128,8 @@ def deploy(
         databases=databases,
         tables=tables,
         references=references,
-        text=text,
+        alerts=alerts,
+        switched_off=off,
     )
     return _start(deployment, plans, master)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from ..errors import Misuse, did_you_mean, nearest
-from ..options import MODES
+from ..options import ALERTS, MODES
 from ..plan.stored import StoredTableLayout
 from ..stores.address import Database
 from .secrets import References
@@ -20,7 +20,7 @@ class Deployment:
     """What `deploy` was asked for, with its defaults filled in. See `deploy` for what each field means.
 
     `databases`: by aggregation, those that `@store` names; `tables`: the tables in each database.
-    `references`: where values of `${...}` come from. `text`: the app's.
+    `references`: where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off".
     """
 
     name: str
@@ -37,12 +37,20 @@ class Deployment:
     databases: Mapping[str, Database] = field(default_factory=dict)
     tables: Mapping[Database, tuple[StoredTableLayout, ...]] = field(default_factory=dict)
     references: References = field(default_factory=References, repr=False)
-    text: str = field(default="", repr=False)
+    alerts: str = "on"
+    switched_off: tuple[str, ...] = ()
 
     @property
     def nodes(self) -> int:
         """How many nodes are simulated."""
         return len(self.shard_ids)
+
+
+def check_alerts(alerts: str) -> str:
+    """Raises `Misuse` for anything but "on" and "off"."""
+    if alerts not in ALERTS:
+        raise Misuse(nearest(f"alerts='{alerts}' is neither 'on' nor 'off'", alerts, ALERTS))
+    return alerts
 
 
 def mode_of(mode: str | None, nodes: int) -> str:

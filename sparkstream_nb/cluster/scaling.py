@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..errors import Misuse
 from ..plan import compile_app
 from ..plan.nodes import Plan
+from ..plan.safety import without
 from .conf import NodeFile
 from .deployment import Deployment, mode_of, shards_of
 from .stores import databases_of, tables_of
@@ -62,6 +63,7 @@ def scaled(
             own = by_shard[shard].properties if shard in by_shard else {}
             properties = {**plans[0].properties, **own, "shardId": shard}
             plan = compile_app(plans[0].text, properties=properties, variables=deployment.references.variables)
+            plan = without(plan, deployment.switched_off)
         out.append(plan)
     if files:
         databases = databases_of(out, files, deployment.references)

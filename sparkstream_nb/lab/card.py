@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..cluster import App
 from ..plan.nodes import AggregationDef, Plan, Query, Safety
+from ..plan.safety import depending
 from .tables import MUTED, paragraph
 
 LEVELS = {
@@ -53,13 +54,10 @@ def warnings_of(app: App) -> list[str]:
     """What the store says of the shards, and which queries several nodes will not answer as one would."""
     if app.nodes == 1:
         return app.warnings
-    hashed = app.routing.removeprefix("hash:") if app.routing.startswith("hash:") else None
-    wrong = [
-        q.name
-        for q in app.plan.queries
-        if q.safety.level == "node-dependent"
-        or (q.safety.level == "keyed" and any(attribute != hashed for _, attribute in q.safety.keys))
-    ]
+    if off := app.deployment.switched_off:
+        said = f"Switched off, as what they put out depends on which node sees which event: {', '.join(off)}."
+        return [*app.warnings, said]
+    wrong = depending(app.plan, app.routing)
     if not wrong:
         return app.warnings
     puts = "puts" if len(wrong) == 1 else "put"

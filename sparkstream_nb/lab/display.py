@@ -12,8 +12,10 @@ from typing import Any
 
 from ..cluster import (
     App,
+    AppAudit,
     AppGraph,
     Apps,
+    AuditReport,
     Check,
     Displayed,
     Divergence,
@@ -362,10 +364,73 @@ def _(shown: PlanText) -> str:
     return escaped_lines(str(shown))
 
 
-def _repair_grid(shown: RepairList) -> Grid:
-    marked = {"stateless": "✓", "merged": "✓", "keyed": "!", "node-dependent": "✗"}
+_SIGNS = {"stateless": "✓", "merged": "✓", "safe": "✓", "keyed": "!", "node-dependent": "✗"}
+
+
+def _audit_grid(shown: AppAudit) -> Grid:
     rows = [
-        [r.query, r.line, f"{marked[r.level]} {r.level}", Whole(r.advice)] for r in shown.frame.itertuples()
+        [
+            f.line, f"{_SIGNS['safe'] if f.accepted else _SIGNS[f.level]} {f.kind} {f.name}", f.effect, Whole(f.cause),
+            Whole(f.repair if f.accepted is None else f"accepted: {f.accepted}"),
+        ]
+        for f in shown.findings
+    ]  # fmt: skip
+    return Grid(["line", "element", "on several nodes", "cause", "repair"], rows, what="element")
+
+
+def _audit_said(shown: AppAudit) -> str:
+    n = len(shown.failing)
+    return f"{shown.path}: {counted(n, 'element')} depend{'s' if n == 1 else ''} on the node" if n else (
+        f"{shown.path}: nothing depends on the node that is not accepted"
+    )  # fmt: skip
+
+
+@text.register
+def _(shown: AppAudit) -> str:
+    if shown.error is not None:
+        return f"{shown.path}: {shown.error}"
+    parts = [_audit_said(shown), _audit_grid(shown).text(footer=False)]
+    return "\n".join([*parts, *([f"measured: {text(shown.study)}"] if shown.study is not None else [])])
+
+
+@html.register
+def _(shown: AppAudit) -> str:
+    if shown.error is not None:
+        return paragraph(f"<b>{markup.escape(shown.path)}</b>") + escaped_lines(str(shown.error))
+    measured = "" if shown.study is None else html(shown.study)
+    return f"<h2>{markup.escape(_audit_said(shown))}</h2>{_audit_grid(shown).html(footer=False)}{measured}"
+
+
+@text.register
+def _(shown: AuditReport) -> str:
+    return "\n\n".join(text(a) for a in shown.apps)
+
+
+@html.register
+def _(shown: AuditReport) -> str:
+    return "".join(html(a) for a in shown.apps)
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>sparkstream audit</title><style>
+:root { color-scheme: light dark; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1200px; padding: 0 1em; }
+h2 { font-size: 1.1em; margin: 2em 0 .6em; }
+table { border-collapse: collapse; }
+th, td { padding: 4px 12px 4px 0; vertical-align: top; border-bottom: 1px solid #8884; }
+td { white-space: normal !important; }
+</style></head><body><h1>What several nodes do to these apps</h1>
+"""
+
+
+def page(report: AuditReport) -> str:
+    """A report as an HTML page that needs nothing else."""
+    return f"{_PAGE}{html(report)}</body></html>\n"
+
+
+def _repair_grid(shown: RepairList) -> Grid:
+    rows = [
+        [r.query, r.line, f"{_SIGNS[r.level]} {r.level}", Whole(r.advice)] for r in shown.frame.itertuples()
     ]  # fmt: skip
     return Grid(["query", "line", "shard safety", "repair"], rows, what="query")
 

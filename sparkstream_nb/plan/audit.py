@@ -1,164 +1,153 @@
-"""What scaling out does to each part of an app: queries, tables, windows, triggers, aggregations and sinks.
-
-Queries have their shard safety (`plan.safety`) and its repair (`plan.repair`). The other parts have no safety of their
-own: a table or a sink holds what the queries that write to it put out, a trigger or a named window matters to those
-that read it, so each has the worst safety of these queries.
-"""
+"""What scaling out does to an app: a finding for each query, table, window, trigger, aggregation and sink."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..errors import NOWHERE, Span
-from ..lang import tree
-from ..lang.parser import parse
+from ..lang.tree import Annotation, find_annotation
 from . import nodes as n
-from .query_parts import connector_type, expressions, sources
-from .repair import Repair, repairs
-from .safety import aggregation_safety
+from .query_parts import sources
+from .repair import Repairs, repairs
+from .safety import aggregation_safety, by_clock, tables_of
 
-Kind = Literal["query", "table", "window", "trigger", "aggregation", "sink"]
-Level = Literal["safe", "routed", "node-dependent"]
-LEVELS: tuple[Level, ...] = ("safe", "routed", "node-dependent")
-"""From best to worst. `routed`: right where events are routed by a key."""
-
-_LEVEL: Mapping[str, Level] = {
-    "stateless": "safe", "merged": "safe", "keyed": "routed", "node-dependent": "node-dependent",
-}  # fmt: skip
-_ACCEPTED = "accepted:"
+Level = Literal["safe", "keyed", "node-dependent"]
+_ACCEPTED = re.compile(r"accepted\s*:\s*(\S.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What scaling out does to a part of an app. `line` counts from 1, `column` from 1. `repair` is empty where nothing
-    is to be done; `accepted` is the reason of `@info(scale.out='accepted: reason')`."""
+    """What several nodes mean to one element of an app: `effect` and its `cause`, and the `repair`.
 
-    kind: Kind
+    `accepted`: the reason that `@info(name='...', scale.out='accepted: REASON')` gives; None: not acknowledged.
+    """
+
+    kind: str
     name: str
     line: int
-    column: int
     level: Level
     effect: str
-    repair: str = ""
+    cause: str
+    repair: str
     accepted: str | None = None
 
     @property
-    def counts(self) -> bool:
-        """Whether it is node-dependent and nobody has accepted that."""
+    def fails(self) -> bool:
+        """Whether it depends on the node and nobody has accepted that."""
         return self.level == "node-dependent" and self.accepted is None
 
 
-def findings(plan: n.Plan, variables: Mapping[str, str] | None = None) -> list[Finding]:
-    """What scaling out does to every part of `plan`, which was compiled with `variables`, in the order of the text."""
-    found = list(_Audit(plan, variables).run())
-    return sorted(found, key=lambda f: (f.line, f.column))
+def audit(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None) -> list[Finding]:
+    """The findings of an app, in the order of its text; `plan` was compiled from `text` with `variables`."""
+    found = _Audit(plan, text, repairs(plan, text, variables)).findings()
+    return sorted(found, key=lambda f: f.line)
 
 
-def acceptance(annotations: tuple[tree.Annotation, ...]) -> str | None:
-    """The reason that `@info(scale.out='accepted: reason')` gives; None without one, or where it gives none."""
-    info = tree.find_annotation(annotations, "info")
-    text = (info.get("scale.out") or "").strip() if info is not None else ""
-    if not text.lower().startswith(_ACCEPTED):
-        return None
-    return text[len(_ACCEPTED) :].strip() or None
-
-
+@dataclass(frozen=True)
 class _Audit:
-    def __init__(self, plan: n.Plan, variables: Mapping[str, str] | None) -> None:
-        self.plan = plan
-        self.repairs = repairs(plan, plan.text, variables).repairs
-        self.places = {str(d.id): d.span for d in parse(plan.text, variables).definitions if hasattr(d, "id")}
+    plan: n.Plan
+    text: str
+    repairs: Repairs
 
-    def run(self) -> Iterator[Finding]:
-        for q, repair in zip(self.plan.queries, self.repairs, strict=True):
-            yield self._query(q, repair)
-        for table in self.plan.tables.values():
-            yield self._table(table)
-        for window in self.plan.windows:
-            readers = [q for q in self.plan.queries if window in _read(q)]
-            effect = "each node has its own, with the events that the node gets"
-            advice = "repair the queries that read it"
-            yield self._part("window", window, readers or self._writers(window), effect, advice)
-        for trigger in self.plan.triggers:
-            readers = [q for q in self.plan.queries if trigger in _read(q)]
-            effect = "it fires on each node: what it causes happens once for each node"
-            advice = "run the queries that it starts on one node, or let the other nodes leave its events out"
-            yield self._part("trigger", trigger, readers, effect, advice)
-        for a in self.plan.aggregations.values():
-            yield self._aggregation(a)
-        for stream in self.plan.streams.values():
-            yield from self._sinks(stream)
+    def findings(self) -> Iterator[Finding]:
+        plan = self.plan
+        for id_, trigger in plan.triggers.items():
+            once = "run the app that has it on one node, or let its readers bear repetition"
+            found = self._of("trigger", trigger.id, "node-dependent", "fires on every node", f"trigger '{id_}'", once)
+            yield replace(found, accepted=_accepted_by(q for q in plan.queries if id_ in _read(q)))
+        yield from map(self._table, plan.tables.values())
+        yield from map(self._window, plan.windows.values())
+        yield from map(self._aggregation, plan.aggregations.values())
+        for q, repair in zip(plan.queries, self.repairs.repairs, strict=True):
+            yield self._query(q, repair.advice)
+        for id_, stream in plan.streams.items():
+            for a in stream.annotations:
+                if a.name.lower() == "sink":
+                    yield self._sink(id_, a)
 
-    def _query(self, q: n.Query, repair: Repair) -> Finding:
-        level = _LEVEL[q.safety.level]
-        advice = "" if repair.kind == "nothing" else repair.advice
-        line, column = _place(q.span)
-        return Finding("query", q.name, line, column, level, q.safety.reason, advice, acceptance(q.annotations))
+    def _of(self, kind: str, name: str, level: Level, effect: str, cause: str, repair: str) -> Finding:
+        line = next(
+            (
+                self.text.count("\n", 0, m.start()) + 1
+                for m in re.finditer(rf"define\s+{kind}\s+`?{re.escape(name)}\b", self.text, re.IGNORECASE)
+            ),
+            1,
+        )
+        return Finding(kind, name, line, level, effect, cause, repair)
+
+    def _query(self, q: n.Query, advice: str) -> Finding:
+        level: Level = "safe" if q.safety.level in ("stateless", "merged") else q.safety.level  # type: ignore[assignment]
+        effect = {
+            "safe": "puts out what one node would",
+            "keyed": "puts out what one node would, if it is routed by its key",
+            "node-dependent": "what it puts out depends on the node that sees an event",
+        }[level]
+        return Finding("query", q.name, q.span.line, level, effect, q.safety.reason, advice, _accepted(q.annotations))
 
     def _table(self, table: n.TableDef) -> Finding:
-        id_, writers = table.source.id, self._writers(table.source.id)
+        id_ = table.source.id
         if table.stored:
-            effect = "it is in a database, which all nodes share"
-            return self._part("table", id_, writers, effect, "repair the queries that write to it")
-        users = [q for q in self.plan.queries if id_ in _read(q)]
-        effect = "it is in memory: each node has its own rows, those that its own events wrote"
-        repair = "put it into a database that the nodes share (@store), or repair the queries that write to it"
-        return self._part("table", id_, [*writers, *users] if writers else [], effect, repair)
+            return self._of("table", id_, "safe", "one for all nodes", "it is in a database (@store)", "none is needed")
+        users = [q for q in self.plan.queries if id_ in tables_of(q)]
+        if users and all(q.safety.level == "keyed" for q in users):
+            cause = "every query reaches it by the key that events are routed by"
+            return self._of("table", id_, "keyed", "each node has the rows of its keys", cause, "route by that key")
+        cause = "it is in the memory of each node"
+        repair = "put it into a database: @store(type='rdbms', ...), or route all that reach it by its key"
+        found = self._of("table", id_, "node-dependent", "each node has rows of its own", cause, repair)
+        return replace(found, accepted=_accepted_by(users))
+
+    def _window(self, window: n.WindowDef) -> Finding:
+        function = window.window.function
+        if by_clock(window.window):
+            cause = f"'{function}' lets events go by the clock, which all nodes share"
+            return self._of("window", window.source.id, "safe", "each node holds its share", cause, "none is needed")
+        cause = f"'{function}' counts the events of its node"
+        repair = "run it, and its readers, on one node"
+        found = self._of("window", window.source.id, "node-dependent", "each node holds other events", cause, repair)
+        return replace(found, accepted=_accepted_by(q for q in self.plan.queries if window.source.id in _read(q)))
 
     def _aggregation(self, a: n.AggregationDef) -> Finding:
         safety = aggregation_safety(self.plan, a)
-        level, effect, missing = _LEVEL[safety.level], safety.reason, []
-        if tree.find_annotation(a.annotations, "store") is None:
-            effect = "it has no @store: a server keeps it in memory, and answers with what its own events made"
-            missing.append("@store with a database that the nodes share")
-        if not a.partitioned:
-            effect = "its rows carry no shard id: nodes that share its database overwrite each other's rows"
-            missing.insert(0, "@PartitionById(enable='true')")
-        if missing:
-            level, repair = "node-dependent", f"write {' and '.join(missing)} before it"
-        else:
-            repair = "repair the query that it reads from" if level == "node-dependent" else ""
-        line, column = _place(a.span)
-        return Finding("aggregation", a.id, line, column, level, effect, repair, acceptance(a.annotations))
+        if safety.level == "node-dependent":
+            return self._of("aggregation", a.id, "node-dependent", "each node adds up something else", safety.reason,
+                            "repair what it reads from")  # fmt: skip
+        if a.partitioned:
+            return self._of("aggregation", a.id, "safe", "merged when it is read", safety.reason, "none is needed")
+        return self._of(
+            "aggregation", a.id, "node-dependent", "nodes overwrite one another's sums, or each has its own",
+            "its rows carry no shard id", "@PartitionById(enable='true'), or partitionById in the deployment file",
+        )  # fmt: skip
 
-    def _sinks(self, stream: n.StreamDef) -> Iterator[Finding]:
-        for annotation in stream.annotations:
-            if annotation.name.lower() != "sink":
-                continue
-            name = f"{connector_type(annotation, self.plan.properties) or 'sink'} of {stream.source.id}"
-            effect = "each node publishes what it puts out itself"
-            repair = "repair the queries that write to it"
-            yield self._part("sink", name, self._writers(stream.source.id), effect, repair, annotation.span)
-
-    def _writers(self, target: str) -> list[n.Query]:
-        return [q for q in self.plan.queries if q.output.target.id == target]
-
-    def _part(
-        self, kind: Kind, name: str, queries: list[n.Query], effect: str, repair: str, span: Span | None = None
-    ) -> Finding:
-        """A part that is as safe as the worst of `queries`, and accepted where all of the worst are."""
-        level = _worst(queries)
-        line, column = _place(span or self.places.get(name, NOWHERE))
-        worst = [q for q in queries if _LEVEL[q.safety.level] == level]
-        reasons = [acceptance(q.annotations) for q in worst]
-        accepted = "; ".join(dict.fromkeys(r for r in reasons if r)) if worst and all(reasons) else None
-        if level == "safe":
-            return Finding(kind, name, line, column, level, effect)
-        names = ", ".join(dict.fromkeys(f"'{q.name}'" for q in worst))
-        return Finding(kind, name, line, column, level, f"{effect} (see {names})", repair, accepted)
-
-
-def _worst(queries: Iterable[n.Query]) -> Level:
-    return max((_LEVEL[q.safety.level] for q in queries), key=LEVELS.index, default="safe")
-
-
-def _place(span: Span) -> tuple[int, int]:
-    return span.line, span.column + 1
+    def _sink(self, stream: str, sink: Annotation) -> Finding:
+        writers = [q for q in self.plan.queries if q.output.target.id == stream]
+        wrong = [q for q in writers if q.safety.level == "node-dependent"]
+        line = sink.span.line
+        name = f"{sink.get('type') or 'sink'} of {stream}"
+        if wrong:
+            cause = f"query {', '.join(q.name for q in wrong)} depends on the node"
+            repair = "repair the query, or publish from one node"
+            return Finding("sink", name, line, "node-dependent", "publishes what its node makes", cause, repair,
+                           _accepted_by(wrong))  # fmt: skip
+        cause = "its queries are right on several nodes"
+        return Finding("sink", name, line, "safe", "each node publishes its share", cause, "none is needed")
 
 
 def _read(q: n.Query) -> set[str]:
-    """The streams, windows, triggers and tables that a query reads."""
-    named = {s.id for s in sources(q)}
-    return named | {e.table for top in expressions(q) for e in n.walk(top) if isinstance(e, n.InTable)}
+    return {s.id for s in sources(q)}
+
+
+def _accepted_by(queries: Iterable[n.Query]) -> str | None:
+    """The reasons of the queries that depend on the node, where all of these are accepted."""
+    reasons = [_accepted(q.annotations) for q in queries if q.safety.level == "node-dependent"]
+    given = [r for r in reasons if r is not None]
+    return "; ".join(dict.fromkeys(given)) if given and len(given) == len(reasons) else None
+
+
+def _accepted(annotations: tuple[Annotation, ...]) -> str | None:
+    info = find_annotation(annotations, "info")
+    said = None if info is None else info.get("scale.out")
+    found = None if said is None else _ACCEPTED.fullmatch(said.strip())
+    return None if found is None else found.group(1)

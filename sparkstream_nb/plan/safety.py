@@ -43,7 +43,7 @@ puts out together, or `group by` and `limit` select in it, is then that of each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..types import Type
@@ -81,6 +81,31 @@ def with_safety(plan: n.Plan) -> n.Plan:
             elements.append(replace(e, queries=queries, safety=_worst([q.safety for q in queries], e.id)))
         else:
             elements.append(replace(e, safety=found[e.name]))
+    return replace(plan, elements=tuple(elements))
+
+
+def depending(plan: n.Plan, routing: str) -> list[str]:
+    """The names of the queries that several nodes under a routing do not answer as one would."""
+    hashed = routing.removeprefix("hash:") if routing.startswith("hash:") else None
+    return [
+        q.name
+        for q in plan.queries
+        if q.safety.level == "node-dependent"
+        or (q.safety.level == "keyed" and any(attribute != hashed for _, attribute in q.safety.keys))
+    ]
+
+
+def without(plan: n.Plan, names: Collection[str]) -> n.Plan:
+    """The plan without queries of these names; their streams stay."""
+    if not names:
+        return plan
+    elements: list[n.Query | n.Partition] = []
+    for e in plan.elements:
+        if isinstance(e, n.Partition):
+            queries = tuple(q for q in e.queries if q.name not in names)
+            elements += [replace(e, queries=queries)] if queries else []
+        elif e.name not in names:
+            elements.append(e)
     return replace(plan, elements=tuple(elements))
 
 
@@ -160,7 +185,7 @@ class _Propagation:
         return n.Safety("node-dependent", f"{own.reason}, and its input is keyed by another attribute")
 
     def _writers(self, q: n.Query) -> Iterator[n.Query]:
-        tables = set(_tables(q))
+        tables = set(tables_of(q))
         for w in self.plan.queries:
             if w is not q and (
                 any(
@@ -292,7 +317,7 @@ def _own_shared(q: n.Query, plan: n.Plan) -> _Own | None:
         if s.kind == "aggregation":
             return _dependent(f"it reads what aggregation '{s.id}' has stored at that time")
     out: _Own | None = None
-    for table in _tables(q):
+    for table in tables_of(q):
         found = _own_table(q, table, plan)
         if found.level == "node-dependent":
             return found
@@ -669,7 +694,7 @@ def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] 
 # ----------------------------------------------------------------------------------------------------------- tables
 
 
-def _tables(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
+def tables_of(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
     """Tables that the query reads or, with `written`, changes."""
     found = [s.id for s in sources(q) if s.kind == "table"]
     found += [e.table for top in expressions(q) for e in n.walk(top) if isinstance(e, n.InTable)]
@@ -682,10 +707,10 @@ def _own_table(q: n.Query, table: str, plan: n.Plan) -> _Own:
     """Rule 8: a table in memory is kept apart by a column if every query that touches it says which value it means."""
     definition = plan.tables[table]
     if definition.stored:
-        if isinstance(q.output, n.Insert) and q.output.target.id == table and _tables(q, written=False) == ():
+        if isinstance(q.output, n.Insert) and q.output.target.id == table and tables_of(q, written=False) == ():
             return _STATELESS
         return _dependent(f"what it finds in the stored table '{table}' is what other nodes have written at that time")
-    users = [u for u in plan.queries if table in _tables(u)]
+    users = [u for u in plan.queries if table in tables_of(u)]
     columns = definition.primary_key or range(len(definition.source.schema))
     for column in columns:
         found = [_table_key(u, table, column) for u in users]

@@ -17,6 +17,7 @@ import sparkstream_nb
 from sparkstream_nb.cluster import (
     AppGraph,
     Apps,
+    AuditReport,
     Check,
     Displayed,
     Divergence,
@@ -31,6 +32,7 @@ from sparkstream_nb.cluster import (
     frontend,
     repair,
 )  # fmt: skip
+from sparkstream_nb.cluster.auditing import audited
 from sparkstream_nb.cluster.divergence import Truth
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
@@ -119,6 +121,12 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "The app, rewritten:\ndefine stream S (v int); from S#window.timeBatch(1 sec, 0) select",
         "&lt;i&gt;",
     ),
+    (
+        audited("<a>.siddhi", "define stream S (v int); from S[v > 1] select '<i>' as x insert into O;"),
+        "<a>.siddhi: nothing depends on the node that is not accepted\nline  element         on several nodes",
+        "&lt;a&gt;.siddhi",
+    ),
+    (AuditReport([audited("a", "from <i>")]), "a: line 1", "&lt;i&gt;"),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (check(TRADES), "no mistakes found (1 stream, 1 aggregation, 1 query)", "✓ "),
     (check("define stream S (a strin);"), "line 1, column", "✗ line 1, column"),

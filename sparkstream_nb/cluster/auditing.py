@@ -1,0 +1,122 @@
+"""Audits of apps for several nodes: findings, with a feed also what was measured, and their forms for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import SiddhiError, SparkStreamError
+from ..plan import compile_app
+from ..plan.audit import Finding, audit
+from .conf import NodeFile
+from .frontend import Displayed
+from .study import Study
+
+_LEVELS = {"safe": "none", "keyed": "note", "node-dependent": "warning"}
+SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+@dataclass(frozen=True, repr=False)
+class AppAudit(Displayed):
+    """The findings of an app, or the `error` that it has, or its file; `study`: what several nodes make of a feed."""
+
+    path: str
+    findings: Sequence[Finding] = ()
+    error: SparkStreamError | None = None
+    study: Study | None = None
+
+    @property
+    def failing(self) -> list[Finding]:
+        """What depends on the node and is not accepted."""
+        return [f for f in self.findings if f.fails]
+
+    def summary(self) -> str:
+        return f"<AppAudit of {self.path}: {len(self.findings)} findings, {len(self.failing)} depend on the node>"
+
+
+@dataclass(frozen=True, repr=False)
+class AuditReport(Displayed):
+    """The audits of several apps."""
+
+    apps: Sequence[AppAudit]
+
+    @property
+    def exit_code(self) -> int:
+        """2 where an app is wrong, 1 where something depends on the node and is not accepted, else 0."""
+        if any(a.error is not None for a in self.apps):
+            return 2
+        return 1 if any(a.failing for a in self.apps) else 0
+
+    def summary(self) -> str:
+        return f"<AuditReport of {len(self.apps)} apps>"
+
+
+def audited(
+    path: str, text: str, files: Sequence[NodeFile] = (), variables: Mapping[str, str] | None = None
+) -> AppAudit:
+    """Audits an app's text as the nodes of `files` would run it; without files, as several nodes of an active-active
+    deployment would."""
+    properties = {"shardId": "node-1", **(dict(files[0].properties) if files else {})}
+    try:
+        plan = compile_app(text, properties=properties, variables=variables)
+    except SiddhiError as e:
+        return AppAudit(path, error=e)
+    return AppAudit(path, audit(plan, text, variables))
+
+
+def as_json(report: AuditReport) -> str:
+    """The report as JSON: a list of apps, each with its findings and, where measured, a row for each combination."""
+    return json.dumps([_plain(a) for a in report.apps], indent=2)
+
+
+def _plain(a: AppAudit) -> dict[str, Any]:
+    out: dict[str, Any] = {"app": a.path, "findings": [{**asdict(f), "fails": f.fails} for f in a.findings]}
+    if a.error is not None:
+        out["error"] = str(a.error)
+    if a.study is not None:
+        out["measured"] = a.study.by_query.to_dict("records")
+        out["recommendation"] = a.study.recommendation
+    return out
+
+
+def as_sarif(report: AuditReport) -> str:
+    """The report as SARIF 2.1.0 (OASIS), for code hosts: a result for each finding that is not safe."""
+    kinds = ("query", "table", "window", "trigger", "aggregation", "sink")
+    rules = [
+        {"id": f"scale-out/{k}", "shortDescription": {"text": f"What several nodes do to a {k}"}}
+        for k in (*kinds, "error")
+    ]
+    results = []
+    for a in report.apps:
+        uri = Path(a.path).as_posix()
+        if a.error is not None:
+            results.append(_result("error", "error", str(a.error).splitlines()[0], uri, _line(a.error)))
+        for f in a.findings:
+            if f.level == "safe":
+                continue
+            level = "note" if f.accepted is not None else _LEVELS[f.level]
+            result = _result(
+                f.kind, level, f"{f.kind} {f.name} {f.effect}: {f.cause}. Repair: {f.repair}.", uri, f.line
+            )
+            if f.accepted is not None:
+                result["suppressions"] = [{"kind": "inSource", "justification": f.accepted}]
+            results.append(result)
+    tool = {"driver": {"name": "sparkstream audit", "rules": rules}}
+    return json.dumps({"$schema": SARIF, "version": "2.1.0", "runs": [{"tool": tool, "results": results}]}, indent=2)
+
+
+def _line(error: SparkStreamError) -> int:
+    return error.span.line if isinstance(error, SiddhiError) else 1
+
+
+def _result(kind: str, level: str, message: str, uri: str, line: int) -> dict[str, Any]:
+    place = {"artifactLocation": {"uri": uri}, "region": {"startLine": max(1, line)}}
+    return {
+        "ruleId": f"scale-out/{kind}",
+        "level": level,
+        "message": {"text": message},
+        "locations": [{"physicalLocation": place}],
+    }
