@@ -58,6 +58,15 @@ def test_what_is_accepted_does_not_fail() -> None:
     assert found(", scale.out='why not'")["rush"].fails
 
 
+def test_lines_are_those_of_definitions_and_aggregations_are_accepted_too() -> None:
+    text = (
+        "-- define aggregation A\ndefine stream S (k string, v double);\n@info(scale.out='accepted: a day only')\n"
+        "define aggregation A from S select sum(v) as s aggregate every sec ... day;\n"
+    )
+    (finding,) = audited("a.siddhi", text).findings
+    assert (finding.line, finding.level, finding.accepted) == (3, "node-dependent", "a day only")
+
+
 def test_the_forms_for_machines() -> None:
     report = AuditReport([audited("my apps/a.siddhi", APP.format(accepted=ACCEPTED)), audited("b.siddhi", "from S")])
     (first, second) = json.loads(as_json(report))
