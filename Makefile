@@ -79,6 +79,7 @@ mutants: setup ## Small faults in the engine, one at a time: which of them no te
 
 bench: setup ## Siddhi, the engine and Spark over the same events, into docs/performance.md (needs a JDK 17 and Maven)
 	$(BIN)/python tests/bench/run.py $(BENCH)
+	$(BIN)/python -m tests.bench.study
 
 clean: ## Remove .venv, caches and what runs left behind
 	rm -rf .venv .work build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
