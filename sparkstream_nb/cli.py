@@ -90,7 +90,14 @@ def parser() -> Options:
                 "something depends on the node and is not accepted.")  # fmt: skip
     c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts")
     c.add_argument("--deployment", action="append", default=[], metavar="FILE", help="the nodes' deployment.yaml, each")
-    c.add_argument("--feed", metavar="STREAM=FILE", help="measure with this feed, on two to four nodes")
+    c.add_argument(
+        "--feed",
+        action="append",
+        default=[],
+        type=stream_and_file,
+        metavar="STREAM=FILE",
+        help="count what differs on two to four nodes, with a .csv or .parquet file; may be given several times",
+    )
     add(c, "--time", "--param")
     form = c.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -299,9 +306,8 @@ def explain(options: Any) -> int:
 
 
 def audit(options: Any) -> int:
-    """`sparkstream audit`."""
-    from dataclasses import replace
-
+    """`sparkstream audit`. Feeds that cannot be read and reports that cannot be written are errors of use."""
+    from .cluster.audit_feeds import FeedFiles
     from .cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
     from .cluster.conf import node_files
     from .lab import connect
@@ -309,7 +315,7 @@ def audit(options: Any) -> int:
 
     connect()
     files = node_files(options.deployment) if options.deployment else []
-    variables = dict(options.param)
+    feeds = FeedFiles(options.feed, options.time)
     apps = []
     for path in options.apps:
         try:
@@ -317,34 +323,20 @@ def audit(options: Any) -> int:
         except SparkStreamError as e:
             apps.append(AppAudit(path, error=e))
             continue
-        found = audited(path, text, files, variables)
-        if options.feed is not None and found.error is None:
-            found = replace(found, study=_measured(text, options, variables))
-        apps.append(found)
+        try:
+            apps.append(audited(path, text, files, dict(options.param), feeds))
+        except SparkStreamError as e:
+            raise Misuse(str(e)) from None
     report = AuditReport(apps)
-    if options.sarif is not None:
-        write_text(options.sarif, as_sarif(report) + "\n")
-    if options.html is not None:
-        write_text(options.html, page(report))
+    try:
+        if options.sarif is not None:
+            write_text(options.sarif, as_sarif(report) + "\n")
+        if options.html is not None:
+            write_text(options.html, page(report))
+    except CannotRead as e:
+        raise Misuse(str(e)) from None
     print(as_json(report) if options.json else report)
     return report.exit_code
-
-
-def _measured(text: str, options: Any, variables: dict[str, str]) -> Any:
-    """A study of an app over a feed, on two to four nodes."""
-    import tempfile
-
-    from . import cluster
-
-    stream, _, file = options.feed.partition("=")
-    if not file:
-        raise Misuse(f"--feed {options.feed}: write STREAM=FILE")
-    with tempfile.TemporaryDirectory() as home:
-        app = cluster.deploy(text, name="audit", home=f"{home}/app", variables=variables)
-        try:
-            return app.study([2, 3, 4], feed={stream: file}, time=options.time)
-        finally:
-            cluster.stop_all()
 
 
 def fmt(options: Any) -> int:

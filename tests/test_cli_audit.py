@@ -58,6 +58,15 @@ def test_what_is_accepted_does_not_fail() -> None:
     assert found(", scale.out='why not'")["rush"].fails
 
 
+def test_lines_are_those_of_definitions_and_aggregations_are_accepted_too() -> None:
+    text = (
+        "-- define aggregation A\ndefine stream S (k string, v double);\n@info(scale.out='accepted: a day only')\n"
+        "define aggregation A from S select sum(v) as s aggregate every sec ... day;\n"
+    )
+    (finding,) = audited("a.siddhi", text).findings
+    assert (finding.line, finding.level, finding.accepted) == (3, "node-dependent", "a day only")
+
+
 def test_the_forms_for_machines() -> None:
     report = AuditReport([audited("my apps/a.siddhi", APP.format(accepted=ACCEPTED)), audited("b.siddhi", "from S")])
     (first, second) = json.loads(as_json(report))
@@ -73,7 +82,7 @@ def test_the_forms_for_machines() -> None:
         assert result["message"]["text"]
         (place,) = (x["physicalLocation"] for x in result["locations"])
         assert place["region"]["startLine"] >= 1
-    assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "my apps/a.siddhi"
+    assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "my%20apps/a.siddhi"
     assert [r["ruleId"] for r in run["results"] if r["level"] == "error"] == ["scale-out/error"]
     suppressed = [r for r in run["results"] if "suppressions" in r]
     assert {r["suppressions"][0]["justification"] for r in suppressed} == {"only a <b>hint"}
@@ -107,13 +116,47 @@ def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "none.siddhi: file not found" in capsys.readouterr().out
 
 
-@pytest.mark.spark
-def test_a_feed_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    app, feed = tmp_path / "app.siddhi", tmp_path / "feed.csv"
-    app.write_text(
-        "define stream S (k string, v int); @info(name='rise') from every e1=S -> e2=S[k == e1.k] "
-        "select e1.v as a, e2.v as b insert into O;"
-    )
-    feed.write_text("k,v\n" + "".join(f"{'abc'[i % 3]},{i}\n" for i in range(40)))
+RISE = (
+    "@source(type='http', receiver.url='http://x', @map(type='json')) define stream S (k string, v int);\n"
+    "@info(name='rise') from every e1=S -> e2=S[k == e1.k] select e1.v as a, e2.v as b insert into O;"
+)
+
+
+def test_feeds_are_measured_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app, other, feed = (tmp_path / n for n in ("app.siddhi", "other.siddhi", "feed.csv"))
+    app.write_text(RISE)
+    other.write_text("define stream R (k string); from R select k insert into O;")
+    # a1 a2 b1 b2 to nodes 1 2 1 2: neither match stays
+    feed.write_text("k,v\na,1\na,2\nb,1\nb,2\nc,x\nd\n")
+    assert main(["audit", str(app), str(other), "--feed", f"S={feed}", "--json"]) == 0
+    measured = [a.get("measured") for a in json.loads(capsys.readouterr().out)]
+    assert measured[1] is None
+    assert measured[0]["rejected"] == 2
+    ways = measured[0]["ways"]
+    assert [(w["nodes"], w["routing"], w["repaired"]) for w in ways] == [
+        (2, "round_robin", False), (3, "round_robin", False), (4, "round_robin", False), (4, "hash:k", True),
+    ]  # fmt: skip
+    assert ways[0]["queries"]["rise"] == {"same": 0, "lost": 2, "spurious": 0, "late": 0, "duplicated": 0}
+    assert ways[3]["queries"]["rise"]["same"] == 2
     assert main(["audit", str(app), "--feed", f"S={feed}"]) == 0
-    assert "measured: audit: hash:k gives the outputs of one node on every number of nodes" in capsys.readouterr().out
+    assert "measured: repaired, 4 nodes, hash:k: 2 outputs, all as one node's" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--feed S=none.csv", "file not found: none.csv"),
+        ("--feed S", "'S' is not STREAM=FILE"),
+        ("--sarif none/a.sarif", "none/a.sarif cannot be written"),
+        ("--html none/a.html", "none/a.html cannot be written"),
+        ("--json --sarif a.sarif", "not allowed with argument --json"),
+        ("--deployment none.yaml", "there is no deployment file none.yaml"),
+    ],
+)
+def test_errors_of_use(
+    words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "app.siddhi").write_text(RISE)
+    assert main(["audit", "app.siddhi", *words.split()]) == 2
+    assert said in capsys.readouterr().err

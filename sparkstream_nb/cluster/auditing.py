@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ..errors import SiddhiError, SparkStreamError
 from ..plan import compile_app
 from ..plan.audit import Finding, audit
+from ..plan.nodes import Plan
+from .audit_feeds import FeedFiles, Measurement, measure
 from .conf import NodeFile
 from .frontend import Displayed
-from .study import Study
 
 _LEVELS = {"safe": "none", "keyed": "note", "node-dependent": "warning"}
 SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -21,12 +23,12 @@ SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, repr=False)
 class AppAudit(Displayed):
-    """The findings of an app, or the `error` that it has, or its file; `study`: what several nodes make of a feed."""
+    """The findings of an app, or the `error` that it has, or its file; `measured`: what feeds show."""
 
     path: str
     findings: Sequence[Finding] = ()
     error: SparkStreamError | None = None
-    study: Study | None = None
+    measured: Measurement | None = None
 
     @property
     def failing(self) -> list[Finding]:
@@ -55,20 +57,37 @@ class AuditReport(Displayed):
 
 
 def audited(
-    path: str, text: str, files: Sequence[NodeFile] = (), variables: Mapping[str, str] | None = None
+    path: str,
+    text: str,
+    files: Sequence[NodeFile] = (),
+    variables: Mapping[str, str] | None = None,
+    feeds: FeedFiles | None = None,
 ) -> AppAudit:
     """Audits an app's text as the nodes of `files` would run it; without files, as several nodes of an active-active
-    deployment would."""
-    properties = {"shardId": "node-1", **(dict(files[0].properties) if files else {})}
+    deployment would. Those of `feeds` that it has streams for are measured; raises SparkStreamError for one that cannot
+    be read."""
     try:
-        plan = compile_app(text, properties=properties, variables=variables)
+        plan = _as_deployed(text, files, variables)
     except SiddhiError as e:
         return AppAudit(path, error=e)
-    return AppAudit(path, audit(plan, text, variables))
+    own = [] if feeds is None else [(s, p) for s, p in feeds.files if s in plan.streams]
+    measured = measure(path, plan, replace(feeds, files=own), variables or {}) if feeds is not None and own else None
+    return AppAudit(path, audit(plan, text, variables), measured=measured)
+
+
+def _as_deployed(text: str, files: Sequence[NodeFile], variables: Mapping[str, str] | None) -> Plan:
+    """The plan of the first node; an aggregation is by shard where it is on all nodes."""
+    properties = [{"shardId": f.shard_id, **f.properties} for f in files] or [{"shardId": "node-1"}]
+    plans = [compile_app(text, properties=p, variables=variables) for p in properties]
+    by_shard = {
+        id_: replace(a, partitioned=all(p.aggregations[id_].partitioned for p in plans))
+        for id_, a in plans[0].aggregations.items()
+    }
+    return replace(plans[0], aggregations=by_shard)
 
 
 def as_json(report: AuditReport) -> str:
-    """The report as JSON: a list of apps, each with its findings and, where measured, a row for each combination."""
+    """The report as JSON: a list of apps, each with its findings and what was measured."""
     return json.dumps([_plain(a) for a in report.apps], indent=2)
 
 
@@ -76,9 +95,8 @@ def _plain(a: AppAudit) -> dict[str, Any]:
     out: dict[str, Any] = {"app": a.path, "findings": [{**asdict(f), "fails": f.fails} for f in a.findings]}
     if a.error is not None:
         out["error"] = str(a.error)
-    if a.study is not None:
-        out["measured"] = a.study.by_query.to_dict("records")
-        out["recommendation"] = a.study.recommendation
+    if a.measured is not None:
+        out["measured"] = asdict(a.measured)
     return out
 
 
@@ -91,7 +109,8 @@ def as_sarif(report: AuditReport) -> str:
     ]
     results = []
     for a in report.apps:
-        uri = Path(a.path).as_posix()
+        path = Path(a.path)
+        uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
         if a.error is not None:
             results.append(_result("error", "error", str(a.error).splitlines()[0], uri, _line(a.error)))
         for f in a.findings:

@@ -30,6 +30,7 @@ from ..cluster import (
     Stats,
     Study,
 )
+from ..cluster.audit_feeds import measurement_text
 from ..cluster.divergence import VERDICTS
 from ..cluster.progress import span
 from ..plan.nodes import Plan
@@ -385,19 +386,27 @@ def _audit_said(shown: AppAudit) -> str:
     )  # fmt: skip
 
 
+def _measured(shown: AppAudit) -> list[str]:
+    m = shown.measured
+    if m is None:
+        return []
+    lines = [measurement_text(way) for way in m.ways] if m.failure is None else [f"not possible: {m.failure}"]
+    return [*lines, *([f"{counted(m.rejected, 'row')} rejected"] if m.rejected else [])]
+
+
 @text.register
 def _(shown: AppAudit) -> str:
     if shown.error is not None:
         return f"{shown.path}: {shown.error}"
     parts = [_audit_said(shown), _audit_grid(shown).text(footer=False)]
-    return "\n".join([*parts, *([f"measured: {text(shown.study)}"] if shown.study is not None else [])])
+    return "\n".join([*parts, *(f"measured: {line}" for line in _measured(shown))])
 
 
 @html.register
 def _(shown: AppAudit) -> str:
     if shown.error is not None:
         return paragraph(f"<b>{markup.escape(shown.path)}</b>") + escaped_lines(str(shown.error))
-    measured = "" if shown.study is None else html(shown.study)
+    measured = "".join(paragraph(f"measured: {markup.escape(line)}") for line in _measured(shown))
     return f"<h2>{markup.escape(_audit_said(shown))}</h2>{_audit_grid(shown).html(footer=False)}{measured}"
 
 
@@ -418,7 +427,10 @@ body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1200p
 h2 { font-size: 1.1em; margin: 2em 0 .6em; }
 table { border-collapse: collapse; }
 th, td { padding: 4px 12px 4px 0; vertical-align: top; border-bottom: 1px solid #8884; }
-td { white-space: normal !important; }
+td { white-space: normal !important; overflow-wrap: anywhere; min-width: 7em; }
+td:first-child { min-width: 0; }
+body { overflow-x: auto; }
+h2 { overflow-wrap: anywhere; }
 </style></head><body><h1>What several nodes do to these apps</h1>
 """
 

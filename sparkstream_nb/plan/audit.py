@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ..lang.parser import parse
 from ..lang.tree import Annotation, find_annotation
 from . import nodes as n
 from .query_parts import sources
@@ -21,7 +22,8 @@ _ACCEPTED = re.compile(r"accepted\s*:\s*(\S.*)", re.DOTALL)
 class Finding:
     """What several nodes mean to one element of an app: `effect` and its `cause`, and the `repair`.
 
-    `accepted`: the reason that `@info(name='...', scale.out='accepted: REASON')` gives; None: not acknowledged.
+    `accepted`: the reason that `@info(scale.out='accepted: REASON')` of the query or the aggregation gives; None: not
+    acknowledged.
     """
 
     kind: str
@@ -41,15 +43,17 @@ class Finding:
 
 def audit(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None) -> list[Finding]:
     """The findings of an app, in the order of its text; `plan` was compiled from `text` with `variables`."""
-    found = _Audit(plan, text, repairs(plan, text, variables)).findings()
+    lines = {str(d.id): d.span.line for d in parse(text, variables).definitions if hasattr(d, "id")}
+    found = _Audit(plan, repairs(plan, text, variables), lines).findings()
     return sorted(found, key=lambda f: f.line)
 
 
 @dataclass(frozen=True)
 class _Audit:
     plan: n.Plan
-    text: str
     repairs: Repairs
+    lines: Mapping[str, int]
+    """Where each definition begins, by its name."""
 
     def findings(self) -> Iterator[Finding]:
         plan = self.plan
@@ -68,14 +72,7 @@ class _Audit:
                     yield self._sink(id_, a)
 
     def _of(self, kind: str, name: str, level: Level, effect: str, cause: str, repair: str) -> Finding:
-        line = next(
-            (
-                self.text.count("\n", 0, m.start()) + 1
-                for m in re.finditer(rf"define\s+{kind}\s+`?{re.escape(name)}\b", self.text, re.IGNORECASE)
-            ),
-            1,
-        )
-        return Finding(kind, name, line, level, effect, cause, repair)
+        return Finding(kind, name, self.lines[name], level, effect, cause, repair)
 
     def _query(self, q: n.Query, advice: str) -> Finding:
         level: Level = "safe" if q.safety.level in ("stateless", "merged") else q.safety.level  # type: ignore[assignment]
@@ -110,6 +107,9 @@ class _Audit:
         return replace(found, accepted=_accepted_by(q for q in self.plan.queries if window.source.id in _read(q)))
 
     def _aggregation(self, a: n.AggregationDef) -> Finding:
+        return replace(self._merged(a), accepted=_accepted(a.annotations))
+
+    def _merged(self, a: n.AggregationDef) -> Finding:
         safety = aggregation_safety(self.plan, a)
         if safety.level == "node-dependent":
             return self._of("aggregation", a.id, "node-dependent", "each node adds up something else", safety.reason,

@@ -1,0 +1,198 @@
+"""Feeds of an audit: how many outputs of several nodes differ from one node's. The nodes are replayed; Spark is not
+started."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from csv import reader
+from dataclasses import dataclass, field, replace
+from io import TextIOWrapper
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from ..engine.batch import InputBatch, StreamRows
+from ..errors import SparkStreamError
+from ..lang.tree import Annotation
+from ..plan import compile_app
+from ..plan.nodes import Plan
+from ..plan.query_parts import connector_type
+from ..plan.repair import repairs
+from ..spark.inbox import Inbox
+from ..spark.ingest import Typed, type_rows
+from ..spark.replay import Nodes, Way
+from ..spark.study import Input
+from .app import check_feed
+from .divergence import VERDICTS, Truth
+
+NODES = (2, 3, 4)
+"""Numbers of nodes that a feed is replayed on."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How the outputs of `nodes` under a routing compare with one node's: outputs of each verdict by query (by
+    trigger for its events). `repaired`: of the app with its repairs."""
+
+    nodes: int
+    routing: str
+    repaired: bool
+    queries: Mapping[str, Mapping[str, int]]
+    aggregations: Mapping[str, int] = field(default_factory=dict)
+    """Merged rows that differ, by aggregation."""
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs there are, in the truth or of the nodes."""
+        return sum(sum(v.values()) for v in self.queries.values())
+
+    @property
+    def differing(self) -> int:
+        """How many outputs and merged rows are not the same."""
+        lost = sum(n for v in self.queries.values() for verdict, n in v.items() if verdict != "same")
+        return lost + sum(self.aggregations.values())
+
+
+@dataclass(frozen=True)
+class FeedFiles:
+    """Files to replay, as (stream, path), with the column of event times; without one events are 1 ms apart."""
+
+    files: Sequence[tuple[str, str]]
+    time: str | None = None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What the feeds show: `ways`, or the reason why they could not be replayed; and the rows that do not fit."""
+
+    ways: Sequence[Measured] = ()
+    failure: str | None = None
+    rejected: int = 0
+
+
+def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str]) -> Measurement:
+    """Replays the feeds whose streams the app has, on `NODES` under round robin, and the repaired app under the routing
+    that most of its queries ask for. Raises SparkStreamError for a feed that cannot be read."""
+    for stream, path in feeds.files:
+        check_feed(plan, stream, Path(path), time=feeds.time)
+    batch, rejected = _batch(plan, feeds)
+    if not len(batch.clock):
+        return Measurement(failure="no row of the feeds fits its stream", rejected=rejected)
+    with tempfile.TemporaryDirectory(prefix="sparkstream-audit-") as folder:
+        inbox = Inbox(Path(folder) / "inbox")
+        inbox.append([inbox.batch(batch, "round_robin")])
+        inbox.close()
+        try:
+            ways = _replays(name, plan, [Way(n, "round_robin") for n in NODES], folder, repaired=False)
+            ways += _repaired(name, plan, folder, variables)
+        except SparkStreamError as e:
+            return Measurement(failure=str(e), rejected=rejected)
+    return Measurement(ways, rejected=rejected)
+
+
+def _offline(plan: Plan) -> Plan:
+    """Without connections to other systems: the feed is what comes in, and nothing is published."""
+
+    def kept(a: Annotation) -> bool:
+        return a.name.lower() not in ("source", "sink") or connector_type(a, plan.properties).lower() == "inmemory"
+
+    streams = {id_: replace(s, annotations=tuple(filter(kept, s.annotations))) for id_, s in plan.streams.items()}
+    return replace(plan, streams=streams)
+
+
+def _repaired(name: str, plan: Plan, folder: str, variables: Mapping[str, str]) -> list[Measured]:
+    """The repaired app under the routing that most of its queries ask for, on the largest number of nodes."""
+    text = repairs(plan, plan.text, variables).rewritten
+    better = plan if text is None else compile_app(text, plan.properties, variables)
+    keys = Counter(a for q in better.queries for a in {a for _, a in q.safety.keys})
+    if not keys:
+        return []
+    key = keys.most_common(1)[0][0]
+    return _replays(name, better, [Way(NODES[-1], f"hash:{key}")], folder, repaired=True)
+
+
+def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaired: bool) -> list[Measured]:
+    schemas = {s: d.source.schema for s, d in plan.streams.items()}
+    source = Input(str(Path(folder) / "inbox"), schemas, 1, 1)
+    truth = Truth(name, source, Nodes(_offline(plan)), ["node-1"])
+    found = []
+    for way in ways:
+        divergence = truth.against(way)
+        queries: dict[str, Counter[str]] = {}
+        for row in divergence.counts.to_dict("records"):
+            counts = queries.setdefault(str(row["query"] or row["stream"]), Counter())
+            counts.update({v: int(row[v]) for v in VERDICTS})
+        differing = {a: len(check.differing) for a, check in divergence.merged.items()}
+        by_query = {q: dict(c) for q, c in queries.items()}
+        found.append(Measured(way.nodes, way.route or "", repaired, by_query, differing))
+    return found
+
+
+def _batch(plan: Plan, feeds: FeedFiles) -> tuple[InputBatch, int]:
+    """The events of all feeds in order of time, a step each; and how many rows do not fit."""
+    streams: list[str] = []
+    typed: list[Typed] = []
+    rejected = 0
+    for stream, path in feeds.files:
+        table, unread = _table(Path(path))
+        found = type_rows(table, plan.schema(stream), time=feeds.time)
+        rejected += unread + len(found.rejected)
+        streams.append(stream)
+        typed.append(found)
+    clocks = [np.arange(len(t), dtype=np.int64) if t.ts is None else t.ts for t in typed]
+    times = np.concatenate([np.empty(0, np.int64), *clocks])
+    order = np.argsort(times, kind="stable")
+    steps = np.empty(len(order), np.int64)
+    steps[order] = np.arange(len(order))
+    bounds = np.cumsum([0, *map(len, clocks)])
+    rows: dict[str, StreamRows] = {}
+    for stream in dict.fromkeys(streams):
+        files = [i for i, s in enumerate(streams) if s == stream]
+        step = np.concatenate([steps[bounds[i] : bounds[i + 1]] for i in files])
+        columns = [pa.concat_arrays(parts) for parts in zip(*(typed[i].columns for i in files), strict=True)]
+        by_step = np.argsort(step)
+        ts = np.concatenate([clocks[i] for i in files])[by_step]
+        rows[stream] = StreamRows(step[by_step], ts, [c.take(pa.array(by_step)) for c in columns])
+    return InputBatch(times[order], rows), rejected
+
+
+def _table(path: Path) -> tuple[pa.Table, int]:
+    """A file's rows, of a .csv all values as texts and empty ones null; and how many lines have other columns."""
+    if path.suffix == ".parquet":
+        return pq.read_table(path), 0
+    unread = 0
+
+    def skip(_: object) -> str:
+        nonlocal unread
+        unread += 1
+        return "skip"
+
+    how = csv.ParseOptions(invalid_row_handler=skip)
+    try:
+        with path.open("rb") as file:
+            names = next(reader(TextIOWrapper(file, encoding="utf-8-sig", newline="")))
+        as_text = csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
+        )
+        return csv.read_csv(path, parse_options=how, convert_options=as_text), unread
+    except pa.ArrowInvalid as e:
+        raise SparkStreamError(f"{path} cannot be read: {e}") from None
+
+
+def measurement_text(m: Measured) -> str:
+    """`3 nodes, round_robin: 4 differ from one node's (q: 3 lost, 1 spurious)`."""
+    text = f"{'repaired, ' if m.repaired else ''}{m.nodes} nodes, {m.routing}: "
+    if not m.differing:
+        return f"{text}{m.outputs:,} outputs, all as one node's"
+    causes = []
+    for query, verdicts in m.queries.items():
+        counts = [f"{n:,} {verdict}" for verdict, n in verdicts.items() if verdict != "same" and n]
+        if counts:
+            causes.append(f"{query}: {', '.join(counts)}")
+    causes += [f"{a}: {n:,} merged rows other" for a, n in m.aggregations.items() if n]
+    return f"{text}{m.differing:,} differ from one node's ({'; '.join(causes)})"
