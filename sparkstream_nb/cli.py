@@ -327,6 +327,9 @@ def audit(options: Any) -> int:
             apps.append(audited(path, text, files, dict(options.param), feeds))
         except SparkStreamError as e:
             raise Misuse(str(e)) from None
+    unknown = next((s for s, _ in feeds.files if not any(s in a.fed for a in apps)), None)
+    if unknown is not None and any(a.error is None for a in apps):
+        raise Misuse(f"--feed: no app has a stream '{unknown}'")
     report = AuditReport(apps)
     try:
         if options.sarif is not None:

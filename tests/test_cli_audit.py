@@ -102,6 +102,14 @@ def test_every_case_is_audited(part: int) -> None:
         json.loads(as_sarif(AuditReport([app])))
 
 
+def test_a_feed_for_no_app_is_an_error_of_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app, feed = tmp_path / "app.siddhi", tmp_path / "feed.csv"
+    app.write_text("define stream S (v int); from S[v > 1] select v insert into O;")
+    feed.write_text("v\n1\n2\n")
+    assert main(["audit", str(app), "--feed", f"T={feed}"]) == 2
+    assert "--feed: no app has a stream 'T'" in capsys.readouterr().err
+
+
 def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     right, wrong, broken = (tmp_path / f"{n}.siddhi" for n in ("right", "wrong", "broken"))
     right.write_text("define stream S (v int); from S[v > 1] select v insert into O;")

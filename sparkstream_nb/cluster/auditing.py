@@ -23,12 +23,13 @@ SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, repr=False)
 class AppAudit(Displayed):
-    """The findings of an app, or the `error` that it has, or its file; `measured`: what feeds show."""
+    """The findings of an app, or the `error` of it or its file; `measured`: what feeds of the streams `fed` show."""
 
     path: str
     findings: Sequence[Finding] = ()
     error: SparkStreamError | None = None
     measured: Measurement | None = None
+    fed: Sequence[str] = ()
 
     @property
     def failing(self) -> list[Finding]:
@@ -72,7 +73,7 @@ def audited(
         return AppAudit(path, error=e)
     own = [] if feeds is None else [(s, p) for s, p in feeds.files if s in plan.streams]
     measured = measure(path, plan, replace(feeds, files=own), variables or {}) if feeds is not None and own else None
-    return AppAudit(path, audit(plan, text, variables), measured=measured)
+    return AppAudit(path, audit(plan, text, variables), measured=measured, fed=[s for s, _ in own])
 
 
 def _as_deployed(text: str, files: Sequence[NodeFile], variables: Mapping[str, str] | None) -> Plan:
