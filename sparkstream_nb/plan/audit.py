@@ -12,7 +12,8 @@ from ..lang.tree import Annotation, find_annotation
 from . import nodes as n
 from .query_parts import sources
 from .repair import Repairs, repairs
-from .safety import aggregation_safety, by_clock, tables_of
+from .safety import aggregation_safety
+from .safety_rules import by_clock, tables_of
 
 Level = Literal["safe", "keyed", "node-dependent"]
 _ACCEPTED = re.compile(r"accepted\s*:\s*(\S.*)", re.DOTALL)

@@ -1,0 +1,541 @@
+"""Shard safety of a query by itself: the rules that `plan.safety` lists, a function each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..types import Type
+from . import nodes as n
+from .query_parts import conjuncts, expressions, inputs, sources, stream_states
+from .signatures.streams import STATEFUL
+from .signatures.windows import DECLARATIONS, argument
+
+Keys = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a query is by itself. `candidates` are alternative keys: source id → attribute."""
+
+    level: str
+    reason: str
+    candidates: tuple[Keys, ...] = ()
+
+
+STATELESS = Own("stateless", "each event is processed independently")
+
+
+def _dependent(reason: str) -> Own:
+    return Own("node-dependent", reason)
+
+
+def merged_keys(one: Mapping[str, str], two: Mapping[str, str]) -> dict[str, str] | None:
+    """Both key maps in one; None where a stream would need two keys."""
+    out = dict(one)
+    for stream, attribute in two.items():
+        if out.setdefault(stream, attribute) != attribute:
+            return None
+    return out
+
+
+def inserts_into(q: n.Query, id_: str) -> bool:
+    return isinstance(q.output, n.Insert) and q.output.target.id == id_ and q.output.target.kind in ("stream", "window")
+
+
+def attribute_of(e: n.Expr | None, i: n.Input) -> tuple[str, str] | None:
+    """(source id, attribute) where `e` is an attribute of a source as it came in, else None."""
+    if not isinstance(e, n.Ref) or e.slot < 0:
+        return None
+    source = inputs(i)[e.slot].source
+    return (source.id, e.name) if source.schema.find(e.name) is not None else None
+
+
+def own_rule(q: n.Query, plan: n.Plan) -> Own:
+    shared = _own_shared(q, plan)
+    if shared is not None and shared.level == "node-dependent":
+        return shared
+    match q.input:
+        case n.StreamInput():
+            own = _own_stream(q, q.input, plan)
+        case n.JoinInput():
+            own = _own_join(q, q.input, plan)
+        case n.StateInput():
+            own = _own_pattern(q, q.input)
+    if own.level == "node-dependent":
+        return own
+    for further in (_own_selection(q, own, plan), _own_rate(q)):
+        if further is None:
+            continue
+        if further.level == "node-dependent":
+            return further
+        own = further if own.level == "stateless" else _both(own, further)
+    return own if shared is None else _both(own, shared)
+
+
+def _both(one: Own, two: Own) -> Own:
+    """Both kinds of keys at once: candidates that agree."""
+    if one.level == "stateless":
+        return two
+    if two.level == "stateless":
+        return one
+    agreed = tuple(m for a in one.candidates for b in two.candidates if (m := merged_keys(a, b)) is not None)
+    if not agreed:
+        return _dependent(f"{one.reason}, but {two.reason}")
+    return Own("keyed", two.reason, agreed)
+
+
+def _own_shared(q: n.Query, plan: n.Plan) -> Own | None:
+    """Rule 8: triggers, tables, aggregations."""
+    for s in sources(q):
+        if s.id in plan.triggers:
+            return _dependent(f"trigger '{s.id}' fires on every node")
+        if s.kind == "aggregation":
+            return _dependent(f"it reads what aggregation '{s.id}' has stored at that time")
+    out: Own | None = None
+    for table in tables_of(q):
+        found = _own_table(q, table, plan)
+        if found.level == "node-dependent":
+            return found
+        out = found if out is None else _both(out, found)
+    return out
+
+
+def partition_rule(p: n.Partition, q: n.Query, plan: n.Plan) -> Own:
+    """Rule 7."""
+    shared = _own_shared(q, plan)
+    if shared is not None and shared.level == "node-dependent":
+        return shared
+    keys: dict[str, str] = {}
+    for key in p.keys:
+        if isinstance(key, n.RangeKey):
+            return _dependent(f"'{p.id}' is partitioned by ranges, not by an attribute's value")
+        if not isinstance(key.expr, n.Ref):
+            return _dependent(f"the key of '{p.id}' for '{key.stream}' is computed inside the node")
+        keys[key.stream] = key.expr.name
+    timed = _timed_in_partition(q, plan)
+    if timed is not None:
+        return _dependent(timed)
+    mine: dict[str, str] = {}
+    for s in sources(q):
+        if s.id in keys:
+            mine[s.id] = keys[s.id]
+        elif s.id not in {i.id for i in p.inner}:
+            return _dependent(f"'{s.id}' has no key in '{p.id}', so its events go to every instance, on every node")
+    named = ", ".join(f"{s}.{a}" for s, a in mine.items())
+    own = Own("keyed", f"one partition instance per {named}", (mine,)) if mine else STATELESS
+    return own if shared is None else _both(own, shared)
+
+
+def _timed_in_partition(q: n.Query, plan: n.Plan) -> str | None:
+    """Why instances on one node do not go their own ways (rule 7); None where they do."""
+    if _shares_state(q):
+        return "an aggregator of Siddhi's that it uses holds one state for all keys"
+    if q.rate is not None and q.rate.unit != "events":
+        return "its output rate goes on in turns with those of other keys on the node"
+    if q.select.aggregates and any(_comes_in_chunks(s.id, plan, frozenset()) for s in sources(q)):
+        return "what comes to it at once is cut at other keys"
+    if isinstance(q.input, n.StateInput):
+        if any(isinstance(s, n.AbsentState) for s in _below(q.input.state)):
+            return "its waiting times end in turns with those of other keys on the node"
+        if any(isinstance(s, n.CountState) and s.least == 0 for s in _below(q.input.state)):
+            return "a state that needs no event ends in turns with those of other keys on the node"
+    for i in inputs(q.input):
+        if any(isinstance(s, n.FunctionStep) and s.function in STATEFUL for s in i.steps):
+            return "its timeouts end in turns with those of other keys on the node"
+        window = _window_of(i, plan)
+        if window is None:
+            continue
+        if i.source.kind == "window" and not by_clock(window):
+            return f"named window '{i.source.id}' holds the events of all keys together"
+        if _passes_through(q, window):
+            continue
+        if argument(window, "timeout") is not None:
+            return f"the timeouts of window '{window.function}' end in turns with those of other keys on the node"
+        how = DECLARATIONS[window.function].in_partition
+        if how == "shared":
+            return f"window '{window.function}' goes on in turns with those of other keys on the node"
+        if how == "expired" and _puts_out_expired(q):
+            return f"events leave window '{window.function}' in turns with those of other keys on the node"
+    return None
+
+
+def _comes_in_chunks(stream: str, plan: n.Plan, seen: frozenset[str]) -> bool:
+    """Whether a query sends several events at once to a stream, of which a partition makes one chunk of neighbours
+    with the same key."""
+    if stream in seen:
+        return False
+    for w in plan.queries:
+        if not inserts_into(w, stream):
+            continue
+        window = _window_of(w.input, plan) if isinstance(w.input, n.StreamInput) else None
+        plain = isinstance(w.input, n.StreamInput) and w.rate is None and not _puts_out_expired(w)
+        if not plain or (window is not None and not (_passes_through(w, window) or _slides(window))):
+            return True
+        if any(_comes_in_chunks(s.id, plan, seen | {stream}) for s in sources(w)):
+            return True
+    return False
+
+
+def _slides(window: n.WindowStep) -> bool:
+    return window.function != "delay" and DECLARATIONS[window.function].processing_mode == "slide"
+
+
+def _below(s: n.State) -> Iterator[n.State]:
+    """`s` and the states that it is made of."""
+    yield s
+    match s:
+        case n.NextState():
+            yield from _below(s.first)
+            yield from _below(s.then)
+        case n.LogicalState():
+            yield from _below(s.left)
+            yield from _below(s.right)
+        case n.EveryState() | n.CountState() | n.AbsentState():
+            yield from _below(s.state)
+
+
+def _passes_through(q: n.Query, window: n.WindowStep) -> bool:
+    """Whether the query puts out each event as it comes, whatever else the window holds."""
+    return (
+        isinstance(q.input, n.StreamInput)
+        and window.function in ("length", "time", "externalTime", "timeLength", "sort", "expression")
+        and not _puts_out_expired(q)
+        and q.rate is None
+        and not any(isinstance(e, n.Agg) for top in expressions(q) for e in n.walk(top))
+    )
+
+
+def _puts_out_expired(q: n.Query) -> bool:
+    return getattr(q.output, "event_type", "current") != "current"
+
+
+def _shares_state(q: n.Query) -> bool:
+    """Whether an aggregator has no state by group or key, which is so in Siddhi."""
+    return any(
+        isinstance(e, n.Agg) and e.function in ("str:groupConcat", "math:percentile")
+        for top in expressions(q)
+        for e in n.walk(top)
+    )
+
+
+def _window_of(i: n.StreamInput, plan: n.Plan) -> n.WindowStep | None:
+    """The window of an input, a named one's too."""
+    if i.source.kind == "window":
+        return plan.windows[i.source.id].window
+    return next((s for s in i.steps if isinstance(s, n.WindowStep)), None)
+
+
+def by_clock(w: n.WindowStep) -> bool:
+    """Rule 2: whether an event's stay in the window depends on the clock alone."""
+    by = DECLARATIONS[w.function].retained_by
+    return by == "clock" or (by == "start" and argument(w, "start.time") is not None)
+
+
+def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> Own:
+    """Rules 1 to 3."""
+    for step in i.steps:
+        if isinstance(step, n.FunctionStep) and step.function in STATEFUL:
+            return _dependent(f"'{step.function}' depends on the order of all events")
+        if isinstance(step, n.FilterStep) and any(isinstance(e, n.Agg) for e in n.walk(step.condition)):
+            return _dependent("its filter aggregates all events")
+    window = _window_of(i, plan)
+    if window is None or _passes_through(q, window):
+        return STATELESS
+    if by_clock(window):
+        if DECLARATIONS[window.function].processing_mode == "batch" and _puts_out_expired(q):
+            return _dependent(f"events leave window '{window.function}' when the node has new ones")
+        return STATELESS
+    by = DECLARATIONS[window.function].retained_by
+    if by == "key" and not _puts_out_expired(q):
+        key = attribute_of(argument(window, "session.key"), q.input)
+        if key is not None:
+            return Own("keyed", f"a session per {key[1]}", ({key[0]: key[1]},))
+    if by == "start":
+        return _dependent(
+            "its batches begin with the first event that the node receives; a start.time would align them"
+        )
+    return _dependent(f"window '{window.function}' depends on all events that the node receives")
+
+
+def _own_selection(q: n.Query, own: Own, plan: n.Plan) -> Own | None:
+    """Rule 4: aggregates, and choices among what comes together."""
+    select = q.select
+    if select.limit is not None or select.offset is not None:
+        return _dependent("limit and offset count the events that arrive together on the node")
+    if select.order_by:
+        return _dependent("order by sorts the events that arrive together on the node")
+    having = select.having is not None and any(isinstance(e, n.Agg) for e in n.walk(select.having))
+    if not select.aggregates and not having:
+        window = _window_of(q.input, plan) if isinstance(q.input, n.StreamInput) else None
+        if select.group_by and window is not None and DECLARATIONS[window.function].processing_mode != "slide":
+            return _grouped(q, "of each batch it puts out the last event per")
+        return None
+    if not select.group_by:
+        if own.level == "keyed":
+            return _dependent("its aggregates combine all keys")
+        return _dependent("its aggregates combine all events")
+    return _grouped(q, "its aggregates are per")
+
+
+def _grouped(q: n.Query, what: str) -> Own:
+    if _shares_state(q):
+        return _dependent("an aggregator of Siddhi's that it uses holds one state for all groups")
+    missing = set(_may_be_missing(q.input))
+    grouped = [g for g in q.select.group_by if attribute_of(g, q.input) is not None]
+    keys = [k for g in grouped if (k := attribute_of(g, q.input)) is not None and getattr(g, "slot", 0) not in missing]
+    if grouped and not keys:
+        return _dependent("its group by is null for all keys where that side is missing")
+    if not keys:
+        return _dependent("its group by is computed inside the node")
+    names = ", ".join(dict.fromkeys(a for _, a in keys))
+    tied = [_tied(q, {source: attribute}) for source, attribute in keys]
+    return Own("keyed", f"{what} {names}", tuple(tied))
+
+
+def _may_be_missing(i: n.Input) -> Iterator[int]:
+    """The slots that may be empty where the query puts something out."""
+    match i:
+        case n.JoinInput():
+            if i.kind in ("right outer", "full outer"):
+                yield 0
+            if i.kind in ("left outer", "full outer"):
+                yield 1
+        case n.StateInput():
+            yield from _optional(i.state)
+
+
+def _optional(s: n.State) -> Iterator[int]:
+    match s:
+        case n.AbsentState():
+            yield s.state.slot
+        case n.CountState() if s.least == 0:
+            yield from (x.slot for x in stream_states(s.state))
+        case n.LogicalState():
+            if s.op == "or":
+                yield from (x.slot for x in stream_states(s))
+            yield from _optional(s.left)
+            yield from _optional(s.right)
+        case n.NextState():
+            yield from _optional(s.first)
+            yield from _optional(s.then)
+        case n.EveryState():
+            yield from _optional(s.state)
+
+
+def _tied(q: n.Query, key: dict[str, str]) -> dict[str, str]:
+    """A key of one side of a join or pattern, with what the equalities of the query tie to it."""
+    out = dict(key)
+    pairs = list(_equalities(q.input))
+    for _ in pairs:
+        for one, two in pairs:
+            for a, b in ((one, two), (two, one)):
+                if out.get(a[0]) == a[1]:
+                    out.setdefault(b[0], b[1])
+    return out
+
+
+def _own_rate(q: n.Query) -> Own | None:
+    """Rule 4, rates."""
+    if q.rate is None:
+        return None
+    if q.rate.unit == "events":
+        return _dependent("its output rate counts events of the node")
+    if q.rate.kind == "snapshot":
+        return _dependent("a snapshot shows the last events of the node, when the node has some")
+    if q.rate.kind == "all":
+        return None
+    if not q.select.group_by:
+        return _dependent(f"'output {q.rate.kind}' selects one event of all")
+    return _grouped(q, f"'output {q.rate.kind}' selects one event per")
+
+
+# ------------------------------------------------------------------------------------------------ joins and patterns
+
+
+def _equalities(i: n.Input) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """Pairs of attributes of sources that the query's conditions equate."""
+    for condition in _conditions(i):
+        for c in conjuncts(condition):
+            if isinstance(c, n.Compare) and c.op == "==" and _alike(c.left, c.right):
+                a, b = attribute_of(c.left, i), attribute_of(c.right, i)
+                if a is not None and b is not None:
+                    yield a, b
+
+
+def _alike(one: n.Expr, two: n.Expr) -> bool:
+    """Whether equal values have equal texts, by which a route sends them to one node."""
+    fractions = (Type.FLOAT, Type.DOUBLE)
+    return one.type not in fractions and two.type not in fractions
+
+
+def _conditions(i: n.Input) -> Iterator[n.Expr]:
+    match i:
+        case n.JoinInput():
+            if i.on is not None:
+                yield i.on
+        case n.StateInput():
+            for s in inputs(i):
+                yield from (step.condition for step in s.steps if isinstance(step, n.FilterStep))
+
+
+def _own_join(q: n.Query, j: n.JoinInput, plan: n.Plan) -> Own:
+    """Rule 5."""
+    for side in (j.left, j.right):
+        if side.source.kind == "table":
+            other = j.right if side is j.left else j.left
+            return _own_stream(q, other, plan)
+    for side in (j.left, j.right):
+        own = _own_stream(q, side, plan)
+        if own.level == "node-dependent":
+            return own
+    pairs = [(a, b) for a, b in _equalities(j) if merged_keys(dict([a]), dict([b])) is not None]
+    candidates = tuple({a[0]: a[1], b[0]: b[1]} for a, b in pairs)
+    if not candidates:
+        return _dependent("the join compares every event of one side with every event of the other")
+    names = ", ".join(" = ".join(f"{s}.{a}" for s, a in c.items()) for c in candidates)
+    return Own("keyed", f"its sides are joined on {names}", candidates)
+
+
+def _own_pattern(q: n.Query, i: n.StateInput) -> Own:
+    """Rule 6."""
+    if i.kind == "sequence":
+        return _dependent("any event of its streams can break a sequence")
+    states = list(stream_states(i.state))
+    first = i.state.first if isinstance(i.state, n.NextState) else i.state
+    if not isinstance(first, n.EveryState):
+        return _dependent("without 'every' the pattern matches only once, and each node would match once")
+    if not isinstance(first.state, n.StreamState):
+        return _dependent("the group under 'every' restarts only after a complete match, whatever the key")
+    if _every_below(i.state, first):
+        return _dependent("an 'every' later in the pattern depends on all events")
+    if len(states) == 1:
+        return STATELESS
+    start = first.state.slot
+    candidates = []
+    for attribute in i.slots[start].schema.names:
+        keys = _tied_states(i, start, attribute)
+        if keys is not None:
+            candidates.append(keys)
+    if not candidates:
+        untied = ", ".join(i.slots[s.slot].ref or i.slots[s.slot].source.id for s in states[1:])
+        return _dependent(f"no equality ties {untied} to the first event of the pattern")
+    named = ", ".join(f"{s}.{a}" for s, a in candidates[0].items())
+    return Own("keyed", f"all events of a match have the same {named}", tuple(candidates))
+
+
+def _every_below(s: n.State, first: n.EveryState) -> bool:
+    match s:
+        case n.EveryState():
+            return s is not first
+        case n.NextState():
+            return _every_below(s.first, first) or _every_below(s.then, first)
+    return False
+
+
+def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] | None:
+    """The key of each stream if every state's event must equal the first one's `attribute`, else None."""
+    tied: dict[int, str] = {start: attribute}
+    pairs = []
+    for slot, s in enumerate(inputs(i)):
+        for step in s.steps:
+            if isinstance(step, n.FilterStep):
+                for c in conjuncts(step.condition):
+                    if (
+                        (
+                            isinstance(c, n.Compare)
+                            and c.op == "=="
+                            and isinstance(c.left, n.Ref)
+                            and isinstance(c.right, n.Ref)
+                            and _alike(c.left, c.right)
+                        )
+                        and c.left.slot != c.right.slot
+                        and slot in (c.left.slot, c.right.slot)
+                    ):
+                        pairs.append((c.left, c.right))
+    for _ in pairs:
+        for left, right in pairs:
+            for a, b in ((left, right), (right, left)):
+                if tied.get(a.slot) == a.name:
+                    tied.setdefault(b.slot, b.name)
+    keys: dict[str, str] = {}
+    for slot in range(len(i.slots)):
+        name = tied.get(slot)
+        if name is None or i.slots[slot].source.schema.find(name) is None:
+            return None
+        if keys.setdefault(i.slots[slot].source.id, name) != name:
+            return None
+    return keys
+
+
+# ----------------------------------------------------------------------------------------------------------- tables
+
+
+def tables_of(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
+    """Tables that the query reads or, with `written`, changes."""
+    found = [s.id for s in sources(q) if s.kind == "table"]
+    found += [e.table for top in expressions(q) for e in n.walk(top) if isinstance(e, n.InTable)]
+    if written and q.output.target.kind == "table":
+        found.append(q.output.target.id)
+    return tuple(dict.fromkeys(found))
+
+
+def _own_table(q: n.Query, table: str, plan: n.Plan) -> Own:
+    """Rule 8: a table in memory is kept apart by a column if every query that touches it says which value it means."""
+    definition = plan.tables[table]
+    if definition.stored:
+        if isinstance(q.output, n.Insert) and q.output.target.id == table and tables_of(q, written=False) == ():
+            return STATELESS
+        return _dependent(f"what it finds in the stored table '{table}' is what other nodes have written at that time")
+    users = [u for u in plan.queries if table in tables_of(u)]
+    columns = definition.primary_key or range(len(definition.source.schema))
+    for column in columns:
+        found = [_table_key(u, table, column) for u in users]
+        keys: dict[str, str] | None = {}
+        for key in found:
+            keys = None if key is None or keys is None else merged_keys(keys, dict([key]))
+        if keys is not None:
+            name = definition.source.schema[column].name
+            return Own("keyed", f"every query accesses table '{table}' by its '{name}'", (keys,))
+    return _dependent(f"table '{table}' of a node holds what that node received")
+
+
+def _table_key(q: n.Query, table: str, column: int) -> tuple[str, str] | None:
+    """The input attribute that the query equates with `column` wherever it touches `table`, None if it does not."""
+    found: set[tuple[str, str] | None] = set()
+    if q.output.target.id == table:
+        match q.output:
+            case n.Insert():
+                found.add(attribute_of(q.select.items[column].expr, q.input))
+            case n.Delete() | n.Update():
+                found.add(_equated(q.output.on, column, q))
+            case n.Upsert():
+                found.add(_equated(q.output.on, column, q))
+                found.add(attribute_of(q.select.items[column].expr, q.input))
+    for top in expressions(q):
+        for e in n.walk(top):
+            if isinstance(e, n.InTable) and e.table == table:
+                found.add(_equated(e.condition, column, q))
+    if isinstance(q.input, n.JoinInput):
+        for slot, side in enumerate((q.input.left, q.input.right)):
+            if side.source.id == table:
+                found.add(_equated(q.input.on, column, q, slot))
+    return found.pop() if len(found) == 1 else None
+
+
+def _equated(condition: n.Expr | None, column: int, q: n.Query, slot: int = n.TABLE) -> tuple[str, str] | None:
+    for c in conjuncts(condition):
+        if not isinstance(c, n.Compare) or c.op != "==":
+            continue
+        for table_side, other in ((c.left, c.right), (c.right, c.left)):
+            if isinstance(table_side, n.Ref) and table_side.slot == slot and table_side.attr == column:
+                if isinstance(other, n.Ref) and other.slot == n.OUTPUT:
+                    other = q.select.items[other.attr].expr
+                if (
+                    isinstance(other, n.Ref)
+                    and other.slot != slot
+                    and _alike(table_side, other)
+                    and (key := attribute_of(other, q.input)) is not None
+                ):
+                    return key
+    return None
