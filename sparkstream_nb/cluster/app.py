@@ -647,16 +647,23 @@ class App(Displayed):
     def _truth(self) -> Truth:
         """The truth of all that came in; the last one again where nothing came in since."""
         self._check_open()
+        nodes = self._replayed_nodes()
         self.flush()
         source = self._recorded()
         if self._known_truth is None or self._known_truth.source != source:
-            self._known_truth = Truth(self.name, source, self._replayed_nodes(), self._life.shards)
+            self._known_truth = Truth(self.name, source, nodes, self._life.shards)
         return self._known_truth
 
     def _recorded(self) -> Input:
         return Input(str(self._inbox.folder), self.schemas, self._life.began, self._inbox.position.seq - 1)
 
     def _replayed_nodes(self) -> Nodes:
+        stored = [t.source.id for t in self.plan.tables.values() if t.stored]
+        if stored:
+            raise SparkStreamError(
+                f"{self.name} cannot be replayed: table '{stored[0]}' is in a database, and what it held at each time "
+                "is not known any more. Leave @store out of the app to study it"
+            )
         return Nodes(self.plan, self.deployment.start, self.deployment.allow_scripts)
 
     def study(
@@ -675,6 +682,7 @@ class App(Displayed):
         Raises `Misuse` for an impossible combination, SparkStreamError as `divergence` and `feed` do.
         """
         self._check_open()
+        replayed = self._replayed_nodes()
         if feed is None:
             self.flush()
             given = Material(self._recorded(), f"{self._life.run} {self._inbox.position.seq}")
@@ -683,7 +691,7 @@ class App(Displayed):
                 self._schema(stream)
             self.start()
             given = material(self._target, feed, time, self.schemas)
-        return study(self._target, self._replayed_nodes(), given, nodes, routings)
+        return study(self._target, replayed, given, nodes, routings)
 
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""

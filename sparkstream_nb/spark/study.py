@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkException
 
+from ..errors import SparkStreamError
 from ..plan.nodes import Plan
 from ..types import Schema
+from .causes import cause_of
 from .replay import ONE, Nodes, Recording, Replay, Way, recording, replayed
 
 _SCHEMA = "way int, stream string, same long, lost long, spurious long, duplicated long, events array<long>"
@@ -169,11 +172,14 @@ def _rows(way: int, found: Outcome) -> pa.RecordBatch:
 
 def studied(session: Any, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[Outcome]:
     """The outcome of every way, computed by one Spark job. `key` names the recording and the plan for workers that have
-    them already."""
+    them already. Raises SparkStreamError where a replay fails."""
     # Those with most nodes take longest: they begin first.
     ordered = sorted(ways, key=lambda w: -w.nodes)
     task = _Task(ordered, source, nodes, key)
-    rows = session.range(0, len(ordered), 1, len(ordered)).mapInArrow(task, _SCHEMA).toArrow().to_pylist()
+    try:
+        rows = session.range(0, len(ordered), 1, len(ordered)).mapInArrow(task, _SCHEMA).toArrow().to_pylist()
+    except PySparkException as e:
+        raise SparkStreamError(f"the study failed: {cause_of(str(e))}") from e
     tallies: dict[Way, dict[str, Tally]] = {w: {} for w in ordered}
     events: dict[Way, tuple[int, ...]] = {}
     for r in rows:

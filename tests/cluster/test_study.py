@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.study import Study, candidates
-from sparkstream_nb.errors import Misuse
+from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.replay import Way
 from sparkstream_nb.spark.study import Outcome, Tally, tally
@@ -67,6 +67,19 @@ def test_the_routing_that_repairs_most_with_the_least_skew() -> None:
     )
     assert study.frame.columns.tolist() == ["nodes", "routing", "same", "lost", "spurious", "duplicated", "skew"]
     assert study.by_query.columns.tolist()[:4] == ["nodes", "routing", "query", "stream"]
+
+
+STORED = """define stream S (k string);
+@store(type='rdbms', jdbc.url='jdbc:sqlite:{file}') @primaryKey('k') define table T (k string);
+from S update or insert into T on T.k == k;"""
+
+
+@pytest.mark.spark
+def test_a_table_in_a_database_cannot_be_replayed(run: Callable[..., App], tmp_path: Path) -> None:
+    app = run(STORED.format(file=tmp_path / "t.db"), nodes=2)
+    for ask in (app.divergence, app.study):
+        with pytest.raises(SparkStreamError, match="table 'T' is in a database"):
+            ask()
 
 
 APP = """
