@@ -35,7 +35,7 @@ print(sorted(signatures() - warmed))
 def tutorials() -> list[str]:
     """The apps that the notebooks deploy."""
     out = []
-    for name in ("01_first_query", "02_flights"):
+    for name in ("01_first_query", "02_flights", "04_alerts"):
         notebook = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text())
         for cell in notebook["cells"]:
             source = "".join(cell["source"])
@@ -48,7 +48,7 @@ def tutorials() -> list[str]:
 
 def test_the_tutorials_compile_nothing_more() -> None:
     apps = tutorials()
-    assert len(apps) == 3
+    assert len(apps) == 5
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(apps)], capture_output=True, text=True, check=False
     )
