@@ -89,7 +89,14 @@ def parser() -> Options:
     c = command("audit", audit, "Tell what several nodes do to apps, why, and what to do about it. Exit code 1 where "
                 "something depends on the node and is not accepted.")  # fmt: skip
     c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts")
-    c.add_argument("--deployment", action="append", default=[], metavar="FILE", help="the nodes' deployment.yaml, each")
+    c.add_argument(
+        "--deployment",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="the nodes' deployment.yaml files, or their folder; behind the apps",
+    )
     c.add_argument(
         "--feed",
         action="append",

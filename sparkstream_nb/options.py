@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from .errors import Misuse, SparkStreamError, did_you_mean, nearest
 
-ALERTS = ("on", "off")
+ALERTS = ("on", "off", "leader")
 MODES = ("single", "active-active")
 WIDTH = 88
 """Columns of a help text. Fixed, as help is part of notebooks' saved outputs; no wider than a notebook's cell."""
@@ -239,7 +239,8 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--alerts": {
         "choices": ALERTS,
         "default": "on",
-        "help": "off: the queries do not run whose outputs depend on which node sees which event (default: on)",
+        "help": "queries whose outputs depend on which node sees which event. off: they do not run; leader: one "
+        "further node runs them over all events (default: on)",
     },
     "--time": {
         "metavar": "COLUMN",

@@ -93,6 +93,36 @@ def test_the_forms_for_machines() -> None:
     assert "accepted: only a <b>hint" in text(report)
 
 
+MANUAL = """@app:name('Trades')
+define stream TradeStream (symbol string, price double, quantity long, timestamp long);
+@store(type='rdbms', datasource='TEST_DB')
+define aggregation TradeAggregation from TradeStream
+select symbol, avg(price) as avgPrice, sum(quantity) as total group by symbol aggregate by timestamp every sec ... year;
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "said"),
+    [
+        ("active-active/node-1.yaml active-active/node-2.yaml", 0, "merged when it is read"),
+        ("active-active", 0, "merged when it is read"),
+        ("single", 1, "its rows carry no shard id"),
+        ("minimum-ha", 2, "another kind of deployment (minimum HA)"),
+        ("scalable", 2, "another kind of deployment"),
+        ("distributed", 2, "another kind of deployment (fully distributed)"),
+    ],
+)
+def test_the_manuals_deployments(
+    files: str, code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trades.siddhi").write_text(MANUAL)
+    conf = Path(__file__).parents[1] / "conf"
+    given = [str(conf / f) for f in files.split()]
+    assert main(["audit", str(tmp_path / "trades.siddhi"), "--deployment", *given]) == code
+    out, err = capsys.readouterr()
+    assert said in out + err
+
+
 @pytest.mark.parametrize("part", range(4))
 def test_every_case_is_audited(part: int) -> None:
     for case in list(replay.siddhi_cases())[part::80]:

@@ -21,7 +21,8 @@ from ..engine.scripts import scripts_of
 from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, did_you_mean, nearest
 from ..plan import compile_retrieval, explain, placement
 from ..plan.graph import graph_of
-from ..plan.nodes import AggregationDef, Plan, Ref
+from ..plan.leader import LEADER, Parts
+from ..plan.nodes import AggregationDef, Plan, Ref, Retrieval
 from ..plan.repair import repairs
 from ..spark import feeds
 from ..spark.arrivals import InboxReader
@@ -106,6 +107,7 @@ class App(Displayed):
     def _open(self, deployment: Deployment, plans: Sequence[Plan], life: Life) -> None:
         """Opens the app's files, with the nodes that it has from now on."""
         self.deployment, self._plans, self.plan, self._life = deployment, list(plans), plans[0], life
+        self._parts = Parts(plans[0], deployment.led)
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
         self._stopped = False
         self._known_truth: Truth | None = None
@@ -116,7 +118,7 @@ class App(Displayed):
             w
             for a in self.plan.aggregations.values()
             if a.partitioned
-            for w in shard_warnings(self.store, a.id, self.shard_ids)
+            for w in shard_warnings(self.store, a.id, self._writers(a.id))
         ]
         folder = life.folder(self.home)
         self._inbox = Inbox(folder / "inbox", over=life.over)
@@ -125,8 +127,9 @@ class App(Displayed):
         # A node that was removed is still there for what was sent before.
         specs = [
             NodeSpec.of(
-                i, s, by_shard.get(s, plans[0]), scripts=deployment.allow_scripts, index=i, count=life.began,
-                start=deployment.start, tables=tables,
+                i, s, self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader),
+                scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
+                duty=self._parts.duty if i == life.leader else None,
             )
             for i, s in enumerate(life.shards)
         ]  # fmt: skip
@@ -134,7 +137,7 @@ class App(Displayed):
         most = deployment.rows_per_micro_batch
         self._stream = Stream(self._session, self.name, folder, life.run, specs, self.schemas, commit, most)
         self._progress.batch, self._progress.last = self._stream.committed()
-        ahead, rest = placement.split(self.plan)
+        ahead, rest = placement.split(self._parts.own(self.plan, leads=False))
         self._target = feeding.Target(
             self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
             self.start, self._append, self._now,
@@ -156,7 +159,7 @@ class App(Displayed):
             store.prepare(outside)
             for aggregation in outside:
                 if aggregation.partitioned and aggregation.id in d.databases:
-                    for shard in self.shard_ids:
+                    for shard in self._writers(aggregation.id):
                         store.delete_shard(aggregation.id, shard)
                 else:
                     store.drop(aggregation.id)
@@ -293,6 +296,8 @@ class App(Displayed):
         files = () if conf is None else tuple(node_files(conf))
         ids = [f.shard_id for f in files] if files else shard_ids
         wanted = wanted_ids(self.shard_ids, self._life.shards, nodes, ids)
+        if self._life.leader is not None and LEADER in wanted:
+            raise Misuse(f"'{LEADER}' is the shard id of the leader: give the shard another")
         if wanted == self.shard_ids:
             return self
         if any(feed.active for feed in self.feeds.values()):
@@ -501,15 +506,24 @@ class App(Displayed):
             return answer if unreached is None else replace(answer, hint=why_empty(unreached))
         if retrieval.shared:
             self.flush()  # one node answers, and the others may take their turn with the table later
-        if self.nodes == 1 or retrieval.output is not None or retrieval.shared:
-            first = next(iter(self._ask(text).values()))
+        among = self._holders(retrieval)
+        if len(among) == 1 or retrieval.output is not None or retrieval.shared:
+            first = next(iter(self._ask(text, among).values()))
             return Result(first.columns, first.rows, limit=limit)
-        answers = {self._life.shards[n]: a for n, a in self._ask(rows_wanted(text)).items()}
+        answers = {self._life.shards[n]: a for n, a in self._ask(rows_wanted(text), among).items()}
         context = Context(scripts=scripts_of(self.plan, self.deployment.allow_scripts))
         return _merged(merge_nodes(retrieval, answers, context, self._now()), limit)
 
-    def _ask(self, text: str) -> dict[int, Answer]:
-        """Puts a query to the nodes in its place among the events; answers by node."""
+    def _holders(self, retrieval: Retrieval) -> Sequence[int]:
+        """The numbers of the nodes that have what a retrieval asks for: all, or the leader alone."""
+        asked = {retrieval.source.id} if retrieval.source is not None else set()
+        if retrieval.output is not None:
+            asked.add(retrieval.output.target.id)
+        leader = self._life.leader
+        return self._life.over if leader is None or asked.isdisjoint(self._parts.state) else (leader,)
+
+    def _ask(self, text: str, among: Sequence[int]) -> dict[int, Answer]:
+        """Puts a query to all nodes in its place among the events; the answers of those `among` them, by node."""
         with self._lock:
             self.start()
             seq = self._inbox.append([Ask(text=text)])
@@ -518,7 +532,7 @@ class App(Displayed):
         with self._progress.changed:
             answers = self._progress.answers.pop(seq)
         out: dict[int, Answer] = {}
-        for node in self._life.over:
+        for node in among:
             answer = answers[node]
             if isinstance(answer, Failed):
                 raise SiddhiRuntimeError(answer.message)
@@ -543,7 +557,7 @@ class App(Displayed):
         if found.by_shard is not None:
             return frame, found.by_shard
         alone = frame.copy()
-        alone.insert(0, SHARD, self.shard_ids[0])
+        alone.insert(0, SHARD, self._writers(name)[0])
         return frame, alone
 
     def view(self, name: str | None = None, *, per: str | None = None, measure: str | None = None) -> View:
@@ -562,13 +576,18 @@ class App(Displayed):
         reader = AggregationReader(
             definition,
             self._input_of(definition),
-            lambda: self.shard_ids,
+            lambda: self._writers(name),
             self.store,
             zone=self.plan.aggregation_zone,
             follow=self.on_commit,
             settle=self._settle_briefly,
         )
         return frontend.current().view(reader, per=per, measure=measure)
+
+    def _writers(self, aggregation: str) -> tuple[str, ...]:
+        """The shard ids under which an aggregation is stored."""
+        duty = self._parts.duty
+        return self.shard_ids if duty is None or aggregation not in duty.aggregations else (LEADER,)
 
     def _input_of(self, aggregation: AggregationDef) -> InputStream:
         """The stream that an aggregation reads; where that is derived, the app's first defined stream."""
@@ -664,7 +683,7 @@ class App(Displayed):
                 f"{self.name} cannot be replayed: table '{stored[0]}' is in a database, and what it held at each time "
                 "is not known any more. Leave @store out of the app to study it"
             )
-        return Nodes(self.plan, self.deployment.start, self.deployment.allow_scripts)
+        return Nodes(self.plan, self.deployment.start, self.deployment.allow_scripts, self.deployment.led)
 
     def study(
         self,
@@ -679,10 +698,11 @@ class App(Displayed):
 
         `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
         key. What came in so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`.
-        Raises `Misuse` for an impossible combination, SparkStreamError as `divergence` and `feed` do.
+        A study is without a leader: it tells what needs one. Raises `Misuse` for an impossible combination,
+        SparkStreamError as `divergence` and `feed` do.
         """
         self._check_open()
-        replayed = self._replayed_nodes()
+        replayed = replace(self._replayed_nodes(), led=None)
         if feed is None:
             self.flush()
             given = Material(self._recorded(), f"{self._life.run} {self._inbox.position.seq}")

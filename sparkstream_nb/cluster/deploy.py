@@ -13,6 +13,7 @@ from ..engine.scripts import refuse_scripts
 from ..errors import Misuse, nearest
 from ..plan import compile_app
 from ..plan.gaps import refuse
+from ..plan.leader import LEADER, led_by
 from ..plan.nodes import Plan
 from ..plan.safety import depending, without
 from ..spark.routing import Route
@@ -80,8 +81,9 @@ def deploy(
       state waits from there on, and a trigger at 'start' has that time.
     - `timezone`: the time zone of cron expressions and of the buckets of aggregations, such as "Europe/Berlin". A
       deployment file's `aggTimeZone` comes before it.
-    - `alerts`: "off" switches the queries off whose outputs depend on which node sees which event, under this routing;
-      the app's card says which.
+    - `alerts`: what becomes of the queries of several nodes whose outputs depend on which node sees which event, under
+      this routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which
+      takes all events; its shard id is `leader`.
 
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
@@ -105,8 +107,12 @@ def deploy(
     refuse_scripts(plans[0], allow_scripts)
     inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
     Route.parse(routing, nodes, inputs)
-    off = tuple(depending(plans[0], routing)) if check_alerts(alerts) == "off" and nodes > 1 else ()
+    check_alerts(alerts)
+    off = tuple(depending(plans[0], routing)) if alerts == "off" and nodes > 1 else ()
     plans = [without(plan, off) for plan in plans]
+    led = led_by(plans[0], routing) if alerts == "leader" and mode == "active-active" else None
+    if led is not None and LEADER in shards:
+        raise Misuse(f"a shard id is '{LEADER}', which is that of the node for alerts='leader': give the shard another")
     references = References(dict(variables or {}), tuple(allow_env))
     databases = databases_of(plans, files, references)
     tables = tables_of(plans, files, references)
@@ -130,6 +136,7 @@ def deploy(
         references=references,
         alerts=alerts,
         switched_off=off,
+        led=led,
     )
     return _start(deployment, plans, master)
 

@@ -21,6 +21,7 @@ class Deployment:
 
     `databases`: by aggregation, those that `@store` names; `tables`: the tables in each database.
     `references`: where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off".
+    `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Deployment:
     references: References = field(default_factory=References, repr=False)
     alerts: str = "on"
     switched_off: tuple[str, ...] = ()
+    led: tuple[str, ...] | None = None
 
     @property
     def nodes(self) -> int:
@@ -47,9 +49,9 @@ class Deployment:
 
 
 def check_alerts(alerts: str) -> str:
-    """Raises `Misuse` for anything but "on" and "off"."""
+    """Raises `Misuse` for anything but "on", "off" and "leader"."""
     if alerts not in ALERTS:
-        raise Misuse(nearest(f"alerts='{alerts}' is neither 'on' nor 'off'", alerts, ALERTS))
+        raise Misuse(nearest(f"alerts='{alerts}' is none of 'on', 'off' and 'leader'", alerts, ALERTS))
     return alerts
 
 

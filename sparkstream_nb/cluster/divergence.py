@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from ..plan.lineage import LINEAGE, events_of, held_of, with_lineage
+from ..plan.leader import LEADER
+from ..plan.lineage import LINEAGE, events_of, held_of
 from ..plan.nodes import Plan
 from ..spark.replay import ONE, Merged, Nodes, Recording, Replay, Way, merged_rows, replayed
 from ..spark.routing import Route
@@ -314,7 +315,7 @@ class Truth:
         """Raises SparkStreamError where the recording's beginning is not kept any more."""
         self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
         self.recording = source.read()
-        self._traced = Nodes(with_lineage(nodes.plan), nodes.start, nodes.scripts)
+        self._traced = nodes.traced()
         self._own = self._replayed(ONE)
 
     def against(self, way: Way) -> Divergence:
@@ -328,10 +329,17 @@ class Truth:
             matches[s] = match(one.get(s, []), two.get(s, []))
         writers = {s: ", ".join(q.name for q in plan.queries if q.output.target.id == s) for s in here}
         warning = f"outputs of {', '.join(untraced)} could not be traced to their events" if untraced else None
-        known = way.nodes == len(self.shards)
-        shards = list(self.shards) if known else [f"node-{i + 1}" for i in range(way.nodes)]
+        shards = self._names(way)
         merged = {a: MergedCheck.of(own.merged[a], found.merged[a]) for a in own.merged}
         return Divergence(self, way, matches, writers, shards, merged, warning)
+
+    def _names(self, way: Way) -> list[str]:
+        """The shard ids of the nodes, and of the leader where there is one."""
+        if way.route is None:
+            return list(self.shards)
+        own = self.shards if self.nodes.led is None else [s for s in self.shards if s != LEADER]
+        names = list(own) if way.nodes == len(own) else [f"node-{i + 1}" for i in range(way.nodes)]
+        return names if self.nodes.led is None else [*names, LEADER]
 
     def _replayed(self, way: Way) -> _Replayed:
         plain, traced = (replayed(self.recording, way, n) for n in (self.nodes, self._traced))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from ..plan.leader import Parts
 from ..plan.nodes import Plan
 from ..plan.placement import idle, split
 from ..spark.commit import Progress
@@ -17,15 +18,15 @@ def stats_of(app: str, plan: Plan, state: str, life: Life, position: Position, p
     """How far `app` is, in `state`, with the nodes that `life` has now and its inbox at `position`. The caller holds
     `progress.changed`."""
     p = progress
-    passes_on = idle(split(plan)[1])
+    passes_on = idle(split(Parts(plan, life.led).own(plan, leads=False))[1])
     nodes = {}
     held: Counter[str] = Counter()
-    for n in life.over:
+    for n in life.over if life.leader is None else (*life.over, life.leader):
         report = p.nodes.get(n)
         if report is None:
             continue
         taken, worked = p.taken.get(n, 0), p.worked.get(n, 0.0)
-        rate = None if passes_on or not worked else 1000 * taken / worked
+        rate = None if (passes_on and n != life.leader) or not worked else 1000 * taken / worked
         clock = None if report.clock is None else report.clock.after
         shard = life.shards[n]
         nodes[shard] = NodeStats(

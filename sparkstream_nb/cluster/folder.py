@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Misuse
+from ..plan.leader import LEADER
 from ..plan.nodes import Plan
 from .deployment import Deployment
 
@@ -33,7 +34,8 @@ class Life:
     """One lifetime of an app's state: `run` is its name, the other fields are what the state depends on.
 
     `shards`: the shard id of every node that there was, by its number from 0; the first `began` of them began. `over`:
-    the numbers of the nodes that take events now. A node that was removed keeps its number and its state.
+    the numbers of the nodes that take events now. A node that was removed keeps its number and its state. `led`: the
+    queries of a leader, whose number comes after those that began; None where there is none.
     """
 
     run: str
@@ -44,7 +46,13 @@ class Life:
     mode: str
     start: int | None = None
     timezone: str = "UTC"
+    led: tuple[str, ...] | None = None
     format: int = STATE_FORMAT
+
+    @property
+    def leader(self) -> int | None:
+        """The leader's number, if there is one."""
+        return None if self.led is None else self.began
 
     def folder(self, home: Path) -> Path:
         """The folder of inbox, checkpoint and outputs of this life."""
@@ -137,7 +145,8 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     d, home = deployment, deployment.home
     run = uuid.uuid4().hex[:12]
     plain = tuple(range(d.nodes))
-    wanted = Life(run, fingerprint(plan), d.nodes, d.shard_ids, plain, d.mode, d.start, d.timezone)
+    shards = d.shard_ids if d.led is None else (*d.shard_ids, LEADER)
+    wanted = Life(run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led)
     said = None
     home.mkdir(parents=True, exist_ok=True)
     if (home / "app.json").exists():
@@ -195,7 +204,8 @@ def _former(home: Path) -> Life:
                 f"the state in {home} was written by another version of this package. fresh=True (--fresh) begins anew "
                 "and keeps it in its trash; or give another folder as home"
             )
-        return Life(**{**found, "shards": tuple(found["shards"]), "over": tuple(found["over"])})
+        lists = {k: tuple(v) for k, v in found.items() if isinstance(v, list)}
+        return Life(**{**found, **lists})
     except (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError):
         raise Misuse(
             f"{home / 'app.json'} cannot be read: it was cut off or changed. Put it back from a copy; fresh=True "
@@ -211,11 +221,17 @@ def _difference(former: Life, wanted: Life) -> str | None:
         return f"the mode is {wanted.mode} now, and was {former.mode}"
     if not set(former.shards) & set(wanted.shards):
         return f"the shard ids are {', '.join(wanted.shards)} now, and were {', '.join(former.shards)}"
+    if former.led != wanted.led:
+        return f"the leader runs {_led(wanted)} now, and ran {_led(former)}"
     if former.start != wanted.start:
         return f"the clock starts {_start(wanted.start)} now, and started {_start(former.start)}"
     if former.timezone != wanted.timezone:
         return f"the time zone is {wanted.timezone} now, and was {former.timezone}"
     return None
+
+
+def _led(life: Life) -> str:
+    return ", ".join(life.led or ()) or "nothing"
 
 
 def _start(start: int | None) -> str:

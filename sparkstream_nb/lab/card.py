@@ -52,6 +52,10 @@ def headline(app: App) -> str:
 
 def warnings_of(app: App) -> list[str]:
     """What the store says of the shards, and which queries several nodes will not answer as one would."""
+    if app.deployment.led is not None:
+        led = ", ".join(app.deployment.led) or "aggregations and triggers"
+        said = f"On the leader, which takes all events, as their outputs depend on which node sees which event: {led}."
+        return [*app.warnings, said]
     if app.nodes == 1:
         return app.warnings
     if off := app.deployment.switched_off:

@@ -17,6 +17,8 @@ from ..types import Attribute, Schema, Type
 from . import nodes as n
 from .query_parts import inputs
 
+_NOTHING = n.Call(Type.OBJECT, "list:create", (n.Const(Type.STRING, ""),) * 2)
+"""The lineage of what no event made."""
 LINEAGE = "$of"
 """The name of the attribute. No app can write it."""
 HELD = "held"
@@ -27,6 +29,26 @@ first, and that of the last."""
 def with_lineage(plan: n.Plan) -> n.Plan:
     """The same plan with lineage. Its streams that only come in take events with a LONG more, their number."""
     return _Rewriting(plan).plan()
+
+
+def change_with_lineage(change: n.Retrieval, plan: n.Plan) -> n.Retrieval:
+    """An on-demand query that changes a table, as `plan` needs it, which has lineage: a row of it is made of no event.
+
+    `change` is bound to the plan without lineage.
+    """
+    output, select, source = change.output, change.select, change.source
+    assert output is not None
+    target = plan.tables[output.target.id].source
+    if select.items:
+        items = len(select.items)
+        select = replace(
+            select,
+            items=(*select.items, n.OutputItem(LINEAGE, _NOTHING)),
+            order_by=tuple(replace(o, attr=o.attr + (o.attr >= items)) for o in select.order_by),
+        )
+    if source is not None:
+        source = replace(source, schema=plan.schema(source.id))
+    return replace(change, source=source, select=select, output=replace(output, target=target))
 
 
 def events_of(lineage: Any) -> list[int]:
@@ -217,7 +239,7 @@ class _Rewriting:
         if aggregates and q.rate is not None and q.rate.kind == "snapshot":
             return n.Agg(Type.OBJECT, "list:collect", (ref,))
         # A list of two at least, as one of a single null would be empty.
-        return n.Call(Type.OBJECT, "list:create", (*parts, *[n.Const(Type.STRING, "")] * 2)[: max(2, len(parts))])
+        return n.Call(Type.OBJECT, "list:create", (*parts, *_NOTHING.args)[: max(2, len(parts))])
 
 
 def _absent(state: n.State) -> Iterator[int]:

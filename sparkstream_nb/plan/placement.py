@@ -56,7 +56,7 @@ def split(plan: n.Plan) -> tuple[n.Plan | None, n.Plan]:
 
 def idle(plan: n.Plan) -> bool:
     """Whether a node that runs `plan` does not use its events."""
-    return not (plan.elements or plan.aggregations or plan.triggers or plan.windows or _connected(plan))
+    return not (plan.elements or plan.aggregations or plan.triggers or plan.windows or connected(plan))
 
 
 def _queries(plan: n.Plan) -> frozenset[str]:
@@ -65,7 +65,7 @@ def _queries(plan: n.Plan) -> frozenset[str]:
     elements = (e for e in plan.elements if isinstance(e, n.Query) and e.name not in looping)
     chosen = {q.name: q for q in elements if _plain_query(plan, q)}
     read_by_aggregations = {a.input.source.id for a in plan.aggregations.values()}
-    kept = read_by_aggregations | _connected(plan)
+    kept = read_by_aggregations | connected(plan)
     kept |= {k.stream for e in plan.elements if isinstance(e, n.Partition) for k in e.keys}
     while True:
         dropped = []
@@ -114,13 +114,13 @@ def _plain(e: n.Expr) -> bool:
 
 def _heard(plan: n.Plan) -> set[str]:
     """Streams that take events from a topic inside the node."""
-    return _connected(plan, ("source",), ("inMemory",))
+    return connected(plan, ("source",), ("inMemory",))
 
 
-def _connected(
+def connected(
     plan: n.Plan, names: tuple[str, ...] = ("source", "sink"), types: tuple[str, ...] = ("inMemory", "log")
 ) -> set[str]:
-    """Streams with a source or sink that works inside the node."""
+    """Streams with a connector of such names and types: by default a source or sink that works inside the node."""
     return {
         s
         for s, d in plan.streams.items()

@@ -31,6 +31,7 @@ from ..plan.nodes import BatchClock, Plan
 from ..plan.placement import idle, split
 from . import journal, rows, segments
 from .entries import Ask, Entry, EventsEntry, Reject
+from .leading import only
 from .marks import mark_node
 from .processor import NodeProcessor, NodeSpec
 from .results import Failed
@@ -55,12 +56,13 @@ _engines: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
 _plans: OrderedDict[bytes, tuple[Plan, Plan]] = OrderedDict()
 
 
-def _plan(blob: bytes) -> tuple[Plan, Plan]:
-    """The plan and its part for the node, unpickled once per worker: nodes with equal properties share it."""
-    key = hashlib.blake2b(blob, digest_size=16).digest()
+def _plan(spec: NodeSpec) -> tuple[Plan, Plan]:
+    """The plan and its part for the node, unpickled once per worker: nodes with equal properties share it. A leader
+    does all of its plan itself."""
+    key = hashlib.blake2b(spec.plan, digest_size=16).digest()
     if key not in _plans:
-        plan = pickle.loads(blob)
-        _plans[key] = plan, split(plan)[1]
+        plan = pickle.loads(spec.plan)
+        _plans[key] = plan, split(plan)[1] if spec.duty is None else plan
         while len(_plans) > ENGINES_KEPT:
             _plans.popitem(last=False)
     return _plans[key]
@@ -68,7 +70,7 @@ def _plan(blob: bytes) -> tuple[Plan, Plan]:
 
 def _engine(spec: NodeSpec) -> NodeEngine:
     """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small."""
-    plan = _plan(spec.plan)[1]
+    plan = _plan(spec)[1]
     return NodeEngine(
         plan,
         shard=spec.shard,
@@ -183,7 +185,8 @@ def _steps(
     p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entries: list[EventsEntry], out: list[Row]
 ) -> tuple[int, int]:
     """Lets the engine take events; how many steps and events those were."""
-    entries = [e for e in entries if not e.over or spec.index in e.over]
+    if spec.duty is None:
+        entries = [e for e in entries if not e.over or spec.index in e.over]
     if not entries:
         return 0, 0
     if idle(engine.plan):
@@ -193,8 +196,13 @@ def _steps(
     folder, steps, events = Path(p.folder), 0, 0
     spill = Spill(p.outputs)
     runs = journal.runs(entries)
-    for (piece,) in segments.ahead(segments.pieces(folder, r, schemas, [spec.index], spec.count) for r in runs):
-        out += spill.encode(engine.step(piece.batch), spec.node, piece)
+    if spec.duty is None:
+        found = (segments.pieces(folder, r, schemas, [spec.index], spec.count)[0] for r in runs)
+    else:
+        found = (segments.whole(folder, r, schemas) for r in runs)
+    for piece in segments.ahead(found):
+        outputs = engine.step(piece.batch)
+        out += spill.encode(outputs if spec.duty is None else only(outputs, spec.duty), spec.node, piece)
         steps += len(piece.batch.clock)
         events += segments.events_of(piece.batch)
         mark_node(folder, spec.index, piece.last)
@@ -223,7 +231,7 @@ def _piece(p: NodeProcessor, digest: str) -> bytes:
 
 
 def _answer(engine: NodeEngine, spec: NodeSpec, entry: Ask) -> Answer | Failed:
-    plan, text = _plan(spec.plan)[0], entry.text
+    plan, text = _plan(spec)[0], entry.text
     try:
         retrieval = bind_retrieval(parse_on_demand(text), plan, text)
         source = retrieval.source

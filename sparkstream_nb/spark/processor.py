@@ -17,6 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..plan.leader import Duty
     from ..plan.nodes import Plan
 
 
@@ -25,7 +26,8 @@ class NodeSpec:
     """A node as the workers need it: number `index` of its app, which began with `count` nodes.
 
     `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
-    None: with the first event or tick). `tables` is `tables.packed`, empty where no table is in a database.
+    None: with the first event or tick). `tables` is `tables.packed`, empty where no table is in a database. A node with
+    a `duty` is the leader: it takes all events.
     """
 
     node: int
@@ -37,6 +39,7 @@ class NodeSpec:
     count: int = 1
     start: int | None = None
     tables: bytes = field(default=b"", repr=False)
+    duty: Duty | None = None
 
     @staticmethod
     def of(
@@ -50,8 +53,9 @@ class NodeSpec:
         count: int = 1,
         start: int | None = None,
         tables: bytes = b"",
+        duty: Duty | None = None,
     ) -> NodeSpec:
-        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables)
+        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables, duty)
 
 
 class NodeProcessor(StatefulProcessor):

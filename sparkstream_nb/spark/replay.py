@@ -25,11 +25,13 @@ from ..engine.services import Services
 from ..errors import SparkStreamError
 from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
-from ..plan.lineage import LINEAGE
+from ..plan.leader import Divided, divided, led_by
+from ..plan.lineage import LINEAGE, change_with_lineage, with_lineage
 from ..plan.nodes import AggregationDef, Plan
 from ..types import Schema, Type
 from .entries import Ask, EventsEntry, from_json
 from .journal import lines
+from .leading import only
 from .routing import Route, assign, part
 from .segments import load
 
@@ -108,7 +110,8 @@ def _numbered(entry: EventsEntry, batch: InputBatch, number: int) -> Recorded:
 
 @dataclass(frozen=True)
 class Way:
-    """How events are routed: as they were (`route` None), or over `nodes` by a route."""
+    """How events are routed: as they were (`route` None), or over `nodes` by a route. As they were, a leader is one of
+    the nodes; else there is one more."""
 
     nodes: int
     route: str | None = None
@@ -146,29 +149,50 @@ class Replay:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a replay: the plan of all of them, where their clocks start, whether scripts may run."""
+    """The nodes of a replay: the plan of all of them, where their clocks start, whether scripts may run; and the
+    queries that a leader has (None: there is no leader). Where `plan` has lineage, `untraced` is the app's own."""
 
     plan: Plan
     start: int | None = None
     scripts: bool = False
+    led: tuple[str, ...] | None = None
+    untraced: Plan | None = None
+
+    def traced(self) -> Nodes:
+        """The same nodes, whose outputs name what they were made of."""
+        return replace(self, plan=with_lineage(self.plan), untraced=self.plan)
+
+    def divided(self, way: Way) -> Divided | None:
+        """The plans of nodes and leader; None where there is no leader."""
+        if self.led is None or way == ONE:
+            return None
+        led = self.led if way.route is None else led_by(self.plan, way.route)
+        return None if led is None else divided(self.plan, led)
 
 
 def replayed(recording: Recording, way: Way, nodes: Nodes) -> list[Replay]:
     """Every node's outputs. Raises what the engine does for an app that it cannot run."""
     out = []
     places = [None if isinstance(x, str) or way == ONE else way.places(recording, x) for x in recording.items]
-    for node in range(way.nodes):
-        engine = NodeEngine(nodes.plan, shard=f"node-{node + 1}", allow_scripts=nodes.scripts, start=nodes.start)
+    parts = nodes.divided(way)
+    leader = None if parts is None else recording.began if way.route is None else way.nodes
+    for node in range(max(way.nodes, -1 if leader is None else leader + 1)):
+        duty = parts.duty if parts is not None and node == leader else None
+        plan = nodes.plan if parts is None else parts.nodes if duty is None else parts.leader
+        engine = NodeEngine(plan, shard=f"node-{node + 1}", allow_scripts=nodes.scripts, start=nodes.start)
         found = Replay(node)
         for item, place in zip(recording.items, places, strict=True):
             if isinstance(item, str):
-                _change(engine, item)
+                _change(engine, item, nodes)
                 continue
             over = item.entry.over
-            if way.route is None and over and node not in over:
+            if way.route is None and over and node not in over and duty is None:
                 continue
             batch = _with_numbers(item, nodes.plan)
-            outputs = engine.step(batch if place is None else part(batch, place, node))
+            if duty is None:
+                outputs = engine.step(batch if place is None else part(batch, place, node))
+            else:
+                outputs = only(engine.step(batch), duty)
             for stream, emitted in outputs.streams.items():
                 found.streams.setdefault(stream, []).append((emitted, item.batch.clock))
             for aggregation, table in outputs.partials.items():
@@ -200,11 +224,11 @@ def merged_rows(replays: Sequence[Replay], definition: AggregationDef, nodes: No
     return out
 
 
-def _change(engine: NodeEngine, text: str) -> None:
+def _change(engine: NodeEngine, text: str, nodes: Nodes) -> None:
     """Carries out an on-demand query that changes a table; one that reads has nothing to do here."""
-    retrieval = bind_retrieval(parse_on_demand(text), engine.plan, text)
+    retrieval = bind_retrieval(parse_on_demand(text), nodes.untraced or nodes.plan, text)
     if retrieval.output is not None:
-        engine.answer(retrieval)
+        engine.answer(retrieval if nodes.untraced is None else change_with_lineage(retrieval, engine.plan))
 
 
 def _with_numbers(item: Recorded, plan: Plan) -> InputBatch:

@@ -56,6 +56,12 @@ def pieces(
     return [Piece(first.seq, last, first.step, first.before, join(own)) for own in parts]
 
 
+def whole(folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema]) -> Piece:
+    """What entries of events mean to a leader, which takes them all."""
+    first = run[0]
+    return Piece(first.seq, run[-1].seq, first.step, first.before, join([load(folder, e, schemas) for e in run]))
+
+
 def ahead(items: Iterator[T]) -> Iterator[T]:
     """`items`, the next one made in another thread while one is worked on."""
     with ThreadPoolExecutor(1) as pool:

@@ -30,14 +30,14 @@ _APPS = "apps.pickle"
 @dataclass(frozen=True)
 class SourceApp:
     """What the source knows of an app: the key and the number of every node, the schemas of its streams, and the part
-    of its plan without state for each node (empty where there is none). Large results go to the folder `outputs`. With
-    `trace`, an error of the engine is a row of kind `failure`. `start` is that of the nodes (`NodeSpec`). The app began
-    with `began` nodes."""
+    of its plan without state for each node (None for a leader; empty where there is none). Large results go to the
+    folder `outputs`. With `trace`, an error of the engine is a row of kind `failure`. `start` is that of the nodes
+    (`NodeSpec`). The app began with `began` nodes."""
 
     keys: tuple[int, ...]
     nodes: tuple[int, ...]
     schemas: Mapping[str, Schema]
-    stateless: tuple[Plan, ...] = ()
+    stateless: tuple[Plan | None, ...] = ()
     shards: tuple[str, ...] = ()
     trace: bool = False
     outputs: str | None = None
@@ -49,12 +49,12 @@ def app_of(
     keys: Sequence[int], specs: Sequence[NodeSpec], schemas: Mapping[str, Schema], *, outputs: str | None = None
 ) -> SourceApp:
     """An app whose nodes are `specs`, by their keys."""
-    parts = [split(pickle.loads(s.plan))[0] for s in specs]
+    parts = [split(pickle.loads(s.plan))[0] if s.duty is None else None for s in specs]
     return SourceApp(
         tuple(keys),
         tuple(s.node for s in specs),
         schemas,
-        tuple(p for p in parts if p is not None),
+        tuple(parts) if any(p is not None for p in parts) else (),
         tuple(s.shard for s in specs),
         any(s.trace for s in specs),
         outputs,
@@ -97,8 +97,9 @@ def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
             for run in journal.runs(e for e in found if isinstance(e, EventsEntry)):
                 parts = segments.pieces(folder, run, app.schemas, range(len(app.keys)), app.began)
                 for k, (key, piece) in enumerate(zip(app.keys, parts, strict=True)):
-                    if len(piece.batch.clock):
-                        out += [(key, row) for row in _results(app, k, piece)]
+                    plan = app.stateless[k]
+                    if plan is not None and len(piece.batch.clock):
+                        out += [(key, row) for row in _results(app, k, plan, piece)]
                         events[k] += segments.events_of(piece.batch)
                 mark_task(folder, run)
         out += [
@@ -108,10 +109,10 @@ def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
         yield _batch(out)
 
 
-def _results(app: SourceApp, k: int, piece: segments.Piece) -> list[Row]:
+def _results(app: SourceApp, k: int, plan: Plan, piece: segments.Piece) -> list[Row]:
     """What node number `k` of an app puts out for a piece, as far as no state is needed."""
     clock = max((t for t in (app.start, piece.before) if t is not None), default=None)
-    engine = NodeEngine(app.stateless[k], shard=app.shards[k], trace=app.trace, stored=True, start=clock)
+    engine = NodeEngine(plan, shard=app.shards[k], trace=app.trace, stored=True, start=clock)
     spill = Spill(app.outputs)
     try:
         out = spill.encode(engine.step(piece.batch), app.nodes[k], piece)

@@ -1,8 +1,9 @@
-"""`alerts="off"`: queries that depend on the node do not run, and the card says which."""
+"""`alerts`: queries that depend on the node do not run, or a leader runs them; the card says which."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -54,5 +55,73 @@ def test_one_node_keeps_its_alerts(run: Callable[..., App]) -> None:
 
 
 def test_other_values_are_refused(run: Callable[..., App]) -> None:
-    with pytest.raises(Misuse, match="alerts='of' is neither 'on' nor 'off'"):
+    with pytest.raises(Misuse, match="alerts='of' is none of 'on', 'off' and 'leader'"):
         run(APP, nodes=2, alerts="of")
+
+
+LED = """
+define stream S (k string, v int);
+define stream Asked (k string);
+define table Seen (k string, n long);
+define table Plain (k string);
+define stream SumsNow (s long);
+define aggregation OfSums from SumsNow select sum(s) as s, count() as n aggregate every sec;
+define aggregation PerKey from S select k, count() as n group by k aggregate every sec;
+@info(name='big') from S[v > 1] select k, v insert into Big;
+@info(name='sums') from Big#window.length(2) select sum(v) as s insert into Sums;
+@info(name='seen') from S select k, 1L as n update or insert into Seen set Seen.n = Seen.n + 1 on Seen.k == k;
+@info(name='plain') from Asked select k insert into Plain;
+@info(name='now') from Sums select s insert into SumsNow;
+"""
+
+
+def of_one(app: App) -> tuple[list[list[object]], ...]:
+    frames = [app.output(s).frame for s in ("Big", "Sums")]
+    frames += [app.query(q).frame for q in ("from Seen select k, n order by k", "from Plain select k order by k")]
+    frames += [app.aggregation(a)[0] for a in ("PerKey", "OfSums")]  # in any order
+    rows = [f.drop(columns="node", errors="ignore").astype(object).to_numpy().tolist() for f in frames]
+    return (*rows[:4], *map(sorted, rows[4:]))
+
+
+def feed_led(app: App, first: int) -> None:
+    for i in range(first, first + 12):
+        app.send("S", ["ab"[i % 2], i % 5], at=1_000 + 100 * i)
+    app.send("Asked", [f"k{first}"], at=1_000 + 100 * (first + 12))
+    app.flush()
+
+
+def test_with_a_leader_three_nodes_answer_as_one(run: Callable[..., App], tmp_path: Path) -> None:
+    one = run(LED, name="one", home=tmp_path / "one")
+    app = run(LED, nodes=3, alerts="leader")
+    for a in (one, app):
+        feed_led(a, 0)
+    said = "On the leader, which takes all events, as their outputs depend on which node sees which event"
+    assert f"! {said}: sums, seen, plain, now." in text(app)
+    assert of_one(app) == of_one(one)
+    assert app.output("Sums").frame["node"].unique().tolist() == ["leader"]
+    assert set(app.aggregation("OfSums")[1]["SHARD_ID"]) == {"leader"}
+    assert len(app.output("Big").frame["node"].unique()) == 3
+    app.scale(nodes=2)
+    for a in (one, app):
+        a.query("select 'x' as k, 5L as n insert into Seen")
+        feed_led(a, 12)
+    assert of_one(app) == of_one(one)
+    found = app.divergence()
+    assert not found.diverges
+    assert not found.rerouted(5, "random:3").diverges
+    assert list(app.stats().nodes) == ["node-1", "node-2", "leader"]
+    with pytest.raises(Misuse, match="'leader' is the shard id of the leader"):
+        app.scale(shard_ids=["node-1", "leader"])
+    app.stop()
+    again = run(LED, shard_ids=["node-1", "node-2"], nodes=2, alerts="leader")
+    assert again.redeployed == "The state was kept: the app means what it meant before."
+    for a in (one, again):
+        feed_led(a, 24)
+    assert of_one(again) == of_one(one)
+    changed = run(LED, shard_ids=["node-1", "node-2"], nodes=2)
+    assert "the leader runs nothing now, and ran sums, seen, plain, now" in str(changed.redeployed)
+
+
+def test_the_shard_id_of_the_leader_is_taken(run: Callable[..., App]) -> None:
+    with pytest.raises(Misuse, match="a shard id is 'leader'"):
+        run(LED, nodes=2, shard_ids=["leader", "b"], alerts="leader")

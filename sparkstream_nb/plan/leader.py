@@ -1,0 +1,220 @@
+"""What a leader runs: a node of its own that takes all events, for the queries whose outputs depend on the node.
+
+A plan is divided in two. The leader has the queries that are named, with all that share a stream, a table or a named
+window with them, so that each of these is filled in one place. What those read is computed by the leader once more, and
+only the nodes put it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from . import nodes as n
+from .placement import connected
+from .query_parts import connector_type, sources
+from .safety import aggregation_safety, depending, without
+from .safety_rules import tables_of
+
+LEADER = "leader"
+"""The leader's shard id."""
+
+
+@dataclass(frozen=True)
+class Duty:
+    """What a leader puts out: its streams and aggregations; and what it only computes for these, the `silent` queries
+    and aggregations, whose errors the nodes tell."""
+
+    streams: frozenset[str]
+    aggregations: frozenset[str]
+    silent: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Divided:
+    """The plan of the nodes, that of the leader, the names of the queries that only the leader has, and what holds
+    events there alone: tables and named windows."""
+
+    nodes: n.Plan
+    leader: n.Plan
+    led: tuple[str, ...]
+    state: frozenset[str]
+    duty: Duty
+
+
+class Parts:
+    """What the nodes of a plan run, and its leader, if there is one."""
+
+    def __init__(self, plan: n.Plan, led: Collection[str] | None) -> None:
+        """`led`: the queries of the leader; None where there is none."""
+        self._led = led
+        self._divided = None if led is None else divided(plan, led)
+
+    @property
+    def duty(self) -> Duty | None:
+        """What the leader puts out."""
+        return None if self._divided is None else self._divided.duty
+
+    @property
+    def state(self) -> frozenset[str]:
+        """The tables and named windows that only the leader has."""
+        return frozenset() if self._divided is None else self._divided.state
+
+    def own(self, plan: n.Plan, *, leads: bool) -> n.Plan:
+        """What of a node's plan the node runs."""
+        if self._led is None:
+            return plan
+        parts = divided(plan, self._led)
+        return parts.leader if leads else parts.nodes
+
+
+def led_by(plan: n.Plan, routing: str) -> tuple[str, ...] | None:
+    """The names of the queries that a leader has under a routing, in the order of the text; None where all is right
+    without one. A leader may be there for aggregations and triggers alone."""
+    named = depending(plan, routing)
+    apart = [a for a in plan.aggregations.values() if aggregation_safety(plan, a).level == "node-dependent"]
+    needed = named or apart or plan.triggers or _topics(plan)
+    return _closed(plan, named) if needed else None
+
+
+def divided(plan: n.Plan, led: Collection[str]) -> Divided:
+    """`plan` divided between the nodes and a leader that has the queries `led` (of `led_by`)."""
+    own = [q for q in plan.queries if q.name in led]
+    written = {q.output.target.id for q in own}
+    alone = {
+        a.id
+        for a in plan.aggregations.values()
+        if a.input.source.id in written | set(plan.triggers) | _topics(plan)
+        or aggregation_safety(plan, a).level == "node-dependent"
+    }  # fmt: skip
+    needed = _needed(plan, own, alone)
+    silent = {q.name for q in plan.queries if q.name in needed}
+    runs = {*led, *silent}
+    kept = {a: d for a, d in plan.aggregations.items() if a in alone or a in needed}
+    leader = replace(
+        without(plan, {q.name for q in plan.queries} - runs),
+        streams={s: d if s in written else _without(plan, d, "log") for s, d in plan.streams.items()},
+        aggregations=kept,
+    )
+    nodes = replace(
+        without(plan, led),
+        streams={s: _without(plan, d, "inMemory") for s, d in plan.streams.items()},
+        aggregations={a: d for a, d in plan.aggregations.items() if a not in alone},
+        triggers={},
+    )
+    streams = plan.streams if _topics(plan) else {*(written - set(plan.tables)), *plan.triggers, *_faults(own, plan)}
+    duty = Duty(
+        frozenset(streams),
+        frozenset(alone),
+        frozenset(silent | set(kept) - alone),
+    )
+    return Divided(
+        nodes, _without_logs(leader, silent), tuple(q.name for q in own), frozenset(_shared(own, plan)), duty
+    )
+
+
+def _closed(plan: n.Plan, names: Iterable[str]) -> tuple[str, ...]:
+    """The queries `names`, with those that share with them what must be in one place."""
+    if _topics(plan):
+        return tuple(q.name for q in plan.queries)
+    found = set(names)
+    while True:
+        own = [q for q in plan.queries if q.name in found]
+        written = {q.output.target.id for q in own} | set(plan.triggers)
+        shared = _shared(own, plan)
+        faulty = _faults(own, plan)
+        heard = {f[1:] for f in faulty}
+        more = {
+            q.name
+            for q in plan.queries
+            if q.output.target.id in written
+            or any(s.id in written | faulty | heard for s in sources(q))
+            or not shared.isdisjoint(_shared([q], plan))
+        } - found
+        if not more:
+            return tuple(q.name for q in own)
+        found |= more
+
+
+def _topics(plan: n.Plan) -> set[str]:
+    """Streams with a topic, which is one node's: all of the app is led then."""
+    return connected(plan, types=("inMemory",))
+
+
+def _shared(queries: Iterable[n.Query], plan: n.Plan) -> set[str]:
+    """The tables and named windows that queries touch."""
+    windows = {i for q in queries for i in (q.output.target.id, *(s.id for s in sources(q))) if i in plan.windows}
+    return windows | {t for q in queries for t in tables_of(q)}
+
+
+def _faults(queries: Iterable[n.Query], plan: n.Plan) -> set[str]:
+    """The fault streams that errors of queries go to."""
+    read = {s.id for q in queries for s in sources(q)}
+    return {f"!{s}" for s in read if s in plan.streams and plan.streams[s].on_error == "STREAM"}
+
+
+def _needed(plan: n.Plan, own: Collection[n.Query], alone: Collection[str]) -> set[str]:
+    """The names of the other queries, and the aggregations, that must run for the leader's own to be right."""
+    out: set[str] = set()
+    read = {plan.aggregations[a].input.source.id for a in alone}
+    known = {q.name for q in own}
+    todo = list(own)
+    while True:
+        for q in todo:
+            read |= {s.id for s in sources(q)} | set(tables_of(q, written=False))
+            read |= {s.id[1:] for s in sources(q) if s.id.startswith("!")}
+        for a in plan.aggregations.values():
+            if a.id in read and a.id not in alone:
+                out.add(a.id)
+                read.add(a.input.source.id)
+        todo = [q for q in plan.queries if q.name not in known and _serves(q, read, plan)]
+        if not todo:
+            return out
+        known |= {q.name for q in todo}
+        out |= {q.name for q in todo}
+
+
+def _serves(q: n.Query, read: Collection[str], plan: n.Plan) -> bool:
+    target = q.output.target.id
+    if target in plan.tables and plan.tables[target].stored:
+        return False  # in a database, where the nodes write it
+    return target in read or any(f"!{s.id}" in read for s in sources(q))
+
+
+def _without(plan: n.Plan, stream: n.StreamDef, type_: str) -> n.StreamDef:
+    """The stream without its connectors of a type, which the others have."""
+    kept = tuple(
+        a
+        for a in stream.annotations
+        if a.name.lower() not in ("source", "sink") or connector_type(a, plan.properties) != type_
+    )
+    return replace(stream, annotations=kept)
+
+
+def _without_logs(plan: n.Plan, silent: Collection[str]) -> n.Plan:
+    """The plan whose `silent` queries have no `#log`."""
+    elements: list[n.Query | n.Partition] = []
+    for e in plan.elements:
+        if isinstance(e, n.Partition):
+            elements.append(replace(e, queries=tuple(_muted(q) if q.name in silent else q for q in e.queries)))
+        else:
+            elements.append(_muted(e) if e.name in silent else e)
+    return replace(plan, elements=tuple(elements))
+
+
+def _muted(q: n.Query) -> n.Query:
+    def plain(i: n.StreamInput) -> n.StreamInput:
+        return replace(i, steps=tuple(_logless(i.steps)))
+
+    match q.input:
+        case n.StreamInput():
+            return replace(q, input=plain(q.input))
+        case n.JoinInput():
+            return replace(q, input=replace(q.input, left=plain(q.input.left), right=plain(q.input.right)))
+    return q
+
+
+def _logless(steps: Iterable[n.Step]) -> Iterator[n.Step]:
+    for step in steps:
+        if not (isinstance(step, n.FunctionStep) and step.function == "log"):
+            yield step

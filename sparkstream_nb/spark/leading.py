@@ -1,0 +1,19 @@
+"""What a leader puts out: of all that it computes, what the nodes do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..engine.batch import Outputs
+from ..plan.leader import Duty
+
+
+def only(outputs: Outputs, duty: Duty) -> Outputs:
+    """The part of `outputs` that is the leader's."""
+    return replace(
+        outputs,
+        streams={s: e for s, e in outputs.streams.items() if s in duty.streams},
+        queries={q: e for q, e in outputs.queries.items() if q not in duty.silent},
+        partials={a: p for a, p in outputs.partials.items() if a in duty.aggregations},
+        errors=[e for e in outputs.errors if e.query not in duty.silent],
+    )
