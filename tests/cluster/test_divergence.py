@@ -212,16 +212,19 @@ TABLE = (
 def test_tables_that_queries_change(change: str, last: dict[str, int], tmp_path: Path) -> None:
     found = of(TABLE, [("S", 0, "a", 1), ("?", 0, change), ("S", 1, "a", 1), ("S", 2, "b", 1)], tmp_path, nodes=1)
     assert (found.warning, found.diverges) == (None, False)
-    assert last.items() <= {k: n for k, n in found.frame["values"].iloc[1:]}.items()
+    assert last.items() <= dict(found.frame["values"].iloc[1:]).items()
 
 
 MONOTONE = {
     "filter": "from S[v > 2] select v as a insert into O;",
     "pattern": "from every e1=S -> e2=S[k == e1.k] select e1.v as a, e2.v as b insert into O;",
-    "count": "from every e1=S[k == 'a']<2:2> -> e2=S[k == 'b'] select e1[0].v as a, e1[1].v as b, e2.v as c insert into O;",
+    "count": "from every e1=S[k == 'a']<2:2> -> e2=S[k == 'b'] select e1[0].v as a, e1[1].v as b, e2.v as c "
+    "insert into O;",
     "and": "from every (e1=S[k == 'a'] and e2=S[k == 'b']) select e1.v as a, e2.v as b insert into O;",
-    "join": "from S#window.time(3) as s join R#window.time(3) as r on s.k == r.k select s.v as a, r.v as b insert into O;",
-    "chain": "from S[v > 1] select k, v insert into M; from every e1=M -> e2=M[k == e1.k] select e1.v as a insert into O;",
+    "join": "from S#window.time(3) as s join R#window.time(3) as r on s.k == r.k select s.v as a, r.v as b "
+    "insert into O;",
+    "chain": "from S[v > 1] select k, v insert into M; from every e1=M -> e2=M[k == e1.k] select e1.v as a "
+    "insert into O;",
 }
 """Queries of which more events never take back what fewer put out, if these are the same in between."""
 
