@@ -71,10 +71,12 @@ from .frontend import Displayed, View
 from .hints import why_empty
 from .idle import IdleTicker
 from .listeners import CommitListeners, OnCommit
+from .owner import Ownership
 from .progress import OnProgress
 from .scaling import scaled, wanted_ids
 from .stores import open_store, prepare_tables
 from .study import Material, Study, material, study
+from .whole import Found, check_whole
 
 _SETTLE_SECONDS = 10.0
 """How long a view waits for events that were sent, at most."""
@@ -91,6 +93,8 @@ class App(Displayed):
     """
 
     lines_before = 0
+    owner: Ownership | None = None
+    """The ownership of the app's folder, which `close` gives up."""
 
     def __init__(
         self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Any, redeployed: str | None = None
@@ -136,6 +140,7 @@ class App(Displayed):
         commit = Commit(self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan)
         most = deployment.rows_per_micro_batch
         self._stream = Stream(self._session, self.name, folder, life.run, specs, self.schemas, commit, most)
+        self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.committed()
         ahead, rest = placement.split(self._parts.own(self.plan, leads=False))
         self._target = feeding.Target(
@@ -145,6 +150,21 @@ class App(Displayed):
         )  # fmt: skip
         idle = self.plan.idle_clock
         self._idle = None if idle is None else IdleTicker(idle, self._advance)
+
+    def _check_whole(self, folder: Path) -> None:
+        """Raises `Misuse` where the app's folder lacks what it had. What is open then is closed."""
+        spark = self._stream.checkpoint()
+        # A server's Spark is ahead of the store until its owner has taken in what was handed over.
+        known = self.deployment.store != ":memory:" and self._stream.intake is None
+        ledger = self.store.committed(self.name, self._life.run) if known else None
+        outputs = folder / "outputs"
+        if spark.done < 0:
+            outputs.mkdir(exist_ok=True)
+        try:
+            check_whole(self.home, Found(self._inbox.position.seq, spark, ledger, outputs.is_dir()))
+        except Misuse:
+            self._close_files()
+            raise
 
     def _open_store(self) -> Store:
         """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh.
@@ -197,6 +217,11 @@ class App(Displayed):
     def home(self) -> Path:
         """The app's folder."""
         return self.deployment.home
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is of no use any more, as it was deployed again or all apps were stopped."""
+        return self._closed
 
     @property
     def state(self) -> str:
@@ -272,6 +297,8 @@ class App(Displayed):
             feed.join()
         self._listeners.clear()
         self._close_files()
+        if self.owner is not None:
+            self.owner.release()
 
     def _close_files(self) -> None:
         self._inbox.close()

@@ -6,15 +6,11 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from csv import reader
 from dataclasses import dataclass, field, replace
-from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow import csv
 
 from ..engine.batch import InputBatch, StreamRows
 from ..errors import SparkStreamError
@@ -23,6 +19,7 @@ from ..plan import compile_app
 from ..plan.nodes import Plan
 from ..plan.query_parts import connector_type
 from ..plan.repair import repairs
+from ..spark.feed_files import tables_of
 from ..spark.inbox import Inbox
 from ..spark.ingest import Typed, type_rows
 from ..spark.replay import Nodes, Way
@@ -139,9 +136,12 @@ def _batch(plan: Plan, feeds: FeedFiles) -> tuple[InputBatch, int]:
     typed: list[Typed] = []
     rejected = 0
     for stream, path in feeds.files:
-        table, unread = _table(Path(path))
-        found = type_rows(table, plan.schema(stream), time=feeds.time)
-        rejected += unread + len(found.rejected)
+        schema = plan.schema(stream)
+        names = [*schema.names, *([feeds.time] if feeds.time else [])]
+        tables = list(tables_of(Path(path), names))
+        table = pa.concat_tables(tables) if tables else pa.table({n: [] for n in names})
+        found = type_rows(table, schema, time=feeds.time)
+        rejected += len(found.rejected)
         streams.append(stream)
         typed.append(found)
     clocks = [np.arange(len(t), dtype=np.int64) if t.ts is None else t.ts for t in typed]
@@ -159,29 +159,6 @@ def _batch(plan: Plan, feeds: FeedFiles) -> tuple[InputBatch, int]:
         ts = np.concatenate([clocks[i] for i in files])[by_step]
         rows[stream] = StreamRows(step[by_step], ts, [c.take(pa.array(by_step)) for c in columns])
     return InputBatch(times[order], rows), rejected
-
-
-def _table(path: Path) -> tuple[pa.Table, int]:
-    """A file's rows, of a .csv all values as texts and empty ones null; and how many lines have other columns."""
-    if path.suffix == ".parquet":
-        return pq.read_table(path), 0
-    unread = 0
-
-    def skip(_: object) -> str:
-        nonlocal unread
-        unread += 1
-        return "skip"
-
-    how = csv.ParseOptions(invalid_row_handler=skip)
-    try:
-        with path.open("rb") as file:
-            names = next(reader(TextIOWrapper(file, encoding="utf-8-sig", newline="")))
-        as_text = csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
-        )
-        return csv.read_csv(path, parse_options=how, convert_options=as_text), unread
-    except pa.ArrowInvalid as e:
-        raise SparkStreamError(f"{path} cannot be read: {e}") from None
 
 
 def measurement_text(m: Measured) -> str:

@@ -27,6 +27,7 @@ from .conf import NodeFile, node_files
 from .deployment import Deployment, check_alerts, check_zone, milliseconds, mode_of, shards_of
 from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
+from .owner import own, same_folder
 from .secrets import References
 from .stores import databases_of, tables_of
 
@@ -165,15 +166,30 @@ def _name_and_home(name: str | None, text: str) -> tuple[str, Path]:
 def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) -> App:
     """The running app, in place of a former one of its name, which goes on where Spark does not start."""
     with _lock:
-        if on_this_machine(master or local_master()):
-            prepare()
-        session = _session(master)
-        former = _apps.pop(deployment.name, None)
+        former = _apps.get(deployment.name)
+        again = former is not None and not former.closed and same_folder(former.home, deployment.home)
+        owner = None if again else own(deployment.home, deployment.name)
+        try:
+            if on_this_machine(master or local_master()):
+                prepare()
+            session = _session(master)
+        except BaseException:
+            if owner is not None:
+                owner.release()
+            raise
         if former is not None:
             former.stop()
             former.close()
-        life, said = open_folder(deployment, plans[0])
-        app = _apps[deployment.name] = App(deployment, plans, life, session, said)
+            del _apps[deployment.name]
+        owner = owner or own(deployment.home, deployment.name)
+        try:
+            life, said = open_folder(deployment, plans[0])
+            app = App(deployment, plans, life, session, said)
+        except BaseException:
+            owner.release()
+            raise
+        app.owner = owner
+        _apps[deployment.name] = app
         app.start()
         return app
 

@@ -24,6 +24,7 @@ from ..errors import Misuse
 from ..plan.leader import LEADER
 from ..plan.nodes import Plan
 from .deployment import Deployment
+from .owner import LOCK
 
 STATE_FORMAT = 4
 _IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properties", "shard"})
@@ -85,7 +86,7 @@ def check_home(home: Path) -> None:
     if not found.is_dir() or not os.access(found, os.W_OK):
         raise Misuse(f"{home} cannot be the app's folder: {found} is not a folder that may be written to")
     if found == home.absolute() and not (home / "app.json").exists():
-        there = sorted({p.name for p in home.iterdir()} - {"trash", "app.json.new"})
+        there = sorted({p.name for p in home.iterdir()} - {"trash", "app.json.new", LOCK})
         if there:
             named = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
             raise Misuse(

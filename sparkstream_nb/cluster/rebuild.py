@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from ..engine.aggregation.calendar import PLURAL
 from ..engine.aggregation.rebuild import coarser, from_events, keys_of
@@ -20,6 +18,7 @@ from ..engine.columns import Array
 from ..errors import Misuse
 from ..plan.nodes import AggDuration, AggregationDef, Expr, FilterStep, InTable, Plan, walk
 from ..spark.feed_check import check_source
+from ..spark.feed_files import tables_of
 from ..spark.feeds import Shape
 from ..spark.ingest import type_rows
 from ..stores import DuckDBStore, Store
@@ -176,8 +175,8 @@ def _events(
     schema = plan.schema(stream)
     check_source(log.path, Shape(stream, schema, log.time, {}))
     last, count = ALWAYS[0], 0
-    for batch in _batches(log.path):
-        typed = type_rows(batch, schema, time=log.time)
+    for table in tables_of(log.path, [*schema.names, *([log.time] if log.time else [])]):
+        typed = type_rows(table, schema, time=log.time)
         failed.update(reason for _, _, reason in typed.rejected)
         # Without times events are 1 ms apart, as in a feed.
         ts = np.arange(count, count + len(typed), dtype=np.int64) if typed.ts is None else typed.ts
@@ -186,18 +185,3 @@ def _events(
                 raise Misuse(f"{log.path.name} is not in the order of '{log.time}': sort it by that column")
             last, count = int(ts[-1]), count + len(ts)
             yield ts, typed.columns
-
-
-def _batches(path: Path) -> Iterable[pa.RecordBatch]:
-    if path.suffix == ".parquet":
-        yield from pq.ParquetFile(path).iter_batches(BATCH)
-        return
-    with pa.csv.open_csv(path) as head:
-        names = head.schema.names
-    # As texts, which are typed as those of a feed are.
-    read = pa.csv.ConvertOptions(
-        column_types={n: pa.string() for n in names}, strings_can_be_null=True, quoted_strings_can_be_null=False,
-        null_values=[""],
-    )  # fmt: skip
-    with pa.csv.open_csv(path, convert_options=read) as reader:
-        yield from reader

@@ -32,7 +32,7 @@ from .processor import NodeProcessor, NodeSpec
 from .retrieval import retrieve
 from .session import spark_session
 from .stateless import SourceApp, app_of, options_of
-from .stream import carried, session_for
+from .stream import carried, local, session_for
 
 _PARTITIONS = 2
 CASES_AT_ONCE = 200
@@ -207,7 +207,7 @@ class _Replay:
             processor = NodeProcessor(home.name, specs, inbox.folder, keep=False, isolate=True)
             query = (
                 carried(session, options_of(home / "inbox", apps), processor)
-                .writeStream.option("checkpointLocation", (home / "checkpoint").as_uri())
+                .writeStream.option("checkpointLocation", local(home / "checkpoint"))
                 .outputMode("append")
                 .trigger(availableNow=True)
                 .foreachBatch(self._commit)

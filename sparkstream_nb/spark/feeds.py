@@ -1,6 +1,6 @@
 """Feeds: a data frame or a file becomes typed chunks on disk, in order of event time, ready for the inbox.
 
-What Spark reads (CSV, parquet, Spark frames) is typed and written by its workers, a chunk at a time; a pandas or Arrow
+What Spark's tasks read (CSV, parquet, Spark frames) is typed and written by them, a chunk at a time; a pandas or Arrow
 frame is in this process already and is typed here. Most feeds are in order and their chunks enter as they are. One
 that is not is ordered here by its times alone (16 bytes an event), and its chunks are rewritten.
 
@@ -11,7 +11,6 @@ the inbox, and its row groups are the chunks.
 from __future__ import annotations
 
 import contextlib
-import csv
 import os
 import shutil
 import uuid
@@ -30,7 +29,6 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
 
 from ..engine.columns import ARROW, Array
 from ..errors import SparkStreamError
@@ -38,6 +36,7 @@ from ..types import Schema
 from . import results
 from .causes import cause_of
 from .entries import Entry, Reject, RowsEntry
+from .feed_files import FilePart, columns_of_file, parts_of, tables_of
 from .inbox import Inbox
 from .ingest import fits, fits_time, one, times, type_rows
 
@@ -48,7 +47,6 @@ MOST_GROUP_ROWS = 4_000_000
 REJECTS_KEPT = 10_000
 """Rejected rows of a feed (of one Spark task) that are kept in the error table with their values; all are counted."""
 
-_MALFORMED = "_sparkstream_malformed"
 _INFO = "part int, number int, file string, rows long, rejected long"
 
 
@@ -118,7 +116,6 @@ def read_feed(
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table):
         return _read_arrow(source if limit is None else source.slice(0, limit), shape, inbox, feed)
-    malformed = None
     if isinstance(source, str | Path):
         # Every node reads all chunks, and parquet is slower to read than what Spark would make of it.
         whole = limit is None and nodes == 1
@@ -127,14 +124,13 @@ def read_feed(
             return found
         if session is None:
             raise SparkStreamError("A file is read by Spark, and Spark does not run.")
-        with _reading(shape.stream):
-            source, malformed = _read_file(Path(source), session)
+        return _read_file(Path(source), shape, inbox, feed, session, limit)
     if not hasattr(source, "mapInArrow"):
         raise SparkStreamError(
             f"An object of type {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, "
             "or the path of a .csv or .parquet file."
         )
-    return _read_spark(source if limit is None else source.limit(limit), shape, inbox, feed, malformed)
+    return _read_spark(source if limit is None else source.limit(limit), shape, inbox, feed)
 
 
 def _arrow_of(frame: pd.DataFrame) -> pa.Table:
@@ -150,7 +146,7 @@ def _arrow_of(frame: pd.DataFrame) -> pa.Table:
 def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> Typed:
     writer = _Writer(inbox, feed, 0, shape)
     for at in range(0, table.num_rows, CHUNK_ROWS):
-        writer.take(table.slice(at, CHUNK_ROWS), None)
+        writer.take(table.slice(at, CHUNK_ROWS))
     return _gather(writer.close())
 
 
@@ -219,42 +215,70 @@ def _reading(stream: str) -> Iterator[None]:
         raise SparkStreamError(f"Spark could not read the feed of {stream}: {cause_of(str(error))}") from error
 
 
-def _read_file(path: Path, session: SparkSession) -> tuple[DataFrame, str | None]:
-    if not path.exists():
-        raise SparkStreamError(f"file not found: {path}")
-    uri = path.absolute().as_uri()
-    if path.suffix == ".parquet":
-        return session.read.parquet(uri), None
-    if path.suffix != ".csv":
-        raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.")
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        header = next(csv.reader(file), [])
-    fields = [StructField(name, StringType()) for name in [*header, _MALFORMED]]
-    reader = session.read.options(header=True, mode="PERMISSIVE", columnNameOfCorruptRecord=_MALFORMED)
-    return reader.schema(StructType(fields)).csv(uri), _MALFORMED
-
-
-def _read_spark(frame: DataFrame, shape: Shape, inbox: Path, feed: str, malformed: str | None) -> Typed:
-    columns = [n for n in [*shape.names, *([malformed] if malformed else [])] if n in frame.columns]
-    folder = str(inbox)
+def _read_file(path: Path, shape: Shape, inbox: Path, feed: str, session: SparkSession, limit: int | None) -> Typed:
+    """A file's parts, each read by a task of Spark's; with `limit` all by one."""
+    shape = replace(shape, offered=tuple(columns_of_file(path, shape.names)))
+    path = path.absolute()
+    parts = parts_of(path) if limit is None else [FilePart()]
+    if not parts:
+        return Typed()
+    writing = _Writing(str(inbox), feed, shape)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = [n for batch in batches for n in batch.column(0).to_pylist()]
+        tables = (t for n in numbers for t in tables_of(path, shape.names, parts[n]))
+        yield from writing(_first(tables, limit))
+
+    return _done(session.range(0, len(parts), 1, len(parts)), write, shape)
+
+
+def _first(tables: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
+    """The first `limit` rows."""
+    for table in tables:
+        if limit is not None:
+            table = table.slice(0, limit)
+            limit -= len(table)
+        yield table
+        if limit == 0:
+            return
+
+
+def _read_spark(frame: DataFrame, shape: Shape, inbox: Path, feed: str) -> Typed:
+    columns = [n for n in shape.names if n in frame.columns]
+    writing = _Writing(str(inbox), feed, replace(shape, offered=tuple(frame.columns)))
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from writing(pa.Table.from_batches([b]) for b in batches)
+
+    return _done(frame.select(*(F.col(f"`{c}`") for c in columns)) if columns else frame, write, shape)
+
+
+def _done(frame: DataFrame, write: Any, shape: Shape) -> Typed:
+    """Has Spark's tasks `write` their parts."""
+    with _reading(shape.stream):
+        found = frame.mapInArrow(write, _INFO).toArrow()
+    rows = list(zip(*(found[c].to_pylist() for c in _INFO_NAMES), strict=True))
+    return _gather(sorted(rows, key=lambda r: (r[0], r[1])))
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """What a task of Spark's does with the rows that it reads: chunks in the folder, and a row for each."""
+
+    folder: str
+    feed: str
+    shape: Shape
+
+    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
-        part = context.partitionId() if context else 0
-        writer = _Writer(Path(folder), f"{feed}-{context.taskAttemptId() if context else 0}", part, shape)
-        for batch in batches:
-            writer.take(pa.Table.from_batches([batch]), malformed)
+        part, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
+        writer = _Writer(Path(self.folder), f"{self.feed}-{attempt}", part, self.shape)
+        for table in tables:
+            writer.take(table)
         info = writer.close()
         if info:
             columns = [pa.array(c, t) for c, t in zip(zip(*info, strict=True), _INFO_TYPES, strict=True)]
             yield pa.record_batch(columns, names=_INFO_NAMES)
-
-    shape = replace(shape, offered=tuple(c for c in frame.columns if c != malformed))
-    selected = frame.select(*(F.col(f"`{c}`") for c in columns)) if columns else frame
-    with _reading(shape.stream):
-        found = selected.mapInArrow(write, _INFO).toArrow()
-    rows = list(zip(*(found[c].to_pylist() for c in _INFO_NAMES), strict=True))
-    return _gather(sorted(rows, key=lambda r: (r[0], r[1])))
 
 
 _INFO_TYPES = (pa.int32(), pa.int32(), pa.string(), pa.int64(), pa.int64())
@@ -283,7 +307,7 @@ class _Writer:
         self.rejected = 0
         self.info: list[tuple[int, int, str, int, int]] = []
 
-    def take(self, table: pa.Table, malformed: str | None) -> None:
+    def take(self, table: pa.Table) -> None:
         if table.num_rows == 0:
             return
         keep = max(0, REJECTS_KEPT - len(self.errors))
@@ -292,7 +316,6 @@ class _Writer:
             self.shape.schema,
             time=self.shape.time,
             columns=self.shape.columns,
-            malformed=malformed,
             offered=self.shape.offered,
             keep=keep,
         )

@@ -10,12 +10,14 @@ Spark's reader follows the file by its size.
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..engine.batch import InputBatch
+from ..errors import SparkStreamError
 from .entries import Entry, StepsEntry, from_json, to_json
 from .journal import lines
 from .segments import requests_of
@@ -47,13 +49,17 @@ class Inbox:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        end = 0
+        self._end = 0
         for at, line in lines(self.folder, 0):
-            end = at + len(line)
+            self._end = at + len(line)
             for entry in from_json(line):
-                self._pass(entry)
-        self._file = self.journal.open("ab")
-        self._file.truncate(end)
+                _pass(self.position, entry)
+        self._open()
+
+    def _open(self) -> None:
+        self._file = self.journal.open("ab", buffering=0)
+        self._file.truncate(self._end)
+        to_disk(self.journal, self.folder)
 
     @property
     def journal(self) -> Path:
@@ -63,16 +69,42 @@ class Inbox:
         self._file.close()
 
     def append(self, entries: Sequence[Entry]) -> int:
-        """Numbers the entries and writes them as one line; returns the number of the last."""
+        """Numbers the entries and writes them as one line; returns the number of the last.
+
+        They and their files are on the disk when this returns. Raises SparkStreamError where they cannot be written;
+        none of them is in then.
+        """
         numbered = []
+        p = replace(self.position, clocks=dict(self.position.clocks))
         for entry in entries:
-            p = self.position
             placed = replace(entry, over=self.over) if self.over else entry
             numbered.append(placed.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app)))
-            self._pass(numbered[-1])
-        self._file.write(to_json(numbered) + b"\n")
-        self._file.flush()
-        return self.position.seq - 1
+            _pass(p, numbered[-1])
+        files = dict.fromkeys(self.folder / e.file for e in numbered if e.file is not None)
+        line = to_json(numbered) + b"\n"
+        with self._writing():
+            if files:
+                to_disk(*files, self.folder)
+            written = 0
+            while written < len(line):
+                written += self._file.write(line[written:])
+            os.fsync(self._file.fileno())
+        self._end += len(line)
+        self.position = p
+        return p.seq - 1
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """What cannot be written, as on a full disk, leaves the journal as it was."""
+        try:
+            yield
+        except OSError as e:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._end)
+            raise SparkStreamError(
+                f"{self.folder} cannot be written to: {e.strerror or e}. What was to come in is not in; make room and "
+                "send it again."
+            ) from e
 
     def batch(self, batch: InputBatch, route: str, app: int = 0) -> StepsEntry:
         """An entry that holds `batch`."""
@@ -90,8 +122,13 @@ class Inbox:
         )
 
     def write(self, name: str, blob: bytes) -> str:
-        """Writes a file of the inbox; returns its name."""
-        (self.folder / name).write_bytes(blob)
+        """Writes a file of the inbox; returns its name. Raises SparkStreamError where it cannot be written."""
+        with self._writing():
+            try:
+                (self.folder / name).write_bytes(blob)
+            except OSError:
+                (self.folder / name).unlink(missing_ok=True)
+                raise
         return name
 
     def truncate(self, seq: int) -> int:
@@ -104,21 +141,34 @@ class Inbox:
             keep = [e for e in entries if e.seq < seq]
             withdrawn += sum(e.steps for e in entries if e.seq >= seq)
             for e in keep:
-                self._pass(e)
+                _pass(self.position, e)
             if keep:
                 kept.append(to_json(keep) + b"\n")
         self._file.close()
         new = self.journal.with_suffix(".new")
         new.write_bytes(b"".join(kept))
+        to_disk(new)
         new.replace(self.journal)
-        self._file = self.journal.open("ab")
+        self._end = sum(map(len, kept))
+        self._open()
         return withdrawn
 
-    def _pass(self, entry: Entry) -> None:
-        p = self.position
-        p.seq = entry.seq + 1
-        p.step = entry.step + entry.steps
-        p.request = entry.request + entry.requests
-        if entry.clock is not None:
-            p.clock = entry.clock if p.clock is None else max(p.clock, entry.clock)
-            p.clocks[entry.app] = max(p.clocks.get(entry.app, entry.clock), entry.clock)
+
+def to_disk(*paths: Path) -> None:
+    """Waits until files and folders are on the disk: then they outlive the machine."""
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _pass(p: Position, entry: Entry) -> None:
+    """Moves a position behind an entry."""
+    p.seq = entry.seq + 1
+    p.step = entry.step + entry.steps
+    p.request = entry.request + entry.requests
+    if entry.clock is not None:
+        p.clock = entry.clock if p.clock is None else max(p.clock, entry.clock)
+        p.clocks[entry.app] = max(p.clocks.get(entry.app, entry.clock), entry.clock)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from ..engine.columns import ARROW, Array
 from ..errors import SparkStreamError, did_you_mean
 from ..types import Schema, Type
+from .csvfile import MALFORMED
 
 _SHOWN = 60
 
@@ -42,16 +43,15 @@ def type_rows(
     *,
     time: str | None = None,
     columns: Mapping[str, str] | None = None,
-    malformed: str | None = None,
     offered: Sequence[str] = (),
     keep: int = 10_000,
 ) -> Typed:
     """Types the rows of `table` for a stream of `schema`.
 
     `columns` names the source column of an attribute where it has another name, `time` that of the event time.
-    `malformed` names a text column that is not null where a whole row could not be read; `offered` are the columns to
-    hint at, where the table has not all that the source has. Of the rejected rows at most
-    `keep` are kept with their values, the others as empty rows with their reason.
+    A column `csvfile.MALFORMED` says why a whole row could not be read; `offered` are the columns to hint at, where the
+    table has not all that the source has. Of the rejected rows at most `keep` are kept with their values, the others
+    as empty rows with their reason.
     """
     n = table.num_rows
     bad = np.zeros(n, np.bool_)
@@ -62,9 +62,9 @@ def type_rows(
             reasons[i] = reason(i)
         bad[mask] = True
 
-    if malformed is not None and malformed in table.schema.names:
-        texts = table.column(malformed)
-        reject(_mask(pc.is_valid(texts)), lambda i: f"not a whole row: {str(texts[i].as_py())[:_SHOWN]!r}")
+    if MALFORMED in table.schema.names:
+        whys = table.column(MALFORMED)
+        reject(_mask(pc.is_valid(whys)), lambda i: str(whys[i].as_py()))
     names = table.schema.names
     arrays: list[pa.Array] = []
     sources: list[pa.Array] = []
@@ -155,7 +155,7 @@ def convert(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
         return _as_text(source), None
     if _textual(source.type):
         return _from_text(source.cast(pa.string()), type)
-    if type is Type.BOOL or pa.types.is_boolean(source.type):
+    if type is Type.BOOL or pa.types.is_boolean(source.type) or pa.types.is_nested(source.type):
         return pa.nulls(n, target), _mask(pc.is_valid(source))
     if type is Type.LONG and (pa.types.is_timestamp(source.type) or pa.types.is_date(source.type)):
         # A time as a long is ms since the epoch, as `aggregate by` and every function of times take it.

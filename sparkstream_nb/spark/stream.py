@@ -53,6 +53,17 @@ class Layout:
         return Layout(tuple(keys_apart(nodes, partitions)), partitions)
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """What Spark's checkpoint says: the last micro-batch that is planned and the last one done (-1: none), how many
+    entries are planned, and whether there is state."""
+
+    planned: int
+    done: int
+    reached: int
+    state: bool
+
+
 class Stream:
     """Starts, stops and waits for the streaming query of one app."""
 
@@ -95,7 +106,7 @@ class Stream:
             self.query = (
                 carried(self.session, options, processor)
                 .writeStream.queryName(f"{self.name}-{self.run}")
-                .option("checkpointLocation", (self.home / "checkpoint").absolute().as_uri())
+                .option("checkpointLocation", local(self.home / "checkpoint"))
                 .outputMode("append")
                 .foreachBatch(self.commit if self.intake is None else handover(self.intake.folder))
                 .start()
@@ -185,6 +196,12 @@ class Stream:
         self._take_rest()
         return not self._runs()
 
+    def checkpoint(self) -> Checkpoint:
+        """How far Spark is, while the query does not run."""
+        folder = self.home / "checkpoint"
+        planned, done = _newest(folder / "offsets"), _newest(folder / "commits")
+        return Checkpoint(planned, done, self.planned(), (folder / "state").is_dir())
+
     def planned(self) -> int:
         """The number of the first entry that no micro-batch has been planned for."""
         offsets = self.home / "checkpoint" / "offsets"
@@ -210,6 +227,11 @@ def _newest(folder: Path) -> int:
 def _reached(offsets: Path, batch: int) -> int:
     """The entry at which a micro-batch ends, from Spark's log: a version, metadata, then one offset per source."""
     return int(json.loads((offsets / str(batch)).read_text().splitlines()[-1])["seq"])
+
+
+def local(path: Path) -> str:
+    """A path on this machine as Spark takes it: with its scheme, and nothing escaped."""
+    return f"file://{path.absolute()}"
 
 
 def session_for(session: SparkSession, partitions: int) -> SparkSession:

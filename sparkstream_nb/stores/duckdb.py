@@ -37,7 +37,7 @@ from .layout import (
     rows_to_store,
     several_rows,
 )
-from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, Groups, ShardRows
+from .protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, Groups, ShardRows
 
 _open: weakref.WeakSet[DuckDBStore] = weakref.WeakSet()
 
@@ -260,6 +260,9 @@ class DuckDBStore:
             ).fetchall()
             if not fresh:
                 return False
+            if batch % KEPT_BATCHES == 0:
+                old = [app, run, batch - KEPT_BATCHES]
+                self._db.execute(f"DELETE FROM {LEDGER} WHERE app = ? AND run = ? AND batch < ?", old)
             if clock is not None:
                 self._purge(clock)
             for aggregation in dict.fromkeys(a for a, _ in partials):
@@ -273,6 +276,12 @@ class DuckDBStore:
                         self._merge(layout, duration, pa.Table.from_batches([b for b in batches if b is not None]))
             self._keep_errors(app, errors)
         return True
+
+    def committed(self, app: str, run: str) -> int:
+        with self._lock:
+            last = f"SELECT max(batch) FROM {LEDGER} WHERE app = ? AND run = ?"
+            found = self._db.execute(last, [app, run]).fetchone()
+        return -1 if found is None or found[0] is None else int(found[0])
 
     def _purge(self, clock: BatchClock) -> None:
         for layout in self._layouts.values():

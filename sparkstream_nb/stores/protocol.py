@@ -77,6 +77,10 @@ class Buckets:
     total: int
 
 
+KEPT_BATCHES = 1000
+"""Micro-batches of a run that a ledger remembers; Spark repeats the last one."""
+
+
 class Store(Protocol):
     """A database that the nodes of a deployment share: tables of aggregations, ledger, errors.
 
@@ -111,6 +115,10 @@ class Store(Protocol):
 
         If the ledger has (app, run, batch), nothing changes and False is returned.
         """
+        ...
+
+    def committed(self, app: str, run: str) -> int:
+        """The last micro-batch of a run that is in the ledger; -1 for none."""
         ...
 
     def read(

@@ -49,6 +49,9 @@ class StoreSet:
         rest = {key: rows for key, rows in partials.items() if self._store(key[0]) is self.own}
         return self.own.commit(app, run, batch, rest, errors, clock)
 
+    def committed(self, app: str, run: str) -> int:
+        return self.own.committed(app, run)
+
     def read(
         self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
     ) -> pa.Table:

@@ -44,13 +44,11 @@ from .layout import (
     several_rows,
 )
 from .limits import Limits, unfit
-from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, Groups, ShardRows
+from .protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, Groups, ShardRows
 
 T = TypeVar("T")
 LEDGER = "SPARKSTREAM_LEDGER"
 ERRORS = "SPARKSTREAM_ERRORS"
-_KEPT_BATCHES = 1000
-"""Batches that the ledger remembers of each run; Spark repeats the last one."""
 
 
 @dataclass
@@ -316,9 +314,9 @@ class SqlStore:
             if c.execute(known, key).first() is not None:
                 return False
             c.execute(sa.text(f"INSERT INTO {ledger} VALUES (:app, :run, :batch)"), key)
-            if batch % _KEPT_BATCHES == 0:
+            if batch % KEPT_BATCHES == 0:
                 old = sa.text(f"DELETE FROM {ledger} WHERE app = :app AND run = :run AND batch < :batch")
-                c.execute(old, {**key, "batch": batch - _KEPT_BATCHES})
+                c.execute(old, {**key, "batch": batch - KEPT_BATCHES})
             if clock is not None:
                 self._purge(c, clock)
             for aggregation in dict.fromkeys(a for a, _ in partials):
@@ -618,6 +616,11 @@ class SqlStore:
         if c.role == "last":
             return self._dialect.only(f"CASE WHEN latest_first = 1 THEN {name} END", c.type)
         return f"{'min' if c.role == 'min' else 'max'}({name})"
+
+    def committed(self, app: str, run: str) -> int:
+        last = sa.text(f"SELECT max(batch) FROM {self._dialect.quoted(LEDGER)} WHERE app = :app AND run = :run")
+        found = self._transaction(lambda c: c.execute(last, {"app": app, "run": run}).scalar(), reads=True)
+        return -1 if found is None else int(found)
 
     def errors(self, app: str) -> pa.Table:
         q = self._dialect.quoted

@@ -21,6 +21,14 @@ Program = Callable[[Path, str, str, int], "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder of the test's own, named as people name theirs: with a space, and a letter outside ASCII."""
+    folder = tmp_path / "my apps ü"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
 def run(spark: Any, tmp_path: Path) -> Iterator[Callable[..., App]]:
     """`deploy` into a temporary folder; what it deployed is stopped after the test."""
 

@@ -403,8 +403,8 @@ def test_a_file_that_spark_cannot_read_is_one_line(run: Run, tmp_path: Path) -> 
     (folder / "b.parquet").write_text("no parquet")
     with pytest.raises(SparkStreamError) as wrong:
         app.feed("Trades", folder, time="at")
-    assert str(wrong.value).startswith("Spark could not read the feed of Trades: ")
-    assert "b.parquet is not a Parquet file" in str(wrong.value)
+    assert str(wrong.value).startswith("trades.parquet cannot be read as parquet: ")
+    assert "b.parquet': Parquet magic bytes not found" in str(wrong.value)
     assert len(str(wrong.value)) < 300
     assert app.feed("Trades", trades(3), time="at").rows == 3
 

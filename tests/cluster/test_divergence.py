@@ -212,7 +212,7 @@ TABLE = (
 def test_tables_that_queries_change(change: str, last: dict[str, int], tmp_path: Path) -> None:
     found = of(TABLE, [("S", 0, "a", 1), ("?", 0, change), ("S", 1, "a", 1), ("S", 2, "b", 1)], tmp_path, nodes=1)
     assert (found.warning, found.diverges) == (None, False)
-    assert last.items() <= dict(found.frame["values"].iloc[1:]).items()
+    assert last.items() <= dict(found.frame["values"].iloc[1:].tolist()).items()
 
 
 MONOTONE = {

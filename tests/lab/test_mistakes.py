@@ -111,7 +111,7 @@ OF_AN_APP = [
     ("%siddhi feed Trades.TradeStream folder.csv", "folder.csv is a folder"),
     ("%siddhi feed Trades.TradeStream latin.siddhi", "give a .csv or a .parquet file"),
     ("%siddhi feed Trades.TradeStream empty.csv", "its first line must name the columns"),
-    ("%siddhi feed Trades.TradeStream latin.csv", "latin.csv is not UTF-8 text"),
+    ("%siddhi feed Trades.TradeStream latin.csv", "no column 'price' for stream TradeStream. Did you mean 'prïce'"),
     (
         "%siddhi feed Trades.TradeStream good.csv --time timestmp",
         "no column 'timestmp' of event times. Did you mean 'timestamp'?",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -15,10 +17,10 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.spark.entries import EventsEntry, RowsEntry
+from sparkstream_nb.spark.entries import Ask, EventsEntry, RowsEntry, from_json
 from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
 from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox
-from sparkstream_nb.spark.journal import entries_from, runs
+from sparkstream_nb.spark.journal import entries_from, lines, runs
 from sparkstream_nb.spark.rows import Entries, from_table
 from sparkstream_nb.spark.segments import ahead, join, load, pieces
 from sparkstream_nb.spark.source import InboxReader
@@ -179,3 +181,40 @@ def test_other_parquet_files_go_row_by_row(tmp_path: Path, columns: dict[str, li
     with pytest.raises(SparkStreamError, match="read by Spark"):
         read_feed(tmp_path / "feed.parquet", Shape("S", SCHEMAS["S"], "at", {}), tmp_path, None, None)
     assert [f.name for f in tmp_path.iterdir()] == ["feed.parquet"]
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+import numpy as np, pyarrow as pa
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.spark.entries import Ask
+from sparkstream_nb.spark.inbox import Inbox
+
+inbox = Inbox(Path(sys.argv[1]))
+inbox.append([Ask(text="one")])
+size = inbox.journal.stat().st_size
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, hard))
+for work in (
+    lambda: inbox.append([Ask(text="two" * 100)]),
+    lambda: inbox.write("batch-x", b"x" * 10_000),
+):
+    try:
+        work()
+        print("written")
+    except SparkStreamError as e:
+        print(str(e).split(": ")[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+inbox.append([Ask(text="three")])
+"""
+
+
+def test_what_a_full_disk_refuses_is_not_in(tmp_path: Path) -> None:
+    found = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True)
+    said = "File too large. What was to come in is not in; make room and send it again."
+    assert found.stdout.splitlines() == [said] * 2
+    entries = [e for _, line in lines(tmp_path, 0) for e in from_json(line)]
+    assert [(e.seq, e.text) for e in entries if isinstance(e, Ask)] == [(0, "one"), (1, "three")]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["journal"]

@@ -1,0 +1,79 @@
+"""One owner of an app's folder: a lock that a process takes before it touches anything there.
+
+It is a POSIX record lock (`fcntl.lockf`): it ends with the process, however that ends, and child processes do not
+inherit it. The file says who holds it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import IO
+
+from ..errors import Misuse
+
+LOCK = "lock"
+"""The file's name. It is never removed: two processes could then lock two files of that name."""
+
+_held: dict[tuple[int, int], str] = {}
+"""The apps of this process by what they have locked."""
+_lock = threading.Lock()
+
+
+class Ownership:
+    """The ownership of an app's folder, until `release`."""
+
+    def __init__(self, path: Path, file: IO[str]) -> None:
+        """Made by `own`."""
+        self._identity, self._file = _identity(path), file
+
+    def release(self) -> None:
+        """Lets others have the folder. A second call does nothing."""
+        with _lock:
+            if not self._file.closed:
+                _held.pop(self._identity, None)
+                self._file.close()
+
+
+def own(home: Path, app: str) -> Ownership:
+    """Takes the folder `home`, which is made if need be, for `app`. Raises `Misuse` where another process, or another
+    app of this one, has it."""
+    home.mkdir(parents=True, exist_ok=True)
+    path = home / LOCK
+    with _lock:
+        # Looked up first: whoever closes any file of a locked path loses the lock.
+        other = _held.get(_identity(path)) if path.exists() else None
+        if other is not None:
+            raise Misuse(f"{home} is the folder of app '{other}' of this process: give '{app}' another one as home")
+        file = path.open("a+")
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as e:
+            with file:
+                if e.errno not in (errno.EACCES, errno.EAGAIN):
+                    raise Misuse(f"{home} cannot be locked for app '{app}': {e.strerror}") from None
+                file.seek(0)
+                raise Misuse(
+                    f"{home} is in use by {file.read().strip() or 'another process'}: stop the app there, or end that "
+                    "process, or give another folder as home"
+                ) from None
+        file.seek(0)
+        file.truncate()
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, app '{app}'\n")
+        file.flush()
+        _held[_identity(path)] = app
+        return Ownership(path, file)
+
+
+def same_folder(one: Path, other: Path) -> bool:
+    """Whether two paths are one folder."""
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino

@@ -1,0 +1,54 @@
+"""Whether an app's folder is whole: its journal, checkpoint, store and outputs must know of the same micro-batches.
+
+Spark plans a micro-batch of entries that are in the journal, the commit puts it into the ledger, and then Spark takes
+it for done. So the journal reaches as far as the checkpoint, the ledger no further than what is planned, and at least
+as far as what is done. Anything else was removed, cut, or comes from another copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import Misuse
+from ..spark.stream import Checkpoint
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an app's folder has: the entries in its journal, Spark's checkpoint, the last micro-batch in the ledger of
+    its store (None: not known), and whether its outputs are there."""
+
+    entries: int
+    checkpoint: Checkpoint
+    ledger: int | None
+    outputs: bool
+
+
+def check_whole(home: Path, found: Found) -> None:
+    """Raises `Misuse`, with the ways out, for a folder that lacks what it had."""
+    lacking = _lacking(found)
+    if lacking is not None:
+        raise Misuse(
+            f"{home} is not whole: {lacking}. Put it back from a copy; fresh=True (--fresh) begins anew and keeps what "
+            "is there in its trash"
+        )
+
+
+def _lacking(found: Found) -> str | None:
+    spark, ledger = found.checkpoint, found.ledger
+    if ledger is not None and ledger > spark.planned:
+        lost = "its checkpoint is gone" if spark.planned < 0 else "its checkpoint is older than its store"
+        return f"{lost}, and with it the state of its nodes after micro-batch {spark.planned}"
+    if found.entries < spark.reached:
+        return f"its journal has {found.entries:,} entries, and Spark has begun with {spark.reached:,}"
+    if spark.done < 0:
+        return None
+    if not spark.state:
+        return "the state of its nodes, in its checkpoint, is gone"
+    if ledger is not None and ledger < spark.done:
+        lost = "its store is gone or empty" if ledger < 0 else "its store is older than its checkpoint"
+        return f"{lost}: {spark.done - ledger:,} micro-batches are not in it"
+    if not found.outputs:
+        return "its outputs are gone"
+    return None

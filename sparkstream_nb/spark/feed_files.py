@@ -1,0 +1,97 @@
+"""Files as feeds: their columns, their parts, and the rows of a part. Read with pyarrow, in whichever process."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import dataset
+
+from ..errors import SparkStreamError, did_you_mean
+from .csvfile import CsvFile
+
+PART_ROWS = 1_000_000
+"""Rows of a parquet file that one task reads, as far as its row groups are not larger."""
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """What one task reads: all of a CSV file, or consecutive row groups of a parquet file or folder: those numbered
+    `first` to before `end` through all its files."""
+
+    first: int = 0
+    end: int | None = None
+
+
+def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
+    """The names of a file's columns. `wanted` tells the separator of a CSV file. Raises SparkStreamError, with the path
+    and the cause, where it cannot be read."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.")
+    try:
+        return list(CsvFile.of(path, wanted).header if path.suffix == ".csv" else _dataset(path).schema.names)
+    except FileNotFoundError:
+        near = did_you_mean(path.name, (p.name for p in path.parent.iterdir())) if path.parent.is_dir() else None
+        raise SparkStreamError(f"file not found: {path}" + (f". {near}" if near else "")) from None
+    except IsADirectoryError:
+        raise SparkStreamError(f"{path} is a folder: name a file in it.") from None
+    except OSError as e:
+        raise SparkStreamError(f"{path} cannot be read: {e.strerror or e}.") from None
+    except pa.ArrowInvalid:
+        raise SparkStreamError(f"{path.name} is not a parquet file, or it is not complete.") from None
+
+
+def parts_of(path: Path) -> list[FilePart]:
+    """What can be read side by side, in order."""
+    if path.suffix == ".csv":
+        return [FilePart()]
+    out: list[FilePart] = []
+    first = rows = at = 0
+    with _complete(path):
+        for at, group in enumerate(_groups(path)):
+            size = sum(g.num_rows for g in group.row_groups)
+            if rows and rows + size > PART_ROWS:
+                out.append(FilePart(first, at))
+                first, rows = at, 0
+            rows += size
+    return [*out, FilePart(first, at + 1)] if rows else out
+
+
+def tables_of(path: Path, wanted: Sequence[str], part: FilePart | None = None) -> Iterator[pa.Table]:
+    """The rows of a part, or of all, some at a time: the `wanted` columns that the file has; of a CSV file with
+    `csvfile.MALFORMED` behind. Raises SparkStreamError for a file that is damaged."""
+    if path.suffix == ".csv":
+        file = CsvFile.of(path, wanted)
+        yield from file.tables([n for n in dict.fromkeys(wanted) if n in file.header])
+        return
+    part = part or FilePart()
+    whole = _dataset(path)
+    names = [n for n in dict.fromkeys(wanted) if n in whole.schema.names]
+    with _complete(path):
+        for group in _groups(path)[part.first : part.end]:
+            for batch in group.to_batches(columns=names, schema=whole.schema):
+                yield pa.Table.from_batches([batch])
+
+
+@contextlib.contextmanager
+def _complete(path: Path) -> Iterator[None]:
+    """What Arrow says of a damaged parquet file, as one line."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as e:
+        raise SparkStreamError(f"{path.name} cannot be read as parquet: {str(e).splitlines()[0]}") from None
+
+
+def _dataset(path: Path) -> dataset.Dataset:
+    if path.is_dir():  # as Spark writes it
+        return dataset.dataset(path, format="parquet", partitioning="hive")
+    with path.open("rb"):
+        return dataset.dataset(path, format="parquet")
+
+
+def _groups(path: Path) -> list[dataset.Fragment]:
+    """The row groups of all files of a parquet file or folder, in order."""
+    return [group for fragment in _dataset(path).get_fragments() for group in fragment.split_by_row_group()]

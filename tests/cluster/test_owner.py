@@ -1,0 +1,84 @@
+"""An app's folder has one owner: another process is told who, and touches nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sparkstream_nb.cluster import App
+from sparkstream_nb.cluster.owner import own
+from sparkstream_nb.errors import Misuse
+
+APP = "define stream S (v int); from S select v insert into O;"
+HOLDS = """
+import sys
+from pathlib import Path
+from sparkstream_nb.cluster.owner import own
+from sparkstream_nb.errors import Misuse
+try:
+    kept = own(Path(sys.argv[1]), "other")
+    print("has it", flush=True)
+    sys.stdin.read()
+except Misuse as e:
+    print(e, flush=True)
+"""
+Process = subprocess.Popen[str]
+
+
+@pytest.fixture
+def other() -> Iterator[Callable[[Path], tuple[Process, str]]]:
+    """Another process that wants a folder: the process, and what it says."""
+    running: list[Process] = []
+
+    def start(home: Path) -> tuple[Process, str]:
+        command = [sys.executable, "-c", HOLDS, str(home)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        running.append(process)
+        assert process.stdout is not None
+        return process, process.stdout.readline().strip()
+
+    yield start
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+def test_a_folder_of_another_process_is_not_touched(
+    run: Callable[..., App], tmp_path: Path, other: Callable[[Path], tuple[Process, str]]
+) -> None:
+    home = tmp_path / "home"
+    process, said = other(home)
+    assert said == "has it"
+    before = {p.name: p.read_bytes() for p in home.iterdir()}
+    for arguments in ({}, {"fresh": True}, {"store": tmp_path / "own.duckdb"}):
+        with pytest.raises(Misuse, match=f"is in use by process {process.pid} on .*, app 'other': stop the app there"):
+            run(APP, **arguments)
+        assert {p.name: p.read_bytes() for p in home.iterdir()} == before
+    process.kill()
+    process.wait()
+    app = run(APP)
+    app.send("S", [1])
+    app.flush()
+    assert len(app.output("O").frame) == 1
+    assert "is in use by process" in other(home)[1]
+    again = run(APP)
+    assert "is in use by process" in other(home)[1]
+    with pytest.raises(Misuse, match="is the folder of app 'app' of this process: give 'second' another one"):
+        run(APP, name="second")
+    assert "is in use by process" in other(home)[1]
+    again.stop()
+    again.close()
+    assert other(home)[1] == "has it"
+
+
+def test_a_deployment_that_fails_leaves_the_folder_to_others(tmp_path: Path) -> None:
+    kept = own(tmp_path, "one")
+    with pytest.raises(Misuse, match="of app 'one' of this process"):
+        own(tmp_path, "two")
+    kept.release()
+    kept.release()
+    own(tmp_path, "two").release()

@@ -1,0 +1,70 @@
+"""An app's folder that lacks what it had is refused, with what is missing; nothing goes on as if nothing had been."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sparkstream_nb.cluster import App
+from sparkstream_nb.errors import Misuse
+
+APP = """
+define stream S (k string, v int);
+define aggregation A from S select k, sum(v) as s group by k aggregate every sec;
+@info(name='q') from S#window.length(2) select sum(v) as s insert into O;
+"""
+
+
+def cut_journal(life: Path) -> None:
+    journal = life / "inbox" / "journal"
+    journal.write_bytes(journal.read_bytes().splitlines(keepends=True)[0])
+
+
+def older_checkpoint(life: Path) -> None:
+    for folder in ("offsets", "commits"):
+        newest = max((life / "checkpoint" / folder).glob("[0-9]*"), key=lambda f: int(f.name))
+        newest.unlink()
+
+
+GONE: dict[str, tuple[Callable[[Path], None], str]] = {
+    "journal": (cut_journal, r"its journal has 1 entries, and Spark has begun with [23]"),
+    "no journal": (lambda life: shutil.rmtree(life / "inbox"), "its journal has 0 entries"),
+    "checkpoint": (lambda life: shutil.rmtree(life / "checkpoint"), "its checkpoint is gone, and with it the state"),
+    "older checkpoint": (older_checkpoint, "its checkpoint is older than its store"),
+    "state": (lambda life: shutil.rmtree(life / "checkpoint" / "state"), "the state of its nodes, in its checkpoint"),
+    "store": (lambda life: (life.parent / "store.duckdb").unlink(), "its store is gone or empty: [0-9]+ micro-batches"),
+    "outputs": (lambda life: shutil.rmtree(life / "outputs"), "its outputs are gone"),
+}
+
+
+@pytest.mark.parametrize("what", GONE)
+def test_what_is_missing_is_named_and_a_copy_goes_on(what: str, run: Callable[..., App], tmp_path: Path) -> None:
+    app = run(APP)
+    for i in range(3):
+        app.send("S", ["a", i], at=1000 * i)
+        app.flush()
+    app.stop()
+    app.close()
+    home, copy = tmp_path / "home", tmp_path / "copy"
+    shutil.copytree(home, copy)
+    remove, said = GONE[what]
+    (life,) = home.glob("life-*")
+    remove(life)
+    before = {p: p.stat().st_size for p in home.rglob("*") if p.is_file() and "store.duckdb" not in p.name}
+    with pytest.raises(Misuse, match=f"is not whole: {said}.*Put it back from a copy; fresh=True"):
+        run(APP)
+    assert {p: s for p, s in before.items() if p.stat().st_size != s and p.name != "lock"} == {}
+    shutil.rmtree(home)
+    shutil.copytree(copy, home)
+    again = run(APP)
+    again.send("S", ["a", 3], at=3000)
+    again.flush()
+    assert again.output("O").frame["s"].tolist() == [0, 1, 3, 5]
+    assert again.query("from A within 0L, 10000L per 'seconds' select sum(s) as s").frame["s"].tolist() == [6]
+    again.stop()
+    again.close()
+    remove(next(home.glob("life-*")))
+    assert "fresh was asked for" in str(run(APP, fresh=True).redeployed)
