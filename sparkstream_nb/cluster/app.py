@@ -33,6 +33,7 @@ from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of
 from ..spark.marks import Marks
 from ..spark.outputs import OutputFiles
+from ..spark.private import private_folder
 from ..spark.processor import NodeSpec
 from ..spark.reach import missed
 from ..spark.replay import Nodes, Way
@@ -159,7 +160,7 @@ class App(Displayed):
         ledger = self.store.committed(self.name, self._life.run) if known else None
         outputs = folder / "outputs"
         if spark.done < 0:
-            outputs.mkdir(exist_ok=True)
+            private_folder(outputs)
         try:
             check_whole(self.home, Found(self._inbox.position.seq, spark, ledger, outputs.is_dir()))
         except Misuse:

@@ -23,6 +23,7 @@ from typing import Any
 from ..errors import Misuse
 from ..plan.leader import LEADER
 from ..plan.nodes import Plan
+from ..spark.private import private_file, private_folder
 from .deployment import Deployment
 from .owner import LOCK
 
@@ -67,7 +68,7 @@ class Life:
     def write(self, home: Path) -> None:
         """Writes `app.json`, whole or not at all."""
         new = home / "app.json.new"
-        new.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
+        private_file(new).write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
         new.replace(home / "app.json")
 
 
@@ -149,7 +150,6 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     shards = d.shard_ids if d.led is None else (*d.shard_ids, LEADER)
     wanted = Life(run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led)
     said = None
-    home.mkdir(parents=True, exist_ok=True)
     if (home / "app.json").exists():
         former = None if d.fresh else _former(home)
         reason = "fresh was asked for" if former is None else _difference(former, wanted)
@@ -188,7 +188,7 @@ def _dropped(home: Path, run: str) -> Path:
         if _RUN.fullmatch(old.name):
             shutil.rmtree(old, ignore_errors=True)
     place = trash / run
-    place.mkdir(parents=True)
+    private_folder(place)
     lives = [p for p in home.iterdir() if p.name.startswith("life-") and _RUN.fullmatch(p.name[len("life-") :])]
     for own in [*lives, *(home / f for f in _OWN_FILES), home / "app.json"]:
         if own.exists():

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import Misuse
+from ..spark.private import private_file, private_folder
 
 LOCK = "lock"
 """The file's name. It is never removed: two processes could then lock two files of that name."""
@@ -40,16 +41,18 @@ class Ownership:
 
 
 def own(home: Path, app: str) -> Ownership:
-    """Takes the folder `home`, which is made if need be, for `app`. Raises `Misuse` where another process, or another
-    app of this one, has it."""
-    home.mkdir(parents=True, exist_ok=True)
+    """Takes the folder `home` for `app`: makes it if need be, and closes it to other users. Raises `Misuse` where
+    another process, or another app of this one, has it."""
+    private_folder(home)
+    if home.stat().st_uid == os.geteuid():
+        home.chmod(0o700)
     path = home / LOCK
     with _lock:
         # Looked up first: whoever closes any file of a locked path loses the lock.
         other = _held.get(_identity(path)) if path.exists() else None
         if other is not None:
             raise Misuse(f"{home} is the folder of app '{other}' of this process: give '{app}' another one as home")
-        file = path.open("a+")
+        file = private_file(path).open("a+")
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as e:

@@ -39,6 +39,7 @@ from .entries import Entry, Reject, RowsEntry
 from .feed_files import FilePart, columns_of_file, parts_of, tables_of
 from .inbox import Inbox
 from .ingest import fits, fits_time, one, times, type_rows
+from .private import private_file
 
 CHUNK_ROWS = 250_000
 """Rows of an entry: small enough that a feed of a few seconds has several, so that one sees how far it is."""
@@ -166,7 +167,7 @@ def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> Typed | N
         place = found.get_field_index(shape.time)
         if place < 0 or not fits_time(found.field(place).type):
             return None
-    shutil.copyfile(path, inbox / feed)
+    shutil.copyfile(path, private_file(inbox / feed))
     out = _row_groups(inbox / feed, shape.time)
     if out is None:
         (inbox / feed).unlink()
@@ -346,7 +347,7 @@ class _Writer:
         self._flush()
         if self.rejected:
             name = f"{self.feed}-{self.part:05d}-rejected"
-            (self.folder / name).write_bytes(results.error_lines(self.errors))
+            private_file(self.folder / name).write_bytes(results.error_lines(self.errors))
             self.info.append((self.part, len(self.info), name, 0, self.rejected))
         return self.info
 
@@ -360,7 +361,7 @@ def chunk_schema(schema: Schema, columns: Sequence[pa.Array]) -> pa.Schema:
 def write_chunk(path: Path, table: pa.Table) -> None:
     """Writes rows as an Arrow IPC file with one record batch, so that it can be mapped."""
     table = table.combine_chunks()
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    with pa.OSFile(str(private_file(path)), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
 
 

@@ -27,6 +27,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from .private import UMASK
+
 _IMPORTED = (
     "pyspark.worker",
     "pyspark.sql.worker.lookup_data_sources",
@@ -76,7 +78,8 @@ def _start() -> tuple[subprocess.Popen[bytes], str]:
                 stderr=subprocess.DEVNULL,
                 pass_fds=[listener.fileno()],
                 # As Spark sets them, for they are read when Python and its libraries start.
-                env={"OMP_NUM_THREADS": "1", **os.environ, "PYTHONHASHSEED": "0"},
+                env={"OMP_NUM_THREADS": "1", **os.environ, "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1"},
+                umask=UMASK,
                 start_new_session=True,  # the Stop button is not for it
             )
     except BaseException:
@@ -118,7 +121,7 @@ class _Request:
         time.tzset()
         os.chdir(self.folder)
         paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-        sys.path[:] = dict.fromkeys([self.folder, *paths, *sys.path[1:]])
+        sys.path[:] = dict.fromkeys([*paths, *sys.path])
         sys.argv[:] = self.arguments
         sys.modules.pop(self.arguments[0], None)  # else runpy warns of it
         runpy.run_module(self.arguments[0], run_name="__main__", alter_sys=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from .commit import Commit
+from .private import private_folder
 from .results import from_ipc
 from .rows import from_table
 
@@ -50,7 +51,7 @@ class Intake:
     """
 
     def __init__(self, folder: Path, commit: Commit) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         self.folder, self.commit = folder, commit
         self.next = min((int(f.stem) for f in folder.glob("[0-9]*.arrows")), default=0)
         self.failure: Exception | None = None

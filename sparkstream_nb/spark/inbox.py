@@ -20,6 +20,7 @@ from ..engine.batch import InputBatch
 from ..errors import SparkStreamError
 from .entries import Entry, StepsEntry, from_json, to_json
 from .journal import lines
+from .private import private_file, private_folder
 from .segments import requests_of
 
 INLINE_BYTES = 16_384
@@ -48,7 +49,7 @@ class Inbox:
     """The nodes that take what is appended from now on; empty: those that the app began with."""
 
     def __post_init__(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self.folder)
         self._end = 0
         for at, line in lines(self.folder, 0):
             self._end = at + len(line)
@@ -57,7 +58,7 @@ class Inbox:
         self._open()
 
     def _open(self) -> None:
-        self._file = self.journal.open("ab", buffering=0)
+        self._file = private_file(self.journal).open("ab", buffering=0)
         self._file.truncate(self._end)
         to_disk(self.journal, self.folder)
 
@@ -125,7 +126,7 @@ class Inbox:
         """Writes a file of the inbox; returns its name. Raises SparkStreamError where it cannot be written."""
         with self._writing():
             try:
-                (self.folder / name).write_bytes(blob)
+                private_file(self.folder / name).write_bytes(blob)
             except OSError:
                 (self.folder / name).unlink(missing_ok=True)
                 raise
@@ -146,7 +147,7 @@ class Inbox:
                 kept.append(to_json(keep) + b"\n")
         self._file.close()
         new = self.journal.with_suffix(".new")
-        new.write_bytes(b"".join(kept))
+        private_file(new).write_bytes(b"".join(kept))
         to_disk(new)
         new.replace(self.journal)
         self._end = sum(map(len, kept))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ..errors import SparkUnavailable
 from . import classes
 from .java import find_java
+from .private import UMASK
 from .settings import FILES, defaults, local_master, of_session, own_spark
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Jvm:
                 stdin=subprocess.PIPE,  # its end is this process's end
                 stdout=log,
                 stderr=log,
+                umask=UMASK,
                 env={
                     **os.environ,
                     **environment,

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import results
+from .private import private_file, private_folder
 from .rows import StreamEvents
 from .spill import UNTAKEN
 
@@ -37,11 +38,11 @@ class OutputFiles:
         """Keeps what a micro-batch put out, by stream."""
         for stream, parts in found.items():
             folder = self.folder / quote(stream, safe="")
-            folder.mkdir(parents=True, exist_ok=True)
+            private_folder(folder)
             for part, row in enumerate(parts):
                 new, kept = Path(row.file or folder / ".new"), folder / f"{batch:012d}-{part:06d}-{row.node}.arrows"
                 if not row.file:
-                    new.write_bytes(row.blob)
+                    private_file(new).write_bytes(row.blob)
                 elif not new.exists() and kept.exists():
                     continue  # the commit was cut off after this
                 new.replace(kept)

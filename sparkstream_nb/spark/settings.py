@@ -50,7 +50,9 @@ def on_this_machine(master: str) -> bool:
 
 def of_session(master: str, settings: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """(settings of a session on `master` with `settings`, what its JVM's environment has besides this process's)."""
-    environment = {"SPARK_CONNECT_MODE": "0"}
+    # A file beside the notebook, such as a secrets.py, must not take the place of a module that workers import.
+    environment = {"SPARK_CONNECT_MODE": "0", "PYTHONSAFEPATH": "1"}
+    settings = {"spark.executorEnv.PYTHONSAFEPATH": "1", **settings}
     if on_this_machine(master):
         settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **settings}
         # A SPARK_HOME of another version, or the python that comes first on the path, would not fit this package's.

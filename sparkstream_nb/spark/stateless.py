@@ -19,6 +19,7 @@ from ..types import Schema
 from . import journal, rows, segments
 from .entries import Entry, EventsEntry, to_json
 from .marks import mark_task
+from .private import check_private, private_file
 from .processor import NodeSpec
 from .rows import Row
 from .source import ROWS_PER_TRIGGER
@@ -72,7 +73,7 @@ def options_of(
     """The source's options, for apps by their number in the journal. What they are is written into the folder. Of files
     that are done with, so many bytes are kept (`recorded`)."""
     new = folder / ".apps.new"
-    new.write_bytes(pickle.dumps(list(apps)))
+    private_file(new).write_bytes(pickle.dumps(list(apps)))
     new.replace(folder / _APPS)
     work = any(app is not None and app.stateless for app in apps)
     return {
@@ -82,6 +83,7 @@ def options_of(
 
 def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
     """Rows of `source.SCHEMA`, a batch for each app: its entries for every node, and the results for a piece."""
+    check_private(folder, folder.parent, folder.parent.parent)
     apps: list[SourceApp | None] = pickle.loads((folder / _APPS).read_bytes())
     by_app: dict[int, list[Entry]] = {}
     for entry in entries:

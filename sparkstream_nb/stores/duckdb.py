@@ -106,7 +106,10 @@ class DuckDBStore:
         if self.path != ":memory:":
             _make_folder(Path(self.path).parent)
         try:
+            new = self.path != ":memory:" and not Path(self.path).exists()
             self._db = duckdb.connect(self.path, read_only=read_only)
+            if new:
+                Path(self.path).chmod(0o600)
         except duckdb.Error as e:
             raise StoreError(
                 f"The store {self.path} cannot be opened. If another process has it, end that first; "

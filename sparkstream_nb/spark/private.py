@@ -1,0 +1,39 @@
+"""Files and folders that only their owner may read and write, as those of an app are: they hold its events."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from ..errors import SparkStreamError
+
+UMASK = 0o077
+"""That of the processes which Spark runs on this machine."""
+
+
+def private_file(path: Path) -> Path:
+    """Makes the file where it is not there; returns `path`."""
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    return path
+
+
+def private_folder(path: Path) -> Path:
+    """Makes the folder, and those that it is to be in, where they are not there; returns `path`."""
+    missing = [p for p in (path, *path.parents) if not p.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def check_private(*folders: Path) -> None:
+    """Raises SparkStreamError where others than this user, or root, could put something into one of the folders."""
+    for folder in folders:
+        found = folder.stat()
+        if found.st_uid not in (os.geteuid(), 0):
+            raise SparkStreamError(f"{folder} is another user's: what is in it is not trusted. Give another folder.")
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
+            raise SparkStreamError(
+                f"{folder} can be written to by other users: what is in it is not trusted. Make it private with "
+                "chmod go-w, or give another folder."
+            )
