@@ -55,7 +55,7 @@ class Assembly:
         for t in plan.triggers.values():
             if not t.start:
                 times = None if t.cron is None else CronTimes(t.cron, services.context.timezone)
-                self.operators.append(TriggerOperator(t, self._phase, OpNode((), t.id, timed=True), times))
+                self.operators.append(TriggerOperator(t, self._phase, OpNode((), t.id, timed=True), services, times))
                 self._phase += 1
         for d in plan.windows.values():
             window = NamedWindow(d, services, self._phase)

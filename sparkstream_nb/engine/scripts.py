@@ -29,15 +29,15 @@ STACK = 512 * 1024
 
 _WIDTH = {Type.INT: 32, Type.LONG: 64}
 
-# What a script answers comes out as [kind, value]: a number of JavaScript as it is, all else by its JSON.
+# Numbers and truth values come out as they are, all else as its JSON; a bigint as i and its digits. No text is put
+# together with +: QuickJS then gives a rope for what has some 512 characters and more, which the binding does not know.
 _CALL = """(function (...data) {
   const x = %s(data);
   if (x === null || x === undefined) return null;
   if (typeof x === "number") return x;
-  if (typeof x === "bigint") return "i" + x;
+  if (typeof x === "bigint") return ["i", x].join("");
   if (typeof x === "boolean") return x;
-  if (typeof x === "string") return "s" + x;
-  return "o" + JSON.stringify(x);
+  return JSON.stringify(x);
 })"""
 
 
@@ -98,8 +98,7 @@ def converted(answer: Any, type: Type) -> Any:
         return None
     value: Any = answer
     if isinstance(answer, str):
-        kind, rest = answer[0], answer[1:]
-        value = int(rest) if kind == "i" else rest if kind == "s" else json.loads(rest)
+        value = int(answer[1:]) if answer[0] == "i" else json.loads(answer)
     if type is Type.OBJECT:
         return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**31 else value
     if type is Type.STRING:

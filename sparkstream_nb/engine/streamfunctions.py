@@ -14,6 +14,7 @@ import numpy as np
 
 from ..types import Type
 from .columns import Array, Column, Mask, Strings
+from .expressions.checks import reason_of
 from .expressions.functions.jsons import find
 from .expressions.javaregex import split
 from .expressions.jsonpath import NotFound
@@ -87,8 +88,8 @@ def _tokenizer(types: tuple[Type, ...], tokens: Callable[..., list[tuple[Any, ..
         for i, values in enumerate(_values([a.take(first) for a in args], strings)):
             try:
                 found = tokens(*values)
-            except Failure as e:
-                failed.setdefault(str(e), []).append(i)
+            except Exception as e:  # whatever one event raises is that event's error
+                failed.setdefault(reason_of(e), []).append(i)
                 continue
             counts[i] = len(found)
             made.extend(found)

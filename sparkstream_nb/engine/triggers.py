@@ -14,11 +14,14 @@ import numpy as np
 
 from ..plan import nodes
 from ..types import Type
+from .batch import EventError
 from .columns import Array, Column
 from .cron import CronTimes
 from .graph import OpNode
+from .limits import MOST_FIRINGS
 from .operators import Passing
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
+from .services import Services
 
 
 @dataclass(slots=True)
@@ -28,6 +31,7 @@ class TriggerOperator(Passing):
     definition: nodes.TriggerDef
     scheduler: int
     node: OpNode
+    services: Services
     times: CronTimes | None = None
     next: int | None = None
     started: bool = False
@@ -42,7 +46,7 @@ class TriggerOperator(Passing):
         if not self.started:
             self.next, self.started = self._after(int(clock.now[clock.first])), True
         steps = np.flatnonzero(clock.moved[clock.first : clock.last]) + clock.first
-        due = self._due(int(clock.now[steps[-1]])) if len(steps) else np.empty(0, np.int64)
+        due = self._times(clock.now[steps]) if len(steps) else np.empty(0, np.int64)
         at = steps[np.searchsorted(clock.now[steps], due)]
         root = ((clock.base + at) << ROOT_BITS) | self.scheduler
         return Rows([Column(Type.LONG, due)], due, root, np.arange(len(due)))
@@ -58,8 +62,7 @@ class TriggerOperator(Passing):
         if self.next is None or self.next > now:
             return np.empty(0, np.int64)
         if self.times is None:
-            assert self.definition.every is not None
-            due = np.arange(self.next, now + 1, max(self.definition.every, 1))
+            due = np.arange(self.next, now + 1, self._every)
             self.next = self._after(int(due[-1]))
             return due
         found = []
@@ -67,6 +70,35 @@ class TriggerOperator(Passing):
             found.append(self.next)
             self.next = self._after(self.next)
         return np.array(found, np.int64)
+
+    @property
+    def _every(self) -> int:
+        """The time (ms) between two firings; of cron, the least."""
+        return 1000 if self.definition.every is None else max(self.definition.every, 1)
+
+    def _times(self, now: Array) -> Array:
+        """Times up to the last of the clock's `now` that have not been yet. Where it jumps over more than fire in one
+        step, the earlier ones are left out."""
+        if self.next is None:
+            return np.empty(0, np.int64)
+        most = MOST_FIRINGS * self._every
+        jumps = np.flatnonzero(np.diff(now, prepend=self.next) > most)
+        if not len(jumps):
+            return self._due(int(now[-1]))
+        found = []
+        for i in jumps.tolist():
+            to = int(now[i])
+            if i:
+                found.append(self._due(int(now[i - 1])))
+            if self.next is None or to - self.next <= most:
+                continue
+            first, self.next = self.next, self._after(to - most - self._every)
+            if self.times is None and self.next is not None:
+                self.next -= (self.next - first) % self._every
+            said = f"it did not fire from {first} to before {self.next}, as the clock jumped to {to}"
+            self.services.errors.append(EventError(self.name, self.name, to, [], said))
+            found.append(self._due(to))
+        return np.concatenate([*found, self._due(int(now[-1]))])
 
     def state(self) -> Any:
         return {"next": self.next, "started": self.started}

@@ -45,9 +45,14 @@ def ended(process: int, seconds: float = 10) -> bool:
         os.close(file)
 
 
+def only(folder: Path) -> dict[str, str]:
+    """The environment in which Python looks for modules in a folder, and not in the working directory."""
+    return {"PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1"}
+
+
 def say(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     (folder / "say.py").write_text(SAY)
-    environment = {**os.environ, "WORD": "said"}
+    environment = {**os.environ, "WORD": "said", **only(folder)}
     return subprocess.run(
         [*command, "-m", "say", "1", "a b"],
         cwd=folder,
@@ -63,6 +68,12 @@ def test_a_process_is_as_python_would_start_it(python: str, tmp_path: Path) -> N
     forked, started = say([python], tmp_path), say([sys.executable], tmp_path)
     assert forked.stdout == f"['1', 'a b'] {tmp_path} said __main__ {sys.executable} heard\n"
     assert (forked.stdout, forked.stderr, forked.returncode) == (started.stdout, started.stderr, started.returncode)
+
+
+def test_the_working_directory_is_not_searched(python: str, tmp_path: Path) -> None:
+    (tmp_path / "say.py").write_text(SAY)
+    done = subprocess.run([python, "-m", "say"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "No module named say" in done.stderr
 
 
 def test_one_server_for_all(python: str) -> None:
@@ -83,7 +94,9 @@ def test_without_a_server_python_starts_by_itself(python: str, tmp_path: Path) -
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes that are not its own")
 def test_a_process_ends_with_the_one_that_asked_for_it(python: str, tmp_path: Path) -> None:
     (tmp_path / "wait.py").write_text(WAIT)
-    with subprocess.Popen([python, "-m", "wait"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as asked:
+    environment = {**os.environ, **only(tmp_path)}
+    command = [python, "-m", "wait"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment) as asked:
         assert asked.stdout is not None
         forked = int(asked.stdout.readline())
         assert forked != asked.pid

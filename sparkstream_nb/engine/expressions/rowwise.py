@@ -19,9 +19,10 @@ from ...plan.nodes import Call, Const
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask, Strings, Texts, concat
+from .checks import checked, reason_of
 from .env import Context, Env, Evaluator
 from .kinds import distinct, numbered
-from .values import Failure, box
+from .values import box
 
 Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
 """Creates the evaluator of a call from the call (types and constants) and the evaluators of its arguments."""
@@ -152,10 +153,10 @@ def asked(
     inputs = [c.to_list(strings) for c in columns]
     for i, args in enumerate(zip(*inputs, strict=True) if inputs else [()] * n):
         try:
-            values.append(function(*args))
-        except Failure as e:
+            values.append(checked(function(*args)))
+        except Exception as e:  # whatever one event raises is that event's error
             values.append(None)
-            failed.setdefault(str(e), []).append(i)
+            failed.setdefault(reason_of(e), []).append(i)
     return Column.of(type, values, strings), failed
 
 

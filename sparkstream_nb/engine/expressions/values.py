@@ -160,6 +160,8 @@ def object_text(value: Any) -> str:
 
 # -------------------------------------------------------------------------------------------------------- from text
 
+MOST_DIGITS = 4_000
+"""Digits that Python makes a number of; a long has 19, and zeros before them are rare."""
 _INTEGER = re.compile(r"[+-]?\d+")  # digits of any script, as Character.digit
 _FLOATING = re.compile(r"([+-]?)(?:(NaN|Infinity)|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?)", re.ASCII)
 _HEX = re.compile(r"([+-]?)(0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII)
@@ -167,7 +169,7 @@ _HEX = re.compile(r"([+-]?)(0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[
 
 def parse_integer(text: str, low: int, high: int) -> int | None:
     """`Integer.parseInt`/`Long.parseLong` within `low`..`high`; None where Java raises NumberFormatException."""
-    if not _INTEGER.fullmatch(text):
+    if not _INTEGER.fullmatch(text) or len(text) > MOST_DIGITS:
         return None
     value = int(text)
     return value if low <= value <= high else None

@@ -13,6 +13,7 @@ from ....plan.nodes import Call
 from ....types import Type
 from ...columns import Column
 from ..asciitexts import ENTIRE, Answer, concatenated, cut, matching, on_text, over_text, replaced, simple, split_at
+from ..checks import checked_text
 from ..env import Env
 from ..javaregex import compile_java, limited, replace, split
 from ..rowwise import Builder, Plain, Whole, eager, rowwise, typed
@@ -141,6 +142,7 @@ def _locate(wanted: str, s: str, *start: int) -> int:
 
 
 def _repeat(s: str, times: int) -> str:
+    checked_text(len(s) * max(times, 0))
     return s * max(times, 0)
 
 

@@ -1,0 +1,80 @@
+"""Events that ask too much: each is an error of its own, and those around it come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sparkstream_nb.engine.batch import InputBatch, Outputs, StreamRows
+from sparkstream_nb.engine.limits import MOST_FIRINGS
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.plan import compile_app
+
+S = "define stream S (s string, n int);\n"
+DEEP_LIST, DEEP_MAP = "[" * 50_000 + "]" * 50_000, '{"a":' * 50_000 + "1" + "}" * 50_000
+
+
+def sent(app: str, events: list[tuple[int, str, int]]) -> Outputs:
+    """What an app puts out for events (time, s, n), each a step. Its state can be kept."""
+    engine = NodeEngine(compile_app(S + app))
+    at = np.array([e[0] for e in events], np.int64)
+    columns = [pa.array([e[1] for e in events]), pa.array([e[2] for e in events], pa.int32())]
+    out = engine.step(InputBatch(at, {"S": StreamRows(np.arange(len(at)), at, columns)}))
+    assert engine.snapshot()
+    return out
+
+
+@pytest.mark.parametrize(
+    ("call", "value", "n", "said"),
+    [
+        ("str:repeat(s, n)", "ab", 2_000_000_000, "a text of 4,000,000,000 characters is too long"),
+        ("str:repeat(str:repeat(s, n), n)", "ab", 60_000, "characters is too long"),
+        ("json:getString(s, '$.a')", DEEP_LIST, 1, "nested too deep"),
+        ("json:toObject(s)", DEEP_MAP, 1, "nested too deep"),
+        ("json:toObject(s)", "[" * 300 + "]" * 300, 1, "an object is nested deeper than 200 levels"),
+        ("json:setElement(s, '$.b', 'x')", DEEP_MAP, 1, "nested too deep"),
+        ("json:isExists(s, '$..a')", DEEP_MAP, 1, "nested too deep"),
+        ("regex:matches(s, 'a')", "(" * 20_000 + ")" * 20_000, 1, "nested too deep"),
+        ("regex:matches('(a|aa)+b', s)", "a" * 60, 1, ""),
+        ("math:parseLong(s)", "9" * 5_000, 1, "'999"),
+        ("convert(s, 'int')", "9" * 5_000, 1, ""),
+        ("time:dateFormat(s, 'yyyy', 'yyyy-MM-dd')", "x" * 1_000_000, 1, "'xxx"),
+    ],
+)
+def test_a_function_that_fails(call: str, value: str, n: int, said: str) -> None:
+    right: dict[str, str] = {"regex": "a", "time": "2024-01-01", "math": "7", "convert": "7"}
+    plain = right.get(call.split(":")[0].split("(")[0], '{"a": 1}')
+    out = sent(f"from S select n, {call} as r insert into O;", [(0, plain, 1), (1, value, n), (2, plain, 1)])
+    assert [v[0] for _, v in out.streams["O"].rows()][:: len(out.streams["O"]) - 1] == [1, 1]
+    if said:
+        (error,) = out.errors
+        assert (error.ts, error.message[: len(said)] == said or said in error.message) == (1, True)
+        assert len(error.message) <= 300
+
+
+@pytest.mark.parametrize("definition", ["every 1 sec", "'* * * * * ?'"])
+def test_a_trigger_whose_clock_jumps_leaves_times_out_and_says_so(
+    definition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparkstream_nb.engine.triggers.MOST_FIRINGS", 100)
+    app = f"define trigger T at {definition}; from S select s insert into O;"
+    out = sent(app, [(0, "a", 1), (5_000, "b", 1), (1_700_000_000_000, "c", 1), (1_700_000_002_000, "d", 1)])
+    times = out.streams["T"].ts.tolist()
+    assert times[:5] == [1_000, 2_000, 3_000, 4_000, 5_000]
+    assert times[5:] == list(range(1_699_999_900_000 + 1000 * (len(times) == 107), 1_700_000_002_001, 1000))
+    (error,) = out.errors
+    assert error.query == "T"
+    assert error.message.startswith("it did not fire from 6000 to before 1699999")
+    assert error.message.endswith("as the clock jumped to 1700000000000")
+    assert len(out.streams["O"]) == 4
+
+
+def test_a_long_feed_without_jumps_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparkstream_nb.engine.triggers.MOST_FIRINGS", 3)
+    events: list[Any] = [(2_000 * i, "a", 1) for i in range(50)]
+    out = sent("define trigger T at every 1 sec; from S select s insert into O;", events)
+    assert (len(out.streams["T"]), out.errors) == (98, [])
+    assert MOST_FIRINGS > 3
