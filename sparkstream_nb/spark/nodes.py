@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..engine.batch import Answer
+from ..engine.batch import Answer, Outputs
 from ..engine.node import NodeEngine
 from ..engine.pieces import pieces
 from ..errors import SparkStreamError
@@ -30,6 +30,7 @@ from ..plan import bind_retrieval
 from ..plan.nodes import BatchClock, Plan
 from ..plan.placement import idle, split
 from . import journal, rows, segments
+from .aside import taken
 from .entries import Ask, Entry, EventsEntry, Reject
 from .leading import only
 from .marks import mark_node
@@ -147,7 +148,22 @@ def _restored(p: NodeProcessor, key: int) -> _Kept:
 
 
 def _run(p: NodeProcessor, key: int, kept: _Kept, given: _Given, tables: NodeTables | None = None) -> list[Row]:
-    """Takes the entries of a micro-batch, commits what that changes in tables of a database, and stores the state."""
+    """Takes the entries of a micro-batch, commits what that changes in tables of a database, and stores the state.
+
+    Where that fails, it begins again and sets events aside that cannot be taken. A database may be the cause; then it
+    is not known which event is.
+    """
+    try:
+        return _carried(p, key, kept, given, tables)
+    except Exception:
+        if tables is not None or p.isolate:
+            raise
+    return _carried(p, key, _restored(p, key), given, careful=True)
+
+
+def _carried(
+    p: NodeProcessor, key: int, kept: _Kept, given: _Given, tables: NodeTables | None = None, *, careful: bool = False
+) -> list[Row]:
     if tables is not None:
         kept.engine.read_tables_from(tables)
     restored, kept.restored = kept.restored, False
@@ -156,7 +172,7 @@ def _run(p: NodeProcessor, key: int, kept: _Kept, given: _Given, tables: NodeTab
     events = given.events if idle(kept.engine.plan) else 0  # else the node counts them itself
     for run in _runs(entries):
         if isinstance(run, list):
-            own_steps, own_events = _steps(p, kept.engine, spec, run, out)
+            own_steps, own_events = _steps(p, kept, spec, run, out, careful=careful)
             steps, events = steps + own_steps, events + own_events
         else:
             out += _aside(p, kept.engine, spec, run)
@@ -182,9 +198,10 @@ def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
 
 
 def _steps(
-    p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entries: list[EventsEntry], out: list[Row]
+    p: NodeProcessor, kept: _Kept, spec: NodeSpec, entries: list[EventsEntry], out: list[Row], *, careful: bool
 ) -> tuple[int, int]:
-    """Lets the engine take events; how many steps and events those were."""
+    """Lets the engine take events; how many steps and events those were. `careful`: sets aside what it cannot take."""
+    engine = kept.engine
     if spec.duty is None:
         entries = [e for e in entries if not e.over or spec.index in e.over]
     if not entries:
@@ -200,9 +217,20 @@ def _steps(
         found = (segments.pieces(folder, r, schemas, [spec.index], spec.count)[0] for r in runs)
     else:
         found = (segments.whole(folder, r, schemas) for r in runs)
+
+    def step(piece: segments.Piece) -> Outputs:
+        before = kept.engine.snapshot() if careful else b""
+        try:
+            return kept.engine.step(piece.batch)
+        except Exception:
+            if careful:  # an engine that failed half-way cannot be used again
+                kept.engine = _engine(spec)
+                kept.engine.restore(before)
+            raise
+
     for piece in segments.ahead(found):
-        outputs = engine.step(piece.batch)
-        out += spill.encode(outputs if spec.duty is None else only(outputs, spec.duty), spec.node, piece)
+        for part, outputs in taken(piece, step) if careful else ((piece, step(piece)),):
+            out += spill.encode(outputs if spec.duty is None else only(outputs, spec.duty), spec.node, part)
         steps += len(piece.batch.clock)
         events += segments.events_of(piece.batch)
         mark_node(folder, spec.index, piece.last)
@@ -242,6 +270,8 @@ def _answer(engine: NodeEngine, spec: NodeSpec, entry: Ask) -> Answer | Failed:
         return engine.answer(retrieval)
     except SparkStreamError as error:
         return Failed.of(error)
+    except (RecursionError, MemoryError) as error:
+        return Failed("SiddhiRuntimeError", f"The query asks for too much: {type(error).__name__}.")
 
 
 def _store(p: NodeProcessor, key: int, kept: _Kept) -> int:

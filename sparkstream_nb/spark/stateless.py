@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ..engine.batch import Outputs
 from ..engine.node import NodeEngine
 from ..plan.nodes import Plan
 from ..plan.placement import split
 from ..types import Schema
 from . import journal, rows, segments
+from .aside import taken
 from .entries import Entry, EventsEntry, to_json
 from .marks import mark_task
 from .private import check_private, private_file
@@ -113,11 +115,16 @@ def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
 
 def _results(app: SourceApp, k: int, plan: Plan, piece: segments.Piece) -> list[Row]:
     """What node number `k` of an app puts out for a piece, as far as no state is needed."""
-    clock = max((t for t in (app.start, piece.before) if t is not None), default=None)
-    engine = NodeEngine(plan, shard=app.shards[k], trace=app.trace, stored=True, start=clock)
-    spill = Spill(app.outputs)
+
+    def step(part: segments.Piece) -> Outputs:
+        clock = max((t for t in (app.start, part.before) if t is not None), default=None)
+        engine = NodeEngine(plan, shard=app.shards[k], trace=app.trace, stored=True, start=clock)
+        return engine.step(part.batch)
+
+    spill, out = Spill(app.outputs), []
     try:
-        out = spill.encode(engine.step(piece.batch), app.nodes[k], piece)
+        for part, outputs in [(piece, step(piece))] if app.trace else taken(piece, step):
+            out += spill.encode(outputs, app.nodes[k], part)
     except Exception as error:
         if not app.trace:
             raise

@@ -1,0 +1,58 @@
+"""Events that a node cannot take are set aside, each with the reason, and the app goes on.
+
+What one event raises in a function is that event's error already (`engine.expressions.checks`). This is for all else
+that may happen in a step: streams that feed each other without end, more memory than there is, a fault of ours. The
+steps are halved until the one is found that fails by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..engine.batch import EventError, InputBatch, Outputs, StreamRows
+from ..engine.expressions.checks import reason_of
+from .segments import Piece
+
+ASIDE = "set aside"
+"""What the errors of events that were set aside begin with."""
+
+
+def taken(piece: Piece, step: Callable[[Piece], Outputs]) -> Iterator[tuple[Piece, Outputs]]:
+    """`step` over a piece, or over parts of it where it raises. A step that fails by itself gives errors, and nothing
+    else: to `step`, it must be as if it had never been there."""
+    try:
+        yield piece, step(piece)
+        return
+    except Exception as error:
+        count = len(piece.batch.clock)
+        if count == 1:
+            yield piece, Outputs(errors=list(_errors(piece.batch, error)))
+            return
+    half = count // 2
+    first = between(piece.batch, 0, half)
+    yield from taken(Piece(piece.seq, piece.last, piece.step, piece.before, first), step)
+    before = max([int(first.clock.max()), *([] if piece.before is None else [piece.before])])
+    rest = Piece(piece.seq, piece.last, piece.step + half, before, between(piece.batch, half, count))
+    yield from taken(rest, step)
+
+
+def between(batch: InputBatch, first: int, end: int) -> InputBatch:
+    """The steps from number `first` to before `end`."""
+    rows = {}
+    for stream, r in batch.rows.items():
+        low, high = np.searchsorted(r.step, [first, end]).tolist()
+        if low < high:
+            rows[stream] = StreamRows(r.step[low:high] - first, r.ts[low:high], [c[low:high] for c in r.columns])
+    return InputBatch(batch.clock[first:end], rows)
+
+
+def _errors(batch: InputBatch, error: Exception) -> Iterator[EventError]:
+    why = reason_of(error)
+    if isinstance(error, RecursionError):
+        why = "streams feed each other without end, or something is nested too deep"
+    for stream, r in batch.rows.items():
+        columns = [c if isinstance(c, list) else c.to_pylist() for c in r.columns]
+        for at, values in zip(r.ts.tolist(), zip(*columns, strict=True), strict=True):
+            yield EventError(ASIDE, stream, at, list(values), why)

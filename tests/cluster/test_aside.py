@@ -1,0 +1,54 @@
+"""Events that a node cannot take are set aside with the reason; those around them come out, and nothing must be made
+fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from sparkstream_nb.cluster import App
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.spark.aside import between
+
+# Every event with v > 90 goes round and round.
+ROUND = """
+define stream S (k string, v int);
+define stream Again (k string, v int);
+@info(name='held') from S#window.length(3) select k, sum(v) as s insert into O;
+@info(name='there') from S[v > 90] select k, v insert into Again;
+@info(name='back') from Again select k, v insert into Again;
+"""
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_streams_that_feed_each_other_without_end(nodes: int, run: Callable[..., App]) -> None:
+    app = run(ROUND, nodes=nodes)
+    values = [*range(50), 99, *range(50, 80), 91]
+    app.feed("S", pd.DataFrame({"k": ["a"] * len(values), "v": values}))
+    app.send("S", ["a", 98])
+    app.send("S", ["a", 1])
+    app.flush()
+    errors = app.errors.frame
+    assert [(e[0], e[1]) for e in errors["values"]] == [("a", 99), ("a", 91), ("a", 98)]
+    assert set(errors["reason"]) == {"set aside: streams feed each other without end, or something is nested too deep"}
+    right = [v for v in [*values, 98, 1] if v <= 90]
+    assert len(app.output("O").frame) == len(right)
+    if nodes == 1:
+        assert app.output("O").frame["s"].tolist() == [sum(right[max(0, i - 2) : i + 1]) for i in range(len(right))]
+    app.stop()
+    app.send("S", ["a", 2])
+    app.flush()
+    assert len(app.errors.frame) == 3
+
+
+def test_a_part_of_a_batch() -> None:
+    rows = StreamRows(np.array([0, 0, 2, 3]), np.array([5, 5, 7, 8]), [pa.array([1, 2, 3, 4]), ["a", "b", "c", "d"]])
+    part = between(InputBatch(np.array([5, 6, 7, 8]), {"S": rows}), 1, 3)
+    assert part.clock.tolist() == [6, 7]
+    assert part.rows["S"].step.tolist() == [1]
+    assert [c if isinstance(c, list) else c.to_pylist() for c in part.rows["S"].columns] == [[3], ["c"]]
+    assert between(part, 0, 1).rows == {}
