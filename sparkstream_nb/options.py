@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 
 from .errors import Misuse, SparkStreamError, did_you_mean, nearest
 
+DAY = 86_400_000
+"""In ms."""
 ALERTS = ("on", "off", "leader")
 MODES = ("single", "active-active")
 WIDTH = 88
@@ -102,6 +104,11 @@ def stream_and_file(text: str) -> tuple[str, str]:
     if not equals or not stream or not file:
         raise argparse.ArgumentTypeError(f"'{text}' is not STREAM=FILE")
     return stream, file
+
+
+def ahead(text: str) -> int | None:
+    """A number of ms, or `off`."""
+    return None if text == "off" else positive(text)
 
 
 def positive(text: str) -> int:
@@ -236,6 +243,12 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "ZONE",
         "help": "time zone of cron expressions and aggregations, such as Europe/Berlin (default: UTC)",
     },
+    "--max-ahead": {
+        "type": ahead,
+        "default": DAY,
+        "metavar": "MS",
+        "help": "an event whose time is further ahead of this machine's is an error; off: any is taken (default: a day)",
+    },
     "--alerts": {
         "choices": ALERTS,
         "default": "on",
@@ -270,6 +283,7 @@ _DEPLOYMENT = (
     "--allow-env",
     "--start",
     "--timezone",
+    "--max-ahead",
     "--alerts",
 )
 

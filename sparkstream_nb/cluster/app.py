@@ -6,6 +6,7 @@ import contextlib
 import json
 import threading
 import time as clock
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -27,17 +28,17 @@ from ..plan.repair import repairs
 from ..spark import feeds
 from ..spark.arrivals import InboxReader
 from ..spark.commit import Commit, Progress
-from ..spark.entries import Ask, Entry
+from ..spark.entries import Ask, Entry, Reject
 from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
-from ..spark.ingest import columns_of
+from ..spark.ingest import columns_of, too_late
 from ..spark.marks import Marks
 from ..spark.outputs import OutputFiles
 from ..spark.private import private_folder
 from ..spark.processor import NodeSpec
 from ..spark.reach import missed
 from ..spark.replay import Nodes, Way
-from ..spark.results import Failed
+from ..spark.results import Failed, error_lines
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.routing import Route
 from ..spark.stream import Stream
@@ -393,8 +394,9 @@ class App(Displayed):
 
         An event is a list of values in the stream's order, null for those it lacks, or a dict by attribute. `at` is
         its time: ms since 1970, a datetime or an ISO text; without it that of this machine, or the app's clock if that
-        is ahead. `node` (from 1) overrides the routing. Returns when the event is in the inbox; `flush` waits for what
-        it causes. Raises `Misuse` for an unknown stream, and SparkStreamError for values that do not fit.
+        is ahead. An event whose time is too far ahead (`max_ahead` of `deploy`) becomes an error of the app. `node`
+        (from 1) overrides the routing. Returns when the event is in the inbox; `flush` waits for what it causes. Raises
+        `Misuse` for an unknown stream, and SparkStreamError for values that do not fit.
         """
         schema = self._schema(stream)
         several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
@@ -404,6 +406,12 @@ class App(Displayed):
         Route.parse(route, self.nodes)
         with self._lock:
             ts = self._now() if at is None else milliseconds(at, "at")
+            latest = self._latest()
+            if latest is not None and ts > latest and at is not None:
+                errors = error_lines([[stream, ts, row, too_late(ts, latest)] for row in rows])
+                self.start()
+                self._append([Reject(file=self._inbox.write(f"late-{uuid.uuid4().hex[:12]}", errors))])
+                return
             times = np.full(len(rows), ts, np.int64)
             batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
             self.start()
@@ -486,7 +494,7 @@ class App(Displayed):
         stream, SparkStreamError for a source that is no feed.
         """
         schema = self._schema(stream)
-        shape = feeds.Shape(stream, schema, time, _mapped(schema, columns))
+        shape = feeds.Shape(stream, schema, time, _mapped(schema, columns), latest=self._latest())
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
         followed = len(self._listeners) > 0
@@ -508,6 +516,11 @@ class App(Displayed):
     def _now(self) -> int:
         """This machine's time (ms), or the app's clock where it is ahead."""
         return max(int(clock.time() * 1000), self._inbox.position.clock or 0)
+
+    def _latest(self) -> int | None:
+        """The last time (ms) at which an event is taken; None where all are."""
+        most = self.deployment.max_ahead
+        return None if most is None else int(clock.time() * 1000) + most
 
     def _schema(self, stream: str) -> Schema:
         if stream not in self.schemas:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..engine.scripts import refuse_scripts
 from ..errors import Misuse, nearest
+from ..options import DAY
 from ..plan import compile_app
 from ..plan.gaps import refuse
 from ..plan.leader import LEADER, led_by
@@ -24,7 +25,7 @@ from . import frontend
 from .answers import Apps
 from .app import App
 from .conf import NodeFile, node_files
-from .deployment import Deployment, check_alerts, check_zone, milliseconds, mode_of, shards_of
+from .deployment import Deployment, check_alerts, check_zone, milliseconds, mode_of, playback, shards_of
 from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
 from .owner import own, same_folder
@@ -54,6 +55,7 @@ def deploy(
     rows_per_micro_batch: int | None = None,
     start: int | str | datetime | None = None,
     timezone: str = "UTC",
+    max_ahead: int | None = DAY,
     alerts: str = "on",
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), carried by Spark, and starts it.
@@ -82,6 +84,9 @@ def deploy(
       state waits from there on, and a trigger at 'start' has that time.
     - `timezone`: the time zone of cron expressions and of the buckets of aggregations, such as "Europe/Berlin". A
       deployment file's `aggTimeZone` comes before it.
+    - `max_ahead`: an event whose time is more than so many ms (by default a day) after this machine's is an error of
+      the app, since the clock would stay there for all later ones. None, and `@app:playback` in the app: any time is
+      taken.
     - `alerts`: what becomes of the queries of several nodes whose outputs depend on which node sees which event, under
       this routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which
       takes all events; its shard id is `leader`.
@@ -132,6 +137,7 @@ def deploy(
         rows_per_micro_batch=rows_per_micro_batch,
         start=clock_start,
         timezone=timezone,
+        max_ahead=None if playback(plans[0]) else max_ahead,
         databases=databases,
         tables=tables,
         references=references,

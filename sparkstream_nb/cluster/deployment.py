@@ -9,7 +9,9 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from ..errors import Misuse, did_you_mean, nearest
-from ..options import ALERTS, MODES
+from ..lang.tree import find_annotation
+from ..options import ALERTS, DAY, MODES
+from ..plan.nodes import Plan
 from ..plan.stored import StoredTableLayout
 from ..stores.address import Database
 from .secrets import References
@@ -38,6 +40,7 @@ class Deployment:
     databases: Mapping[str, Database] = field(default_factory=dict)
     tables: Mapping[Database, tuple[StoredTableLayout, ...]] = field(default_factory=dict)
     references: References = field(default_factory=References, repr=False)
+    max_ahead: int | None = DAY
     alerts: str = "on"
     switched_off: tuple[str, ...] = ()
     led: tuple[str, ...] | None = None
@@ -46,6 +49,11 @@ class Deployment:
     def nodes(self) -> int:
         """How many nodes are simulated."""
         return len(self.shard_ids)
+
+
+def playback(plan: Plan) -> bool:
+    """Whether the app's clock is that of its events by its own words (`@app:playback`)."""
+    return find_annotation(plan.annotations, "playback") is not None
 
 
 def check_alerts(alerts: str) -> str:

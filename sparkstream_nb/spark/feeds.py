@@ -55,7 +55,7 @@ _INFO = "part int, number int, file string, rows long, rejected long"
 class Shape:
     """What a feed is read as: `columns` maps attributes to source columns, `time` names the column of event times.
 
-    `offered` are all columns of the source, for hints.
+    `offered` are all columns of the source, for hints. Events after `latest` (ms) are rejected.
     """
 
     stream: str
@@ -63,6 +63,7 @@ class Shape:
     time: str | None
     columns: Mapping[str, str]
     offered: tuple[str, ...] = ()
+    latest: int | None = None
 
     @property
     def names(self) -> list[str]:
@@ -169,8 +170,9 @@ def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> Typed | N
             return None
     shutil.copyfile(path, private_file(inbox / feed))
     out = _row_groups(inbox / feed, shape.time)
-    if out is None:
+    if out is None or (shape.latest is not None and any(c.highest > shape.latest for c in out.chunks)):
         (inbox / feed).unlink()
+        return None
     return out
 
 
@@ -318,6 +320,7 @@ class _Writer:
             time=self.shape.time,
             columns=self.shape.columns,
             offered=self.shape.offered,
+            latest=self.shape.latest,
             keep=keep,
         )
         self.rejected += len(typed.rejected)

@@ -44,14 +44,15 @@ def type_rows(
     time: str | None = None,
     columns: Mapping[str, str] | None = None,
     offered: Sequence[str] = (),
+    latest: int | None = None,
     keep: int = 10_000,
 ) -> Typed:
     """Types the rows of `table` for a stream of `schema`.
 
     `columns` names the source column of an attribute where it has another name, `time` that of the event time.
     A column `csvfile.MALFORMED` says why a whole row could not be read; `offered` are the columns to hint at, where the
-    table has not all that the source has. Of the rejected rows at most `keep` are kept with their values, the others
-    as empty rows with their reason.
+    table has not all that the source has. Rows with times after `latest` (ms) are rejected. Of the rejected rows at
+    most `keep` are kept with their values, the others as empty rows with their reason.
     """
     n = table.num_rows
     bad = np.zeros(n, np.bool_)
@@ -93,6 +94,8 @@ def type_rows(
         ts, untimed = times(source)
         if untimed is not None:
             reject(untimed, lambda i: f"{time}: {_shown(source[i].as_py())} is not a time")
+        if latest is not None:
+            reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
     if not bad.any():
         return Typed(ts, arrays, [])
     rejected: list[tuple[int | None, list[Any], str]] = []
@@ -102,6 +105,11 @@ def type_rows(
         rejected.append((int(ts[i]) if ts is not None and known else None, values, reason))
     good = pa.array(np.flatnonzero(~bad))
     return Typed(None if ts is None else ts[~bad], [a.take(good) for a in arrays], rejected)
+
+
+def too_late(ts: int, latest: int) -> str:
+    """Why an event of a time (ms) is not taken where `latest` is the last that is."""
+    return f"the time {ts} is too far ahead: after {latest} no event is taken (max_ahead)"
 
 
 def _says(name: str, source: pa.Array, type: Type) -> Callable[[int], str]:

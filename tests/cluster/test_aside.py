@@ -4,6 +4,7 @@ fresh."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -52,3 +53,33 @@ def test_a_part_of_a_batch() -> None:
     assert part.rows["S"].step.tolist() == [1]
     assert [c if isinstance(c, list) else c.to_pylist() for c in part.rows["S"].columns] == [[3], ["c"]]
     assert between(part, 0, 1).rows == {}
+
+
+FAR = 2**62
+
+
+def test_an_event_far_ahead_is_an_error_and_the_clock_goes_on(run: Callable[..., App], tmp_path: Path) -> None:
+    app = run("define stream S (k string, v int); from S#window.time(1 sec) select count() as n insert into O;")
+    app.send("S", ["a", 1], at=1_000)
+    app.send("S", [["b", 2], ["c", 3]], at=FAR)
+    frame = pd.DataFrame({"k": ["d", "e"], "v": [4, 5], "t": [3_000, FAR]})
+    report = app.feed("S", frame, time="t")
+    assert (report.rows, report.rejected) == (2, 1)
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert app.feed("S", tmp_path / "a.parquet", time="t").rejected == 1
+    assert app.output("O").frame["timestamp"].tolist() == [1_000, 3_000, 3_000]
+    assert app.output("O").frame["n"].tolist() == [1, 1, 2]
+    errors = app.errors.frame
+    assert errors["values"].tolist() == [["b", 2], ["c", 3], ["e", 5], ["e", 5]]
+    assert errors["timestamp"].tolist() == [FAR] * 4
+    assert all("is too far ahead: after" in r for r in errors["reason"])
+
+
+@pytest.mark.parametrize(("playback", "arguments"), [("", {"max_ahead": None}), ("@app:playback\n", {})])
+def test_all_times_are_taken_where_time_is_simulated(
+    playback: str, arguments: dict[str, None], run: Callable[..., App]
+) -> None:
+    app = run(f"{playback}define stream S (v int); from S select v insert into O;", **arguments)
+    app.send("S", [1], at=2**50)
+    app.flush()
+    assert app.output("O").frame["timestamp"].tolist() == [2**50]
