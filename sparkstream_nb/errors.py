@@ -9,6 +9,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, order=True)
@@ -151,6 +152,19 @@ def masked(text: str) -> str:
     text = _QUOTED_SECRET.sub(lambda m: f"{m[1]}{m[2]}{'*' * len(m[3])}{m[2]}", text)
     text = _PLAIN_SECRET.sub(lambda m: m[1] + "*" * len(m[2]), text)
     return _USER_INFO.sub(lambda m: f"//{m[1]}:{'*' * len(m[2])}@", text)
+
+
+_VALUE_SHOWN = 60
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: a few words, whatever it is."""
+    try:
+        text = repr(value) if isinstance(value, str | bytes) else "null" if value is None else str(value)
+    except Exception:  # it is somebody's class
+        text = f"an object of type {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= _VALUE_SHOWN else text[: _VALUE_SHOWN - 1] + "…"
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:

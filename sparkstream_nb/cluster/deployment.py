@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from ..errors import Misuse, did_you_mean, nearest
+from ..errors import Misuse, did_you_mean, nearest, shown
 from ..lang.tree import find_annotation
 from ..options import ALERTS, DAY, MODES
 from ..plan.nodes import Plan
 from ..plan.stored import StoredTableLayout
 from ..stores.address import Database
 from .secrets import References
+
+MOST_NODES = 1_000
+"""Nodes that one app simulates."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,12 @@ def check_alerts(alerts: str) -> str:
 
 def mode_of(mode: str | None, nodes: int) -> str:
     """The mode, or the default for so many nodes. Raises `Misuse` where the two do not fit together."""
-    if not isinstance(nodes, int):
+    if isinstance(nodes, bool) or not isinstance(nodes, int):
         raise Misuse(f"nodes must be a whole number, not {nodes!r}")
     if nodes < 1:
         raise Misuse(f"nodes must be 1 or more, not {nodes}")
+    if nodes > MOST_NODES:
+        raise Misuse(f"nodes is {MOST_NODES:,} at most, not {nodes:,}")
     if mode is None:
         return "active-active" if nodes > 1 else "single"
     if mode not in MODES:
@@ -104,19 +109,30 @@ def check_zone(timezone: str) -> None:
 
 
 def milliseconds(time: int | str | datetime, what: str) -> int:
-    """A time as ms since 1970: the number, a datetime, or a text with either; UTC if it has no offset.
+    """A time as ms since 1970: the number, a datetime or date, or a text with any of these; UTC if it has no offset.
 
-    `what` names the argument in messages. Raises `Misuse` for a text that is neither.
+    `what` names the argument in messages. Raises `Misuse` for anything else, and for more ms than a long holds.
     """
+    wrong = Misuse(f"{what}: {shown(time)} is neither ms since 1970 nor a time such as 2013-01-01T06:00:00")
+    if isinstance(time, bool) or not isinstance(time, int | str | date):
+        raise wrong
+    try:
+        moment = _moment(time)
+        ms = moment if isinstance(moment, int) else round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise wrong from None
+    if not -(2**63) <= ms < 2**63:
+        raise Misuse(f"{what}: {shown(time)} is more ms than a long holds")
+    return ms
+
+
+def _moment(time: int | str | date) -> int | datetime:
+    if isinstance(time, str):
+        try:
+            return int(time)
+        except ValueError:
+            time = datetime.fromisoformat(time)
     if isinstance(time, int):
         return time
-    try:
-        moment = int(time) if isinstance(time, str) else time
-    except ValueError:
-        try:
-            moment = datetime.fromisoformat(str(time))
-        except ValueError:
-            raise Misuse(f"{what}: '{time}' is neither ms since 1970 nor a time such as 2013-01-01T06:00:00") from None
-    if isinstance(moment, int):
-        return moment
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    whole = time if isinstance(time, datetime) else datetime.combine(time, datetime.min.time())
+    return whole if whole.tzinfo else whole.replace(tzinfo=UTC)

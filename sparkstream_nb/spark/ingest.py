@@ -17,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.columns import ARROW, Array
-from ..errors import SparkStreamError, did_you_mean
+from ..engine.limits import MOST_NESTED
+from ..errors import SparkStreamError, did_you_mean, shown
 from ..types import Schema, Type
 from .csvfile import MALFORMED
-
-_SHOWN = 60
 
 
 @dataclass
@@ -93,7 +92,7 @@ def type_rows(
         source = one(table.column(time))
         ts, untimed = times(source)
         if untimed is not None:
-            reject(untimed, lambda i: f"{time}: {_shown(source[i].as_py())} is not a time")
+            reject(untimed, lambda i: f"{time}: {shown(source[i].as_py())} is not a time")
         if latest is not None:
             reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
     if not bad.any():
@@ -114,12 +113,7 @@ def too_late(ts: int, latest: int) -> str:
 
 def _says(name: str, source: pa.Array, type: Type) -> Callable[[int], str]:
     article = "an" if type is Type.INT else "a"
-    return lambda i: f"{name}: {_shown(source[i].as_py())} is not {article} {type}"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value) if isinstance(value, str) else "null" if value is None else str(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return lambda i: f"{name}: {shown(source[i].as_py())} is not {article} {type}"
 
 
 def plain(value: Any) -> Any:
@@ -313,7 +307,7 @@ def time_of(value: Any) -> int:
     """One event time as ms. Raises SparkStreamError for what is none."""
     found, failed = times(pa.array([value]))
     if failed is not None:
-        raise SparkStreamError(f"{_shown(value)} is not a time: give ms since 1970, a datetime, or an ISO 8601 text.")
+        raise SparkStreamError(f"{shown(value)} is not a time: give ms since 1970, a datetime, or an ISO 8601 text.")
     return int(found[0])
 
 
@@ -329,16 +323,18 @@ def columns_of(schema: Schema, rows: Sequence[Sequence[Any]], stream: str) -> li
     for k, attribute in enumerate(schema):
         values = [row[k] for row in rows]
         if attribute.type is Type.OBJECT:
+            for value in values:
+                check_object(value, f"{stream}.{attribute.name}")
             out.append(values)
             continue
         typed = []
         for value in values:
             try:
                 typed.append(_value(value, attribute.type))
-            except (ValueError, OverflowError, TypeError):
+            except Exception:  # whatever somebody's class raises
                 article = "an" if attribute.type is Type.INT else "a"
                 raise SparkStreamError(
-                    f"{stream}.{attribute.name}: {_shown(value)} is not {article} {attribute.type}."
+                    f"{stream}.{attribute.name}: {shown(value)} is not {article} {attribute.type}."
                 ) from None
         out.append(pa.array(typed, ARROW[attribute.type]))
     return out
@@ -351,7 +347,29 @@ def _value(value: Any, type: Type) -> Any:
     if type is Type.STRING or type is Type.BOOL:
         if not isinstance(value, str if type is Type.STRING else bool):
             raise TypeError
+        if isinstance(value, str):
+            value.encode()  # raises for half of a surrogate pair
         return value
     if isinstance(value, str):
         raise TypeError
     return _number(value, type)
+
+
+def check_object(value: Any, place: str) -> None:
+    """Raises SparkStreamError for what is no plain data, and what is nested too deep, or in itself."""
+    level = [value]
+    for _ in range(MOST_NESTED + 1):
+        parts: list[Any] = []
+        for one in level:
+            if isinstance(one, Mapping):
+                parts += [*one, *one.values()]
+            elif isinstance(one, list | tuple | set | frozenset):
+                parts += one
+            elif isinstance(one, int) and not -(2**63) <= one < 2**63:
+                raise SparkStreamError(f"{place}: {shown(one)} is more than a long holds.")
+            elif one is not None and not isinstance(one, bool | int | float | str | bytes):
+                raise SparkStreamError(f"{place}: a {type(one).__name__} is no plain data, which an object holds.")
+        level = parts
+        if not level:
+            return
+    raise SparkStreamError(f"{place}: the object is nested deeper than {MOST_NESTED} levels, or in itself.")
