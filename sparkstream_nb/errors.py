@@ -30,7 +30,10 @@ NOWHERE = Span(0, 0, 1, 0)
 
 
 class SparkStreamError(Exception):
-    """Base of every error that a user can fix. `str()` is a complete message to show."""
+    """Base of every error that a user can fix. `str()` is a complete message to show, with its secrets masked."""
+
+    def __str__(self) -> str:
+        return masked(super().__str__())
 
     def _render_traceback_(self) -> list[str]:
         """The text that a notebook shows instead of a traceback (an IPython hook): the message alone."""
@@ -77,7 +80,7 @@ class SiddhiError(SparkStreamError):
             out.append(excerpt(self.source, self.span, self.lines_before))
         if self.hint:
             out.append(self.hint)
-        return "\n".join(out)
+        return masked("\n".join(out))
 
 
 class SiddhiSyntaxError(SiddhiError):

@@ -53,18 +53,34 @@ def of_session(master: str, settings: dict[str, str]) -> tuple[dict[str, str], d
     # A file beside the notebook, such as a secrets.py, must not take the place of a module that workers import.
     environment = {"SPARK_CONNECT_MODE": "0", "PYTHONSAFEPATH": "1"}
     settings = {"spark.executorEnv.PYTHONSAFEPATH": "1", **settings}
+    python = forks.start() if master.startswith("local") else sys.executable
     if on_this_machine(master):
+        settings = {**closed(master, Path(python).parent), **settings}
         settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **settings}
         # A SPARK_HOME of another version, or the python that comes first on the path, would not fit this package's.
         environment |= {
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_HOME": str(own_spark()),
-            "PYSPARK_PYTHON": forks.start() if master.startswith("local") else sys.executable,
+            "PYSPARK_PYTHON": python,
         }
     elif "PYSPARK_PYTHON" not in os.environ:
         environment["PYSPARK_PYTHON"] = sys.executable
     warehouse = (Path(tempfile.gettempdir()) / "sparkstream-warehouse").as_uri()
     return {"spark.app.name": "sparkstream", "spark.sql.warehouse.dir": warehouse, **settings}, environment
+
+
+_LONGEST_FOLDER = 50
+"""Bytes of a folder's path, so that those of sockets in it have fewer than 104, the least that systems allow."""
+
+
+def closed(master: str, folder: Path) -> dict[str, str]:
+    """The settings that keep others on this machine out: a secret, which Spark makes for each session, and sockets
+    between Java and Python in `folder`, where that is this user's alone, in place of ports."""
+    if not master.startswith("local"):
+        return {}  # a cluster has its own
+    own = folder.stat().st_mode & 0o077 == 0 and len(os.fsencode(folder)) <= _LONGEST_FOLDER
+    sockets = {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}
+    return {"spark.authenticate": "true", **(sockets if own else {})}
 
 
 def own_spark() -> Path:
