@@ -21,13 +21,13 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from .private import UMASK
+from .temporary import temporary
 
 _IMPORTED = (
     "pyspark.worker",
@@ -60,7 +60,7 @@ def start() -> str:
 
 
 def _start() -> tuple[subprocess.Popen[bytes], str]:
-    folder = Path(tempfile.mkdtemp(prefix="sparkstream-python-"))
+    folder = temporary("python")
     try:
         address, command = folder / "socket", folder / "python"
         words = [sys.executable, "-IS", str(Path(__file__).with_name("forked.py")), str(address)]

@@ -8,7 +8,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from . import classes
 from .java import find_java
 from .private import UMASK
 from .settings import FILES, defaults, local_master, of_session, own_spark
+from .temporary import temporary
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -42,17 +42,19 @@ class Jvm:
         """`settings` and `environment` as of `settings.of_session`. Raises SparkUnavailable where there is no Java."""
         self.master, self.asked = master, _asked(master, settings, environment)
         java = find_java()
-        folder = Path(tempfile.mkdtemp(prefix="sparkstream-spark-"))
+        folder = temporary("spark")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         logging = folder / "log4j2.properties"
         logging.write_bytes((FILES / logging.name).read_bytes())
         spark = Path({**os.environ, **environment}.get("SPARK_HOME") or own_spark())
         options = [
             f"-Dlog4j2.configurationFile={logging.as_uri()}",
+            f"-Djava.io.tmpdir={folder}",
             *classes.use(java, spark, settings),
             settings.get(_OPTIONS, ""),
         ]
-        given = {"spark.master": master, **settings, _OPTIONS: " ".join(options).strip()}
+        own = {"spark.local.dir": str(folder)} if master.startswith("local") else {}
+        given = {"spark.master": master, **own, **settings, _OPTIONS: " ".join(options).strip()}
         self.log, self._told = folder / "log", folder / "connection"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

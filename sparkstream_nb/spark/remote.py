@@ -6,13 +6,14 @@ import atexit
 import contextlib
 import hashlib
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+from .temporary import temporary
 
 _PACKAGE = Path(__file__).parent.parent
 _RETRIES = 4
@@ -57,7 +58,7 @@ def ship(session: SparkSession) -> Path | None:
         holder._sparkstream_sent = None
         local = not is_remote(session) and str(holder.master).startswith("local")
         if not local and _seen_by_a_worker(session) != fingerprint():
-            folder = Path(tempfile.mkdtemp(prefix="sparkstream-ship-"))
+            folder = temporary("ship")
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
             archive = shutil.make_archive(str(folder / _PACKAGE.name), "zip", _PACKAGE.parent, _PACKAGE.name)
             _send(session, Path(archive))

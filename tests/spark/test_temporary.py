@@ -1,0 +1,63 @@
+"""Temporary folders of processes that were killed go at the next start; others stay."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from sparkstream_nb.spark.temporary import sweep, temporary
+
+MAKES = """
+import signal, sys
+from sparkstream_nb.spark.temporary import temporary
+(temporary("test") / "file").write_text("x")
+print(flush=True)
+signal.pause()
+"""
+
+
+def test_a_killed_process_leaves_nothing_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    foreign = tmp_path / "sparkstream-notes"
+    foreign.mkdir()
+    (tmp_path / "spark-123").mkdir()
+    command = [sys.executable, "-c", MAKES]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        (left,) = tmp_path.glob("sparkstream-test-*")
+        own = temporary("test")
+        assert left.exists()
+        process.send_signal(signal.SIGKILL)
+    sweep()
+    assert sorted(tmp_path.iterdir()) == sorted([foreign, own, tmp_path / "spark-123"])
+    assert own.stat().st_mode & 0o777 == 0o700
+
+
+KILLED = """
+import os, signal
+from sparkstream_nb.cluster import deploy
+app = deploy("define stream S (v int); from S#window.length(2) select sum(v) as s insert into O;", home="home")
+app.send("S", [1])
+app.flush()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.spark
+def test_all_that_spark_writes_beside_an_app_is_swept(tmp_path: Path) -> None:
+    here = Path(tempfile.mkdtemp(dir="/tmp"))
+    environment = {**os.environ, "TMPDIR": str(here)}
+    done = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, env=environment, check=False, timeout=110)
+    assert done.returncode == -signal.SIGKILL
+    script = "from sparkstream_nb.spark.temporary import sweep; sweep()"
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+    left = [p.name for p in here.iterdir() if p.name not in ("sparkstream-warehouse", "hsperfdata_root")]
+    assert left == []
