@@ -22,6 +22,7 @@ from sparkstream_nb.cluster.feeding import Feeds, Request, Target
 from sparkstream_nb.cluster.listeners import CommitListeners
 from sparkstream_nb.lab import connect
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.leader import Parts
 from sparkstream_nb.spark.commit import Progress
 from sparkstream_nb.spark.feeds import Shape
 from sparkstream_nb.stores import DuckDBStore
@@ -67,6 +68,7 @@ class StandIn(App):
             name=name, mode="active-active", routing="round_robin", shard_ids=("node-1", "node-2"), home=Path()
         )
         self.plan = compile_app(TRADES, properties={"shardId": "node-1"})
+        self._parts = Parts(self.plan, None)
         self.schemas = {s: d.source.schema for s, d in self.plan.streams.items()}
         self.redeployed, self.warnings = None, []
         self.calls: list[tuple[Any, ...]] = []
