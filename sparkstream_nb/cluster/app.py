@@ -19,7 +19,7 @@ import pandas as pd
 from ..engine.batch import Answer, InputBatch, StreamRows
 from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
-from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, did_you_mean, nearest
+from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, brief, did_you_mean, nearest
 from ..plan import compile_retrieval, explain, placement
 from ..plan.graph import graph_of
 from ..plan.leader import LEADER, Parts
@@ -64,7 +64,7 @@ from .answers import (
 )
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
-from .deployment import Deployment, milliseconds
+from .deployment import Deployment, check_kinds, check_least, milliseconds
 from .divergence import Divergence, Truth
 from .feeding import Feed
 from .figures import stats_of
@@ -419,6 +419,7 @@ class App(Displayed):
 
     def tick(self, ms: int) -> None:
         """Moves the app's clock to `ms` with no event, so that windows and timers run."""
+        ms = milliseconds(ms, "ms")
         with self._lock:
             self.start()
             self._append([self._tick(ms)])
@@ -494,6 +495,17 @@ class App(Displayed):
         stream, SparkStreamError for a source that is no feed.
         """
         schema = self._schema(stream)
+        check_kinds(
+            {
+                "time": (time, str | None),
+                "route": (route, str | None),
+                "limit": (limit, int | None),
+                "columns": (columns, Mapping | list | tuple | None),
+            }
+        )
+        check_least("limit", limit, 0)
+        if progress is not None and not callable(progress):
+            raise Misuse(f"progress must be a function, not {brief(progress)}")
         shape = feeds.Shape(stream, schema, time, _mapped(schema, columns), latest=self._latest())
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
@@ -523,7 +535,7 @@ class App(Displayed):
         return None if most is None else int(clock.time() * 1000) + most
 
     def _schema(self, stream: str) -> Schema:
-        if stream not in self.schemas:
+        if not isinstance(stream, str) or stream not in self.schemas:
             raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
         return self.schemas[stream]
 
@@ -538,6 +550,7 @@ class App(Displayed):
         duration that is open on each node. Raises SiddhiError, with a caret, for a wrong query.
         """
         self._check_open()
+        check_kinds({"text": (text, str), "limit": (limit, int | None)})
         retrieval = compile_retrieval(text, self.plan)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
@@ -652,7 +665,7 @@ class App(Displayed):
                     return
 
     def _aggregation(self, name: str) -> None:
-        if name not in self.plan.aggregations:
+        if not isinstance(name, str) or name not in self.plan.aggregations:
             raise Misuse(nearest(f"{self.name} has no aggregation '{name}'", name, self.plan.aggregations))
 
     def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
@@ -662,6 +675,7 @@ class App(Displayed):
         only the end is kept; `total` counts all. `limit` is how many rows to show. Raises `Misuse` for an unknown
         stream.
         """
+        check_kinds({"last": (last, int | None), "limit": (limit, int | None)})
         if self._only_comes_in(stream):
             reader = InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
             found = reader.last(stream, ARRIVALS if last is None else last)
@@ -696,6 +710,7 @@ class App(Displayed):
         return self._truth().against(self._way(nodes, routing))
 
     def _way(self, nodes: int | None, routing: str | None) -> Way:
+        check_kinds({"nodes": (nodes, int | None), "routing": (routing, str | None)})
         if nodes is None and routing is None:
             return Way(len(self._life.shards))
         count = self.nodes if nodes is None else nodes

@@ -25,7 +25,17 @@ from . import frontend
 from .answers import Apps
 from .app import App
 from .conf import NodeFile, node_files
-from .deployment import Deployment, check_alerts, check_zone, milliseconds, mode_of, playback, shards_of
+from .deployment import (
+    Deployment,
+    check_alerts,
+    check_kinds,
+    check_least,
+    check_zone,
+    milliseconds,
+    mode_of,
+    playback,
+    shards_of,
+)
 from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
 from .owner import own, same_folder
@@ -94,6 +104,29 @@ def deploy(
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
     """
+    check_kinds(
+        {
+            "text": (text, str),
+            "name": (name, str | None),
+            "mode": (mode, str | None),
+            "routing": (routing, str),
+            "shard_ids": (shard_ids, list | tuple | None),
+            "master": (master, str | None),
+            "conf": (conf, str | Path | list | tuple | None),
+            "store": (store, str | Path | None),
+            "variables": (variables, Mapping | None),
+            "allow_env": (allow_env, list | tuple),
+            "home": (home, str | Path | None),
+            "rows_per_micro_batch": (rows_per_micro_batch, int | None),
+            "timezone": (timezone, str),
+            "max_ahead": (max_ahead, int | None),
+            "alerts": (alerts, str),
+        }
+    )
+    check_kinds({f"shard_ids[{i}]": (s, str) for i, s in enumerate(shard_ids or ())})
+    check_kinds({f"variables: {n}": (v, str) for n, v in (variables or {}).items()})
+    check_least("rows_per_micro_batch", rows_per_micro_batch, 1)
+    check_least("max_ahead", max_ahead, 0)
     files = () if conf is None else tuple(node_files(conf))
     nodes, shard_ids = _nodes(files, nodes, shard_ids)
     mode = mode_of(mode, nodes)

@@ -17,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.columns import ARROW, Array
-from ..errors import SparkStreamError, did_you_mean
+from ..engine.limits import MOST_NESTED
+from ..errors import SparkStreamError, brief, did_you_mean
 from ..types import Schema, Type
 from .csvfile import MALFORMED
-
-_SHOWN = 60
 
 
 @dataclass
@@ -93,7 +92,7 @@ def type_rows(
         source = one(table.column(time))
         ts, untimed = times(source)
         if untimed is not None:
-            reject(untimed, lambda i: f"{time}: {_shown(source[i].as_py())} is not a time")
+            reject(untimed, lambda i: f"{time}: {brief(source[i].as_py())} is not a time")
         if latest is not None:
             reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
     if not bad.any():
@@ -114,12 +113,7 @@ def too_late(ts: int, latest: int) -> str:
 
 def _says(name: str, source: pa.Array, type: Type) -> Callable[[int], str]:
     article = "an" if type is Type.INT else "a"
-    return lambda i: f"{name}: {_shown(source[i].as_py())} is not {article} {type}"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value) if isinstance(value, str) else "null" if value is None else str(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return lambda i: f"{name}: {brief(source[i].as_py())} is not {article} {type}"
 
 
 def plain(value: Any) -> Any:
@@ -313,7 +307,7 @@ def time_of(value: Any) -> int:
     """One event time as ms. Raises SparkStreamError for what is none."""
     found, failed = times(pa.array([value]))
     if failed is not None:
-        raise SparkStreamError(f"{_shown(value)} is not a time: give ms since 1970, a datetime, or an ISO 8601 text.")
+        raise SparkStreamError(f"{brief(value)} is not a time: give ms since 1970, a datetime, or an ISO 8601 text.")
     return int(found[0])
 
 
@@ -329,6 +323,8 @@ def columns_of(schema: Schema, rows: Sequence[Sequence[Any]], stream: str) -> li
     for k, attribute in enumerate(schema):
         values = [row[k] for row in rows]
         if attribute.type is Type.OBJECT:
+            for value in values:
+                _check_object(value, f"{stream}.{attribute.name}")
             out.append(values)
             continue
         typed = []
@@ -338,10 +334,32 @@ def columns_of(schema: Schema, rows: Sequence[Sequence[Any]], stream: str) -> li
             except (ValueError, OverflowError, TypeError):
                 article = "an" if attribute.type is Type.INT else "a"
                 raise SparkStreamError(
-                    f"{stream}.{attribute.name}: {_shown(value)} is not {article} {attribute.type}."
+                    f"{stream}.{attribute.name}: {brief(value)} is not {article} {attribute.type}."
                 ) from None
-        out.append(pa.array(typed, ARROW[attribute.type]))
+        try:
+            out.append(pa.array(typed, ARROW[attribute.type]))
+        except UnicodeEncodeError as e:
+            raise SparkStreamError(
+                f"{stream}.{attribute.name}: {brief(e.object)} is not Unicode: it has half of a surrogate pair."
+            ) from None
     return out
+
+
+def _check_object(value: Any, place: str, depth: int = 0) -> None:
+    """Raises SparkStreamError for an object that cannot be kept: not plain data, or nested too deep or without end."""
+    if depth > MOST_NESTED:
+        raise SparkStreamError(f"{place}: the object is nested deeper than {MOST_NESTED} levels.")
+    if isinstance(value, dict):
+        for key, part in value.items():
+            _check_object(key, place, depth + 1)
+            _check_object(part, place, depth + 1)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            _check_object(part, place, depth + 1)
+    elif value is not None and not isinstance(value, bool | int | float | str | bytes | np.generic):
+        raise SparkStreamError(
+            f"{place}: a value of type {type(value).__name__} cannot be kept: give numbers, texts, lists and dicts."
+        )
 
 
 def _value(value: Any, type: Type) -> Any:
@@ -352,6 +370,6 @@ def _value(value: Any, type: Type) -> Any:
         if not isinstance(value, str if type is Type.STRING else bool):
             raise TypeError
         return value
-    if isinstance(value, str):
+    if isinstance(value, str | bytes):
         raise TypeError
     return _number(value, type)
