@@ -9,6 +9,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, order=True)
@@ -30,7 +31,6 @@ NOWHERE = Span(0, 0, 1, 0)
 
 _LONG_WORD = re.compile(r"\S{400,}")
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_MOST_SHOWN = 60
 
 
 def printable(text: str) -> str:
@@ -38,16 +38,6 @@ def printable(text: str) -> str:
     or would change a terminal; words of 400 characters or more are cut."""
     text = _UNPRINTABLE.sub(lambda m: repr(m[0])[1:-1], text)
     return _LONG_WORD.sub(lambda m: m[0][:100] + "…", text)
-
-
-def brief(value: object) -> str:
-    """A value that a user gave, for a message: on one line, and cut where it is long. Never raises."""
-    try:
-        text = repr(value) if isinstance(value, str) else "null" if value is None else str(value)
-    except Exception:  # __str__ of whatever was given
-        text = f"an object of type {type(value).__name__}"
-    text = printable(" ".join(text.split()))
-    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 1] + "…"
 
 
 class SparkStreamError(Exception):
@@ -178,10 +168,21 @@ def masked(text: str) -> str:
     return _USER_INFO.sub(lambda m: f"//{m[1]}:{'*' * len(m[2])}@", text)
 
 
-def did_you_mean(name: object, candidates: Iterable[str]) -> str | None:
-    """"Did you mean 'x'?" for the nearest of `candidates`, or None when nothing is near or `name` is no text."""
-    if not isinstance(name, str):
-        return None
+_VALUE_SHOWN = 60
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: a few words, whatever it is."""
+    try:
+        text = repr(value) if isinstance(value, str | bytes) else "null" if value is None else str(value)
+    except Exception:  # it is somebody's class
+        text = f"an object of type {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= _VALUE_SHOWN else text[: _VALUE_SHOWN - 1] + "…"
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+    """"Did you mean 'x'?" for the nearest of `candidates`, or None when nothing is near."""
     pool = sorted(set(candidates))
     folded = {c.lower(): c for c in pool}
     if name.lower() in folded:
@@ -190,7 +191,7 @@ def did_you_mean(name: object, candidates: Iterable[str]) -> str | None:
     return f"Did you mean '{folded[near[0]]}'?" if near else None
 
 
-def nearest(message: str, name: object, known: Iterable[str]) -> str:
+def nearest(message: str, name: str, known: Iterable[str]) -> str:
     """`message`, then "Did you mean ...?" or, where nothing is near, the names that are known."""
     names = sorted(set(known))
     near = did_you_mean(name, names)

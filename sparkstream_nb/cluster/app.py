@@ -19,7 +19,7 @@ import pandas as pd
 from ..engine.batch import Answer, InputBatch, StreamRows
 from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
-from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, brief, did_you_mean, nearest
+from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, did_you_mean, nearest, shown
 from ..plan import compile_retrieval, explain, placement
 from ..plan.graph import graph_of
 from ..plan.leader import LEADER, Parts
@@ -47,7 +47,7 @@ from ..spark.tables import packed
 from ..stores import Store, shard_warnings
 from ..stores.sql import Patience
 from ..types import Schema
-from . import feeding, frontend
+from . import feeding, frontend, given
 from .answers import (
     NULLABLE,
     SHARD,
@@ -64,7 +64,7 @@ from .answers import (
 )
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
-from .deployment import Deployment, check_kinds, check_least, milliseconds
+from .deployment import MOST_NODES, Deployment, milliseconds
 from .divergence import Divergence, Truth
 from .feeding import Feed
 from .figures import stats_of
@@ -322,6 +322,7 @@ class App(Displayed):
         """
         if self.mode != "active-active":
             raise Misuse(f"{self.name} has mode {self.mode}; deploy it with mode='active-active' to scale it")
+        given.texts("shard_ids", shard_ids)
         files = () if conf is None else tuple(node_files(conf))
         ids = [f.shard_id for f in files] if files else shard_ids
         wanted = wanted_ids(self.shard_ids, self._life.shards, nodes, ids)
@@ -359,6 +360,8 @@ class App(Displayed):
         commits meanwhile are told in one call. Its exceptions are logged. It ends with `close`, thus when the app is
         deployed again.
         """
+        if not callable(callback):
+            raise Misuse(f"callback is a function, not {shown(callback)}")
         return self._listeners.add(callback)
 
     def flush(self) -> None:
@@ -419,10 +422,10 @@ class App(Displayed):
 
     def tick(self, ms: int) -> None:
         """Moves the app's clock to `ms` with no event, so that windows and timers run."""
-        ms = milliseconds(ms, "ms")
+        to = milliseconds(ms, "ms")
         with self._lock:
             self.start()
-            self._append([self._tick(ms)])
+            self._append([self._tick(to)])
 
     def _tick(self, ms: int) -> Entry:
         return self._inbox.batch(InputBatch(np.array([ms], np.int64)), self.routing)
@@ -495,17 +498,16 @@ class App(Displayed):
         stream, SparkStreamError for a source that is no feed.
         """
         schema = self._schema(stream)
-        check_kinds(
-            {
-                "time": (time, str | None),
-                "route": (route, str | None),
-                "limit": (limit, int | None),
-                "columns": (columns, Mapping | list | tuple | None),
-            }
-        )
-        check_least("limit", limit, 0)
+        given.text("time", time)
+        given.whole("limit", limit, 0)
         if progress is not None and not callable(progress):
-            raise Misuse(f"progress must be a function, not {brief(progress)}")
+            raise Misuse(f"progress is a function, not {shown(progress)}")
+        if columns is not None and not isinstance(columns, Mapping):
+            given.texts("columns", columns)
+        elif columns is not None:
+            given.mapping("columns", columns)
+        if isinstance(source, str | Path):
+            given.path("the feed", source)
         shape = feeds.Shape(stream, schema, time, _mapped(schema, columns), latest=self._latest())
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
@@ -535,7 +537,8 @@ class App(Displayed):
         return None if most is None else int(clock.time() * 1000) + most
 
     def _schema(self, stream: str) -> Schema:
-        if not isinstance(stream, str) or stream not in self.schemas:
+        given.a_text("stream", stream)
+        if stream not in self.schemas:
             raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
         return self.schemas[stream]
 
@@ -550,7 +553,8 @@ class App(Displayed):
         duration that is open on each node. Raises SiddhiError, with a caret, for a wrong query.
         """
         self._check_open()
-        check_kinds({"text": (text, str), "limit": (limit, int | None)})
+        given.a_text("the query", text)
+        given.whole("limit", limit, 0)
         retrieval = compile_retrieval(text, self.plan)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
@@ -604,6 +608,8 @@ class App(Displayed):
         self._check_open()
         self._aggregation(name)
         self.flush()
+        if not (within is None or isinstance(within, str) or (isinstance(within, Sequence) and len(within) == 2)):
+            raise Misuse(f"within is one text or two bounds, not {shown(within)}")
         bounds = ALWAYS if within is None else (within,) if isinstance(within, str) else tuple(within)
         wanted = select_all(self.plan, name, per, bounds)  # type: ignore[arg-type]
         found = _merged(retrieve(self.plan, wanted, self.store, now=self._now()))
@@ -665,7 +671,8 @@ class App(Displayed):
                     return
 
     def _aggregation(self, name: str) -> None:
-        if not isinstance(name, str) or name not in self.plan.aggregations:
+        given.a_text("name", name)
+        if name not in self.plan.aggregations:
             raise Misuse(nearest(f"{self.name} has no aggregation '{name}'", name, self.plan.aggregations))
 
     def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
@@ -675,7 +682,8 @@ class App(Displayed):
         only the end is kept; `total` counts all. `limit` is how many rows to show. Raises `Misuse` for an unknown
         stream.
         """
-        check_kinds({"last": (last, int | None), "limit": (limit, int | None)})
+        given.whole("last", last, 0)
+        given.whole("limit", limit, 0)
         if self._only_comes_in(stream):
             reader = InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
             found = reader.last(stream, ARRIVALS if last is None else last)
@@ -710,12 +718,10 @@ class App(Displayed):
         return self._truth().against(self._way(nodes, routing))
 
     def _way(self, nodes: int | None, routing: str | None) -> Way:
-        check_kinds({"nodes": (nodes, int | None), "routing": (routing, str | None)})
         if nodes is None and routing is None:
             return Way(len(self._life.shards))
+        given.whole("nodes", nodes, 1, MOST_NODES)
         count = self.nodes if nodes is None else nodes
-        if count < 1:
-            raise Misuse("nodes= is at least 1")
         Route.parse(routing or self.routing, count, self.schemas)
         return Way(count, routing or self.routing)
 
@@ -758,16 +764,20 @@ class App(Displayed):
         SparkStreamError as `divergence` and `feed` do.
         """
         self._check_open()
+        for count in [nodes] if isinstance(nodes, int | str) else (nodes := list(nodes)):
+            given.whole("nodes", count, 1, MOST_NODES)
         replayed = replace(self._replayed_nodes(), led=None)
         if feed is None:
             self.flush()
-            given = Material(self._recorded(), f"{self._life.run} {self._inbox.position.seq}")
+            came_in = Material(self._recorded(), f"{self._life.run} {self._inbox.position.seq}")
         else:
+            if not isinstance(feed, Mapping):
+                raise Misuse(f"feed is a dict of frames or files by stream, not {shown(feed)}")
             for stream in feed:
                 self._schema(stream)
             self.start()
-            given = material(self._target, feed, time, self.schemas)
-        return study(self._target, replayed, given, nodes, routings)
+            came_in = material(self._target, feed, time, self.schemas)
+        return study(self._target, replayed, came_in, nodes, routings)
 
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""
@@ -818,7 +828,7 @@ def _row(stream: str, schema: Schema, values: Any) -> list[Any]:
     if isinstance(values, Mapping):
         for name in values:
             if name not in schema.names:
-                hint = did_you_mean(name, schema.names) or ""
+                hint = did_you_mean(str(name), schema.names) or ""
                 raise SparkStreamError(f"{stream} has no attribute '{name}'. {hint}".strip())
         missing = [n for n in schema.names if n not in values]
         if missing:

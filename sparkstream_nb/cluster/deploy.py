@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.scripts import refuse_scripts
-from ..errors import Misuse, nearest
+from ..errors import Misuse, nearest, shown
 from ..options import DAY
 from ..plan import compile_app
 from ..plan.gaps import refuse
@@ -21,21 +21,11 @@ from ..spark.routing import Route
 from ..spark.session import spark_session
 from ..spark.settings import check_master, local_master, on_this_machine
 from ..stores.duckdb import check_file
-from . import frontend
+from . import frontend, given
 from .answers import Apps
 from .app import App
 from .conf import NodeFile, node_files
-from .deployment import (
-    Deployment,
-    check_alerts,
-    check_kinds,
-    check_least,
-    check_zone,
-    milliseconds,
-    mode_of,
-    playback,
-    shards_of,
-)
+from .deployment import Deployment, check_alerts, check_zone, milliseconds, mode_of, playback, shards_of
 from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
 from .owner import own, same_folder
@@ -104,29 +94,21 @@ def deploy(
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
     """
-    check_kinds(
-        {
-            "text": (text, str),
-            "name": (name, str | None),
-            "mode": (mode, str | None),
-            "routing": (routing, str),
-            "shard_ids": (shard_ids, list | tuple | None),
-            "master": (master, str | None),
-            "conf": (conf, str | Path | list | tuple | None),
-            "store": (store, str | Path | None),
-            "variables": (variables, Mapping | None),
-            "allow_env": (allow_env, list | tuple),
-            "home": (home, str | Path | None),
-            "rows_per_micro_batch": (rows_per_micro_batch, int | None),
-            "timezone": (timezone, str),
-            "max_ahead": (max_ahead, int | None),
-            "alerts": (alerts, str),
-        }
-    )
-    check_kinds({f"shard_ids[{i}]": (s, str) for i, s in enumerate(shard_ids or ())})
-    check_kinds({f"variables: {n}": (v, str) for n, v in (variables or {}).items()})
-    check_least("rows_per_micro_batch", rows_per_micro_batch, 1)
-    check_least("max_ahead", max_ahead, 0)
+    given.a_text("text", text)
+    for what, value in {"mode": mode, "master": master}.items():
+        given.text(what, value)
+    for what, value in {"routing": routing, "timezone": timezone, "alerts": alerts}.items():
+        given.a_text(what, value)
+    given.name("name", name)
+    for what, at in {"store": store, "home": home, "conf": conf if isinstance(conf, str | Path) else None}.items():
+        given.path(what, at)
+    given.texts("shard_ids", shard_ids)
+    given.texts("allow_env", allow_env)
+    given.mapping("variables", variables)
+    given.whole("rows_per_micro_batch", rows_per_micro_batch, 1)
+    given.whole("max_ahead", max_ahead, 0)
+    if conf is not None and not isinstance(conf, str | Path | Sequence):
+        raise Misuse(f"conf is a path, or several, not {shown(conf)}")
     files = () if conf is None else tuple(node_files(conf))
     nodes, shard_ids = _nodes(files, nodes, shard_ids)
     mode = mode_of(mode, nodes)
@@ -137,10 +119,10 @@ def deploy(
     if store is not None:
         check_file(store)
     own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" and not files else {})}
-    given = [dict(f.properties) for f in files] or [{}] * nodes
+    properties = [dict(f.properties) for f in files] or [{}] * nodes
     plans = [
         compile_app(text, properties={"aggTimeZone": timezone, **g, "shardId": s, **own}, variables=variables)
-        for g, s in zip(given, shards, strict=True)
+        for g, s in zip(properties, shards, strict=True)
     ]
     refuse(plans[0])
     refuse_scripts(plans[0], allow_scripts)
@@ -251,6 +233,7 @@ def apps() -> Apps:
 
 def get(name: str) -> App:
     """The app of this process that was deployed under `name`. Raises `Misuse` where there is none."""
+    given.a_text("name", name)
     found = _apps.get(name)
     if found is None:
         if not _apps:

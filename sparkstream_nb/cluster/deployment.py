@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import operator
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from ..errors import Misuse, brief, did_you_mean, nearest
+from ..errors import Misuse, did_you_mean, nearest, shown
 from ..lang.tree import find_annotation
 from ..options import ALERTS, DAY, MODES
 from ..plan.nodes import Plan
@@ -20,9 +16,8 @@ from ..plan.stored import StoredTableLayout
 from ..stores.address import Database
 from .secrets import References
 
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
-MOST_NODES = 1000
-"""Simulated nodes of an app: each has a state and an engine of its own on this machine."""
+MOST_NODES = 1_000
+"""Nodes that one app simulates."""
 
 
 @dataclass(frozen=True)
@@ -64,22 +59,6 @@ def playback(plan: Plan) -> bool:
     return find_annotation(plan.annotations, "playback") is not None
 
 
-def check_kinds(given: Mapping[str, tuple[object, type | UnionType]]) -> None:
-    """Raises `Misuse` for the first argument, by name, whose value is not of the kinds beside it, or no proper text."""
-    for name, (value, kinds) in given.items():
-        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
-            wanted = " or ".join(k.__name__ for k in get_args(kinds) or (kinds,) if k is not NoneType)
-            raise Misuse(f"{name}: {brief(value)} is of type {type(value).__name__}: give {wanted}")
-        if isinstance(value, str) and _NO_TEXT.search(value):
-            raise Misuse(f"{name}: {brief(value)} has NUL, or half of a surrogate pair")
-
-
-def check_least(name: str, value: int | None, least: int) -> None:
-    """Raises `Misuse` for an argument, where it is given, below `least`."""
-    if value is not None and value < least:
-        raise Misuse(f"{name} must be {least} or more, not {brief(value)}")
-
-
 def check_alerts(alerts: str) -> str:
     """Raises `Misuse` for anything but "on", "off" and "leader"."""
     if alerts not in ALERTS:
@@ -89,10 +68,12 @@ def check_alerts(alerts: str) -> str:
 
 def mode_of(mode: str | None, nodes: int) -> str:
     """The mode, or the default for so many nodes. Raises `Misuse` where the two do not fit together."""
-    if not isinstance(nodes, int) or isinstance(nodes, bool):
-        raise Misuse(f"nodes must be a whole number, not {brief(nodes)}")
-    if not 1 <= nodes <= MOST_NODES:
-        raise Misuse(f"nodes must be from 1 to {MOST_NODES}, not {brief(nodes)}")
+    if isinstance(nodes, bool) or not isinstance(nodes, int):
+        raise Misuse(f"nodes must be a whole number, not {nodes!r}")
+    if nodes < 1:
+        raise Misuse(f"nodes must be 1 or more, not {nodes}")
+    if nodes > MOST_NODES:
+        raise Misuse(f"nodes is {MOST_NODES:,} at most, not {shown(nodes)}")
     if mode is None:
         return "active-active" if nodes > 1 else "single"
     if mode not in MODES:
@@ -128,29 +109,30 @@ def check_zone(timezone: str) -> None:
 
 
 def milliseconds(time: int | str | datetime, what: str) -> int:
-    """A time as ms since 1970: the number, a datetime, or a text with either; UTC if it has no offset.
+    """A time as ms since 1970: the number, a datetime or date, or a text with any of these; UTC if it has no offset.
 
-    `what` names the argument in messages. Raises `Misuse` for anything else, and for a number that no long holds.
+    `what` names the argument in messages. Raises `Misuse` for anything else, and for more ms than a long holds.
     """
+    wrong = Misuse(f"{what}: {shown(time)} is neither ms since 1970 nor a time such as 2013-01-01T06:00:00")
+    if isinstance(time, bool) or not isinstance(time, int | str | date):
+        raise wrong
     try:
-        ms = _milliseconds(time)
-    except (TypeError, ValueError, OverflowError):
-        wrong = f"'{time}'" if isinstance(time, str) and len(time) < 60 else brief(time)
-        raise Misuse(f"{what}: {wrong} is neither ms since 1970 nor a time such as 2013-01-01T06:00:00") from None
+        moment = _moment(time)
+        ms = moment if isinstance(moment, int) else round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise wrong from None
     if not -(2**63) <= ms < 2**63:
-        raise Misuse(f"{what}: {brief(ms)} ms is out of the range of a long")
+        raise Misuse(f"{what}: {shown(time)} is more ms than a long holds")
     return ms
 
 
-def _milliseconds(time: object) -> int:
-    """Raises TypeError or ValueError for what is no time, OverflowError for one that is out of range."""
+def _moment(time: int | str | date) -> int | datetime:
     if isinstance(time, str):
         try:
             return int(time)
         except ValueError:
             time = datetime.fromisoformat(time)
-    if isinstance(time, datetime):
-        return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
-    if isinstance(time, bool):
-        raise TypeError
-    return operator.index(time)  # type: ignore[arg-type]
+    if isinstance(time, int):
+        return time
+    whole = time if isinstance(time, datetime) else datetime.combine(time, datetime.min.time())
+    return whole if whole.tzinfo else whole.replace(tzinfo=UTC)

@@ -31,14 +31,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..engine.columns import ARROW, Array
-from ..errors import SparkStreamError
+from ..errors import SparkStreamError, shown
 from ..types import Schema
 from . import results
 from .causes import cause_of
+from .csvfile import MALFORMED
 from .entries import Entry, Reject, RowsEntry
 from .feed_files import FilePart, columns_of_file, parts_of, tables_of
 from .inbox import Inbox
-from .ingest import fits, fits_time, one, times, type_rows
+from .ingest import check_object, fits, fits_time, one, times, type_rows
 from .private import private_file
 
 CHUNK_ROWS = 250_000
@@ -135,14 +136,51 @@ def read_feed(
     return _read_spark(source if limit is None else source.limit(limit), shape, inbox, feed)
 
 
+_SIMPLE = ("string", "empty", "floating", "integer", "boolean", "decimal", "datetime", "date", "bytes")
+
+
 def _arrow_of(frame: pd.DataFrame) -> pa.Table:
-    """The frame's columns; those of mixed types as text, so that each of their rows is judged by itself."""
+    """The frame's columns. Of one that Arrow does not take as it is, each value is judged by itself: those of mixed
+    types become texts, and a row with a value that is none of Arrow's is malformed."""
+    arrays: dict[str, Any] = {}
+    malformed: list[str | None] = [None] * len(frame)
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype != object or pd.api.types.infer_dtype(column, skipna=True) in _SIMPLE:
+            try:
+                arrays[name] = pa.Array.from_pandas(column)
+                continue
+            except (pa.ArrowException, UnicodeError):
+                pass
+        arrays[name] = _each_value(name, column, malformed)
+    if any(why is not None for why in malformed):
+        arrays[MALFORMED] = pa.array(malformed, pa.string())
+    return pa.table(arrays)
+
+
+def _each_value(name: str, column: pd.Series, malformed: list[str | None]) -> pa.Array:
+    mixed = pd.api.types.infer_dtype(column, skipna=True).startswith("mixed")
+    values: list[Any] = []
+    nested = False
+    for i, value in enumerate(column):
+        try:
+            if isinstance(value, list | tuple | dict | set):
+                check_object(value, name)
+                nested = True
+            elif isinstance(value, str):
+                value.encode()
+            elif not pd.api.types.is_scalar(value):
+                raise ValueError("no value")
+            values.append(value)
+        except (ValueError, SparkStreamError) as e:
+            values.append(None)
+            malformed[i] = str(e) if isinstance(e, SparkStreamError) else f"{name}: {shown(value)} is no value"
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        mixed = [c for c in frame.columns if pd.api.types.infer_dtype(frame[c]).startswith("mixed")]
-        as_text = {c: frame[c].map(str, na_action="ignore") for c in mixed}
-        return pa.Table.from_pandas(frame.assign(**as_text), preserve_index=False)
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, UnicodeError):
+        if not mixed and not nested:
+            raise
+        return pa.array([None if pd.api.types.is_scalar(v) and pd.isna(v) else str(v) for v in values], pa.string())
 
 
 def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> Typed:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..engine.columns import ARROW, Array
 from ..engine.limits import MOST_NESTED
-from ..errors import SparkStreamError, brief, did_you_mean
+from ..errors import SparkStreamError, did_you_mean, shown
 from ..types import Schema, Type
 from .csvfile import MALFORMED
 
@@ -92,7 +92,7 @@ def type_rows(
         source = one(table.column(time))
         ts, untimed = times(source)
         if untimed is not None:
-            reject(untimed, lambda i: f"{time}: {brief(source[i].as_py())} is not a time")
+            reject(untimed, lambda i: f"{time}: {shown(source[i].as_py())} is not a time")
         if latest is not None:
             reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
     if not bad.any():
@@ -113,7 +113,7 @@ def too_late(ts: int, latest: int) -> str:
 
 def _says(name: str, source: pa.Array, type: Type) -> Callable[[int], str]:
     article = "an" if type is Type.INT else "a"
-    return lambda i: f"{name}: {brief(source[i].as_py())} is not {article} {type}"
+    return lambda i: f"{name}: {shown(source[i].as_py())} is not {article} {type}"
 
 
 def plain(value: Any) -> Any:
@@ -307,7 +307,7 @@ def time_of(value: Any) -> int:
     """One event time as ms. Raises SparkStreamError for what is none."""
     found, failed = times(pa.array([value]))
     if failed is not None:
-        raise SparkStreamError(f"{brief(value)} is not a time: give ms since 1970, a datetime, or an ISO 8601 text.")
+        raise SparkStreamError(f"{shown(value)} is not a time: give ms since 1970, a datetime, or an ISO 8601 text.")
     return int(found[0])
 
 
@@ -324,42 +324,20 @@ def columns_of(schema: Schema, rows: Sequence[Sequence[Any]], stream: str) -> li
         values = [row[k] for row in rows]
         if attribute.type is Type.OBJECT:
             for value in values:
-                _check_object(value, f"{stream}.{attribute.name}")
+                check_object(value, f"{stream}.{attribute.name}")
             out.append(values)
             continue
         typed = []
         for value in values:
             try:
                 typed.append(_value(value, attribute.type))
-            except (ValueError, OverflowError, TypeError):
+            except Exception:  # whatever somebody's class raises
                 article = "an" if attribute.type is Type.INT else "a"
                 raise SparkStreamError(
-                    f"{stream}.{attribute.name}: {brief(value)} is not {article} {attribute.type}."
+                    f"{stream}.{attribute.name}: {shown(value)} is not {article} {attribute.type}."
                 ) from None
-        try:
-            out.append(pa.array(typed, ARROW[attribute.type]))
-        except UnicodeEncodeError as e:
-            raise SparkStreamError(
-                f"{stream}.{attribute.name}: {brief(e.object)} is not Unicode: it has half of a surrogate pair."
-            ) from None
+        out.append(pa.array(typed, ARROW[attribute.type]))
     return out
-
-
-def _check_object(value: Any, place: str, depth: int = 0) -> None:
-    """Raises SparkStreamError for an object that cannot be kept: not plain data, or nested too deep or without end."""
-    if depth > MOST_NESTED:
-        raise SparkStreamError(f"{place}: the object is nested deeper than {MOST_NESTED} levels.")
-    if isinstance(value, dict):
-        for key, part in value.items():
-            _check_object(key, place, depth + 1)
-            _check_object(part, place, depth + 1)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for part in value:
-            _check_object(part, place, depth + 1)
-    elif value is not None and not isinstance(value, bool | int | float | str | bytes | np.generic):
-        raise SparkStreamError(
-            f"{place}: a value of type {type(value).__name__} cannot be kept: give numbers, texts, lists and dicts."
-        )
 
 
 def _value(value: Any, type: Type) -> Any:
@@ -369,7 +347,26 @@ def _value(value: Any, type: Type) -> Any:
     if type is Type.STRING or type is Type.BOOL:
         if not isinstance(value, str if type is Type.STRING else bool):
             raise TypeError
+        if isinstance(value, str):
+            value.encode()  # raises for half of a surrogate pair
         return value
     if isinstance(value, str | bytes):
         raise TypeError
     return _number(value, type)
+
+
+def check_object(value: Any, place: str) -> None:
+    """Raises SparkStreamError for what is no plain data, and what is nested too deep, or in itself."""
+    left = [(value, 0)]
+    while left:  # depth first: the levels of an object that is in itself twice grow without bound
+        one, depth = left.pop()
+        if depth > MOST_NESTED:
+            raise SparkStreamError(f"{place}: the object is nested deeper than {MOST_NESTED} levels, or in itself.")
+        if isinstance(one, Mapping):
+            left += [(part, depth + 1) for pair in one.items() for part in pair]
+        elif isinstance(one, list | tuple | set | frozenset):
+            left += [(part, depth + 1) for part in one]
+        elif isinstance(one, int) and not -(2**63) <= one < 2**63:
+            raise SparkStreamError(f"{place}: {shown(one)} is more than a long holds.")
+        elif one is not None and not isinstance(one, bool | int | float | str | bytes):
+            raise SparkStreamError(f"{place}: a {type(one).__name__} is no plain data, which an object holds.")
