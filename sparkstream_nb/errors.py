@@ -29,8 +29,22 @@ class Span:
 NOWHERE = Span(0, 0, 1, 0)
 
 
+_LONG_WORD = re.compile(r"\S{400,}")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """`text` for a message: control characters and halves of surrogate pairs are spelt out, as they may not be printed
+    or would change a terminal; words of 400 characters or more are cut."""
+    text = _UNPRINTABLE.sub(lambda m: repr(m[0])[1:-1], text)
+    return _LONG_WORD.sub(lambda m: m[0][:100] + "…", text)
+
+
 class SparkStreamError(Exception):
     """Base of every error that a user can fix. `str()` is a complete message to show, with its secrets masked."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
 
     def __str__(self) -> str:
         return masked(super().__str__())
@@ -80,7 +94,7 @@ class SiddhiError(SparkStreamError):
             out.append(excerpt(self.source, self.span, self.lines_before))
         if self.hint:
             out.append(self.hint)
-        return masked("\n".join(out))
+        return masked(printable("\n".join(out)))
 
 
 class SiddhiSyntaxError(SiddhiError):

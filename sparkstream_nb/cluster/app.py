@@ -500,6 +500,8 @@ class App(Displayed):
         schema = self._schema(stream)
         given.text("time", time)
         given.whole("limit", limit, 0)
+        if progress is not None and not callable(progress):
+            raise Misuse(f"progress is a function, not {shown(progress)}")
         if columns is not None and not isinstance(columns, Mapping):
             given.texts("columns", columns)
         elif columns is not None:

@@ -95,8 +95,10 @@ def deploy(
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
     """
     given.a_text("text", text)
-    for what, value in {"mode": mode, "routing": routing, "master": master, "timezone": timezone}.items():
+    for what, value in {"mode": mode, "master": master}.items():
         given.text(what, value)
+    for what, value in {"routing": routing, "timezone": timezone, "alerts": alerts}.items():
+        given.a_text(what, value)
     given.name("name", name)
     for what, at in {"store": store, "home": home, "conf": conf if isinstance(conf, str | Path) else None}.items():
         given.path(what, at)

@@ -73,7 +73,7 @@ def mode_of(mode: str | None, nodes: int) -> str:
     if nodes < 1:
         raise Misuse(f"nodes must be 1 or more, not {nodes}")
     if nodes > MOST_NODES:
-        raise Misuse(f"nodes is {MOST_NODES:,} at most, not {nodes:,}")
+        raise Misuse(f"nodes is {MOST_NODES:,} at most, not {shown(nodes)}")
     if mode is None:
         return "active-active" if nodes > 1 else "single"
     if mode not in MODES:

@@ -28,6 +28,8 @@ from .deployment import Deployment
 from .owner import LOCK
 
 STATE_FORMAT = 4
+MOST_CHARACTERS = 100
+"""Of a name in the name of a folder; file systems take 255 bytes."""
 _IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properties", "shard"})
 
 
@@ -117,9 +119,9 @@ def _digest(text: str) -> str:
 
 def _file_name(name: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".")
-    if plain == name:
+    if plain == name and len(plain) <= MOST_CHARACTERS:
         return plain
-    return f"{plain or 'app'}-{_digest(name)}"
+    return f"{plain[:MOST_CHARACTERS] or 'app'}-{_digest(name)}"
 
 
 def fingerprint(plan: Plan) -> str:

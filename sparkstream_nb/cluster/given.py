@@ -16,7 +16,7 @@ _LONGEST_NAME = 255
 
 
 def text(name: str, value: Any) -> None:
-    """A text that can be written down: no half of a surrogate pair, no NUL."""
+    """A text that can be written down: no half of a surrogate pair."""
     if value is None:
         return
     if not isinstance(value, str):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from ..errors import SparkStreamError
+
+_OWN = f"{SparkStreamError.__module__}.{SparkStreamError.__name__}: "
+
 
 def cause_of(text: str) -> str:
     """The line that tells the cause: the last Python exception, else Java's innermost, else the first."""
@@ -12,7 +16,7 @@ def cause_of(text: str) -> str:
     if python:
         for line in lines[python[-1] + 1 :]:
             if not line.startswith(("File ", "^", "~")) and ": " in line and " " not in line.split(":", 1)[0]:
-                return line
+                return line.removeprefix(_OWN)
     java = [line for line in lines if line.startswith("Caused by: ")]
     if java:
         return java[-1].removeprefix("Caused by: ").split(": ", 1)[-1]

@@ -42,6 +42,8 @@ def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
         raise SparkStreamError(f"{path} cannot be read: {e.strerror or e}.") from None
     except pa.ArrowInvalid:
         raise SparkStreamError(f"{path.name} is not a parquet file, or it is not complete.") from None
+    except ValueError:  # NUL, or half of a surrogate pair
+        raise SparkStreamError(f"{path} is not the name of a file.") from None
 
 
 def parts_of(path: Path) -> list[FilePart]:

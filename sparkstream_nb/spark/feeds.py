@@ -164,7 +164,7 @@ def _each_value(name: str, column: pd.Series, malformed: list[str | None]) -> pa
     nested = False
     for i, value in enumerate(column):
         try:
-            if isinstance(value, list | tuple | dict | set):
+            if isinstance(value, list | tuple | dict | set | np.ndarray):
                 check_object(value, name)
                 nested = True
             elif isinstance(value, str):

@@ -350,26 +350,25 @@ def _value(value: Any, type: Type) -> Any:
         if isinstance(value, str):
             value.encode()  # raises for half of a surrogate pair
         return value
-    if isinstance(value, str):
+    if isinstance(value, str | bytes):
         raise TypeError
     return _number(value, type)
 
 
 def check_object(value: Any, place: str) -> None:
     """Raises SparkStreamError for what is no plain data, and what is nested too deep, or in itself."""
-    level = [value]
-    for _ in range(MOST_NESTED + 1):
-        parts: list[Any] = []
-        for one in level:
-            if isinstance(one, Mapping):
-                parts += [*one, *one.values()]
-            elif isinstance(one, list | tuple | set | frozenset):
-                parts += one
-            elif isinstance(one, int) and not -(2**63) <= one < 2**63:
-                raise SparkStreamError(f"{place}: {shown(one)} is more than a long holds.")
-            elif one is not None and not isinstance(one, bool | int | float | str | bytes):
-                raise SparkStreamError(f"{place}: a {type(one).__name__} is no plain data, which an object holds.")
-        level = parts
-        if not level:
-            return
-    raise SparkStreamError(f"{place}: the object is nested deeper than {MOST_NESTED} levels, or in itself.")
+    left = [(value, 0)]
+    while left:  # depth first: the levels of an object that is in itself twice grow without bound
+        one, depth = left.pop()
+        if isinstance(one, np.ndarray | np.generic):
+            one = one.tolist()
+        if depth > MOST_NESTED:
+            raise SparkStreamError(f"{place}: the object is nested deeper than {MOST_NESTED} levels, or in itself.")
+        if isinstance(one, Mapping):
+            left += [(part, depth + 1) for pair in one.items() for part in pair]
+        elif isinstance(one, list | tuple | set | frozenset):
+            left += [(part, depth + 1) for part in one]
+        elif isinstance(one, int) and not -(2**63) <= one < 2**63:
+            raise SparkStreamError(f"{place}: {shown(one)} is more than a long holds.")
+        elif one is not None and not isinstance(one, bool | int | float | str | bytes):
+            raise SparkStreamError(f"{place}: a {type(one).__name__} is no plain data, which an object holds.")

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from ..engine.batch import InputBatch, StreamRows
 from ..engine.columns import Array
 from ..engine.expressions.values import text
-from ..errors import Misuse, nearest
+from ..errors import Misuse, nearest, shown
 from ..types import Schema, Type
 
 
@@ -44,6 +44,8 @@ class Route:
         Raises `Misuse` for anything else, for a node that is not among `nodes`, and, where the input streams'
         `schemas` are given, for an attribute that none of them has.
         """
+        if not isinstance(text, str):
+            raise Misuse(f"the routing is a text, not {shown(text)}")
         kind, _, argument = text.partition(":")
         if kind == "round_robin" and not argument:
             return Route()

@@ -17,9 +17,9 @@ S = "define stream S (s string, n int);\n"
 DEEP_LIST, DEEP_MAP = "[" * 50_000 + "]" * 50_000, '{"a":' * 50_000 + "1" + "}" * 50_000
 
 
-def sent(app: str, events: list[tuple[int, str, int]]) -> Outputs:
+def sent(app: str, events: list[tuple[int, str, int]], *, allow_scripts: bool = False) -> Outputs:
     """What an app puts out for events (time, s, n), each a step. Its state can be kept."""
-    engine = NodeEngine(compile_app(S + app))
+    engine = NodeEngine(compile_app(S + app), allow_scripts=allow_scripts)
     at = np.array([e[0] for e in events], np.int64)
     columns = [pa.array([e[1] for e in events]), pa.array([e[2] for e in events], pa.int32())]
     out = engine.step(InputBatch(at, {"S": StreamRows(np.arange(len(at)), at, columns)}))
@@ -78,3 +78,31 @@ def test_a_long_feed_without_jumps_leaves_nothing_out(monkeypatch: pytest.Monkey
     out = sent("define trigger T at every 1 sec; from S select s insert into O;", events)
     assert (len(out.streams["T"]), out.errors) == (98, [])
     assert MOST_FIRINGS > 3
+
+
+ROPE = "var x = data[0]; for (var i = 0; i < 5000; i++) x = x + 'y'; return x;"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("while (true) {}", "interrupted"),
+        ("var a = []; while (true) a.push('x'.repeat(1000000) + a.length);", "out of memory"),
+        ("return f(data);", "Maximum call stack size exceeded"),
+        ("throw 'no';", "no"),
+    ],
+)
+def test_a_script_that_asks_for_too_much_fails_for_its_event_alone(body: str, said: str) -> None:
+    app = f"define function f[javascript] return string {{ if (data[0] == 'bad') {{ {body} }} {ROPE} }};\n"
+    app += "from S select n, str:length(f(s)) as r insert into O;"
+    out = sent(app, [(0, "a", 1), (1, "bad", 2), (2, "bb", 3)], allow_scripts=True)
+    assert [v for _, v in out.streams["O"].rows()] == [[1, 5_001], [3, 5_002]]
+    (error,) = out.errors
+    assert (error.ts, said in error.message) == (1, True)
+
+
+def test_halves_of_surrogate_pairs_are_question_marks() -> None:
+    app = "from S select json:getString(s, '$.a') as a, map:get(map:createFromJSON(s), 'a') as o insert into O;"
+    out = sent(app, [(0, '{"a": "\\ud800x"}', 1)])
+    assert out.streams["O"].rows()[0][1][0] == "?x"
+    assert out.errors == []
