@@ -41,7 +41,7 @@ from ..spark.replay import Nodes, Way
 from ..spark.results import Failed, error_lines
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.routing import Route
-from ..spark.stream import Stream
+from ..spark.stream import Stream, interrupt
 from ..spark.study import Input
 from ..spark.tables import packed
 from ..stores import Store, shard_warnings
@@ -271,7 +271,7 @@ class App(Displayed):
         with self._lock:
             self._stop_idle_clock()
             ended = self._end_feeds()
-            self._session.interruptTag(self._target.tag)
+            interrupt(self._session, self._target.tag)
             self._stopped = True
             if self._stream.stop():
                 seq = max(self._stream.planned(), self._progress.last + 1)

@@ -25,7 +25,7 @@ from ..spark import feeds
 from ..spark.entries import Entry
 from ..spark.inbox import Inbox
 from ..spark.marks import Marks
-from ..spark.stream import Stream
+from ..spark.stream import Stream, tagged
 from .answers import FeedReport
 from .frontend import Displayed
 from .progress import FeedProgress, OnProgress
@@ -57,14 +57,9 @@ class Target:
     now: Callable[[], int]
     marks: Marks
 
-    @contextlib.contextmanager
-    def tagged(self) -> Iterator[None]:
-        """Marks the Spark jobs started inside, for `App.interrupt`."""
-        self.session.addTag(self.tag)
-        try:
-            yield
-        finally:
-            self.session.removeTag(self.tag)
+    def tagged(self) -> contextlib.AbstractContextManager[None]:
+        """Marks the Spark jobs started inside, for `App.interrupt`. Raises SparkStreamError where Spark has ended."""
+        return tagged(self.session, self.tag)
 
     @property
     def tag(self) -> str:

@@ -109,6 +109,8 @@ def _start(master: str, settings: dict[str, str]) -> SparkSession:
             context = SparkContext(conf=conf)
         except (Py4JError, PySparkException, OSError, ValueError) as error:
             raise SparkUnavailable(f"Spark did not start on {master}: {_first_line(error)}") from error
+    # Its server of sums prints a traceback when the JVM is gone, which the next call tells anyway.
+    setattr(context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
     session = SparkSession(context)
     if master.startswith("local"):
         threading.Thread(target=_warm, args=(session,), name="warm-spark", daemon=True).start()

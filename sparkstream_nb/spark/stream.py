@@ -6,7 +6,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -232,6 +232,26 @@ def _reached(offsets: Path, batch: int) -> int:
 def local(path: Path) -> str:
     """A path on this machine as Spark takes it: with its scheme, and nothing escaped."""
     return f"file://{path.absolute()}"
+
+
+@contextlib.contextmanager
+def tagged(session: SparkSession, tag: str) -> Iterator[None]:
+    """Marks the Spark jobs that are started inside. Raises SparkStreamError where Spark has ended."""
+    try:
+        session.addTag(tag)
+    except _GONE:
+        raise SparkStreamError(f"{_SPARK_ENDED}.") from None
+    try:
+        yield
+    finally:
+        with contextlib.suppress(*_GONE):
+            session.removeTag(tag)
+
+
+def interrupt(session: SparkSession, tag: str) -> None:
+    """Cancels the jobs of a tag, if Spark has not ended."""
+    with contextlib.suppress(PySparkException, *_GONE):
+        session.interruptTag(tag)
 
 
 def session_for(session: SparkSession, partitions: int) -> SparkSession:
