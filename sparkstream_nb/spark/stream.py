@@ -23,6 +23,7 @@ from .causes import cause_of
 from .commit import Commit, Progress
 from .handover import Intake, handover
 from .processor import NodeProcessor, NodeSpec
+from .release import release
 from .remote import is_remote, sibling
 from .routing import keys_apart
 from .settings import defaults
@@ -178,6 +179,7 @@ class Stream:
             with self._stopping, contextlib.suppress(PySparkException, *_GONE):
                 query.stop()
                 self._take_rest()
+                release(self.session, self.home / "checkpoint", str(query.runId), self.layout.partitions)
             done.set()
 
         threading.Thread(target=end, name=f"stop-{self.name}", daemon=True).start()
