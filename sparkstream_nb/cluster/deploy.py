@@ -188,28 +188,31 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
     """The running app, in place of a former one of its name, which goes on where Spark does not start."""
     with _lock:
         former = _apps.get(deployment.name)
-        again = former is not None and not former.closed and same_folder(former.home, deployment.home)
-        owner = None if again else own(deployment.home, deployment.name)
+        owner = None
+        if former is not None and not former.closed and same_folder(former.home, deployment.home):
+            owner = former.owner
+        held = owner or own(deployment.home, deployment.name)
         try:
             if on_this_machine(master or local_master()):
                 prepare()
             session = _session(master)
         except BaseException:
-            if owner is not None:
-                owner.release()
+            if owner is None:
+                held.release()
             raise
         if former is not None:
+            if owner is not None:
+                former.owner = None  # it keeps nobody else out when it is closed: this deployment has the folder
             former.stop()
             former.close()
             del _apps[deployment.name]
-        owner = owner or own(deployment.home, deployment.name)
         try:
             life, said = open_folder(deployment, plans[0])
             app = App(deployment, plans, life, session, said)
         except BaseException:
-            owner.release()
+            held.release()
             raise
-        app.owner = owner
+        app.owner = held
         _apps[deployment.name] = app
         app.start()
         return app

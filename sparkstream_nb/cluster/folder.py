@@ -23,7 +23,7 @@ from typing import Any
 from ..errors import Misuse
 from ..plan.leader import LEADER
 from ..plan.nodes import Plan
-from ..spark.private import private_file, private_folder
+from ..spark.private import private_file, private_folder, to_disk
 from .deployment import Deployment
 from .owner import LOCK
 
@@ -71,7 +71,9 @@ class Life:
         """Writes `app.json`, whole or not at all."""
         new = home / "app.json.new"
         private_file(new).write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
+        to_disk(new)
         new.replace(home / "app.json")
+        to_disk(home)
 
 
 def default_home(name: str) -> Path:

@@ -20,7 +20,7 @@ from ..engine.batch import InputBatch
 from ..errors import SparkStreamError
 from .entries import Entry, StepsEntry, from_json, to_json
 from .journal import lines
-from .private import private_file, private_folder
+from .private import private_file, private_folder, to_disk
 from .segments import requests_of
 
 INLINE_BYTES = 16_384
@@ -86,6 +86,8 @@ class Inbox:
         with self._writing():
             if files:
                 to_disk(*files, self.folder)
+            if os.fstat(self._file.fileno()).st_size != self._end:  # of a line that could not be taken back
+                self._file.truncate(self._end)
             written = 0
             while written < len(line):
                 written += self._file.write(line[written:])
@@ -153,16 +155,6 @@ class Inbox:
         self._end = sum(map(len, kept))
         self._open()
         return withdrawn
-
-
-def to_disk(*paths: Path) -> None:
-    """Waits until files and folders are on the disk: then they outlive the machine."""
-    for path in paths:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _pass(p: Position, entry: Entry) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -23,7 +24,19 @@ def private_folder(path: Path) -> Path:
     missing = [p for p in (path, *path.parents) if not p.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(PermissionError):  # one may write to what one may not list
+            to_disk(folder.parent)
     return path
+
+
+def to_disk(*paths: Path) -> None:
+    """Waits until files and folders are on the disk: then they outlive the machine."""
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def check_private(*folders: Path) -> None:

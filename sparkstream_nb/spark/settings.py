@@ -29,6 +29,7 @@ def local_master() -> str:
     return f"local[{max(2, os.cpu_count() or 2)}]"
 
 
+_LOCAL = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?")
 _MASTER = re.compile(
     r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[[\d\s,]+\]|yarn|k8s://\S+|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|sc://[^\s/:]+(:\d+)?(/\S*)?"
 )
@@ -76,7 +77,7 @@ _LONGEST_FOLDER = 50
 def closed(master: str, folder: Path) -> dict[str, str]:
     """The settings that keep others on this machine out: a secret, which Spark makes for each session, and sockets
     between Java and Python in `folder`, where that is this user's alone, in place of ports."""
-    if not master.startswith("local"):
+    if not _LOCAL.fullmatch(master):
         return {}  # a cluster has its own
     own = folder.stat().st_mode & 0o077 == 0 and len(os.fsencode(folder)) <= _LONGEST_FOLDER
     sockets = {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}

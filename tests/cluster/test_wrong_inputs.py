@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, deploy, get
+from sparkstream_nb.cluster import App, deploy, get, stop_all
 from sparkstream_nb.errors import SiddhiError, SparkStreamError
 
 APP = """
@@ -555,9 +555,10 @@ WRONG: list[Wrong] = [
 
 
 @pytest.fixture(scope="module")
-def app(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> App:
+def app(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     """An app that all wrong inputs go to."""
-    return deploy(APP, name="wrong", home=tmp_path_factory.mktemp("wrong") / "home", nodes=2)
+    yield deploy(APP, name="wrong", home=tmp_path_factory.mktemp("wrong") / "home", nodes=2)
+    stop_all()
 
 
 @pytest.fixture
