@@ -28,6 +28,10 @@ from .frontend import Displayed
 Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]
 VERDICTS: tuple[Verdict, ...] = ("same", "lost", "spurious", "late", "duplicated")
 _SHOWN = 4
+_ENDS = 3
+"""How many of the first, and of the last, of the events that an aggregate holds a cause names."""
+FEW_EVENTS = 2_000
+"""Events of a recording up to which causes name several events that an aggregate held; else the first and the last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +149,8 @@ class Origin:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why an output is what it is: the events that it was made of, or would have been, and how many further ones an
-    aggregate held."""
+    """Why an output is what it is: the events that it was made of, or would have been. Of those that an aggregate
+    `held` (how many), the first and the last few."""
 
     reason: str
     events: tuple[Origin, ...] = ()
@@ -158,7 +162,9 @@ class Cause:
         if not some:
             return self.reason
         if self.held > len(self.events):
-            return f"{self.reason}: {self.held} events, from {some[0]} to {some[-1]}"
+            half = len(self.events) // 2
+            first, last = (", ".join(map(str, part)) for part in (self.events[:half], self.events[half:]))
+            return f"{self.reason}: {self.held} events, from {first} to {last}"
         return f"{self.reason}: {', '.join(some)}{f' and {more} more' if more else ''}"
 
 
@@ -244,9 +250,11 @@ class Divergence(Displayed):
         assert alert is not None
         if alert.made_of is None:
             return Cause("not traced")
-        events = tuple(self.origins.of(n) for n in events_of(alert.made_of))
+        held, numbers = held_of(alert.made_of), events_of(alert.made_of)
+        if held and len(numbers) > 2 * _ENDS:
+            numbers = [*numbers[:_ENDS], *numbers[-_ENDS:]]
+        events = tuple(map(self.origins.of, numbers))
         nodes = list(dict.fromkeys(e.node for e in events))
-        held = held_of(alert.made_of)
         own = "a node" if alert.node is None else self.shards[alert.node]
         match m.verdict:
             case "lost" if held > len(events):
@@ -315,7 +323,7 @@ class Truth:
         """Raises SparkStreamError where the recording's beginning is not kept any more."""
         self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
         self.recording = source.read()
-        self._traced = nodes.traced()
+        self._traced = nodes.traced(every=self.recording.events <= FEW_EVENTS)
         self._own = self._replayed(ONE)
 
     def against(self, way: Way) -> Divergence:

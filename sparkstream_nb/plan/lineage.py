@@ -2,9 +2,10 @@
 
 `with_lineage` gives a plan in which every event, row and match carries one attribute more, `LINEAGE`: of an event that
 came in its number, which the feed gives, and of everything else a list of those of what it was made of. The bound
-events of a pattern, the two rows of a join, and the event that a filter or a window lets through are all there; of an
-aggregate the first and the last event that it holds and how many those are (`HELD`), where it reads events that came
-in, and else all of them. So lineage needs nothing of the engine, and costs nothing where nobody asks for it.
+events of a pattern, the two rows of a join, and the event that a filter or a window lets through are all there. Of an
+aggregate over events that came in there are the first and the last that it holds and how many those are (`HELD`), or
+all where these are asked for; of any other aggregate all are. So lineage needs nothing of the engine, and costs nothing
+where nobody asks for it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ LINEAGE = "$of"
 """The name of the attribute. No app can write it."""
 HELD = "held"
 """The first element of a list that stands for events which an aggregate holds: then their count, the number of the
-first, and that of the last."""
+first, and that of the last; with `every` their numbers."""
 
 
-def with_lineage(plan: n.Plan) -> n.Plan:
-    """The same plan with lineage. Its streams that only come in take events with a LONG more, their number."""
-    return _Rewriting(plan).plan()
+def with_lineage(plan: n.Plan, *, every: bool = False) -> n.Plan:
+    """The same plan with lineage. Its streams that only come in take events with a LONG more, their number.
+
+    `every`: aggregates name every event that they hold, which costs as much as they hold, for each output.
+    """
+    return _Rewriting(plan, every).plan()
 
 
 def change_with_lineage(change: n.Retrieval, plan: n.Plan) -> n.Retrieval:
@@ -52,7 +56,8 @@ def change_with_lineage(change: n.Retrieval, plan: n.Plan) -> n.Retrieval:
 
 
 def events_of(lineage: Any) -> list[int]:
-    """The numbers of the events that a lineage names, in order, each once; of held events the first and the last."""
+    """The numbers of the events that a lineage names, in order, each once; of held events the first and the last, or
+    all."""
     return sorted(set(_numbers(lineage)))
 
 
@@ -85,8 +90,8 @@ class _Places:
 
 
 class _Rewriting:
-    def __init__(self, plan: n.Plan) -> None:
-        self.old = plan
+    def __init__(self, plan: n.Plan, every: bool) -> None:
+        self.old, self.every = plan, every
         written = {q.output.target.id for q in plan.queries}
         self.came_in = {
             s for s, d in plan.streams.items() if d.kind == "defined" and s not in written and d.source.kind == "stream"
@@ -232,7 +237,12 @@ class _Rewriting:
             if not aggregates:
                 parts.append(ref)
             elif type_ is Type.LONG:
-                held = (n.Agg(Type.LONG, "count", ()), n.Agg(Type.LONG, "min", (ref,)), n.Agg(Type.LONG, "max", (ref,)))
+                held: tuple[n.Expr, ...] = (
+                    n.Agg(Type.LONG, "count", ()), n.Agg(Type.LONG, "min", (ref,)), n.Agg(Type.LONG, "max", (ref,)),
+                )  # fmt: skip
+                if self.every:  # four, as the others
+                    numbers = n.Agg(Type.OBJECT, "list:collect", (ref,))
+                    held = (held[0], numbers, n.Const(Type.STRING, ""))
                 parts.append(n.Call(Type.OBJECT, "list:create", (n.Const(Type.STRING, HELD), *held)))
             else:
                 parts.append(n.Agg(Type.OBJECT, "list:collect", (ref,)))

@@ -158,9 +158,9 @@ class Nodes:
     led: tuple[str, ...] | None = None
     untraced: Plan | None = None
 
-    def traced(self) -> Nodes:
-        """The same nodes, whose outputs name what they were made of."""
-        return replace(self, plan=with_lineage(self.plan), untraced=self.plan)
+    def traced(self, *, every: bool = False) -> Nodes:
+        """The same nodes, whose outputs name what they were made of; `every`: as in `with_lineage`."""
+        return replace(self, plan=with_lineage(self.plan, every=every), untraced=self.plan)
 
     def divided(self, way: Way) -> Divided | None:
         """The plans of nodes and leader; None where there is no leader."""

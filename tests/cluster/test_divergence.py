@@ -20,7 +20,7 @@ from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.divergence import VERDICTS, Alert, Divergence, MergedCheck, Truth, match
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.lineage import events_of
+from sparkstream_nb.plan.lineage import events_of, held_of
 from sparkstream_nb.spark.entries import Ask
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.replay import Merged, Nodes, Way
@@ -192,6 +192,39 @@ def test_a_cause_names_the_events_and_their_nodes(tmp_path: Path) -> None:
     held = of(APPS["length window"][0], FOUR, tmp_path / "held").frame
     cause = held.cause[held.verdict == "lost"].iloc[-1]
     assert (cause.held, [e.node for e in cause.events]) == (2, ["node-1", "node-2"])
+
+
+HELD = {
+    "length": "from S#window.length(3) select sum(v) as s insert into O;",
+    "time by group": "from S#window.time(4) select k, sum(v) as s group by k insert into O;",
+    "batch": "from S#window.lengthBatch(2) select sum(v) as s insert into O;",
+    "sort": "from S#window.sort(2, k) select sum(v) as s insert into O;",
+    "running": "from S[v != 4] select k, sum(v) as s group by k insert into O;",
+}
+
+
+@given(name=st.sampled_from(sorted(HELD)), keys=st.lists(st.sampled_from("abc"), max_size=12))
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_causes_of_sums_are_the_events_that_were_added(name: str, keys: list[str]) -> None:
+    events = [("S", i, k, 1 << i) for i, k in enumerate(keys)]
+    with tempfile.TemporaryDirectory() as folder:
+        found = of(S + HELD[name], events, Path(folder))
+    for m in found.matches.get("O", []):
+        alert = m.alert
+        numbers = events_of(alert.made_of)
+        assert (alert.values[-1] or 0) == sum(1 << n for n in numbers)
+        assert held_of(alert.made_of) == len(numbers)
+
+
+def test_of_many_events_a_cause_names_the_first_and_last_few(tmp_path: Path) -> None:
+    events = [("S", i, "a", i) for i in range(12)]
+    frame = of(S + "from S#window.length(9) select sum(v) as s insert into O;", events, tmp_path).frame
+    cause = frame.cause[frame.verdict == "lost"].iloc[-1]
+    assert (cause.held, [e.timestamp for e in cause.events]) == (9, [3, 4, 5, 9, 10, 11])
+    assert str(cause) == (
+        "the nodes share what it is computed from: 9 events, from S['a', 3] on node-2, S['a', 4] on node-1, "
+        "S['a', 5] on node-2 to S['a', 9] on node-2, S['a', 10] on node-1, S['a', 11] on node-2"
+    )
 
 
 TABLE = (
