@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -59,8 +60,9 @@ stop_all()
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads Linux's list of sockets")
 def test_what_listens(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LISTENING], cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False
-    )
+        [sys.executable, "-c", LISTENING],
+        cwd=tmp_path, env={**os.environ, "TMPDIR": "/tmp"}, capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
     assert done.stdout.splitlines() == ["true true", "False", "4 {'0100007F'}"], done.stderr
 
 
