@@ -24,7 +24,7 @@ Program = Callable[[Path, str, str, int], "subprocess.CompletedProcess[str]"]
 def tmp_path(tmp_path: Path) -> Path:
     """A folder of the test's own, named as people name theirs: with a space, and a letter outside ASCII."""
     folder = tmp_path / "my apps ü"
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     return folder
 
 

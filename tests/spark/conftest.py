@@ -11,5 +11,5 @@ import pytest
 def tmp_path(tmp_path: Path) -> Path:
     """A folder of the test's own."""
     folder = tmp_path / "my apps ü"
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     return folder
