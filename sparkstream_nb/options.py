@@ -247,7 +247,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "type": ahead,
         "default": DAY,
         "metavar": "MS",
-        "help": "an event whose time is further ahead than that is an error; off: none (default: 1 day)",
+        "help": "an event whose time is further ahead of this machine's is an error; off: no time is (default: 1 day)",
     },
     "--alerts": {
         "choices": ALERTS,

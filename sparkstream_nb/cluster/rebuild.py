@@ -24,8 +24,6 @@ from ..spark.ingest import type_rows
 from ..stores import DuckDBStore, Store
 
 ALWAYS = (-(2**63), 2**63 - 1)
-BATCH = 250_000
-"""Events of the log that are in memory at once."""
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,10 @@ class Duty:
 
 @dataclass(frozen=True)
 class Divided:
-    """The plan of the nodes, that of the leader, the names of the queries that only the leader has, and what holds
-    events there alone: tables and named windows."""
+    """The plan of the nodes, that of the leader, and what holds events there alone: tables and named windows."""
 
     nodes: n.Plan
     leader: n.Plan
-    led: tuple[str, ...]
     state: frozenset[str]
     duty: Duty
 
@@ -47,7 +45,7 @@ class Parts:
 
     def __init__(self, plan: n.Plan, led: Collection[str] | None) -> None:
         """`led`: the queries of the leader; None where there is none."""
-        self._led = led
+        self._plan, self._led = plan, led
         self._divided = None if led is None else divided(plan, led)
 
     @property
@@ -64,7 +62,7 @@ class Parts:
         """What of a node's plan the node runs."""
         if self._led is None:
             return plan
-        parts = divided(plan, self._led)
+        parts = self._divided if self._divided is not None and plan is self._plan else divided(plan, self._led)
         return parts.leader if leads else parts.nodes
 
 
@@ -108,9 +106,7 @@ def divided(plan: n.Plan, led: Collection[str]) -> Divided:
         frozenset(alone),
         frozenset(silent | set(kept) - alone),
     )
-    return Divided(
-        nodes, _without_logs(leader, silent), tuple(q.name for q in own), frozenset(_shared(own, plan)), duty
-    )
+    return Divided(nodes, _without_logs(leader, silent), frozenset(_shared(own, plan)), duty)
 
 
 def _closed(plan: n.Plan, names: Iterable[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,7 +42,8 @@ class CsvFile:
     def of(path: Path, wanted: Iterable[str] = ()) -> CsvFile:
         """Looks at the file: the separator is the one with which the first line names most of the `wanted` columns,
         or most columns at all. Raises SparkStreamError for an empty file, OSError for one that cannot be read."""
-        encoding = _encoding(path)
+        found = path.stat()
+        encoding = _encoding(path, found.st_size, found.st_mtime_ns)
         best: tuple[tuple[int, int], str, list[str]] | None = None
         for separator in _SEPARATORS:
             text = "utf-8-sig" if encoding == "utf-8" else encoding
@@ -159,8 +161,10 @@ def _plain(error: pa.ArrowInvalid) -> str:
     return text.removeprefix("CSV parse error: ").rstrip(".")
 
 
-def _encoding(path: Path) -> str:
-    """`utf-8` where all or most bytes outside ASCII are that."""
+@lru_cache(maxsize=64)
+def _encoding(path: Path, size: int, changed: int) -> str:
+    """`utf-8` where all or most bytes outside ASCII are that. The whole file is read, and again only where its `size`
+    or the time when it was `changed` (ns) are others: a feed is looked at several times before it is read."""
     good = bad = 0
     seen = b""
     with path.open("rb") as file:

@@ -21,6 +21,8 @@ def private_file(path: Path) -> Path:
 
 def private_folder(path: Path) -> Path:
     """Makes the folder, and those that it is to be in, where they are not there; returns `path`."""
+    if path.is_dir():
+        return path
     missing = [p for p in (path, *path.parents) if not p.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -11,13 +11,27 @@ from typing import Any
 import numpy as np
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Partition, Plan, Query
 from sparkstream_nb.spark.routing import by_hash
 
 NODES = 3
 Place = Callable[[str, StreamRows], Any]
 """The node (from 0) of each row of a stream, int64[n]."""
+
+
+def app_and_events(case: Mapping[str, Any]) -> tuple[Plan, InputBatch] | None:
+    """The plan of a case and its events, without queries and restarts; None where the app is refused."""
+    try:
+        plan = compile_app(case["app"], properties=case.get("properties", {}))
+        NodeEngine(plan, allow_scripts=True)
+    except SparkStreamError:
+        return None
+    steps = [s for s in case["feed"] if not (isinstance(s, dict) and ("query" in s or "restart" in s))]
+    return plan, input_batch(plan, steps)
 
 
 def one_by_one(batch: InputBatch) -> InputBatch:
