@@ -189,6 +189,11 @@ class Divergence(Displayed):
         """The app's name."""
         return self.truth.app
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes share the events; a leader, which takes all, is not one of them."""
+        return len(self.shards) - (self.truth.nodes.led is not None)
+
     @cached_property
     def origins(self) -> Origins:
         """The events that outputs are made of."""

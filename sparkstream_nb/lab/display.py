@@ -536,7 +536,7 @@ def _divergence_grids(shown: Divergence) -> list[Grid]:
 
 def _divergence_head(shown: Divergence) -> str:
     routed = "as the events came" if shown.way.route is None else f"under {shown.way.route}"
-    head = f"{shown.app} on {counted(shown.way.nodes, 'node')}, {routed}, against one node"
+    head = f"{shown.app} on {counted(shown.nodes, 'node')}, {routed}, against one node"
     return head if shown.diverges else f"{head}: nothing differs"
 
 

@@ -66,7 +66,7 @@ class Timeline:
         """`rise: 1,118 outputs of one node, and what becomes of them on 3 nodes`."""
         d = self.divergence
         true = sum(m.true is not None for m in d.matches[self.stream])
-        on = f"{len(d.shards)} node{'s' if len(d.shards) > 1 else ''}"
+        on = f"{d.nodes} node{'s' if d.nodes > 1 else ''}"
         routed = f" under {d.way.route}" if d.way.route else ""
         return (
             f"{d.queries[self.stream]}: {counted(true, 'output')} of one node, and what becomes of them on {on}{routed}"

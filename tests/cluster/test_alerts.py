@@ -108,7 +108,10 @@ def test_with_a_leader_three_nodes_answer_as_one(run: Callable[..., App], tmp_pa
     assert of_one(app) == of_one(one)
     found = app.divergence()
     assert not found.diverges
-    assert not found.rerouted(5, "random:3").diverges
+    other = found.rerouted(5, "random:3")
+    assert not other.diverges
+    assert (found.nodes, other.nodes) == (3, 5)  # beside the leader
+    assert text(found).startswith("app on 3 nodes, as the events came, against one node: nothing differs")
     assert list(app.stats().nodes) == ["node-1", "node-2", "leader"]
     with pytest.raises(Misuse, match="'leader' is the shard id of the leader"):
         app.scale(shard_ids=["node-1", "leader"])

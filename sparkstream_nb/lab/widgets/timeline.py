@@ -40,7 +40,7 @@ class DivergenceView:
         self.recorded = self.divergence = divergence
         plan = divergence.truth.nodes.plan
         self.routings = candidates(plan)
-        self.choice = Choice(next(iter(divergence.matches)), divergence.way.nodes, divergence.way.route)
+        self.choice = Choice(next(iter(divergence.matches)), divergence.nodes, divergence.way.route)
         self._lock = threading.RLock()
         self._width = 900
         self._failed = ""
@@ -93,8 +93,8 @@ class DivergenceView:
                 self._settle()
             case "recorded":
                 self.divergence = self.recorded
-                way = self.recorded.way
-                self.choice = replace(c, nodes=way.nodes, routing=way.route, pinned=None)
+                nodes, routing = self.recorded.nodes, self.recorded.way.route
+                self.choice = replace(c, nodes=nodes, routing=routing, pinned=None)
                 self._settle()
             case "zoom":
                 t = self.timeline()
