@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .cluster import App, apps, check, deploy, explain, get
+    from .cluster import App, Retention, apps, check, deploy, explain, get
 
-__all__ = ["App", "__version__", "apps", "check", "deploy", "explain", "get"]
+__all__ = ["App", "Retention", "__version__", "apps", "check", "deploy", "explain", "get"]
 
 
 def load_ipython_extension(shell: Any) -> None:

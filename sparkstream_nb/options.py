@@ -1,6 +1,6 @@
 """Options of the `sparkstream` command and of the magics: their parser, and those that both front ends share.
 
-Loads nothing but the standard library, so that `sparkstream check` starts at once.
+Loads little but the standard library, so that `sparkstream check` starts at once.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .errors import Misuse, SparkStreamError, did_you_mean, nearest
+from .retention import Retention
 
 DAY = 86_400_000
 """In ms."""
@@ -109,6 +110,11 @@ def stream_and_file(text: str) -> tuple[str, str]:
 def ahead(text: str) -> int | None:
     """A number of ms, or `off`."""
     return None if text == "off" else positive(text)
+
+
+def retention(text: str) -> Retention:
+    """Limits such as `recording=500MB,outputs=5GB,days=7`."""
+    return Retention.of(text)
 
 
 def positive(text: str) -> int:
@@ -255,6 +261,12 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "queries whose outputs depend on which node sees which event. off: they do not run; leader: one "
         "further node runs them over all events (default: on)",
     },
+    "--retention": {
+        "type": retention,
+        "metavar": "LIMITS",
+        "help": "what the app's folder keeps of the past, such as recording=500MB,outputs=5GB,days=7 (default: 1 GB of "
+        "what came in, 10 GB of what was put out)",
+    },
     "--time": {
         "metavar": "COLUMN",
         "help": "the column of event times: ms since 1970, times, or text (default: events are 1 ms apart)",
@@ -285,6 +297,7 @@ _DEPLOYMENT = (
     "--timezone",
     "--max-ahead",
     "--alerts",
+    "--retention",
 )
 
 

@@ -7,6 +7,7 @@ app.query("from TradeAggregation within '2014-**-** **:**:**' per 'sec' select s
 
 from __future__ import annotations
 
+from ..retention import Retention
 from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, RepairList, Result, Stats
 from .app import App, check_feed
 from .auditing import AppAudit, AuditReport
@@ -40,6 +41,7 @@ __all__ = [
     "ProgressLine",
     "RepairList",
     "Result",
+    "Retention",
     "Stats",
     "Study",
     "apps",

@@ -18,6 +18,7 @@ from ..plan.gaps import what_cannot_run
 from ..plan.graph import Graph
 from ..plan.nodes import Plan
 from ..plan.repair import Repairs
+from ..retention import Retention
 from ..types import Type
 from .frontend import Displayed
 
@@ -106,7 +107,8 @@ class Events(Displayed):
 
     Where the stream has an attribute `timestamp` of its own, the event's time is `event_timestamp`. `limit`: how many
     rows are shown; None: as many as the front end shows. Of an input stream `frame` has the last events that came in,
-    with the node that took each, and `came` how many there were.
+    with the node that took each, and `came` how many there were. `dropped` events before those of `frame` are not kept
+    any more (`retention` of `deploy`).
     """
 
     app: str
@@ -114,6 +116,7 @@ class Events(Displayed):
     frame: pd.DataFrame
     limit: int | None = None
     came: Came | None = None
+    dropped: int = 0
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -174,6 +177,21 @@ class PartStats:
     state_bytes: int
 
 
+@dataclass(frozen=True)
+class DiskStats:
+    """What an app's folder holds, in bytes: the `recording` of what came in, the `outputs` of derived streams, the
+    `state` of the nodes with what Spark keeps of the micro-batches, and the `store` of aggregations, tables and errors
+    where that is a file of the app's own. `retention` is how much is kept of the first two; `dropped` counts the events
+    by derived stream that are not kept any more."""
+
+    recording: int
+    outputs: int
+    state: int
+    store: int
+    retention: Retention
+    dropped: dict[str, int]
+
+
 @dataclass(frozen=True, repr=False)
 class Stats(Displayed):
     """How far an app is.
@@ -182,6 +200,7 @@ class Stats(Displayed):
     `waiting`: entries of the inbox that are not committed yet. `micro_batches`: how many were committed. `outputs`
     counts what each derived stream put out, `errors` what could not be taken, both since this process deployed the app.
     `nodes`: by shard id, of those that a micro-batch has reached. `parts`: queries, tables, windows and aggregations.
+    `disk`: what the app's folder holds.
     """
 
     app: str
@@ -194,6 +213,7 @@ class Stats(Displayed):
     errors: int
     nodes: dict[str, NodeStats]
     parts: tuple[PartStats, ...]
+    disk: DiskStats
 
     @property
     def nodes_frame(self) -> pd.DataFrame:

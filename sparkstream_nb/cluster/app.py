@@ -33,6 +33,7 @@ from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of, too_late
 from ..spark.marks import Marks
+from ..spark.merging import Merging
 from ..spark.outputs import OutputFiles
 from ..spark.private import private_folder
 from ..spark.processor import NodeSpec
@@ -67,7 +68,7 @@ from .conf import node_files
 from .deployment import MOST_NODES, Deployment, milliseconds
 from .divergence import Divergence, Truth
 from .feeding import Feed
-from .figures import stats_of
+from .figures import disk_of, stats_of
 from .folder import Life
 from .frontend import Displayed, View
 from .hints import why_empty
@@ -139,9 +140,14 @@ class App(Displayed):
             )
             for i, s in enumerate(life.shards)
         ]  # fmt: skip
-        commit = Commit(self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan)
-        most = deployment.rows_per_micro_batch
-        self._stream = Stream(self._session, self.name, folder, life.run, specs, self.schemas, commit, most)
+        merging = Merging(self._outputs, deployment.retention)
+        commit = Commit(
+            self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan, merging=merging
+        )
+        self._stream = Stream(
+            self._session, self.name, folder, life.run, specs, self.schemas, commit,
+            deployment.rows_per_micro_batch, deployment.retention,
+        )  # fmt: skip
         self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.committed()
         ahead, rest = placement.split(self._parts.own(self.plan, leads=False))
@@ -678,9 +684,9 @@ class App(Displayed):
     def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
         """What a derived stream put out so far, as far as it is committed; the `last` so many events where given.
 
-        Of a stream that no query writes to: what came in, the last 1,000 events or the `last` so many. Of a long feed
-        only the end is kept; `total` counts all. `limit` is how many rows to show. Raises `Misuse` for an unknown
-        stream.
+        Of a stream that no query writes to: what came in, the last 1,000 events or the `last` so many. How much of the
+        past is kept is the deployment's `retention`; what is not is counted. `limit` is how many rows to show. Raises
+        `Misuse` for an unknown stream.
         """
         given.whole("last", last, 0)
         given.whole("limit", limit, 0)
@@ -688,8 +694,10 @@ class App(Displayed):
             reader = InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
             found = reader.last(stream, ARRIVALS if last is None else last)
             return Events(self.name, stream, found.frame, limit, Came(found.total, found.gone))
-        frame = self._outputs.frame(stream, self._schema(stream).names, self._progress.batch, last)
-        return Events(self.name, stream, frame, limit)
+        with self._outputs.tidying:
+            frame = self._outputs.frame(stream, self._schema(stream).names, self._progress.batch, last)
+            gone = 0 if last is not None and len(frame) >= last else self._outputs.dropped.get(stream, 0)
+        return Events(self.name, stream, frame, limit, dropped=gone)
 
     def _only_comes_in(self, stream: str) -> bool:
         """Whether a stream has nothing but what is sent to it."""
@@ -794,8 +802,9 @@ class App(Displayed):
 
     def stats(self) -> Stats:
         """How far the app is, and the figures of its nodes, queries, tables, windows and aggregations."""
+        disk = disk_of(self.home, self._life, self.deployment.retention)
         with self._progress.changed:
-            return stats_of(self.name, self.plan, self.state, self._life, self._inbox.position, self._progress)
+            return stats_of(self.name, self.plan, self.state, self._life, self._inbox.position, self._progress, disk)
 
     @property
     def logs(self) -> list[str]:

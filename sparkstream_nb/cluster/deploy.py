@@ -17,6 +17,7 @@ from ..plan.gaps import refuse
 from ..plan.leader import LEADER, led_by
 from ..plan.nodes import Plan
 from ..plan.safety import depending, without
+from ..retention import Retention
 from ..spark.routing import Route
 from ..spark.session import spark_session
 from ..spark.settings import check_master, local_master, on_this_machine
@@ -57,6 +58,7 @@ def deploy(
     timezone: str = "UTC",
     max_ahead: int | None = DAY,
     alerts: str = "on",
+    retention: Retention | str | None = None,
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), carried by Spark, and starts it.
 
@@ -90,6 +92,8 @@ def deploy(
     - `alerts`: what becomes of the queries of several nodes whose outputs depend on which node sees which event, under
       this routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which
       takes all events; its shard id is `leader`.
+    - `retention`: how much of what came in and of what was put out the app's folder keeps: a `Retention`, or a text
+      such as "recording=500MB,outputs=5GB,days=7". By default 1 GB and 10 GB; the oldest goes first.
 
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
@@ -159,6 +163,7 @@ def deploy(
         alerts=alerts,
         switched_off=off,
         led=led,
+        retention=Retention.of(retention),
     )
     return _start(deployment, plans, master)
 

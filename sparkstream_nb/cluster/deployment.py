@@ -13,6 +13,7 @@ from ..lang.tree import find_annotation
 from ..options import ALERTS, DAY, MODES
 from ..plan.nodes import Plan
 from ..plan.stored import StoredTableLayout
+from ..retention import Retention
 from ..stores.address import Database
 from .secrets import References
 
@@ -47,6 +48,7 @@ class Deployment:
     alerts: str = "on"
     switched_off: tuple[str, ...] = ()
     led: tuple[str, ...] | None = None
+    retention: Retention = field(default_factory=Retention)
 
     @property
     def nodes(self) -> int:

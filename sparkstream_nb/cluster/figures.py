@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from ..plan.leader import Parts
 from ..plan.nodes import Plan
 from ..plan.placement import idle, split
+from ..retention import Retention
 from ..spark.commit import Progress
 from ..spark.inbox import Position
-from .answers import NodeStats, PartStats, Stats
+from ..spark.outputs import dropped
+from .answers import DiskStats, NodeStats, PartStats, Stats
 from .folder import Life
 
 
-def stats_of(app: str, plan: Plan, state: str, life: Life, position: Position, progress: Progress) -> Stats:
+def disk_of(home: Path, life: Life, retention: Retention) -> DiskStats:
+    """What the folder of an app holds."""
+    folder = life.folder(home)
+    return DiskStats(
+        recording=_bytes(folder / "inbox"),
+        outputs=_bytes(folder / "outputs"),
+        state=_bytes(folder / "checkpoint"),
+        store=sum(_size(file) for file in home.glob("store.duckdb*")),
+        retention=retention,
+        dropped=dict(dropped(folder / "outputs")),
+    )
+
+
+def _bytes(folder: Path) -> int:
+    return sum(_size(Path(root, name)) for root, _, names in os.walk(folder) for name in names)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:  # it went just now
+        return 0
+
+
+def stats_of(
+    app: str, plan: Plan, state: str, life: Life, position: Position, progress: Progress, disk: DiskStats
+) -> Stats:
     """How far `app` is, in `state`, with the nodes that `life` has now and its inbox at `position`. The caller holds
     `progress.changed`."""
     p = progress
@@ -44,6 +74,7 @@ def stats_of(app: str, plan: Plan, state: str, life: Life, position: Position, p
         errors=p.errors,
         nodes=nodes,
         parts=tuple(_parts(plan, held, p.rows)),
+        disk=disk,
     )
 
 

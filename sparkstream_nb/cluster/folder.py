@@ -27,7 +27,7 @@ from ..spark.private import private_file, private_folder, to_disk
 from .deployment import Deployment
 from .owner import LOCK
 
-STATE_FORMAT = 4
+STATE_FORMAT = 5
 MOST_CHARACTERS = 100
 """Of a name in the name of a folder; file systems take 255 bytes."""
 _IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properties", "shard"})

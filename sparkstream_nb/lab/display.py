@@ -251,15 +251,20 @@ def _events_grid(shown: Events) -> Grid:
     return grid
 
 
+NOT_KEPT = "not kept any more, as the retention of the app says."
+
+
 def _events_note(shown: Events) -> str:
     """What there is to say of the events that are not shown, or that there are none."""
+    if shown.came is None and shown.dropped:
+        return f"{counted(shown.dropped, 'earlier event')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
     if shown.came is None:
         return "" if len(shown) else f"{shown.stream} has put out nothing yet."
     if not shown.came.total:
         return f"Nothing came in on {shown.stream} yet."
     if shown.came.gone:
         earlier = counted(shown.came.gone, "earlier event")
-        return f"{earlier} came in and cannot be shown: a feed's rows are dropped when they are committed."
+        return f"{earlier} came in and cannot be shown: {'it is' if shown.came.gone == 1 else 'they are'} {NOT_KEPT}"
     return ""
 
 
@@ -340,16 +345,35 @@ def _stats_grids(shown: Stats) -> list[Grid]:
     return [g for g in grids if g.cells]
 
 
+def _disk_line(shown: Stats) -> str:
+    """`disk: recording 3.1 MB of 1.0 GB · outputs 12.0 MB of 10.0 GB · state 1.0 MB · store 0 B`."""
+    disk, most = shown.disk, shown.disk.retention
+
+    def of(kept: int, limit: int | None) -> str:
+        return size(kept) if limit is None else f"{size(kept)} of {size(limit)}"
+
+    words = [
+        f"recording {of(disk.recording, most.recording)}",
+        f"outputs {of(disk.outputs, most.outputs)}",
+        f"state {size(disk.state)}",
+        f"store {size(disk.store)}",
+        *([f"kept for {most.days:g} days"] if most.days is not None else []),
+        *([f"{counted(sum(disk.dropped.values()), 'output')} dropped"] if disk.dropped else []),
+    ]
+    return "disk: " + " · ".join(words)
+
+
 @text.register
 def _(shown: Stats) -> str:
     grids = [g.text(footer=False) for g in _stats_grids(shown)]
-    return "\n\n".join([f"{shown.app}: {_stats_headline(shown)}", *grids])
+    return "\n\n".join([f"{shown.app}: {_stats_headline(shown)}\n{_disk_line(shown)}", *grids])
 
 
 @html.register
 def _(shown: Stats) -> str:
     head = f'<b>{markup.escape(shown.app)}</b> <span style="{MUTED}">{markup.escape(_stats_headline(shown))}</span>'
-    return paragraph(head) + "".join(g.html(footer=False) for g in _stats_grids(shown))
+    disk = f'<span style="{MUTED}">{markup.escape(_disk_line(shown))}</span>'
+    return paragraph(head) + paragraph(disk) + "".join(g.html(footer=False) for g in _stats_grids(shown))
 
 
 # --------------------------------------------------------------------------------------------------------------- plans

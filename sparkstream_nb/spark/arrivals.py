@@ -1,6 +1,6 @@
 """What came in on an input stream, read back from the app's inbox: the last events, and which node each went to.
 
-The inbox drops the files of what Spark is done with, so that of a long feed only the end can be read.
+The inbox keeps what Spark is done with as the retention of the app says: of much, only the end can be read.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import pandas as pd
 import pyarrow as pa
 
 from ..types import Schema
-from .entries import RowsEntry, StepsEntry, from_json
-from .journal import lines
-from .outputs import nullable
+from .entries import from_json
+from .inbox import Position
+from .journal import lines_of, segments
+from .outputs import nullable, stamps
 from .routing import Route, assign
 from .segments import load
 
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """The last events of a stream. `frame`: `node` (shard id), `timestamp` (ms; `event_timestamp` beside an attribute
-    of that name), then the attributes. `total`: how many came in so far. `gone`: how many of them cannot be read any
-    more; they came before those of `frame`."""
+    """The last events of a stream. `frame`: `node` (shard id), `timestamp` (ms), then the attributes; beside an
+    attribute of that name, `event_node` and `event_timestamp`. `total`: how many came in so far. `gone`: how many of
+    them cannot be read any more; they came before those of `frame`."""
 
     frame: pd.DataFrame
     total: int
@@ -44,22 +45,28 @@ class InboxReader:
 
     def last(self, stream: str, most: int) -> Arrivals:
         """The last `most` events that came in on `stream`, in their order."""
-        entries = [e for _, line in lines(self.folder, 0) for e in from_json(line) if _events(e, stream)]
-        total = sum(_events(e, stream) for e in entries)
+        total: int | None = None
         parts: list[pd.DataFrame] = []
-        rows = gone = 0
-        while entries and rows < most and not gone:
-            try:
-                parts.append(self._frame(entries.pop(), stream, most - rows))
-                rows += len(parts[-1])
-            except FileNotFoundError:
-                gone = total - rows
+        rows = 0
+        try:
+            for first, file in reversed(segments(self.folder)):
+                entries = [e for _, line in lines_of(first, file, first) for e in from_json(line)]
+                entries = [e for e in entries if stream in e.events_by_stream]
+                if total is None:
+                    total = Position.of(file).events.get(stream, 0) + sum(e.events_by_stream[stream] for e in entries)
+                while entries and rows < most:
+                    parts.append(self._frame(entries.pop(), stream, most - rows))
+                    rows += len(parts[-1])
+        except FileNotFoundError:
+            pass  # what came before is not kept
+        total = total or 0
+        gone = total - rows if rows < most else 0
         frame = pd.concat(parts[::-1], ignore_index=True) if parts else pd.DataFrame(columns=self._names(stream))
         return Arrivals(frame, total, gone)
 
     def _names(self, stream: str) -> list[str]:
         names = self.schemas[stream].names
-        return ["node", "event_timestamp" if "timestamp" in names else "timestamp", *names]
+        return [*stamps(names), *names]
 
     def _frame(self, entry: Any, stream: str, most: int) -> pd.DataFrame:
         """The last `most` events of an entry. Raises FileNotFoundError where its file was dropped."""
@@ -72,16 +79,6 @@ class InboxReader:
         nodes = pd.Series([self.shards[over[i]] for i in places.tolist()], dtype=object)
         columns = [nodes, pd.Series(rows.ts[first:]), *(_series(c[first:]) for c in rows.columns)]
         return pd.DataFrame(dict(zip(self._names(stream), columns, strict=True)))
-
-
-def _events(entry: Any, stream: str) -> int:
-    """How many events of `stream` an entry has."""
-    match entry:
-        case RowsEntry():
-            return entry.steps if entry.stream == stream else 0
-        case StepsEntry():
-            return (entry.events or {}).get(stream, 0)
-    return 0
 
 
 def _series(column: Any) -> pd.Series[Any]:

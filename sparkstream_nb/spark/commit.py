@@ -18,6 +18,7 @@ from ..engine.aggregation import storable
 from ..engine.batch import Answer
 from ..plan.nodes import Plan
 from ..stores.protocol import ErrorRow, Store
+from .merging import Merging
 from .outputs import OutputFiles
 from .results import Failed, errors_of
 from .rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, StreamEvents, from_table
@@ -64,9 +65,11 @@ class Commit:
         progress: Progress,
         plan: Plan,
         on_batch: Callable[[int], None] | None = None,
+        merging: Merging | None = None,
     ) -> None:
         self.app, self.run, self.shards = app, run, list(shards)
         self.store, self.outputs, self.progress, self.on_batch = store, outputs, progress, on_batch
+        self.merging = merging
         self._aggregations, self._zone = plan.aggregations, plan.aggregation_zone
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -103,6 +106,8 @@ class Commit:
                     p.worked[node] = p.worked.get(node, 0.0) + report.ms
             p.logs = (p.logs + found.logs)[-LOG_LINES_KEPT:]
             p.changed.notify_all()
+        if self.merging is not None:
+            self.merging.committed(batch, {s: sum(e.rows for e in events) for s, events in found.streams.items()})
 
     def _without_unfit(self, aggregation: str, partials: pa.Table, errors: list[ErrorRow]) -> pa.Table:
         """`partials` without the rows that the database of an aggregation cannot hold, which become errors."""

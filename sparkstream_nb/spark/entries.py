@@ -40,6 +40,11 @@ class Entry:
     barrier: bool = False
     over: tuple[int, ...] = ()
 
+    @property
+    def events_by_stream(self) -> Mapping[str, int]:
+        """How many events the entry has."""
+        return {}
+
     def numbered(self, seq: int, step: int, request: int, before: int | None) -> Entry:
         """The entry at its place in the journal."""
         return replace(self, seq=seq, step=step, request=request, before=before)
@@ -65,6 +70,10 @@ class StepsEntry(EventsEntry):
     data: str | None = None
     events: Mapping[str, int] | None = None
 
+    @property
+    def events_by_stream(self) -> Mapping[str, int]:
+        return self.events or {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsEntry(EventsEntry):
@@ -83,6 +92,10 @@ class RowsEntry(EventsEntry):
     columns: tuple[str, ...] = ()
     time: str | None = None
     start: int | None = None
+
+    @property
+    def events_by_stream(self) -> Mapping[str, int]:
+        return {self.stream: self.steps}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,25 +1,28 @@
 """The inbox of an app: everything that enters it, in one order, on disk before it is worked on.
 
-`journal` is a file of JSON lines, each a list of entries that enter together: a line is there whole or not at all.
-An entry is a run of steps (events sent, a feed's chunk), an on-demand query, or rows that were rejected
-(`entries.py`). Entries are numbered (`seq`); so are steps and requests, and an entry knows the clock of its app
-`before` it. That makes its meaning independent of how entries are later cut into micro-batches. One process writes;
-Spark's reader follows the file by its size.
+The journal is JSON lines, each a list of entries that enter together: a line is there whole or not at all. It is kept
+in segments (`journal.py`), of which the oldest go when Spark is done with them (`kept.py`). An entry is a run of steps
+(events sent, a feed's chunk), an on-demand query, or rows that were rejected (`entries.py`). Entries are numbered
+(`seq`); so are steps and requests, and an entry knows the clock of its app `before` it. That makes its meaning
+independent of how entries are later cut into micro-batches. One process writes; Spark's reader follows the file by its
+size.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from ..engine.batch import InputBatch
 from ..errors import SparkStreamError
 from .entries import Entry, StepsEntry, from_json, to_json
-from .journal import lines
+from .journal import JOURNAL, lines, lines_of, segment, segments
+from .marks import MARKS
 from .private import private_file, private_folder, to_disk
 from .segments import requests_of
 
@@ -27,16 +30,35 @@ INLINE_BYTES = 16_384
 """Batches up to this size stand in the journal itself; larger ones in a file of their own."""
 
 
+SEGMENT_BYTES = 1 << 23
+"""A segment of the journal that is longer is followed by another."""
+
+
 @dataclass
 class Position:
-    """How far the inbox is filled: numbers of the next entry, step and request, and the highest clock so far (ms), of
-    all and by app."""
+    """How far the inbox is filled: numbers of the next entry, step and request, the highest clock so far (ms), of all
+    and by app, and how many events came in by stream."""
 
     seq: int = 0
     step: int = 0
     request: int = 0
     clock: int | None = None
     clocks: dict[int, int] = field(default_factory=dict)
+    events: dict[str, int] = field(default_factory=dict)
+
+    def line(self) -> bytes:
+        """The first line of a segment that begins here."""
+        return json.dumps({"position": asdict(self)}, separators=(",", ":")).encode() + b"\n"
+
+    @staticmethod
+    def of(file: Path) -> Position:
+        """Where the journal stood at the beginning of a segment."""
+        with file.open("rb") as segment:
+            line = segment.readline()
+        if not line.startswith(b"{"):
+            return Position()
+        found = json.loads(line)["position"]
+        return Position(**{**found, "clocks": {int(app): ms for app, ms in found["clocks"].items()}})
 
 
 @dataclass
@@ -49,22 +71,41 @@ class Inbox:
     """The nodes that take what is appended from now on; empty: those that the app began with."""
 
     def __post_init__(self) -> None:
-        private_folder(self.folder)
-        self._end = 0
-        for at, line in lines(self.folder, 0):
-            self._end = at + len(line)
-            for entry in from_json(line):
-                _pass(self.position, entry)
+        private_folder(self.folder / JOURNAL)
+        private_folder(self.folder / MARKS)
+        self._first = self._end = 0
+        for first, file in segments(self.folder)[-1:]:
+            self.position = Position.of(file)
+            self._first, self._end = first, first + _head(file)
+            for at, line in lines_of(first, file, first):
+                self._end = at + len(line)
+                for entry in from_json(line):
+                    _pass(self.position, entry)
         self._open()
 
     def _open(self) -> None:
-        self._file = private_file(self.journal).open("ab", buffering=0)
-        self._file.truncate(self._end)
-        to_disk(self.journal, self.folder)
+        """Opens the last segment, without what a crash left of a line."""
+        file = segment(self.folder, self._first)
+        self._file = private_file(file).open("ab", buffering=0)
+        self._file.truncate(self._end - self._first)
+        to_disk(file, file.parent, self.folder)
 
-    @property
-    def journal(self) -> Path:
-        return self.folder / "journal"
+    def _roll(self) -> None:
+        """Begins a new segment."""
+        head = self.position.line()
+        file = segment(self.folder, self._end)
+        new = file.with_suffix(".new")
+        try:
+            private_file(new).write_bytes(head)
+            to_disk(new)
+            new.replace(file)
+            to_disk(file.parent)
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
+        self._file.close()
+        self._first, self._end = self._end, self._end + len(head)
+        self._file = file.open("ab", buffering=0)
 
     def close(self) -> None:
         self._file.close()
@@ -76,7 +117,7 @@ class Inbox:
         none of them is in then.
         """
         numbered = []
-        p = replace(self.position, clocks=dict(self.position.clocks))
+        p = replace(self.position, clocks=dict(self.position.clocks), events=dict(self.position.events))
         for entry in entries:
             placed = replace(entry, over=self.over) if self.over else entry
             numbered.append(placed.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app)))
@@ -86,8 +127,10 @@ class Inbox:
         with self._writing():
             if files:
                 to_disk(*files, self.folder)
-            if os.fstat(self._file.fileno()).st_size != self._end:  # of a line that could not be taken back
-                self._file.truncate(self._end)
+            if os.fstat(self._file.fileno()).st_size != self._end - self._first:  # a line could not be taken back
+                self._file.truncate(self._end - self._first)
+            if self._end - self._first > SEGMENT_BYTES:
+                self._roll()
             written = 0
             while written < len(line):
                 written += self._file.write(line[written:])
@@ -103,7 +146,7 @@ class Inbox:
             yield
         except OSError as e:
             with contextlib.suppress(OSError):
-                self._file.truncate(self._end)
+                self._file.truncate(self._end - self._first)
             raise SparkStreamError(
                 f"{self.folder} cannot be written to: {e.strerror or e}. What was to come in is not in; make room and "
                 "send it again."
@@ -136,25 +179,45 @@ class Inbox:
 
     def truncate(self, seq: int) -> int:
         """Takes back the entries from number `seq` on, which nobody may have read; returns how many steps they had."""
-        kept: list[bytes] = []
-        withdrawn = 0
-        self.position = Position()
-        for _, line in lines(self.folder, 0):
+        found = segments(self.folder)
+        while len(found) > 1 and Position.of(found[-1][1]).seq > seq:
+            found.pop()
+        first, file = found[-1]
+        self.position = Position.of(file)
+        withdrawn, place, rest = 0, self._end, b""
+        for at, line in lines(self.folder, first):
             entries = from_json(line)
-            keep = [e for e in entries if e.seq < seq]
-            withdrawn += sum(e.steps for e in entries if e.seq >= seq)
-            for e in keep:
+            kept = [e for e in entries if e.seq < seq]
+            if place == self._end and len(kept) < len(entries):
+                place, rest = at, to_json(kept) + b"\n" if kept else b""
+            withdrawn += sum(e.steps for e in entries[len(kept) :])
+            for e in kept:
                 _pass(self.position, e)
-            if keep:
-                kept.append(to_json(keep) + b"\n")
-        self._file.close()
-        new = self.journal.with_suffix(".new")
-        private_file(new).write_bytes(b"".join(kept))
-        to_disk(new)
-        new.replace(self.journal)
-        self._end = sum(map(len, kept))
-        self._open()
+        if place < self._end:
+            self._cut(place, rest)
         return withdrawn
+
+    def _cut(self, place: int, rest: bytes) -> None:
+        """Ends the journal at byte `place`, with `rest` after it."""
+        self._file.close()
+        for first, file in reversed(segments(self.folder)):
+            self._first = first
+            if first <= place:
+                break
+            file.unlink()
+        new = file.with_suffix(".new")
+        private_file(new).write_bytes(file.read_bytes()[: place - self._first] + rest)
+        to_disk(new)
+        new.replace(file)
+        self._end = place + len(rest)
+        self._open()
+
+
+def _head(file: Path) -> int:
+    """The bytes of a segment's first line, where that says where the journal stands."""
+    with file.open("rb") as f:
+        line = f.readline()
+    return len(line) if line.startswith(b"{") and line.endswith(b"\n") else 0
 
 
 def _pass(p: Position, entry: Entry) -> None:
@@ -162,6 +225,8 @@ def _pass(p: Position, entry: Entry) -> None:
     p.seq = entry.seq + 1
     p.step = entry.step + entry.steps
     p.request = entry.request + entry.requests
+    for stream, count in entry.events_by_stream.items():
+        p.events[stream] = p.events.get(stream, 0) + count
     if entry.clock is not None:
         p.clock = entry.clock if p.clock is None else max(p.clock, entry.clock)
         p.clocks[entry.app] = max(p.clocks.get(entry.app, entry.clock), entry.clock)

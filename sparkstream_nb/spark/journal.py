@@ -1,10 +1,16 @@
 """The reading end of an app's inbox (`inbox.py`), and the rows in which its entries go through Spark.
 
+The journal is the folder `journal`: segments, each a file called after the number of its first byte, counted through
+all of them. Its first line, an object, says where the journal stands there (`inbox.Position`); every other line is a
+list of entries. So the oldest segments can go, and offsets stay what they are.
+
 Spark starts a process for every query that plans its micro-batches: what that needs stands here, and loads no engine.
 """
 
 from __future__ import annotations
 
+import os
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -26,33 +32,63 @@ SCHEMA = ", ".join(f"{name} {type}" for name, type in COLUMNS.items())
 
 E = TypeVar("E", bound=Entry)
 
+JOURNAL = "journal"
 STEPS_PER_PIECE = 250_000
 """Steps that are taken at once, as far as entries are not larger."""
 
 
-def lines(folder: Path, at: int) -> Iterator[tuple[int, bytes]]:
-    """(offset in bytes, line) for every whole line of the journal from offset `at` on."""
+def segments(folder: Path) -> list[tuple[int, Path]]:
+    """(number of its first byte, file) of every segment that is kept, in order."""
     try:
-        file = (folder / "journal").open("rb")
+        names = os.listdir(folder / JOURNAL)
     except FileNotFoundError:
-        return
-    with file:
-        file.seek(at)
-        for line in file:
+        return []
+    return sorted((int(name), folder / JOURNAL / name) for name in names if name.isdecimal())
+
+
+def segment(folder: Path, first: int) -> Path:
+    """The file of the segment that begins with byte `first`."""
+    return folder / JOURNAL / f"{first:018d}"
+
+
+def lines(folder: Path, at: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """(offset in bytes, line) for every whole line of entries from offset `at` on, or from the first that is kept.
+
+    Raises FileNotFoundError where what is at that offset is not kept any more.
+    """
+    found = segments(folder)
+    if at is not None:
+        if found and at < found[0][0]:
+            raise FileNotFoundError(f"the journal in {folder} begins at byte {found[0][0]}, not {at}")
+        found = found[max(bisect_right([first for first, _ in found], at) - 1, 0) :]
+    for first, file in found:
+        try:
+            yield from lines_of(first, file, max(first, at or 0))
+        except FileNotFoundError:
+            if at is not None:
+                raise  # else it went just now
+
+
+def lines_of(first: int, file: Path, at: int) -> Iterator[tuple[int, bytes]]:
+    """The whole lines of entries in one segment, from offset `at` on."""
+    with file.open("rb") as open_file:
+        open_file.seek(at - first)
+        for line in open_file:
             if not line.endswith(b"\n"):
                 return
-            yield at, line
+            if line.startswith(b"["):
+                yield at, line
             at += len(line)
 
 
-def entries_from(folder: Path, offset: dict[str, int]) -> Iterator[tuple[Entry, dict[str, int]]]:
-    """(entry, offset after it) from `offset` on.
+def entries_from(folder: Path, offset: dict[str, int] | None = None) -> Iterator[tuple[Entry, dict[str, int]]]:
+    """(entry, offset after it) from `offset` on, or from the first that is kept. Raises as `lines` does.
 
     An offset is `{"seq": number of the next entry, "at": byte of its line, "skip": entries of that line before it}`.
     """
-    for at, line in lines(folder, offset["at"]):
+    for at, line in lines(folder, None if offset is None else offset["at"]):
         entries = from_json(line)
-        skip = offset["skip"] if at == offset["at"] else 0
+        skip = offset["skip"] if offset is not None and at == offset["at"] else 0
         for i, entry in enumerate(entries[skip:], skip + 1):
             last = i == len(entries)
             yield (

@@ -1,4 +1,4 @@
-"""How far a micro-batch is while it runs: workers leave marks in the inbox's folder, and the app's process reads them.
+"""How far a micro-batch is while it runs: workers leave marks in a folder, and the app's process reads them.
 
 A node marks the last entry that it is through with; a task that works on entries ahead of the nodes marks those. Marks
 are for the eye alone: nothing is committed by them, and a mark that is lost or late does no harm.
@@ -12,19 +12,27 @@ from pathlib import Path
 
 from .entries import Entry
 
-_NODE, _TASK = ".at-node-", ".at-task-"
+MARKS = "marks"
+_NODE, _TASK = "node-", "task-"
 
 
 def mark_node(folder: Path, node: int, last: int) -> None:
     """Node number `node` (from 0) is through with the entries up to `last`."""
     with contextlib.suppress(OSError):
-        (folder / f"{_NODE}{node}").write_text(str(last))
+        (folder / MARKS / f"{_NODE}{node}").write_text(str(last))
 
 
 def mark_task(folder: Path, run: Sequence[Entry]) -> None:
     """A task is through with consecutive entries."""
     with contextlib.suppress(OSError):
-        (folder / f"{_TASK}{run[0].seq}-{run[-1].seq}").touch()
+        (folder / MARKS / f"{_TASK}{run[0].seq}-{run[-1].seq}").touch()
+
+
+def forget_tasks(folder: Path, end: int) -> None:
+    """Removes the marks of tasks on entries before number `end`, which are done with."""
+    for file in (folder / MARKS).glob(f"{_TASK}*"):
+        if int(file.name.rpartition("-")[2]) < end:
+            file.unlink(missing_ok=True)
 
 
 class Marks:
@@ -32,7 +40,7 @@ class Marks:
     whether tasks work on entries ahead of them."""
 
     def __init__(self, folder: Path, nodes: int, *, tasks: bool) -> None:
-        self.folder, self.nodes, self.tasks = folder, nodes, tasks
+        self.folder, self.nodes, self.tasks = folder / MARKS, nodes, tasks
 
     def clear(self) -> None:
         """Removes the marks of micro-batches that are over."""

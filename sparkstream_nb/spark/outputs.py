@@ -1,14 +1,20 @@
-"""What derived streams put out, kept as Arrow files: `<stream>/<batch>-<part>-<node>.arrows`.
+"""What derived streams put out, kept as Arrow files in a folder for each stream.
 
-A file is an Arrow IPC stream: `step`, `ts`, then the attributes. The parts of a node follow one another. A micro-batch
-that is replayed overwrites its files with the same content; files of a micro-batch that was never committed are not
-read.
+`<batch>-<part>-<node>.arrows` has what a node put out in a micro-batch: `step`, `ts`, then the attributes, as an Arrow
+IPC stream. The parts of a node follow one another. A micro-batch that is replayed overwrites its files with the same
+content; files of a micro-batch that was never committed are not read. `<first>-<last>.arrows` has all of the
+micro-batches `first`..`last`, with `node` before the other columns (`merging.py`): such files take the place of many
+small ones.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
@@ -23,12 +29,35 @@ from .private import private_file, private_folder
 from .rows import StreamEvents
 from .spill import UNTAKEN
 
+_DROPPED = "dropped.json"
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A file of a stream's outputs in the micro-batches `first`..`last`. `node` is None where it has those of all."""
+
+    first: int
+    part: int
+    last: int
+    node: int | None
+    path: Path
+
+    @staticmethod
+    def of(path: Path) -> OutputFile:
+        """What a file's name says."""
+        numbers = [int(n) for n in path.stem.split("-")]
+        if len(numbers) == 2:
+            return OutputFile(numbers[0], 0, numbers[1], None, path)
+        return OutputFile(numbers[0], numbers[1], numbers[0], numbers[2], path)
+
 
 class OutputFiles:
     """The folder of an app's outputs. `shards` names the nodes."""
 
     def __init__(self, folder: Path, shards: Sequence[str]) -> None:
         self.folder, self.shards = folder, list(shards)
+        self.tidying = threading.Lock()
+        """Held while files are merged or dropped."""
 
     def clear(self) -> None:
         """Removes the files that workers wrote and no commit took. Only while nothing runs."""
@@ -37,7 +66,7 @@ class OutputFiles:
     def write(self, batch: int, found: Mapping[str, Sequence[StreamEvents]]) -> None:
         """Keeps what a micro-batch put out, by stream."""
         for stream, parts in found.items():
-            folder = self.folder / quote(stream, safe="")
+            folder = self.stream_folder(stream)
             private_folder(folder)
             for part, row in enumerate(parts):
                 new, kept = Path(row.file or folder / ".new"), folder / f"{batch:012d}-{part:06d}-{row.node}.arrows"
@@ -48,21 +77,19 @@ class OutputFiles:
                 new.replace(kept)
 
     def read(self, stream: str, committed: int, last: int | None = None) -> pa.Table | None:
-        """The events of a stream in order of step and node, up to micro-batch `committed`; only the `last` so many."""
+        """The events of a stream in order of step and node, up to micro-batch `committed`; only the `last` so many.
+
+        Columns: the number of the node, `step`, `ts`, then the attributes. `tidying` must be held where an app runs.
+        """
         tables: list[pa.Table] = []
         rows = 0
         several = len(self.shards) > 1
-        files = ((f.stem.split("-"), f) for f in self._files(stream, committed))
+        files = [f for f in self.files(stream) if f.last <= committed]
         # Parts of one node follow one another; those of several must be put in order, a micro-batch at a time.
-        for _, group in groupby(files, key=lambda f: f[0][0] if several else f[0]):
+        for _, group in groupby(reversed(files), key=lambda f: f.first if several else (f.first, f.part)):
             wanted = None if last is None or several else last - rows
-            parts = [_read(file, int(name[-1]), wanted) for name, file in group]
-            table = pa.concat_tables(reversed(parts))
-            if several and table.num_rows > 1:
-                step, node = table["step"].to_numpy(), table["node"].to_numpy()
-                table = table.take(pa.array(np.lexsort((node, step))))
-            tables.append(table)
-            rows += table.num_rows
+            tables.append(in_order([table_of(f, wanted) for f in group][::-1]))
+            rows += tables[-1].num_rows
             if last is not None and rows >= last:
                 break
         if not tables:
@@ -71,40 +98,89 @@ class OutputFiles:
         return whole if last is None else whole.slice(max(0, whole.num_rows - last))
 
     def frame(self, stream: str, names: Sequence[str], committed: int, last: int | None = None) -> pd.DataFrame:
-        """`read` as a frame: `node` (shard id), `timestamp` (ms; `event_timestamp` beside an attribute of that name),
-        then the attributes called `names`."""
-        stamp = "event_timestamp" if "timestamp" in names else "timestamp"
+        """`read` as a frame: `node` (shard id), `timestamp` (ms), then the attributes called `names`; beside an
+        attribute of that name, `event_node` and `event_timestamp`."""
+        columns = [*stamps(names), *names]
         table = self.read(stream, committed, last)
         if table is None:
-            return pd.DataFrame(columns=["node", stamp, *names])
+            return pd.DataFrame(columns=columns)
         shards = pa.array(self.shards, pa.string())
-        data: dict[str, object] = {"node": pc.take(shards, table["node"].combine_chunks()).to_pandas()}
-        data[stamp] = table["ts"].to_pandas()
+        data: list[object] = [
+            pc.take(shards, table.column(0).combine_chunks()).to_pandas(),
+            table.column(2).to_pandas(),
+        ]
         for field, column in zip(list(table.schema)[3:], table.columns[3:], strict=True):
             if results.is_object(field):
-                data[field.name] = pd.Series(results.column_values(column, field), dtype=object)
+                data.append(pd.Series(results.column_values(column, field), dtype=object))
             else:
-                data[field.name] = column.to_pandas(types_mapper=nullable if column.null_count else None)
-        return pd.DataFrame(data)
+                data.append(column.to_pandas(types_mapper=nullable if column.null_count else None))
+        return pd.DataFrame(dict(zip(columns, data, strict=True)))
 
-    def _files(self, stream: str, committed: int) -> Iterator[Path]:
-        """Files of committed micro-batches, newest first."""
-        folder = self.folder / quote(stream, safe="")
-        for file in sorted(folder.glob("*.arrows"), reverse=True):
-            if int(file.stem.split("-")[0]) <= committed:
-                yield file
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """How many events of each stream are not kept any more, the oldest of them."""
+        return dropped(self.folder)
+
+    def drop(self, counts: Mapping[str, int], files: Sequence[Path]) -> None:
+        """Drops `files`, with so many events by stream."""
+        known = dropped(self.folder)
+        new = self.folder / f"{_DROPPED}.new"
+        private_file(new).write_text(json.dumps({s: known.get(s, 0) + counts.get(s, 0) for s in {**known, **counts}}))
+        new.replace(self.folder / _DROPPED)
+        for file in files:
+            file.unlink()
+
+    def stream_folder(self, stream: str) -> Path:
+        """Where a stream's files are."""
+        return self.folder / quote(stream, safe="")
+
+    def files(self, stream: str) -> list[OutputFile]:
+        """A stream's files in order; without those that were merged and are still there, as a crash leaves them."""
+        found = [OutputFile.of(path) for path in self.stream_folder(stream).glob("*.arrows")]
+        kept: list[OutputFile] = []
+        reached = -1  # by a file of all nodes
+        # What begins first and reaches furthest comes before what is in it.
+        for file in sorted(found, key=lambda f: (f.first, -f.last, f.part)):
+            if file.last > reached:
+                kept.append(file)
+                reached = reached if file.node is not None else file.last
+        return kept
 
 
-def _read(file: Path, node: int, last: int | None) -> pa.Table:
-    """A file's events, only the `last` so many; dictionaries spelt out."""
-    with pa.memory_map(str(file)) as source:
+def dropped(folder: Path) -> Mapping[str, int]:
+    """`OutputFiles.dropped` of a folder of outputs."""
+    with contextlib.suppress(FileNotFoundError):
+        counts: dict[str, int] = json.loads((folder / _DROPPED).read_text())
+        return counts
+    return {}
+
+
+def stamps(names: Sequence[str]) -> list[str]:
+    """What the columns of node and time are called beside attributes called `names`."""
+    return [f"event_{own}" if own in names else own for own in ("node", "timestamp")]
+
+
+def in_order(parts: Sequence[pa.Table]) -> pa.Table:
+    """What nodes put out in a micro-batch, in order of step and node. The first two columns are node and step."""
+    table = pa.concat_tables(parts)
+    if len(parts) == 1:
+        return table
+    return table.take(pa.array(np.lexsort((table.column(0).to_numpy(), table.column(1).to_numpy()))))
+
+
+def table_of(file: OutputFile, last: int | None = None) -> pa.Table:
+    """A file's events, only the `last` so many, with the node first; dictionaries spelt out."""
+    with pa.memory_map(str(file.path)) as source:
         table = pa.ipc.open_stream(source).read_all()
     if last is not None:
         table = table.slice(max(0, table.num_rows - last))
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
-    return table.add_column(0, "node", pa.array(np.full(table.num_rows, node, np.int32)))
+            plain = field.with_type(field.type.value_type)
+            table = table.set_column(i, plain, table.column(i).cast(plain.type))
+    if file.node is None:
+        return table
+    return table.add_column(0, "node", pa.array(np.full(table.num_rows, file.node, np.int32)))
 
 
 _NULLABLE = {

@@ -94,8 +94,8 @@ def recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: 
                     items.append(entry.text)
     except FileNotFoundError:
         raise SparkStreamError(
-            "The beginning of what came in is not kept any more: feed it again to an app that is deployed with "
-            "fresh=True, in smaller parts."
+            "The beginning of what came in is not kept any more: deploy the app with fresh=True and a larger "
+            "retention, such as retention='recording=10GB', and feed it again."
         ) from None
     return Recording(items, schemas, began)
 

@@ -22,10 +22,10 @@ from ..errors import SparkStreamError
 from . import journal
 from .entries import Entry
 from .journal import entries_from
+from .kept import Kept
+from .marks import forget_tasks
 
 ROWS_PER_TRIGGER = 10_000_000
-RECORDED_BYTES = 1 << 30
-"""Files of the inbox that are kept when Spark is done with them, the latest ones: what came in can be replayed."""
 SCHEMA = f"key int, {journal.SCHEMA}"
 Offset = dict[str, int]
 
@@ -58,10 +58,9 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.folder = Path(options["folder"])
         self.rows = int(options["rows"])
         self.work = options["work"] == "1"
-        self.recorded = int(options["recorded"])
         self.target: int | None = None
-        self.swept = self.initialOffset()
-        self.kept: dict[str, int] = {}
+        recording, days = options["recording"], options["days"]
+        self.kept = Kept(self.folder, int(recording) if recording else None, float(days) if days else None)
 
     def initialOffset(self) -> Offset:
         return {"seq": 0, "at": 0, "skip": 0}
@@ -70,7 +69,7 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.rows)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.target = max((e.seq for e, _ in entries_from(self.folder, self.initialOffset())), default=-1)
+        self.target = max((e.seq for e, _ in entries_from(self.folder)), default=-1)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """As far as the limit allows; one entry at least. An entry with `barrier` begins a micro-batch of its own.
@@ -107,22 +106,6 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from rows_of(self.folder, partition.entries)
 
     def commit(self, end: Offset) -> None:
-        """Removes files of entries that will not be read again, the oldest, where those that are kept are too many."""
-        named: dict[str, None] = {}
-        needed: set[str] = set()
-        for entry, _ in entries_from(self.folder, self.swept):
-            if entry.file is not None:
-                named[entry.file] = None
-                if entry.seq >= end["seq"]:
-                    needed.add(entry.file)
-        for name in named:
-            file = self.folder / name
-            if name not in needed and file.exists():
-                self.kept[name] = file.stat().st_size
-        excess = sum(self.kept.values()) - self.recorded
-        for name in list(self.kept):
-            if excess <= 0:
-                break
-            excess -= self.kept.pop(name)
-            (self.folder / name).unlink(missing_ok=True)
-        self.swept = end
+        """What came in until `end` will not be read again by Spark."""
+        self.kept.end(end)
+        forget_tasks(self.folder, end["seq"])

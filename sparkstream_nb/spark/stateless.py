@@ -16,6 +16,7 @@ from ..engine.batch import Outputs
 from ..engine.node import NodeEngine
 from ..plan.nodes import Plan
 from ..plan.placement import split
+from ..retention import Retention
 from ..types import Schema
 from . import journal, rows, segments
 from .aside import taken
@@ -70,17 +71,22 @@ def options_of(
     folder: Path,
     apps: Sequence[SourceApp | None],
     rows_per_trigger: int = ROWS_PER_TRIGGER,
-    recorded: int = 0,
+    retention: Retention | None = None,
 ) -> dict[str, str]:
-    """The source's options, for apps by their number in the journal. What they are is written into the folder. Of files
-    that are done with, so many bytes are kept (`recorded`)."""
+    """The source's options, for apps by their number in the journal. What they are is written into the folder. By
+    default, nothing is kept that is done with."""
     new = folder / ".apps.new"
     private_file(new).write_bytes(pickle.dumps(list(apps)))
     new.replace(folder / _APPS)
     work = any(app is not None and app.stateless for app in apps)
+    recording, days = (0, None) if retention is None else (retention.recording, retention.days)
     return {
-        "folder": str(folder), "rows": str(rows_per_trigger), "work": str(int(work)), "recorded": str(recorded),
-    }  # fmt: skip
+        "folder": str(folder),
+        "rows": str(rows_per_trigger),
+        "work": str(int(work)),
+        "recording": "" if recording is None else str(recording),
+        "days": "" if days is None else str(days),
+    }
 
 
 def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:

@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ..errors import SparkStreamError
+from ..retention import Retention
 from ..types import Schema
-from . import journal, source
+from . import journal
 from .causes import cause_of
 from .commit import Commit, Progress
 from .handover import Intake, handover
@@ -78,11 +79,13 @@ class Stream:
         schemas: Mapping[str, Schema],
         commit: Commit,
         rows_per_trigger: int | None = None,
+        retention: Retention | None = None,
     ) -> None:
         self.name, self.home, self.run = name, home, run
         self.layout = Layout.of(len(specs), specs[0].count)
         self.specs, self.schemas, self.commit = list(specs), dict(schemas), commit
         self.rows_per_trigger = rows_per_trigger or ROWS_PER_TRIGGER
+        self.retention = Retention() if retention is None else retention
         self.session = session_for(session, self.layout.partitions)
         self.intake = Intake(home / "handed", commit) if is_remote(session) else None
         self.query: StreamingQuery | None = None
@@ -96,7 +99,7 @@ class Stream:
         """Starts the query, or starts it again where it left off. Raises SparkStreamError where Spark refuses to."""
         inbox, outputs = self.home / "inbox", self.home / "outputs"
         app = app_of(self.layout.keys, self.specs, self.schemas, outputs=str(outputs))
-        options = options_of(inbox, [app], self.rows_per_trigger, source.RECORDED_BYTES)
+        options = options_of(inbox, [app], self.rows_per_trigger, self.retention)
         processor = NodeProcessor(self.run, dict(zip(self.layout.keys, self.specs, strict=True)), inbox, outputs)
         # A query that is still ending, or that was handed over and not taken in, may name such files.
         if self.query is None and self.intake is None:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.answers import Came
 from sparkstream_nb.lab.display import text
-from sparkstream_nb.spark import source
+from sparkstream_nb.retention import Retention
 
 Run = Callable[..., App]
 APP = """define stream S (k string, n int, o object);
@@ -46,9 +45,9 @@ def test_what_came_in_is_shown_with_its_node(run: Run) -> None:
     ]  # fmt: skip
 
 
-def test_rows_of_a_feed_that_are_gone_are_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "RECORDED_BYTES", 0)
-    app = run("define stream S (k string, at long); from S select k insert into O;", nodes=2, rows_per_micro_batch=10)
+def test_rows_of_a_feed_that_are_gone_are_counted(run: Run) -> None:
+    few = {"rows_per_micro_batch": 10, "retention": Retention(recording=1)}
+    app = run("define stream S (k string, at long); from S select k insert into O;", nodes=2, **few)
     frame = pd.DataFrame({"k": [f"k{i}" for i in range(40)], "at": range(40)})
     app.feed("S", frame, time="at", route="hash:k")
     end: Any = app.output("S")

@@ -18,8 +18,9 @@ from sparkstream_nb.cluster import App, Feed, FeedProgress, feed_of, feeds
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.spark import feeds as reading
 from sparkstream_nb.spark.entries import Entry
+from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.journal import entries_from
-from sparkstream_nb.spark.marks import Marks, mark_node, mark_task
+from sparkstream_nb.spark.marks import Marks, forget_tasks, mark_node, mark_task
 
 Run = Callable[..., App]
 SECONDS = 60
@@ -87,6 +88,7 @@ def test_the_progress_of_a_feed_moves(run: Run) -> None:
 
 
 def test_marks_count_nodes_and_tasks_alike(tmp_path: Path) -> None:
+    Inbox(tmp_path).close()  # makes the folder
     entries = [Entry(seq=k, steps=100) for k in range(4)]
     marks = Marks(tmp_path, 3, tasks=True)
     assert marks.steps(entries, -1) == 0
@@ -96,11 +98,15 @@ def test_marks_count_nodes_and_tasks_alike(tmp_path: Path) -> None:
     mark_node(tmp_path, 0, 1)
     mark_node(tmp_path, 2, 3)
     assert marks.steps(entries, 0) == 100 + 75 + 50 + 25
-    (tmp_path / ".at-node-1").write_text("")  # it is just being written
+    (tmp_path / "marks" / "node-1").write_text("")  # it is just being written
     assert marks.steps(entries, 0) == 250
     marks.clear()
     assert marks.steps(entries, -1) == 0
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "marks").iterdir()) == []
+    mark_task(tmp_path, entries[:2])
+    mark_task(tmp_path, entries[2:])
+    forget_tasks(tmp_path, 3)
+    assert [f.name for f in (tmp_path / "marks").iterdir()] == ["task-2-3"]
 
 
 def test_a_feed_in_the_background_equals_one_in_front(run: Run, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import Misuse
+from sparkstream_nb.spark.journal import segment
 
 APP = """
 define stream S (k string, v int);
@@ -19,7 +20,7 @@ define aggregation A from S select k, sum(v) as s group by k aggregate every sec
 
 
 def cut_journal(life: Path) -> None:
-    journal = life / "inbox" / "journal"
+    journal = segment(life / "inbox", 0)
     journal.write_bytes(journal.read_bytes().splitlines(keepends=True)[0])
 
 

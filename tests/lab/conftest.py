@@ -16,13 +16,14 @@ from IPython.testing.globalipapp import start_ipython
 
 from sparkstream_nb import cluster
 from sparkstream_nb.cluster import App, Deployment, Errors, Events, Feed, FeedReport, Result, Stats
-from sparkstream_nb.cluster.answers import NodeStats, PartStats
+from sparkstream_nb.cluster.answers import DiskStats, NodeStats, PartStats
 from sparkstream_nb.cluster.deploy import _apps
 from sparkstream_nb.cluster.feeding import Feeds, Request, Target
 from sparkstream_nb.cluster.listeners import CommitListeners
 from sparkstream_nb.lab import connect
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.leader import Parts
+from sparkstream_nb.retention import Retention
 from sparkstream_nb.spark.commit import Progress
 from sparkstream_nb.spark.feeds import Shape
 from sparkstream_nb.stores import DuckDBStore
@@ -144,7 +145,8 @@ class StandIn(App):
         nodes = {"node-1": NodeStats("node-1", 12_345, 1_234_567.8, 1.54, 1_234_567, HOUR)}
         rise = PartStats("query", "rise", "Rises", 1_200, 80)
         parts = (rise, PartStats("aggregation", "TradeAggregation", None, None, 0))
-        return Stats("Trades", self.state, HOUR, 12_345, 1, 2, {"Rises": 1_200}, 0, nodes, parts)
+        disk = DiskStats(3_100_000, 12_000_000, 512, 262_144, Retention(), {})
+        return Stats("Trades", self.state, HOUR, 12_345, 1, 2, {"Rises": 1_200}, 0, nodes, parts, disk)
 
     @property
     def feeds(self) -> Feeds:

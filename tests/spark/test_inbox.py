@@ -20,7 +20,7 @@ from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.spark.entries import Ask, EventsEntry, RowsEntry, from_json
 from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
 from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox
-from sparkstream_nb.spark.journal import entries_from, lines, runs
+from sparkstream_nb.spark.journal import entries_from, lines, runs, segment
 from sparkstream_nb.spark.rows import Entries, from_table
 from sparkstream_nb.spark.segments import ahead, join, load, pieces
 from sparkstream_nb.spark.source import InboxReader
@@ -71,7 +71,7 @@ def test_entries_are_numbered_and_survive_a_new_inbox(tmp_path: Path) -> None:
 
 def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
     filled(tmp_path, 1, 1).close()
-    journal = tmp_path / "journal"
+    journal = segment(tmp_path, 0)
     journal.write_bytes(journal.read_bytes()[:-5])
     inbox = Inbox(tmp_path)
     assert inbox.position.seq == 1
@@ -191,10 +191,11 @@ from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.spark.entries import Ask
 from sparkstream_nb.spark.inbox import Inbox
+from sparkstream_nb.spark.journal import segment
 
 inbox = Inbox(Path(sys.argv[1]))
 inbox.append([Ask(text="one")])
-size = inbox.journal.stat().st_size
+size = segment(inbox.folder, 0).stat().st_size
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, hard))
 for work in (
@@ -217,4 +218,4 @@ def test_what_a_full_disk_refuses_is_not_in(tmp_path: Path) -> None:
     assert found.stdout.splitlines() == [said] * 2
     entries = [e for _, line in lines(tmp_path, 0) for e in from_json(line)]
     assert [(e.seq, e.text) for e in entries if isinstance(e, Ask)] == [(0, "one"), (1, "three")]
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["journal"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["journal", "marks"]

@@ -1,0 +1,66 @@
+"""How much of what came in and was put out an app's folder keeps."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+
+from .errors import Misuse, nearest, shown
+
+GB = 1_000_000_000
+_UNITS = {"": 1, "b": 1, "kb": 1_000, "mb": 1_000_000, "gb": GB, "tb": 1_000 * GB}
+_OFF = "off"
+
+
+@dataclass(frozen=True)
+class Retention:
+    """What an app's folder keeps; the oldest goes first.
+
+    `recording`: bytes of what came in, once Spark is done with it. Divergences and studies replay it. `outputs`: bytes
+    of what derived streams put out, of all together. `days`: nothing that is older. None: without this limit. What is
+    being worked on, the state of the nodes, tables, aggregations and errors are kept whatever the limits.
+    """
+
+    recording: int | None = GB
+    outputs: int | None = 10 * GB
+    days: float | None = None
+
+    @staticmethod
+    def of(wanted: Retention | str | None) -> Retention:
+        """A `Retention`, the default for None, or that of a text such as `recording=500MB,outputs=off,days=7`.
+
+        Raises `Misuse` for anything else, and for limits that are not above 0."""
+        if wanted is None:
+            return Retention()
+        if isinstance(wanted, str):
+            wanted = _parsed(wanted)
+        if not isinstance(wanted, Retention):
+            raise Misuse(f"retention is a Retention, or a text such as 'outputs=5GB,days=7', not {shown(wanted)}")
+        for field in fields(wanted):
+            value = getattr(wanted, field.name)
+            number = int if field.name != "days" else (int, float)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, number) or not value > 0):
+                raise Misuse(f"retention: {field.name} is a number above 0, or None for no limit, not {shown(value)}")
+        return wanted
+
+
+def _parsed(text: str) -> Retention:
+    known = [f.name for f in fields(Retention)]
+    found: dict[str, float | None] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, equals, value = (p.strip() for p in part.partition("="))
+        if name not in known or not equals:
+            raise Misuse(
+                nearest(f"retention: '{part}' is not one of {', '.join(f'{k}=...' for k in known)}", name, known)
+            )
+        found[name] = None if value == _OFF else _number(name, value)
+    return Retention(**found)  # type: ignore[arg-type]
+
+
+def _number(name: str, value: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", value)
+    if match is None or (name == "days" and match[2]) or match[2].lower() not in _UNITS:
+        example = "7" if name == "days" else "500MB"
+        raise Misuse(f"retention: {name} cannot be '{value}'. Write a number, such as {example}, or {_OFF}")
+    number = float(match[1]) * _UNITS[match[2].lower()]
+    return number if name == "days" else int(number)

@@ -1,0 +1,122 @@
+"""Keeps an app's outputs small: many small files become one, and the oldest go where they are too much or too old.
+
+A file that takes the place of others is on the disk before these go; what a crash leaves of them is not read
+(`OutputFiles.files`), and goes the next time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from ..retention import Retention
+from .kept import DAY
+from .outputs import OutputFile, OutputFiles, in_order, table_of
+from .private import private_file, to_disk
+
+TOGETHER = 64
+"""Micro-batches whose small files are merged at once, at least."""
+SMALL = 1_000_000
+"""Bytes of what a micro-batch put out for a stream, below which it is merged with others."""
+MANY = 1_000_000
+"""Rows after which what is kept is looked at again, however few micro-batches they were."""
+
+
+class Merging:
+    """Tidies the `outputs` of an app as it goes on."""
+
+    def __init__(self, outputs: OutputFiles, retention: Retention) -> None:
+        self.outputs, self.retention = outputs, retention
+        self._written: dict[str, int] = {}
+        self._since = self._rows = 0
+
+    def committed(self, batch: int, rows: Mapping[str, int]) -> None:
+        """Micro-batch `batch` is committed, which put out so many `rows` by stream.
+
+        Its own files stay as they are: until the next one, Spark may repeat it.
+        """
+        with self.outputs.tidying:
+            self._tidy(batch, rows)
+
+    def _tidy(self, batch: int, rows: Mapping[str, int]) -> None:
+        for stream in rows:
+            self._written[stream] = self._written.get(stream, 0) + 1
+            if self._written[stream] >= TOGETHER:
+                self._written[stream] = 0
+                self._merge(stream, batch)
+        self._since, self._rows = self._since + 1, self._rows + sum(rows.values())
+        if self._since >= TOGETHER or self._rows >= MANY:
+            self._since = self._rows = 0
+            self._drop(batch)
+
+    def _merge(self, stream: str, batch: int) -> None:
+        files = self.outputs.files(stream)
+        known = {f.path for f in files}
+        for path in self.outputs.stream_folder(stream).glob("*.arrows"):
+            if path not in known:
+                path.unlink(missing_ok=True)
+        done = [f for f in files if f.last < batch]
+        for run in _runs([list(group) for _, group in groupby(done, key=lambda f: f.first)]):
+            _merged(self.outputs.stream_folder(stream), run)
+
+    def _drop(self, batch: int) -> None:
+        """Drops the oldest files, and counts the events that go."""
+        found = [(s, f, f.path.stat()) for s in self._streams() for f in self.outputs.files(s)]
+        found.sort(key=lambda x: (x[1].last, x[1].path))
+        total = sum(stat.st_size for _, _, stat in found)
+        oldest = None if self.retention.days is None else time.time() - self.retention.days * DAY
+        going: list[tuple[str, Path]] = []
+        for stream, file, stat in found:
+            too_much = self.retention.outputs is not None and total > self.retention.outputs
+            if file.last >= batch or (not too_much and (oldest is None or stat.st_mtime >= oldest)):
+                break
+            total -= stat.st_size
+            going.append((stream, file.path))
+        if not going:
+            return
+        counts: dict[str, int] = {}
+        for stream, path in going:
+            counts[stream] = counts.get(stream, 0) + _rows(path)
+        self.outputs.drop(counts, [path for _, path in going])
+
+    def _streams(self) -> Iterator[str]:
+        for folder in self.outputs.folder.glob("*/"):
+            if not folder.name.startswith("."):
+                yield unquote(folder.name)
+
+
+def _runs(batches: Sequence[list[OutputFile]]) -> Iterator[list[list[OutputFile]]]:
+    """Consecutive micro-batches, or files of several, that are small: as many as are worth being merged."""
+    small = groupby(batches, key=lambda files: sum(f.path.stat().st_size for f in files) < SMALL)
+    for merge, run in small:
+        found = list(run)
+        if merge and len(found) >= TOGETHER // 2:
+            yield found
+
+
+def _merged(folder: Path, run: Sequence[Sequence[OutputFile]]) -> None:
+    """One file in place of those of a run of micro-batches."""
+    table = pa.concat_tables([in_order([table_of(f) for f in files]) for files in run]).combine_chunks()
+    for i, field in enumerate(table.schema):
+        if field.type == pa.string():
+            coded = table.column(i).dictionary_encode()
+            table = table.set_column(i, field.with_type(coded.type), coded)
+    new = private_file(folder / ".merged")
+    with pa.OSFile(str(new), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    to_disk(new)
+    new.replace(folder / f"{run[0][0].first:012d}-{run[-1][0].last:012d}.arrows")
+    to_disk(folder)
+    for files in run:
+        for file in files:
+            file.path.unlink()
+
+
+def _rows(path: Path) -> int:
+    with pa.memory_map(str(path)) as source:
+        return sum(batch.num_rows for batch in pa.ipc.open_stream(source))
