@@ -253,7 +253,7 @@ class App(Displayed):
                 self._stream.ended()  # Spark may still be busy ending what was stopped
             if not self._stream.active:
                 self._target.marks.clear()
-                self._stream.start()
+            self._stream.start()
             self._stopped = False
             if self._idle is not None:
                 self._idle.start()

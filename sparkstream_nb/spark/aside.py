@@ -28,7 +28,10 @@ def taken(piece: Piece, step: Callable[[Piece], Outputs]) -> Iterator[tuple[Piec
     except Exception as error:
         count = len(piece.batch.clock)
         if count == 1:
-            yield piece, Outputs(errors=list(_errors(piece.batch, error)))
+            why = reason_of(error)
+            if isinstance(error, RecursionError):
+                why = "streams feed each other without end, or something is nested too deep"
+            yield piece, Outputs(errors=list(errors_of(piece.batch, why)))
             return
     half = count // 2
     first = between(piece.batch, 0, half)
@@ -48,10 +51,8 @@ def between(batch: InputBatch, first: int, end: int) -> InputBatch:
     return InputBatch(batch.clock[first:end], rows)
 
 
-def _errors(batch: InputBatch, error: Exception) -> Iterator[EventError]:
-    why = reason_of(error)
-    if isinstance(error, RecursionError):
-        why = "streams feed each other without end, or something is nested too deep"
+def errors_of(batch: InputBatch, why: str) -> Iterator[EventError]:
+    """An error for each event of a batch that is set aside."""
     for stream, r in batch.rows.items():
         columns = [c if isinstance(c, list) else c.to_pylist() for c in r.columns]
         for at, values in zip(r.ts.tolist(), zip(*columns, strict=True), strict=True):

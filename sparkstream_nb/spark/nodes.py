@@ -7,13 +7,14 @@ the state store holds, else the engine is restored from the store.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import pickle
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -31,6 +32,7 @@ from ..plan.nodes import BatchClock, Plan
 from ..plan.placement import idle, split
 from . import journal, rows, segments
 from .aside import taken
+from .care import DIED, Care, Place, Steps, Trying, alone, trying, with_care
 from .entries import Ask, Entry, EventsEntry, Reject
 from .leading import only
 from .marks import mark_node
@@ -115,10 +117,19 @@ def _take(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> list[Ro
             else:
                 given.passing.append(row)
     given.entries.sort(key=lambda e: e.seq)
-    kept = _restored(p, key[0])
-    spec = p.specs[key[0]]
+    with alone(Path(p.folder), when=_care(p).concerns(given.entries)):
+        return _work(p, key[0], given)
+
+
+def _care(p: NodeProcessor) -> Care:
+    return p.care or Care()
+
+
+def _work(p: NodeProcessor, key: int, given: _Given) -> list[Row]:
+    kept = _restored(p, key)
+    spec = p.specs[key]
     if not spec.tables:
-        return _run(p, key[0], kept, given)
+        return _run(p, key, kept, given)
     from .tables import BatchOf, with_tables
 
     first = given.entries[0].seq if given.entries else -1
@@ -128,7 +139,7 @@ def _take(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> list[Ro
 
     def work(source: NodeTables) -> list[Row]:
         # An attempt that failed half-way leaves an engine that cannot be used again.
-        return _run(p, key[0], engines.pop() if engines else _restored(p, key[0]), given, source)
+        return _run(p, key, engines.pop() if engines else _restored(p, key), given, source)
 
     return with_tables(spec.tables, batch, Path(p.folder).parent / "reads", work)
 
@@ -176,16 +187,25 @@ def _carried(
             steps, events = steps + own_steps, events + own_events
         else:
             out += _aside(p, kept.engine, spec, run)
-    if tables is not None:
-        tables.end(kept.engine.take_table_changes())
     low, high = (entries[0].seq, entries[-1].seq) if entries else (0, -1)
-    size = _store(p, key, kept)
+    with _the_rest(p, spec, entries):
+        if tables is not None:
+            tables.end(kept.engine.take_table_changes())
+        size = _store(p, key, kept)
     ms = round(1000 * (time.perf_counter() - given.began), 1)
     first, now = kept.engine.first_clock, kept.engine.now
     clock = None if first is None else BatchClock(first, max(first, before), now)
     report = rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock, events)
     out.append(rows.Mark(spec.node, low, high, steps, report))
     return out
+
+
+def _the_rest(p: NodeProcessor, spec: NodeSpec, entries: Sequence[Entry]) -> contextlib.AbstractContextManager[None]:
+    """What is left when a node is through with its entries, which is of all their steps."""
+    if not _care(p).concerns(entries):
+        return contextlib.nullcontext()
+    steps = Steps(entries[0].step, entries[-1].step + entries[-1].steps)
+    return trying(Place(Path(p.folder), str(spec.index)), Trying(all=steps))
 
 
 def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
@@ -228,8 +248,12 @@ def _steps(
                 kept.engine.restore(before)
             raise
 
+    def take(piece: segments.Piece) -> Iterable[tuple[segments.Piece, Outputs]]:
+        return taken(piece, step) if careful else [(piece, step(piece))]
+
+    place = Place(folder, str(spec.index))
     for piece in segments.ahead(found):
-        for part, outputs in taken(piece, step) if careful else ((piece, step(piece)),):
+        for part, outputs in with_care(_care(p), place, piece, take):
             out += spill.encode(outputs if spec.duty is None else only(outputs, spec.duty), spec.node, part)
         steps += len(piece.batch.clock)
         events += segments.events_of(piece.batch)
@@ -242,6 +266,11 @@ def _aside(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entry: Entry) -
     """An on-demand query goes to every node; rejected rows pass through the first one to the commit."""
     where = (spec.node, entry.seq, entry.seq)
     match entry:
+        case Ask() if entry.seq in _care(p).asks:
+            return [rows.Answered(*where, Failed("SiddhiRuntimeError", f"The query was set aside: {DIED}."))]
+        case Ask() if _care(p).concerns([entry]):
+            with trying(Place(Path(p.folder), str(spec.index)), Trying(ask=entry.seq)):
+                return [rows.Answered(*where, _answer(engine, spec, entry))]
         case Ask():
             return [rows.Answered(*where, _answer(engine, spec, entry))]
         case Reject():

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..plan.leader import Duty
     from ..plan.nodes import Plan
+    from .care import Care
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class NodeProcessor(StatefulProcessor):
     `outputs`, if any. `run` tells apart the lives of an app; `keep` allows the short cut.
 
     An error of the engine ends the query; with `isolate` it is a row of kind `failure` for that micro-batch, and the
-    other nodes go on.
+    other nodes go on. `care`: what the nodes mind besides (None: nothing).
     """
 
     def __init__(
@@ -75,10 +76,11 @@ class NodeProcessor(StatefulProcessor):
         *,
         keep: bool = True,
         isolate: bool = False,
+        care: Care | None = None,
     ) -> None:
         self.run, self.specs, self.folder = run, dict(specs), str(folder)
         self.outputs = None if outputs is None else str(outputs)
-        self.keep, self.isolate = keep, isolate
+        self.keep, self.isolate, self.care = keep, isolate, care
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.version = handle.getValueState("version", "version string, pieces string")

@@ -29,6 +29,7 @@ from ..plan.leader import Divided, divided, led_by
 from ..plan.lineage import LINEAGE, change_with_lineage, with_lineage
 from ..plan.nodes import AggregationDef, Plan
 from ..types import Schema, Type
+from .care import Care
 from .entries import Ask, EventsEntry, from_json
 from .journal import lines
 from .leading import only
@@ -79,6 +80,11 @@ class Recording:
 
 def recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: int | None = None) -> Recording:
     """What the inbox in `folder` has kept, up to entry `last`. Raises SparkStreamError where some of it is gone."""
+    if Care.of(folder).aside:
+        raise SparkStreamError(
+            "Some of what came in ended the processes that took it, and was set aside; here it would do so again. "
+            "Deploy the app with fresh=True and feed it without those events: app.errors has them."
+        )
     items: list[Recorded | str] = []
     number = 0
     try:

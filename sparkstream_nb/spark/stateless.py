@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,11 +15,12 @@ import pyarrow as pa
 from ..engine.batch import Outputs
 from ..engine.node import NodeEngine
 from ..plan.nodes import Plan
-from ..plan.placement import split
+from ..plan.placement import idle, split
 from ..retention import Retention
 from ..types import Schema
 from . import journal, rows, segments
 from .aside import taken
+from .care import Care, Place, alone, with_care
 from .entries import Entry, EventsEntry, to_json
 from .marks import mark_task
 from .private import check_private, private_file
@@ -36,7 +37,9 @@ class SourceApp:
     """What the source knows of an app: the key and the number of every node, the schemas of its streams, and the part
     of its plan without state for each node (None for a leader; empty where there is none). Large results go to the
     folder `outputs`. With `trace`, an error of the engine is a row of kind `failure`. `start` is that of the nodes
-    (`NodeSpec`). The app began with `began` nodes."""
+    (`NodeSpec`). The app began with `began` nodes. What is set aside (`care`) becomes errors here where it `tells`, as
+    no node works on events; else the nodes tell.
+    """
 
     keys: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -47,13 +50,21 @@ class SourceApp:
     outputs: str | None = None
     start: int | None = None
     began: int = 1
+    care: Care = field(default_factory=Care)
+    tells: bool = False
 
 
 def app_of(
-    keys: Sequence[int], specs: Sequence[NodeSpec], schemas: Mapping[str, Schema], *, outputs: str | None = None
+    keys: Sequence[int],
+    specs: Sequence[NodeSpec],
+    schemas: Mapping[str, Schema],
+    *,
+    outputs: str | None = None,
+    care: Care | None = None,
 ) -> SourceApp:
     """An app whose nodes are `specs`, by their keys."""
-    parts = [split(pickle.loads(s.plan))[0] if s.duty is None else None for s in specs]
+    halves = [split(pickle.loads(s.plan)) if s.duty is None else (None, None) for s in specs]
+    parts = [ahead for ahead, _ in halves]
     return SourceApp(
         tuple(keys),
         tuple(s.node for s in specs),
@@ -64,6 +75,8 @@ def app_of(
         outputs,
         specs[0].start,
         specs[0].count,
+        care or Care(),
+        all(rest is not None and idle(rest) for _, rest in halves),
     )
 
 
@@ -100,26 +113,32 @@ def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
         app = apps[number]
         if app is None:
             continue
-        low, high, text = found[0].seq, found[-1].seq, to_json(found)
-        out: list[tuple[int, Row]] = []
-        events = [0] * len(app.keys)
-        if app.stateless:
-            for run in journal.runs(e for e in found if isinstance(e, EventsEntry)):
-                parts = segments.pieces(folder, run, app.schemas, range(len(app.keys)), app.began)
-                for k, (key, piece) in enumerate(zip(app.keys, parts, strict=True)):
-                    plan = app.stateless[k]
-                    if plan is not None and len(piece.batch.clock):
-                        out += [(key, row) for row in _results(app, k, plan, piece)]
-                        events[k] += segments.events_of(piece.batch)
-                mark_task(folder, run)
-        out += [
-            (key, rows.Entries(node, low, high, text, n))
-            for key, node, n in zip(app.keys, app.nodes, events, strict=True)
-        ]
-        yield _batch(out)
+        with alone(folder, when=app.care.concerns(found)):
+            yield _batch(_of_app(folder, app, found))
 
 
-def _results(app: SourceApp, k: int, plan: Plan, piece: segments.Piece) -> list[Row]:
+def _of_app(folder: Path, app: SourceApp, found: Sequence[Entry]) -> list[tuple[int, Row]]:
+    """An app's rows, each with its key."""
+    low, high, text = found[0].seq, found[-1].seq, to_json(found)
+    out: list[tuple[int, Row]] = []
+    events = [0] * len(app.keys)
+    if app.stateless:
+        for run in journal.runs(e for e in found if isinstance(e, EventsEntry)):
+            parts = segments.pieces(folder, run, app.schemas, range(len(app.keys)), app.began)
+            for k, (key, piece) in enumerate(zip(app.keys, parts, strict=True)):
+                plan = app.stateless[k]
+                if plan is not None and len(piece.batch.clock):
+                    out += [(key, row) for row in _results(folder, app, k, plan, piece)]
+                    events[k] += segments.events_of(piece.batch)
+            mark_task(folder, run)
+    out += [
+        (key, rows.Entries(node, low, high, text, n))
+        for key, node, n in zip(app.keys, app.nodes, events, strict=True)
+    ]
+    return out
+
+
+def _results(folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.Piece) -> list[Row]:
     """What node number `k` of an app puts out for a piece, as far as no state is needed."""
 
     def step(part: segments.Piece) -> Outputs:
@@ -129,7 +148,10 @@ def _results(app: SourceApp, k: int, plan: Plan, piece: segments.Piece) -> list[
 
     spill, out = Spill(app.outputs), []
     try:
-        for part, outputs in [(piece, step(piece))] if app.trace else taken(piece, step):
+        if app.trace:
+            return [*spill.encode(step(piece), app.nodes[k], piece), *spill.close()]
+        at = Place(folder, "task", tells=app.tells)
+        for part, outputs in with_care(app.care, at, piece, lambda p: taken(p, step)):
             out += spill.encode(outputs, app.nodes[k], part)
     except Exception as error:
         if not app.trace:

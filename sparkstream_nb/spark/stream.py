@@ -13,18 +13,20 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ..errors import SparkStreamError
 from ..retention import Retention
 from ..types import Schema
 from . import journal
+from .care import Care
 from .causes import cause_of
 from .commit import Commit, Progress
 from .handover import Intake, handover
+from .mending import Mending
 from .processor import NodeProcessor, NodeSpec
-from .release import release
+from .release import Callback, Runners, release
 from .remote import is_remote, sibling
 from .routing import keys_apart
 from .settings import defaults
@@ -89,6 +91,10 @@ class Stream:
         self.session = session_for(session, self.layout.partitions)
         self.intake = Intake(home / "handed", commit) if is_remote(session) else None
         self.query: StreamingQuery | None = None
+        self.care = Care()
+        self.mending = Mending(self, home / "inbox", commit.progress.say)
+        self._callback = Callback()
+        self._released = True
         self._stopping = threading.Lock()
 
     @property
@@ -96,13 +102,21 @@ class Stream:
         return self.commit.progress
 
     def start(self) -> None:
-        """Starts the query, or starts it again where it left off. Raises SparkStreamError where Spark refuses to."""
+        """Starts the query where it does not run, and keeps it running. Raises SparkStreamError where Spark refuses."""
+        self.mending.start()
+
+    def begin(self) -> None:
+        """Begins the query where it left off. Raises SparkStreamError where Spark refuses to."""
+        if self.query is not None and not self._released:
+            with contextlib.suppress(PySparkException, *_GONE):
+                self._release(self.query, Runners.of(self.session))
         inbox, outputs = self.home / "inbox", self.home / "outputs"
-        app = app_of(self.layout.keys, self.specs, self.schemas, outputs=str(outputs))
+        app = app_of(self.layout.keys, self.specs, self.schemas, outputs=str(outputs), care=self.care)
         options = options_of(inbox, [app], self.rows_per_trigger, self.retention)
-        processor = NodeProcessor(self.run, dict(zip(self.layout.keys, self.specs, strict=True)), inbox, outputs)
+        specs = dict(zip(self.layout.keys, self.specs, strict=True))
+        processor = NodeProcessor(self.run, specs, inbox, outputs, care=self.care)
         # A query that is still ending, or that was handed over and not taken in, may name such files.
-        if self.query is None and self.intake is None:
+        if self.intake is None and not self._runs():
             self.commit.outputs.clear()
         if self.intake is not None:
             self.intake.start()
@@ -112,9 +126,10 @@ class Stream:
                 .writeStream.queryName(f"{self.name}-{self.run}")
                 .option("checkpointLocation", local(self.home / "checkpoint"))
                 .outputMode("append")
-                .foreachBatch(self.commit if self.intake is None else handover(self.intake.folder))
+                .foreachBatch(self._commit if self.intake is None else handover(self.intake.folder))
                 .start()
             )
+            self._released = False
         except PySparkException as error:
             raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
         except _GONE as error:
@@ -166,12 +181,15 @@ class Stream:
                 self._take_rest()
                 if progress.last >= seq:
                     return True
+                if self.mending.again():
+                    continue
                 raise SparkStreamError(f"{self.name} stopped: {failure or 'its Spark query was cancelled'}")
             if end is not None and time.monotonic() > end:
                 return False
 
     def stop(self, timeout: float = STOP_SECONDS) -> bool:
         """Cancels the query. Returns within `timeout` seconds: False where Spark is still busy ending it."""
+        self.mending.leave()
         query = self.query
         if query is None or not self._runs():
             self._take_rest()
@@ -180,13 +198,25 @@ class Stream:
 
         def end() -> None:
             with self._stopping, contextlib.suppress(PySparkException, *_GONE):
+                runners = Runners.of(self.session)
                 query.stop()
                 self._take_rest()
-                release(self.session, self.home / "checkpoint", str(query.runId), self.layout.partitions)
+                self._release(query, runners)
             done.set()
 
         threading.Thread(target=end, name=f"stop-{self.name}", daemon=True).start()
         return done.wait(timeout)
+
+    def _release(self, query: StreamingQuery, runners: Runners) -> None:
+        """Lets go of what a query that has ended still holds."""
+        self._released = True
+        release(self.session, self.home / "checkpoint", str(query.runId), self.layout.partitions)
+        runners.release()
+        self._callback.close()
+
+    def _commit(self, frame: DataFrame, batch: int) -> None:
+        self._callback.note()
+        self.commit(frame, batch)
 
     def _take_rest(self) -> None:
         """Commits what an ended query has handed over."""
@@ -212,6 +242,17 @@ class Stream:
         offsets = self.home / "checkpoint" / "offsets"
         batch = _newest(offsets)
         return 0 if batch < 0 else _reached(offsets, batch)
+
+    def planned_batch(self) -> tuple[int, tuple[int, int]]:
+        """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
+        offsets = self.home / "checkpoint" / "offsets"
+        batch = _newest(offsets)
+        first = _reached(offsets, batch - 1) if (offsets / str(batch - 1)).exists() else 0
+        return batch, (first, self.planned())
+
+    def ended_for_good(self) -> bool:
+        """Whether Spark itself has ended."""
+        return self.failure() == _SPARK_ENDED
 
     def committed(self) -> tuple[int, int]:
         """(id of the last micro-batch that is committed as far as Spark knows, its last entry); -1 for none.

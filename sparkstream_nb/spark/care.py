@@ -1,0 +1,187 @@
+"""Events that end the process which works on them (out of memory, a crash) are found by trying, and set aside.
+
+A process that dies says nothing, so it writes down first which steps it begins with. Where a micro-batch has failed
+several times (`mending.py`), the query is started with `Care`: one process at a time works on suspected steps, a part
+after the other, and the part that it died of is what the next try divides. A step that fails by itself is set aside:
+its events become errors, and to the nodes it is as if they had never been there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from ..engine.batch import Outputs
+from .aside import between, errors_of
+from .entries import Entry
+from .marks import MARKS
+from .private import private_file, to_disk
+from .segments import Piece
+
+PARTS = 32
+"""Into so many parts suspected steps are divided in a try."""
+DIED = "the process that took it ended: out of memory, or a fault"
+_TRYING = "trying-"
+_FILE = "aside.json"
+_LOCK = "care.lock"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps `first` to before `end`, numbered through the app's life."""
+
+    first: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+
+@dataclass(frozen=True)
+class Trying:
+    """What a process began with before it died: `steps`, the query of entry `ask`, or the rest of its work on `all`
+    steps of the micro-batch, when it was through with each."""
+
+    steps: Steps | None = None
+    ask: int | None = None
+    all: Steps | None = None
+
+
+@dataclass(frozen=True)
+class Care:
+    """What the nodes of a query mind: the steps and the on-demand queries (numbers of their entries) that are set
+    aside; and where a micro-batch is to be taken with care, the `entries` of that, from the first to before the last
+    number, and the steps that are suspected."""
+
+    aside: tuple[Steps, ...] = ()
+    asks: tuple[int, ...] = ()
+    entries: tuple[int, int] = (0, 0)
+    suspects: Steps | None = None
+
+    @staticmethod
+    def of(folder: Path) -> Care:
+        """What was set aside so far in the inbox `folder`."""
+        with contextlib.suppress(FileNotFoundError):
+            found = json.loads((folder / _FILE).read_text())
+            return Care(tuple(Steps(*s) for s in found["steps"]), tuple(found["asks"]))
+        return Care()
+
+    def write(self, folder: Path) -> None:
+        """Keeps in the inbox what is set aside."""
+        new = folder / f"{_FILE}.new"
+        private_file(new).write_text(json.dumps({"steps": [[s.first, s.end] for s in self.aside], "asks": self.asks}))
+        to_disk(new)
+        new.replace(folder / _FILE)
+
+    def after(self, died: Trying) -> Care:
+        """The care of the next try, when a process died of something."""
+        if died.ask is not None:
+            return replace(self, asks=(*self.asks, died.ask))
+        if died.all is not None:
+            return replace(self, aside=(*self.aside, died.all), suspects=None)
+        assert died.steps is not None
+        if len(died.steps) > 1:
+            return replace(self, suspects=died.steps)
+        return replace(self, aside=(*self.aside, died.steps), suspects=None)
+
+    def concerns(self, entries: Sequence[Entry]) -> bool:
+        """Whether `entries` are to be taken with care."""
+        first, end = self.entries
+        return any(first <= e.seq < end for e in entries)
+
+    def parts(self, piece: Piece) -> Iterator[tuple[Piece, Steps]]:
+        """A piece, cut where its steps are set aside or suspected."""
+        first, end = piece.step, piece.step + len(piece.batch.clock)
+        if not self.aside and self.suspects is None:
+            yield piece, Steps(first, end)
+            return
+        cuts = {first, end}
+        for steps in self.aside:
+            cuts |= {steps.first, steps.end}
+        if self.suspects is not None:
+            s = self.suspects
+            cuts |= {*range(s.first, s.end, -(-len(s) // PARTS)), s.end}
+        places = sorted(c for c in cuts if first <= c <= end)
+        if len(places) <= 2:
+            yield piece, Steps(first, end)
+            return
+        before = piece.before
+        for low, high in pairwise(places):
+            batch = between(piece.batch, low - first, high - first)
+            yield Piece(piece.seq, piece.last, low, before, batch), Steps(low, high)
+            before = max([int(batch.clock.max()), *([] if before is None else [before])])
+
+    def set_aside(self, steps: Steps) -> bool:
+        """Whether `steps` are set aside."""
+        return any(a.first <= steps.first and steps.end <= a.end for a in self.aside) and len(steps) > 0
+
+    def suspected(self, steps: Steps) -> bool:
+        """Whether `steps` are suspected."""
+        s = self.suspects
+        return s is not None and s.first <= steps.first and steps.end <= s.end
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a process works: the inbox `folder`, its name among the processes, and whether it `tells` of events that
+    are set aside."""
+
+    folder: Path
+    who: str
+    tells: bool = True
+
+
+def with_care(
+    care: Care, place: Place, piece: Piece, take: Callable[[Piece], Iterable[tuple[Piece, Outputs]]]
+) -> Iterator[tuple[Piece, Outputs]]:
+    """`take` over a piece, without what is set aside, and part by part where it is suspected."""
+    for part, steps in care.parts(piece):
+        if care.set_aside(steps):
+            if place.tells:
+                yield part, Outputs(errors=list(errors_of(part.batch, DIED)))
+        elif care.suspected(steps):
+            with trying(place, Trying(steps)):
+                yield from take(part)
+        else:
+            yield from take(part)
+
+
+@contextlib.contextmanager
+def alone(folder: Path, *, when: bool) -> Iterator[None]:
+    """Keeps other processes from taking care meanwhile, `when` this one does."""
+    if not when:
+        yield
+        return
+    with private_file(folder / _LOCK).open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def trying(place: Place, what: Trying) -> Iterator[None]:
+    """Writes down what a process begins with, until it is through with it or raises."""
+    file = place.folder / MARKS / f"{_TRYING}{place.who}"
+    steps = what.steps or what.all
+    said = {"ask": what.ask, "all": what.all is not None, "steps": None if steps is None else [steps.first, steps.end]}
+    private_file(file).write_text(json.dumps(said))
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def died(folder: Path) -> Trying | None:
+    """What the process that died last began with, if it wrote that down; it is forgotten."""
+    found = None
+    for file in (folder / MARKS).glob(f"{_TRYING}*"):
+        with contextlib.suppress(ValueError):  # it died while it wrote
+            said = json.loads(file.read_text())
+            steps = None if said["steps"] is None else Steps(*said["steps"])
+            found = Trying(None if said["all"] else steps, said["ask"], steps if said["all"] else None)
+        file.unlink(missing_ok=True)
+    return found

@@ -1,0 +1,147 @@
+"""Processes that end, by themselves or by what they work on: the app goes on, and only what ends them is set aside."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pytest
+
+from sparkstream_nb.cluster import App
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.spark.care import Care, Steps, Trying
+
+ROOT = Path(__file__).parents[2]
+Run = Callable[..., App]
+APP = "define stream S (k string, v int); from S#window.length(2) select k, sum(v) as s insert into O;"
+STATELESS = "define stream S (k string, v int); from S select k, v as s insert into O;"
+
+# Read by every Python process of the test's program: a worker ends where an event has the value -666.
+POISON = """
+import os, signal
+from sparkstream_nb.engine.node import NodeEngine
+
+step = NodeEngine.step
+
+def poisoned(self, batch):
+    for rows in batch.rows.values():
+        for column in rows.columns:
+            if -666 in (column if isinstance(column, list) else column.to_pylist()):
+                os.kill(os.getpid(), signal.SIGKILL)
+    return step(self, batch)
+
+NodeEngine.step = poisoned
+"""
+PROGRAM = """
+import json, sys
+from pathlib import Path
+import pandas as pd
+from sparkstream_nb.cluster import deploy
+
+app = deploy(sys.argv[2], home=Path(sys.argv[1]), name="app", nodes=int(sys.argv[3]))
+app.send("S", ["a", 1], at=1)
+app.flush()
+values = [*range(20_000), -666, *range(1000, 2000)]
+app.feed("S", pd.DataFrame({"k": "b", "v": values, "at": range(10, 10 + len(values))}), time="at")
+app.send("S", ["c", -666], at=50_000)
+app.send("S", ["d", 5], at=60_000)
+app.flush()
+errors = app.errors.frame
+out = app.output("O").frame
+print(json.dumps({
+    "rows": len(out), "last": out.values.tolist()[-1],
+    "errors": errors[["stream", "timestamp", "values", "reason"]].values.tolist(),
+    "state": app.state, "logs": app.logs,
+}))
+app.stop()
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("app", "nodes"), [(APP, 2), (STATELESS, 1)])
+def test_an_event_that_ends_its_process_is_set_aside(tmp_path: Path, app: str, nodes: int) -> None:
+    (tmp_path / "patch").mkdir()
+    (tmp_path / "patch" / "sitecustomize.py").write_text(POISON)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "home"), app, str(nodes)],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path / 'patch'}:{ROOT}"},
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["state"] == "running"
+    assert found["rows"] == 1 + 21_000 + 1
+    assert [e[:3] for e in found["errors"]] == [["S", 20_010, ["b", -666]], ["S", 50_000, ["c", -666]]]
+    assert {e[3] for e in found["errors"]} == {"set aside: the process that took it ended: out of memory, or a fault"}
+    assert sum("was set aside" in line for line in found["logs"]) == 2
+    assert any("ended and was started again" in line for line in found["logs"])
+
+
+def workers() -> list[psutil.Process]:
+    """The Python processes of Spark, as forked."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ended just now
+            if "sparkstream_nb.spark.forks" in " ".join(process.cmdline()) and not process.children():
+                found.append(process)
+    return found
+
+
+def kill_workers() -> None:
+    for process in workers():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.timeout(120)
+def test_workers_that_are_killed_are_replaced(run: Run) -> None:
+    app = run(APP, nodes=2)
+    app.send("S", ["a", 1], at=1)
+    app.flush()
+    for i in range(2):
+        app.send("S", ["a", 2 + i], at=2 + i)
+        kill_workers()
+        app.flush()
+    assert len(app.output("O")) == 3
+    assert app.state == "running"
+    app.stop()
+    assert app.state == "stopped"
+
+
+@pytest.mark.timeout(120)
+def test_an_app_that_nobody_waits_for_goes_on(run: Run) -> None:
+    app = run(APP)
+    app.send("S", ["a", 1], at=1)
+    app.flush()
+    kill_workers()
+    app._inbox.append([app._inbox.batch(_batch(), "round_robin")])
+    end = time.monotonic() + 60
+    while app.stats().waiting and time.monotonic() < end:
+        time.sleep(0.1)
+    assert app.stats().waiting == 0
+
+
+def _batch() -> InputBatch:
+    at = np.array([5], np.int64)
+    return InputBatch(at, {"S": StreamRows(np.zeros(1, np.int64), at, [pa.array(["b"]), pa.array([2], pa.int32())])})
+
+
+def test_what_a_process_died_of_narrows_down_to_a_step() -> None:
+    care = Care(entries=(3, 9), suspects=Steps(100, 1_000))
+    for size in (Steps(200, 229), Steps(203, 204)):
+        care = care.after(Trying(size))
+        assert care.aside == ((size,) if len(size) == 1 else ())
+        assert care.suspects == (None if len(size) == 1 else size)
+    assert care.after(Trying(ask=7)).asks == (7,)
+    assert care.after(Trying(all=Steps(0, 9))).aside == (Steps(203, 204), Steps(0, 9))
