@@ -20,7 +20,7 @@ SERIAL := spark or notebook or browser
 # Jupyter asks to be told that root is meant, as it is in containers.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup lab check test exact fuzz mutants bench clean
+.PHONY: help setup lab check test exact fuzz mutants chaos bench clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,12 @@ fuzz: setup ## Random apps through the real Siddhi and the engine (needs a JDK 1
 # More than the defaults: make mutants AREA=joins COUNT=100 SEED=2
 mutants: setup ## Small faults in the engine, one at a time: which of them no test notices; AREA, COUNT, SEED
 	$(BIN)/python tests/mutation/run.py $(AREA) --count $(or $(COUNT),20) --seed $(or $(SEED),1) --tests
+
+# More than the defaults: make chaos KILLS=50 SEED=7
+chaos: setup ## Kills apps at random moments: local, on a standalone cluster, over Connect; KILLS, SEED
+	$(BIN)/python -m tests.chaos --kills $(or $(KILLS),140) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.chaos --kills $$(( $(or $(KILLS),140) * 3 / 14 )) --seed $(or $(SEED),1) --master standalone
+	$(BIN)/python -m tests.chaos --kills $$(( $(or $(KILLS),140) * 3 / 14 )) --seed $(or $(SEED),1) --master connect
 
 bench: setup ## Siddhi, the engine and Spark over the same events, into docs/performance.md (needs a JDK 17 and Maven)
 	$(BIN)/python tests/bench/run.py $(BENCH)

@@ -1,0 +1,7 @@
+"""`python -m tests.chaos`."""
+
+import sys
+
+from .harness import main
+
+sys.exit(main())

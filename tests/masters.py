@@ -1,0 +1,131 @@
+"""Sparks of a test's own, on loopback: this machine, a standalone cluster, or a Spark Connect server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+
+from sparkstream_nb.spark.java import find_java
+from tests.servers import free_port
+
+SPARK = Path(pyspark.__file__).parent
+
+
+@dataclass
+class Server:
+    """A server of Spark's, up when its log says `ready`."""
+
+    folder: Path
+    name: str
+    command: list[str]
+    ready: str
+    environment: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts it, and waits until it is up."""
+        env = {
+            **os.environ,
+            "JAVA_HOME": str(find_java().home),
+            "SPARK_HOME": str(SPARK),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+            **self.environment,
+        }
+        path = self.folder / f"{self.name}.log"
+        with path.open("wb") as log:
+            self.process = subprocess.Popen(
+                self.command, env=env, cwd=self.folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+        end = time.monotonic() + 90
+        while self.ready not in path.read_text(errors="replace"):
+            up = self.process.poll() is None and time.monotonic() < end
+            assert up, path.read_text(errors="replace")[-3000:]
+            time.sleep(0.1)
+
+    def stop(self, *, kill: bool = False) -> None:
+        """Ends it."""
+        if self.process is not None:
+            (self.process.kill if kill else self.process.terminate)()
+            self.process.wait(30)
+            self.process = None
+
+    def __enter__(self) -> Server:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def standalone(folder: Path) -> tuple[str, list[Server]]:
+    """The address of a standalone cluster with one worker, and its servers in the order of their start."""
+    port = free_port()
+    address = f"spark://127.0.0.1:{port}"
+    spark_class, deploy = str(SPARK / "bin" / "spark-class"), "org.apache.spark.deploy"
+    master = [spark_class, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
+    worker = [
+        spark_class, f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--cores", "2", "--memory", "2g",
+        "--work-dir", str(folder / "work"), "--webui-port", "0", address,
+    ]  # fmt: skip
+    return address, [
+        Server(folder, "master", master, "New state: ALIVE"),
+        Server(folder, "worker", worker, "Successfully registered with master"),
+    ]
+
+
+def connect(folder: Path, **environment: str) -> tuple[str, list[Server]]:
+    """The address of a Spark Connect server, and the server."""
+    port = free_port()
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+    }
+    command = [
+        str(SPARK / "bin" / "spark-submit"), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
+        "--master", "local[2]", *(w for k, v in settings.items() for w in ("--conf", f"{k}={v}")), "spark-internal",
+    ]  # fmt: skip
+    return f"sc://127.0.0.1:{port}", [Server(folder, "connect", command, "Spark Connect server started", environment)]
+
+
+@dataclass
+class Masters:
+    """A Spark of a `kind` (local, standalone, connect) that may be killed and started again."""
+
+    kind: str
+    where: str
+    servers: list[Server]
+
+    def address(self) -> str:
+        """What `deploy` takes as master."""
+        return self.where
+
+    def processes(self) -> list[int]:
+        """The ids of its servers."""
+        return [s.process.pid for s in self.servers if s.process is not None]
+
+    def restart(self) -> None:
+        """Kills the last of its servers, and starts it again."""
+        self.servers[-1].stop(kill=True)
+        self.servers[-1].start()
+
+
+@contextlib.contextmanager
+def masters(kind: str, folder: Path) -> Iterator[Masters]:
+    """A Spark of a kind, up inside."""
+    where, servers = {"local": lambda _: ("local[2]", []), "standalone": standalone, "connect": connect}[kind](folder)
+    with contextlib.ExitStack() as stack:
+        for server in servers:
+            stack.enter_context(server)
+        yield Masters(kind, where, servers)
