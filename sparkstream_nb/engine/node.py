@@ -35,7 +35,7 @@ from .rows import ROOT_BITS, Clock, Rows, concat_rows, event_order, in_order, st
 from .scripts import scripts_of
 from .services import Services
 from .sinks import GroupOperator, TopicOperator
-from .snapshot import pack, unpack
+from .snapshot import Buffer, packed, unpack
 from .stretches import stretches
 from .triggers import TriggerOperator, start_rows
 from .windows.base import no_rows
@@ -411,6 +411,10 @@ class NodeEngine:
 
     def snapshot(self) -> bytes:
         """All state as bytes; equal states give equal bytes."""
+        return b"".join(self.snapshot_parts())
+
+    def snapshot_parts(self) -> list[Buffer]:
+        """The parts of `snapshot`, which are the engine's own memory: they mean something until the next step."""
         state = {
             "now": self.now,
             "steps": self.steps,
@@ -420,7 +424,7 @@ class NodeEngine:
             "tables": {i: t.state() for i, t in self.parts.tables.items()},
             "instances": {i: p.state() for i, p in self.parts.instances.items()},
         }
-        return pack(state, self.services.strings)
+        return packed(state, self.services.strings)
 
     def restore(self, blob: bytes) -> None:
         """Restores a snapshot of the same plan. Raises ValueError if the bytes are not a snapshot."""

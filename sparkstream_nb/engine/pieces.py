@@ -6,10 +6,13 @@ change every chunk; cuts chosen by a rolling sum over the last 64 bytes move wit
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from .columns import Array
 from .jit import kernel
+from .snapshot import Buffer
 
 LEAST, MOST = 1 << 16, 1 << 20
 """Bytes of a piece; between the two, a cut comes after 256 KiB on average."""
@@ -42,11 +45,24 @@ def _cuts(data: Array, sums: Array, mask: np.uint64, least: int, most: int, out:
     return count
 
 
-def pieces(blob: bytes) -> list[memoryview]:
-    """The chunks of `blob`."""
-    data = np.frombuffer(blob, np.uint8)
+def pieces(parts: Iterable[Buffer]) -> Iterator[Buffer]:
+    """The chunks of `parts`, one after the other. A large part begins a chunk: what comes before it may grow."""
+    small: list[Buffer] = []
+    for part in parts:
+        if len(part) < LEAST:
+            small.append(part)
+            continue
+        yield from _chunks(b"".join(small))
+        small.clear()
+        yield from _chunks(part)
+    yield from _chunks(b"".join(small))
+
+
+def _chunks(part: Buffer) -> Iterator[Buffer]:
+    data = np.frombuffer(part, np.uint8)
     ends = np.empty(len(data) // LEAST + 1, np.int64)
     count = _cuts(data, _SUMS, _MASK, LEAST, MOST, ends)
-    view = memoryview(blob)
-    starts = [0, *ends[: count - 1].tolist()] if count else []
-    return [view[a:b] for a, b in zip(starts, ends[:count].tolist(), strict=True)]
+    view, start = memoryview(part), 0
+    for end in ends[:count].tolist():
+        yield view[start:end]
+        start = end

@@ -19,23 +19,26 @@ from .expressions.objects import NULL, HashMap, Null
 from .faults import ErrorObject, Undelivered
 
 _MAGIC = b"SSNB1"
+_SPARSE = 4
+"""A dictionary of so many times the strings that a column has is not gone through."""
+Buffer = bytes | memoryview
 
 
 class _Writer:
     def __init__(self, strings: Strings) -> None:
         self.strings = strings
-        self.buffers: list[bytes] = []
+        self.buffers: list[Buffer] = []
 
     def array(self, a: Array) -> dict[str, Any]:
         if a.dtype == object:
             return {"o": [self.value(x) for x in a.tolist()]}
-        self.buffers.append(np.ascontiguousarray(a).tobytes())
+        self.buffers.append(np.ascontiguousarray(a).reshape(-1).view(np.uint8).data if a.size else b"")
         return {"a": len(self.buffers) - 1, "t": a.dtype.str, "s": list(a.shape)}
 
     def column(self, c: Column) -> dict[str, Any]:
         null = None if c.null is None else self.array(c.null)
         if c.type is Type.STRING:
-            used, inverse = np.unique(c.values, return_inverse=True)
+            used, inverse = self._used(c.values)
             texts = self.strings.decode(used)
             order = sorted(range(len(texts)), key=lambda i: (texts[i] is not None, texts[i] or ""))
             place = np.empty(len(order), np.int32)
@@ -43,6 +46,16 @@ class _Writer:
             body = self.array(place[inverse].astype(np.int32))
             return {"c": c.type.value, "v": body, "n": null, "x": [texts[i] for i in order]}
         return {"c": c.type.value, "v": self.array(c.values), "n": null}
+
+    def _used(self, codes: Array) -> tuple[Array, Array]:
+        """(the codes that there are, in order, the place of each among them)."""
+        if len(self.strings) > _SPARSE * len(codes):
+            used, inverse = np.unique(codes, return_inverse=True)
+            return used, inverse
+        there = np.zeros(len(self.strings) + 1, bool)  # a null is -1, and comes first
+        there[codes + 1] = True
+        places = np.cumsum(there, dtype=np.int32) - 1
+        return np.flatnonzero(there).astype(np.int32) - 1, places[codes + 1]
 
     def value(self, v: Any) -> Any:
         if isinstance(v, Column):
@@ -83,10 +96,15 @@ class _Writer:
 
 def pack(state: Any, strings: Strings) -> bytes:
     """`state` as bytes. Raises TypeError for anything that is not plain data."""
+    return b"".join(packed(state, strings))
+
+
+def packed(state: Any, strings: Strings) -> list[Buffer]:
+    """The parts of `pack`, which are the state's own memory: they mean something until it changes."""
     w = _Writer(strings)
     tree = w.value(state)
     head = json.dumps({"tree": tree, "sizes": [len(b) for b in w.buffers]}, separators=(",", ":")).encode()
-    return _MAGIC + struct.pack("<Q", len(head)) + head + b"".join(w.buffers)
+    return [_MAGIC + struct.pack("<Q", len(head)) + head, *w.buffers]
 
 
 def unpack(blob: bytes, strings: Strings) -> Any:

@@ -305,13 +305,13 @@ def _answer(engine: NodeEngine, spec: NodeSpec, entry: Ask) -> Answer | Failed:
 
 def _store(p: NodeProcessor, key: int, kept: _Kept) -> int:
     """Writes the engine's state; returns its size in bytes."""
-    blob = kept.engine.snapshot()
-    former, kept.pieces = set(kept.pieces), []
-    for piece in pieces(blob):
-        digest = hashlib.blake2b(piece, digest_size=16).hexdigest()
+    former, kept.pieces, size = set(kept.pieces), [], 0
+    for piece in pieces(kept.engine.snapshot_parts()):
+        digest = hashlib.sha256(piece).hexdigest()[:32]
         if digest not in former and digest not in kept.pieces:
             p.pieces.updateValue((digest,), (bytes(piece),))
         kept.pieces.append(digest)
+        size += len(piece)
     for digest in former.difference(kept.pieces):
         p.pieces.removeKey((digest,))
     kept.version = os.urandom(12).hex()
@@ -320,4 +320,4 @@ def _store(p: NodeProcessor, key: int, kept: _Kept) -> int:
         _engines[p.run, key] = kept
         while len(_engines) > ENGINES_KEPT:
             _engines.popitem(last=False)
-    return len(blob)
+    return size
