@@ -137,6 +137,11 @@ def counts(text: str) -> list[int]:
     return found
 
 
+def ids(text: str) -> list[int]:
+    """Numbers of errors, as `counts`; `all` as an empty list."""
+    return [] if text == "all" else counts(text)
+
+
 def shard_ids(text: str) -> list[str]:
     """`A,B,...` as a list."""
     return [part.strip() for part in text.split(",")]

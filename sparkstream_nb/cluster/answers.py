@@ -127,7 +127,7 @@ class Events(Displayed):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Errors(Displayed):
-    """Rows and events that an app could not take. `frame` has all: stream, timestamp (ms), values, reason.
+    """Rows and events that an app could not take. `frame` has all by their id: stream, timestamp (ms), values, reason.
 
     `limit`: how many rows are shown; None: as many as the front end shows.
     """

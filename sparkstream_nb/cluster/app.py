@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 import time as clock
 import uuid
@@ -50,7 +49,6 @@ from ..stores.sql import Patience
 from ..types import Schema
 from . import feeding, frontend, given
 from .answers import (
-    NULLABLE,
     SHARD,
     AppGraph,
     Came,
@@ -76,6 +74,7 @@ from .idle import IdleTicker
 from .listeners import CommitListeners, OnCommit
 from .owner import Ownership
 from .progress import OnProgress
+from .rejected import again, chosen, errors_of
 from .scaling import scaled, wanted_ids
 from .stores import open_store, prepare_tables
 from .study import Material, Study, material, study
@@ -709,11 +708,28 @@ class App(Displayed):
     def errors(self) -> Errors:
         """Rows and events that the app could not take, each with its reason."""
         self._check_open()
-        found = self.store.errors(self.name)
-        frame = found.to_pandas(types_mapper=NULLABLE.get if found.column("ts").null_count else None)
-        frame.columns = pd.Index(["stream", "timestamp", "values", "reason"])
-        frame["values"] = [json.loads(v) for v in frame["values"]]
-        return Errors(self.name, frame)
+        return errors_of(self.name, self.store)
+
+    def replay(self, errors: pd.DataFrame | Sequence[int] | None = None) -> int:
+        """Sends rows and events of `errors` once more, and takes them off the list; returns how many.
+
+        `errors`: their ids, or rows of `errors.frame`, whose values and timestamps may have been edited; by default all
+        that came in on a stream. An event keeps its time. They enter together, or none does: raises `Misuse` for an id
+        that is not there, and SparkStreamError for values that do not fit their stream. Where the process ends in
+        between, they are sent and still on the list.
+        """
+        self._check_open()
+        with self._lock:
+            wanted = chosen(self.errors, errors, self.schemas)
+            events = [again(e, self.schemas[e.stream], self._now()) for e in wanted]
+            for event in events:
+                if (latest := self._latest()) is not None and event.at > latest:
+                    raise SparkStreamError(f"error {event.id}: {too_late(event.at, latest)}")
+            if events:
+                self.start()
+                self._append([self._inbox.batch(e.batch, self.routing) for e in events])
+                self.store.forget_errors(self.name, [e.id for e in events])
+        return len(events)
 
     def divergence(self, nodes: int | None = None, routing: str | None = None) -> Divergence:
         """What the nodes put out, held against the truth: one node that takes all that came in, in the same order.

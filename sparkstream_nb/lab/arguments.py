@@ -10,7 +10,7 @@ import re
 import textwrap
 
 from ..errors import Misuse
-from ..options import ROUTES, WIDTH, Options, add, add_deployment, counts, positive, variable
+from ..options import ROUTES, WIDTH, Options, add, add_deployment, counts, ids, positive, variable
 
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
@@ -187,8 +187,11 @@ def line_options() -> dict[str, Options]:
     p.add_argument("app", nargs="?", metavar="NAME")
     p.add_argument("--all", action="store_true", help="all apps of this notebook")
 
-    p = command("errors", "Shows the rejected rows and failed events of an app, and why.")
+    p = command("errors", "Shows the rejected rows and failed events of an app, and why, or sends them once more.")
     p.add_argument("app", metavar="NAME")
+    p.add_argument(
+        "--replay", type=ids, metavar="IDS", help="send these once more and take them off the list: 3,4,7-9 or all"
+    )
     add(p, "--limit")
     _add_out(p, "store them as a data frame in this variable")
 

@@ -284,7 +284,7 @@ def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
     """How many errors there are for each reason; the first of them."""
     limit = _limit(shown.limit)
     counts = Grid(["reason", "count"], [(r, Count(n)) for r, n in shown.reasons.items()], limit=limit, what="reason")
-    return counts, Grid.of_frame(shown.frame, limit=limit, what="error")
+    return counts, Grid.of_frame(shown.frame.reset_index(names="id"), limit=limit, what="error")
 
 
 @text.register

@@ -211,7 +211,12 @@ class SiddhiMagic(Magics):
 
     def _do_errors(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        return self._frame(o, cluster.get(o.app).errors)
+        app = cluster.get(o.app)
+        if o.replay is None:
+            return self._frame(o, app.errors)
+        n = app.replay(o.replay or None)
+        print(f"{n:,} event{'' if n == 1 else 's'} of the errors sent once more")
+        return None
 
     def _do_stats(self, options: Options, rest: str) -> Any:
         return cluster.get(options.parse(split(rest)).app).stats()

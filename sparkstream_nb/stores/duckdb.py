@@ -135,9 +135,13 @@ class DuckDBStore:
                 '(app VARCHAR NOT NULL, stream VARCHAR NOT NULL, ts BIGINT, "values" VARCHAR NOT NULL, '
                 "reason VARCHAR NOT NULL)"
             )
+            self._db.execute(f"CREATE SEQUENCE IF NOT EXISTS {ERRORS}_IDS")
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {PURGED} (name VARCHAR PRIMARY KEY, begins BIGINT NOT NULL)")
-            # Files made before rows without a time were kept as such.
+            # Files made before rows without a time were kept as such, and before errors had numbers.
             self._db.execute(f"ALTER TABLE {ERRORS} ALTER COLUMN ts DROP NOT NULL")
+            self._db.execute(
+                f"ALTER TABLE {ERRORS} ADD COLUMN IF NOT EXISTS id BIGINT DEFAULT nextval('{ERRORS}_IDS')"
+            )
 
     def close(self) -> None:
         """Closes the file. The store cannot be used afterwards."""
@@ -349,7 +353,7 @@ class DuckDBStore:
         )
         self._db.register("fresh_errors", rows)
         try:
-            self._db.execute(f"INSERT INTO {ERRORS} SELECT * FROM fresh_errors")
+            self._db.execute(f"INSERT INTO {ERRORS} BY NAME SELECT * FROM fresh_errors")
         finally:
             self._db.unregister("fresh_errors")
 
@@ -464,8 +468,12 @@ class DuckDBStore:
 
     def errors(self, app: str) -> pa.Table:
         with self._lock:
-            sql = f'SELECT stream, ts, "values", reason FROM {ERRORS} WHERE app = ? ORDER BY rowid'
+            sql = f'SELECT id, stream, ts, "values", reason FROM {ERRORS} WHERE app = ? ORDER BY id'
             return self._db.sql(sql, params=[app]).to_arrow_table()
+
+    def forget_errors(self, app: str, ids: Sequence[int]) -> None:
+        with self._transaction():
+            self._db.execute(f"DELETE FROM {ERRORS} WHERE app = ? AND id IN (SELECT unnest(?))", [app, list(ids)])
 
     # -------------------------------------------------------------------------------------------------------- shards
 

@@ -203,7 +203,10 @@ class Store(Protocol):
         ...
 
     def errors(self, app: str) -> pa.Table:
-        """The errors kept for `app`, oldest first: stream, ts, values (JSON text), reason."""
+        """The errors kept for `app`, oldest first: id (never used twice), stream, ts, values (JSON text), reason."""
+
+    def forget_errors(self, app: str, ids: Sequence[int]) -> None:
+        """Removes errors of `app` by their ids."""
         ...
 
     def close(self) -> None:

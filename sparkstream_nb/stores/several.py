@@ -106,6 +106,9 @@ class StoreSet:
     def errors(self, app: str) -> pa.Table:
         return self.own.errors(app)
 
+    def forget_errors(self, app: str, ids: Sequence[int]) -> None:
+        self.own.forget_errors(app, ids)
+
     def close(self) -> None:
         for store in (*self._others, self.own):
             store.close()

@@ -624,12 +624,15 @@ class SqlStore:
 
     def errors(self, app: str) -> pa.Table:
         q = self._dialect.quoted
-        sql = sa.text(f"SELECT stream, ts, {q('values')}, reason FROM {q(ERRORS)} WHERE app = :app ORDER BY id")
+        sql = sa.text(f"SELECT id, stream, ts, {q('values')}, reason FROM {q(ERRORS)} WHERE app = :app ORDER BY id")
         rows = self._transaction(lambda c: c.execute(sql, {"app": app}).fetchall(), reads=True)
-        schema = pa.schema(
-            [("stream", pa.string()), ("ts", pa.int64()), ("values", pa.string()), ("reason", pa.string())]
-        )
+        texts = [(name, pa.string()) for name in ("values", "reason")]
+        schema = pa.schema([("id", pa.int64()), ("stream", pa.string()), ("ts", pa.int64()), *texts])
         return pa.table([pa.array([r[i] for r in rows], f.type) for i, f in enumerate(schema)], schema=schema)
+
+    def forget_errors(self, app: str, ids: Sequence[int]) -> None:
+        sql = sa.text(f"DELETE FROM {self._dialect.quoted(ERRORS)} WHERE app = :app AND id = :id")
+        self._transaction(lambda c: c.execute(sql, [{"app": app, "id": i} for i in ids]))
 
     # -------------------------------------------------------------------------------------------------------- shards
 

@@ -35,7 +35,7 @@ PROGRAM = ROOT / "tests" / "chaos" / "victim.py"
 LATEST = 14.0
 """s after its beginning in which a program is hit; one that is not killed takes about as long."""
 KINDS = ("driver", "group", "jvm", "worker", "forks", "full disk", "torn line", "second process")
-_PATIENCE = 120.0
+_PATIENCE = 300.0
 
 
 @dataclass

@@ -98,7 +98,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Result([("k", "string")], [], hint="<T> is empty"), "0 rows\n<T> is empty", "&lt;T&gt; is empty"),
     (Events("App", "S", pd.DataFrame({"node": ["n"], "k": ["<i>"]})), "n     <i>\n1 event", "&lt;i&gt;"),
     (Events("App", "<S>", NOTHING), "<S> has put out nothing yet.", "&lt;S&gt; has put out nothing yet."),
-    (Errors("App", REFUSED), "reason  count\n──────  ─────\n<r>         2\n1 reason\n\nstream", "&lt;r&gt;"),
+    (Errors("App", REFUSED), "reason  count\n──────  ─────\n<r>         2\n1 reason\n\nid  stream", "&lt;r&gt;"),
     (Errors("App", NOTHING), "App has no errors", "every row and event was accepted."),
     (APP.stats(), "query        rise              Rises        1,200   80 B", "1,234,568"),
     (

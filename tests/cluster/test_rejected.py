@@ -1,0 +1,70 @@
+"""What was not taken can be looked at, edited, and sent once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from sparkstream_nb.cluster import App
+from sparkstream_nb.errors import Misuse, SparkStreamError
+
+APP = """
+define stream S (k string, v int);
+define stream J (t string);
+@info(name = 'q') from S select k, math:sqrt(convert(v, 'double')) as r insert into O;
+from J select str:substr(t, 9) as o insert into P;
+"""
+
+
+@pytest.fixture
+def app(run: Callable[..., App]) -> App:
+    """An app with four errors: two rows of a feed, an event of a query, and one that is too far ahead."""
+    app = run(APP)
+    frame = pd.DataFrame({"k": list("abcd"), "v": ["1", "x", "2.5", "4"], "at": [10, 20, 30, 40]})
+    app.feed("S", frame, time="at")
+    app.send("J", ["{"], at=50)
+    app.send("S", ["late", 9], at=2**62)
+    app.flush()
+    return app
+
+
+def test_errors_have_ids_and_go_when_they_are_sent_again(app: App) -> None:
+    frame = app.errors.frame
+    assert frame.index.name == "id"
+    assert frame["values"].tolist()[:2] == [["b", "x"], ["c", "2.5"]]
+    first, *_, late = frame.index.tolist()
+    with pytest.raises(SparkStreamError, match=f"error {first}: .*'x'"):
+        app.replay([first])
+    with pytest.raises(SparkStreamError, match=f"error {late}: .*ahead"):
+        app.replay([late])
+    assert app.errors.frame.equals(frame)
+    edited = frame[frame["stream"] == "S"].copy()
+    edited["values"] = [["b", 16], ["c", 25], ["late", 36]]
+    edited.loc[late, "timestamp"] = 60
+    assert app.replay(edited) == 3
+    app.flush()
+    out = app.output("O").frame
+    assert sorted(out["r"].dropna().tolist()) == [1.0, 2.0, 4.0, 5.0, 6.0]
+    assert out[out["k"] == "late"]["timestamp"].tolist() == [60]
+    assert app.errors.frame.index.tolist() == [i for i in frame.index if i not in edited.index]
+
+
+def test_an_event_that_fails_again_is_an_error_again(app: App) -> None:
+    (event,) = app.errors.frame.index[app.errors.frame["stream"] == "J"].tolist()
+    assert app.replay([event]) == 1
+    app.flush()
+    (again,) = app.errors.frame.index[app.errors.frame["stream"] == "J"].tolist()
+    assert again > event
+
+
+def test_what_cannot_be_sent_is_said(app: App) -> None:
+    for wrong, said in {
+        (999,): "there is no error 999",
+        ("x",): "errors is a frame, or ids",
+    }.items():
+        with pytest.raises(Misuse, match=said):
+            app.replay(wrong)  # type: ignore[arg-type]
+    with pytest.raises(Misuse, match="errors lacks the column stream"):
+        app.replay(app.errors.frame[["timestamp", "values"]])
