@@ -57,10 +57,18 @@ def _parsed(text: str) -> Retention:
     return Retention(**found)  # type: ignore[arg-type]
 
 
+def bytes_of(name: str, value: str) -> int:
+    """A size such as `500MB`. Raises `Misuse`, naming `name`, for another text."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", value.strip())
+    if match is None or match[2].lower() not in _UNITS:
+        raise Misuse(f"{name} cannot be '{value}'. Write a size, such as 500MB")
+    return int(float(match[1]) * _UNITS[match[2].lower()])
+
+
 def _number(name: str, value: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", value)
-    if match is None or (name == "days" and match[2]) or match[2].lower() not in _UNITS:
-        example = "7" if name == "days" else "500MB"
-        raise Misuse(f"retention: {name} cannot be '{value}'. Write a number, such as {example}, or {_OFF}")
-    number = float(match[1]) * _UNITS[match[2].lower()]
-    return number if name == "days" else int(number)
+    if name != "days":
+        return bytes_of(f"retention: {name}", value)
+    try:
+        return float(value)
+    except ValueError:
+        raise Misuse(f"retention: days cannot be '{value}'. Write a number, such as 7, or {_OFF}") from None

@@ -26,6 +26,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from .memory import apply_limit, limit
 from .private import UMASK
 from .temporary import temporary
 
@@ -60,6 +61,7 @@ def start() -> str:
 
 
 def _start() -> tuple[subprocess.Popen[bytes], str]:
+    limit()  # says it here, where the variable is no size
     folder = temporary("python")
     try:
         address, command = folder / "socket", folder / "python"
@@ -209,6 +211,7 @@ def main(file: int, folder: str) -> None:
         importlib.import_module("..engine.jit", __package__).prepare()
         gc.collect()
         gc.freeze()  # what is there stays, and its pages are shared
+        apply_limit()
         request = _Server(listener).serve()
     if request is None:
         shutil.rmtree(folder, ignore_errors=True)

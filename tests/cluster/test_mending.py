@@ -88,6 +88,39 @@ def test_an_event_that_ends_its_process_is_set_aside(tmp_path: Path, app: str, n
     assert any("ended and was started again" in line for line in found["logs"])
 
 
+FLOOD = """
+import json, sys
+from pathlib import Path
+from sparkstream_nb.cluster import deploy
+
+app = deploy(
+    "define stream S (k string, v int); @info(name = 'none') from every not S[v > 100] for 1 sec select 1 as x "
+    "insert into None; @info(name = 'w') from S#window.length(2) select k, sum(v) as s insert into O;",
+    home=Path(sys.argv[1]), name="app",
+)
+for at in (1_000, 1_700_000_000_000, 3_000):
+    app.send("S", ["a", 1], at=at)
+app.flush()
+print(json.dumps({"sums": app.output("O").frame["s"].tolist(), "errors": app.errors.frame["reason"].tolist()}))
+app.stop()
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_an_event_that_asks_for_too_much_memory_is_set_aside(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FLOOD, str(tmp_path / "home")],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "SPARKSTREAM_WORKER_MEMORY": "1GB"},
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["sums"] == [1, 2]
+    assert len(found["errors"]) == 1
+    assert found["errors"][0].startswith("set aside: ")
+
+
 def workers() -> list[psutil.Process]:
     """The Python processes of Spark, as forked."""
     found = []

@@ -138,7 +138,7 @@ def test_limits_from_a_text() -> None:
     assert Retention.of("outputs=1.5kb") == Retention(outputs=1_500)
     for wrong, said in {
         "output=1GB": "Did you mean 'outputs'",
-        "outputs=1XB": "outputs cannot be '1XB'. Write a number, such as 500MB, or off",
+        "outputs=1XB": "outputs cannot be '1XB'. Write a size, such as 500MB",
         "days=7d": "days cannot be '7d'. Write a number, such as 7, or off",
         "days=0": "days is a number above 0",
         "recording": "'recording' is not one of",
