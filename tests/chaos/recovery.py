@@ -86,7 +86,7 @@ def main() -> None:
             fill(app, length + 1000)
             commits = [commit_seconds(app) for _ in range(12)][2:]
             size = sum(n.state_bytes for n in app.stats().nodes.values()) / 1e6
-            print(f"{name}: {size:.1f} MB of state, commits {statistics.median(commits):.2f} s, {max(commits):.2f} at most")
+            print(f"{name}, {size:.1f} MB: commit {statistics.median(commits):.2f} s, {max(commits):.2f} at most")
             gaps = [gap(app) for _ in range(3)]
             print(f"{name}: all workers killed, next commit after {', '.join(f'{g:.2f}' for g in gaps)} s")
             app.stop()
