@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ..errors import SparkStreamError
 
+SERVER_GONE = "its Spark Connect server does not answer. Start that, and deploy the app again"
 _OWN = f"{SparkStreamError.__module__}.{SparkStreamError.__name__}: "
 
 
 def cause_of(text: str) -> str:
     """The line that tells the cause: the last Python exception, else Java's innermost, else the first."""
     if "StatusCode.UNAVAILABLE" in text:
-        return "its Spark Connect server does not answer. Start that, and deploy the app again"
+        return SERVER_GONE
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     python = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
     if python:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from ..errors import SparkStreamError
 from .care import DIED, Care, Steps, died
 from .journal import entries_from
 
@@ -39,7 +40,10 @@ class Mended(Protocol):
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
 
     def begin(self) -> None:
-        """Begins it where it left off."""
+        """Begins it where it left off. Raises SparkStreamError where Spark refuses to."""
+
+    def cancel(self) -> None:
+        """Ends it."""
 
 
 class Mending:
@@ -66,12 +70,15 @@ class Mending:
                 self._ending = threading.Event()
                 threading.Thread(target=self._run, args=(self._ending,), name="sparkstream-mend", daemon=True).start()
 
-    def leave(self) -> None:
-        """Looks after the query no more."""
+    def leave(self, timeout: float) -> None:
+        """Looks after the query no more. A start that is under way is waited for, so many seconds; then it is undone
+        when it is through."""
         self._wanted = False
         if self._ending is not None:
             self._ending.set()
             self._ending = None
+        if self._lock.acquire(timeout=timeout):
+            self._lock.release()
 
     def again(self) -> bool:
         """Starts the query again where it has failed, and that may help; whether it runs."""
@@ -94,7 +101,9 @@ class Mending:
             return False
         self.say(f"Spark's query ended and was started again: {failure}")
         self.query.begin()
-        return True
+        if not self._wanted:  # it was stopped meanwhile
+            self.query.cancel()
+        return self._wanted
 
     def _may_help(self, entries: tuple[int, int]) -> bool:
         """Whether another try may help; sets the care that it takes."""
@@ -121,7 +130,11 @@ class Mending:
 
     def _run(self, ending: threading.Event) -> None:
         while not ending.wait(_POLLING_SECONDS):
-            if self.query.failure() is not None and not self.again():
+            try:
+                if self.query.failure() is not None and not self.again():
+                    break
+            except SparkStreamError as error:
+                self.say(str(error))
                 break
         if self._ending is ending:
             self._ending = None

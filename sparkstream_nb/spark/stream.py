@@ -21,7 +21,7 @@ from ..retention import Retention
 from ..types import Schema
 from . import journal
 from .care import Care
-from .causes import cause_of
+from .causes import SERVER_GONE, cause_of
 from .commit import Commit, Progress
 from .handover import Intake, handover
 from .mending import Mending
@@ -189,7 +189,7 @@ class Stream:
 
     def stop(self, timeout: float = STOP_SECONDS) -> bool:
         """Cancels the query. Returns within `timeout` seconds: False where Spark is still busy ending it."""
-        self.mending.leave()
+        self.mending.leave(timeout)
         query = self.query
         if query is None or not self._runs():
             self._take_rest()
@@ -252,7 +252,13 @@ class Stream:
 
     def ended_for_good(self) -> bool:
         """Whether Spark itself has ended."""
-        return self.failure() == _SPARK_ENDED
+        return self.failure() in (_SPARK_ENDED, SERVER_GONE)
+
+    def cancel(self) -> None:
+        """Ends the query."""
+        with contextlib.suppress(PySparkException, *_GONE):
+            if self.query is not None:
+                self.query.stop()
 
     def committed(self) -> tuple[int, int]:
         """(id of the last micro-batch that is committed as far as Spark knows, its last entry); -1 for none.
