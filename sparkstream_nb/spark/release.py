@@ -47,8 +47,9 @@ def release(session: SparkSession, checkpoint: Path, run: str, partitions: int) 
 
 @dataclass
 class Runners:
-    """Python processes that plan micro-batches, of all queries: (thread that looks after it, worker, process), all
-    Java's. Those whose process has ended are let go."""
+    """Python processes that plan micro-batches, of all queries: (thread that looks after one, worker, process), all
+    Java's, the latter None where Spark has ended the process itself and keeps the thread. Those whose process has ended
+    are let go."""
 
     found: list[tuple[Any, Any, Any]] = field(default_factory=list)
 
@@ -65,7 +66,9 @@ class Runners:
         """Lets go of what belongs to processes that have ended."""
         with contextlib.suppress(*_CHANGED):
             for thread, worker, process in self.found:
-                if not process.isAlive():
+                if process is None:
+                    thread.interrupt()
+                elif not process.isAlive():
                     worker.stop()
                     thread.interrupt()
 
@@ -74,7 +77,11 @@ def _runners(jvm: Any) -> Iterator[tuple[Any, Any, Any]]:
     for thread in jvm.java.lang.Thread.getAllStackTraces().keySet():
         if str(thread.getName()).startswith(_MONITOR):
             factory = _field(thread, "$outer")
+            if _field(factory, "useDaemon"):
+                continue  # it has the workers of tasks
             workers = _field(factory, "simpleWorkers").iterator()
+            if not workers.hasNext():
+                yield thread, None, None
             while workers.hasNext():
                 pair = workers.next()
                 yield thread, pair._1(), pair._2()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,6 +38,8 @@ STOP_SECONDS = 1.5
 """How long a person who stops something waits for Spark: under two seconds with all that is around it."""
 MOST_PARTITIONS = 32
 _POLLING_MS = 25
+_HALF_WRITTEN = re.compile(r"\.{1,2}\d+\.[0-9a-f-]+\.tmp(\.crc)?")
+"""A file that Spark makes before it gives it its name, the number of a micro-batch."""
 _GONE = (Py4JError, OSError)
 """What a call of Spark on this machine raises when its process has ended."""
 _SPARK_ENDED = "Spark has ended. Restart the kernel or the program, and deploy the app again"
@@ -116,8 +119,10 @@ class Stream:
         specs = dict(zip(self.layout.keys, self.specs, strict=True))
         processor = NodeProcessor(self.run, specs, inbox, outputs, care=self.care)
         # A query that is still ending, or that was handed over and not taken in, may name such files.
-        if self.intake is None and not self._runs():
-            self.commit.outputs.clear()
+        if not self._runs():
+            _clear_half_written(self.home / "checkpoint")
+            if self.intake is None:
+                self.commit.outputs.clear()
         if self.intake is not None:
             self.intake.start()
         try:
@@ -197,13 +202,18 @@ class Stream:
         done = threading.Event()
 
         def end() -> None:
-            with self._stopping, contextlib.suppress(PySparkException, *_GONE):
-                runners = Runners.of(self.session)
-                query.stop()
-                self._take_rest()
-                self._release(query, runners)
-            done.set()
+            try:
+                with contextlib.suppress(PySparkException, *_GONE):
+                    runners = Runners.of(self.session)
+                    query.stop()
+                    self._take_rest()
+                    self._release(query, runners)
+            finally:
+                self._stopping.release()
+                done.set()
 
+        if not self._stopping.acquire(timeout=timeout):
+            return False  # it is being stopped
         threading.Thread(target=end, name=f"stop-{self.name}", daemon=True).start()
         return done.wait(timeout)
 
@@ -224,10 +234,12 @@ class Stream:
             self.intake.end()
 
     def ended(self, timeout: float = 60.0) -> bool:
-        """Waits until a query that was stopped has let go of its files."""
+        """Waits until a query that was stopped has let go of its files, its name, and all else that it held."""
         end = time.monotonic() + timeout
         while self._runs() and time.monotonic() < end:
             time.sleep(0.05)
+        if self._stopping.acquire(timeout=max(0.0, end - time.monotonic())):
+            self._stopping.release()
         self._take_rest()
         return not self._runs()
 
@@ -269,6 +281,15 @@ class Stream:
             return -1, -1
         batch = _newest(self.home / "checkpoint" / "commits")
         return (-1, -1) if batch < 0 else (batch, _reached(self.home / "checkpoint" / "offsets", batch) - 1)
+
+
+def _clear_half_written(checkpoint: Path) -> None:
+    """Removes what a query that ended in the middle of a write to its logs left: Spark refuses to plan its first
+    micro-batch beside such a file (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY). No query may run."""
+    for log in ("offsets", "commits"):
+        for file in (checkpoint / log).glob(".*"):
+            if _HALF_WRITTEN.fullmatch(file.name):
+                file.unlink(missing_ok=True)
 
 
 def _newest(folder: Path) -> int:

@@ -178,3 +178,19 @@ def test_what_a_process_died_of_narrows_down_to_a_step() -> None:
         assert care.suspects == (None if len(size) == 1 else size)
     assert care.after(Trying(ask=7)).asks == (7,)
     assert care.after(Trying(all=Steps(0, 9))).aside == (Steps(203, 204), Steps(0, 9))
+
+
+def test_a_log_that_spark_wrote_half_does_not_keep_an_app_from_starting(run: Callable[..., App]) -> None:
+    """Spark refuses to plan its first micro-batch where its log of offsets has any file."""
+    app = run("define stream S (v int); from S select v insert into O;")
+    app.stop()
+    (offsets,) = app.home.glob("life-*/checkpoint/offsets")
+    for file in offsets.iterdir():
+        file.unlink()
+    left = [offsets / (".0.1485ca4c-59dc-4773-b542-b134fe6971df.tmp" + end) for end in ("", ".crc")]
+    for file in left:
+        file.touch()
+    app.send("S", [7])
+    app.flush()
+    assert app.output("O").frame["v"].tolist() == [7]
+    assert not any(file.exists() for file in left)
