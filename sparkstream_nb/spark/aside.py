@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
-
-from ..engine.batch import EventError, InputBatch, Outputs, StreamRows
+from ..engine.batch import EventError, InputBatch, Outputs
 from ..engine.expressions.checks import reason_of
+from ..lanes.batches import between
 from .segments import Piece
 
 ASIDE = "set aside"
@@ -39,16 +38,6 @@ def taken(piece: Piece, step: Callable[[Piece], Outputs]) -> Iterator[tuple[Piec
     before = max([int(first.clock.max()), *([] if piece.before is None else [piece.before])])
     rest = Piece(piece.seq, piece.last, piece.step + half, before, between(piece.batch, half, count))
     yield from taken(rest, step)
-
-
-def between(batch: InputBatch, first: int, end: int) -> InputBatch:
-    """The steps from number `first` to before `end`."""
-    rows = {}
-    for stream, r in batch.rows.items():
-        low, high = np.searchsorted(r.step, [first, end]).tolist()
-        if low < high:
-            rows[stream] = StreamRows(r.step[low:high] - first, r.ts[low:high], [c[low:high] for c in r.columns])
-    return InputBatch(batch.clock[first:end], rows)
 
 
 def errors_of(batch: InputBatch, why: str) -> Iterator[EventError]:

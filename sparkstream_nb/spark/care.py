@@ -17,7 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..engine.batch import Outputs
-from .aside import between, errors_of
+from ..lanes.batches import between
+from .aside import errors_of
 from .entries import Entry
 from .marks import MARKS
 from .private import private_file, to_disk

@@ -1,0 +1,41 @@
+"""Parts of input batches, by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ..engine.batch import InputBatch, StreamRows
+from ..engine.columns import Array
+
+
+def between(batch: InputBatch, first: int, end: int) -> InputBatch:
+    """The steps from number `first` to before `end`."""
+    rows = {}
+    for stream, r in batch.rows.items():
+        low, high = np.searchsorted(r.step, [first, end]).tolist()
+        if low < high:
+            rows[stream] = StreamRows(r.step[low:high] - first, r.ts[low:high], [c[low:high] for c in r.columns])
+    return InputBatch(batch.clock[first:end], rows)
+
+
+def masked(batch: InputBatch, taken: Array) -> InputBatch:
+    """All steps, with the events of those alone that are `taken` (bool, one for each step)."""
+    if taken.all():
+        return batch
+    rows = {}
+    for stream, r in batch.rows.items():
+        index = np.flatnonzero(taken[r.step])
+        if len(index):
+            at = pa.array(index)
+            columns = [[c[i] for i in index.tolist()] if isinstance(c, list) else c.take(at) for c in r.columns]
+            rows[stream] = StreamRows(r.step[index], r.ts[index], columns)
+    return InputBatch(batch.clock, rows)
+
+
+def events_by_step(batch: InputBatch) -> Array:
+    """How many events each step has, int64."""
+    counts = np.zeros(len(batch.clock), np.int64)
+    for r in batch.rows.values():
+        counts += np.bincount(r.step, minlength=len(counts))
+    return counts

@@ -1,0 +1,255 @@
+"""Election through a database, step by step as WSO2's servers do it.
+
+The rules are those of `RDBMSCoordinationStrategy` (carbon-coordination): every node runs two loops. One writes its
+heartbeat; a member's checks the coordinator's as well, and takes its place where it is too old, the coordinator's finds
+nodes that are new or silent. The other reads what these have written down as events. Nothing here reads a clock.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from .topology import Coordination
+
+NEVER = 1 << 62
+LATE = 1
+"""How late (ms) a loop comes back: a thread does not wake early. It decides who notices first that a coordinator which
+missed the database once has renewed nothing for 5 × 5000 ms: mostly that node itself."""
+
+
+class Change(Enum):
+    """What the nodes of a group are told through the database."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    COORDINATOR = "coordinator"
+
+
+@dataclass
+class _Row:
+    """A node in the table of heartbeats."""
+
+    at: int
+    new: bool
+
+
+@dataclass
+class Database:
+    """The tables of a group: heartbeats, the coordinator with its own, and unread changes by node."""
+
+    heartbeats: dict[str, _Row] = field(default_factory=dict)
+    coordinator: str | None = None
+    coordinator_at: int = 0
+    changes: dict[str, list[tuple[Change, str]]] = field(default_factory=dict)
+
+    def tell(self, change: Change, subject: str, nodes: Sequence[str]) -> None:
+        """Writes a change down for each of the nodes."""
+        for node in nodes:
+            self.changes.setdefault(node, []).append((change, subject))
+
+
+class Listener(Protocol):
+    """What a server makes of its coordination."""
+
+    def joined(self, node: str, now: int) -> None:
+        """The node has started, and there is a coordinator."""
+
+    def changed(self, node: str, change: Change, subject: str, now: int) -> None:
+        """The node has read a change."""
+
+    def unresponsive(self, node: str, now: int) -> None:
+        """The node could not read changes for longer than a heartbeat counts."""
+
+    def elected(self, node: str, now: int, age: int | None) -> None:
+        """The node has become the coordinator; the former one's heartbeat was so old."""
+
+    def deposed(self, node: str, now: int) -> None:
+        """The node has found that it is not the coordinator any more."""
+
+
+@dataclass
+class Member:
+    """A node's part in the coordination. `next_beat` and `next_poll`: when its loops run (ms)."""
+
+    name: str
+    next_beat: int = NEVER
+    next_poll: int = NEVER
+    running: bool = False
+    coordinates: bool = False
+    joining: bool = False
+    silent_since: int | None = None
+
+
+class Coordinators:
+    """The coordination of one group. The caller asks when something is `next_at`, and lets it `run` then."""
+
+    def __init__(self, names: Sequence[str], figures: Coordination, rng: random.Random) -> None:
+        self.figures, self.rng = figures, rng
+        self.members = {name: Member(name) for name in names}
+        self.database = Database()
+        self.cut: set[str] = set()
+        """Nodes that do not reach the database."""
+        self.listener: Listener
+
+    def settled(self, now: int) -> None:
+        """Begins with all nodes up and known to one another, the first of them the coordinator."""
+        for member in self.members.values():
+            member.running = True
+            member.next_beat = now + self.rng.randrange(self.figures.heartbeat)
+            member.next_poll = now + self.rng.randrange(self.figures.poll)
+            self.database.heartbeats[member.name] = _Row(member.next_beat - self.figures.heartbeat, new=False)
+        first = next(iter(self.members.values()))
+        first.coordinates = True
+        self.database.coordinator = first.name
+        self.database.coordinator_at = first.next_beat - self.figures.heartbeat
+
+    def start(self, name: str, now: int) -> None:
+        """A node starts (`joinGroup`); it tries again every five seconds where it does not reach the database."""
+        member = self.members[name]
+        member.running, member.joining, member.silent_since = True, True, None
+        member.next_poll = now + self.figures.poll
+        self._join(member, now)
+
+    def stop(self, name: str) -> None:
+        """A node ends."""
+        member = self.members[name]
+        member.running = member.coordinates = member.joining = False
+        member.next_beat = member.next_poll = NEVER
+
+    def resume(self, name: str, now: int) -> None:
+        """A node that stood still goes on: what fell due meanwhile runs at once, in an order that the seed decides."""
+        member = self.members[name]
+        first = self.rng.randrange(2)
+        member.next_beat = max(member.next_beat, now + first)
+        member.next_poll = max(member.next_poll, now + 1 - first)
+
+    def next_at(self, halted: set[str]) -> int:
+        """When (ms) the next loop runs, of nodes that do not stand still."""
+        awake = (m for m in self.members.values() if m.name not in halted)
+        return min((min(m.next_beat, m.next_poll) for m in awake), default=NEVER)
+
+    def run(self, now: int, halted: set[str]) -> None:
+        """Runs the loops that are due: heartbeats first, in the order of the nodes."""
+        awake = [m for m in self.members.values() if m.name not in halted]
+        for member in awake:
+            if member.next_beat <= now:
+                member.next_beat = now + self.figures.heartbeat + LATE
+                if member.joining:
+                    self._join(member, now)
+                else:
+                    self._beat(member, now)
+        for member in awake:
+            if member.next_poll <= now:
+                member.next_poll = now + self.figures.poll + LATE
+                self._poll(member, now)
+
+    def quiet(self, now: int) -> bool:
+        """Whether nothing will change until something happens from outside: heartbeats are all that there is."""
+        db, oldest = self.database, self.figures.oldest
+        leaders = [m for m in self.members.values() if m.coordinates]
+        return (
+            len(leaders) == 1
+            and leaders[0].name == db.coordinator
+            and not any(db.changes.get(m.name) for m in self.members.values() if m.running)
+            and set(db.heartbeats) == {m.name for m in self.members.values() if m.running}
+            and all(not r.new and now - r.at <= oldest for r in db.heartbeats.values())
+            and not self.cut.intersection(n for n, m in self.members.items() if m.running)
+            and not any(m.joining or m.silent_since is not None for m in self.members.values())
+            and self.figures.retries > 1
+        )
+
+    def skip(self, upto: int) -> None:
+        """Passes over heartbeats and polls before `upto` (ms) in which, the group being quiet, nothing changes."""
+        for m in self.members.values():
+            if not m.running:
+                continue
+            beat, poll = self.figures.heartbeat + LATE, self.figures.poll + LATE
+            m.next_beat += max(0, (upto - m.next_beat) // beat) * beat
+            m.next_poll += max(0, (upto - m.next_poll) // poll) * poll
+            self.database.heartbeats[m.name].at = m.next_beat - beat
+            if m.coordinates:
+                self.database.coordinator_at = m.next_beat - beat
+
+    def _join(self, member: Member, now: int) -> None:
+        if member.name in self.cut:
+            member.next_beat = now + 5_000
+            return
+        db = self.database
+        db.changes.pop(member.name, None)
+        row = db.heartbeats.get(member.name)
+        if row is not None and now - row.at < self.figures.oldest and db.coordinator == member.name:
+            member.coordinates = True  # it comes back before anybody has missed it
+            db.coordinator_at = now
+        member.joining = False
+        member.next_beat = now + self.figures.heartbeat + LATE
+        self._beat(member, now)
+        self.listener.joined(member.name, now)
+
+    def _beat(self, member: Member, now: int) -> None:
+        """`runCoordinationElectionTask`: whatever it raises makes the node a member."""
+        if member.name in self.cut:
+            member.coordinates = False
+            return
+        db = self.database
+        if member.coordinates and db.coordinator != member.name:
+            self.listener.deposed(member.name, now)
+            member.coordinates = False
+            self._elect(member, now, None)
+        elif member.coordinates:
+            db.coordinator_at = now
+            self._heartbeat(member, now)
+            self._find_changes(now)
+        else:
+            self._heartbeat(member, now)
+            age = None if db.coordinator is None else now - db.coordinator_at
+            if age is None or age > self.figures.oldest:
+                db.coordinator = None
+                self._elect(member, now, age)
+
+    def _heartbeat(self, member: Member, now: int) -> None:
+        row = self.database.heartbeats.get(member.name)
+        if row is None:
+            self.database.heartbeats[member.name] = _Row(now, new=True)
+        else:
+            row.at = now
+
+    def _elect(self, member: Member, now: int, age: int | None) -> None:
+        """`tryToElectSelfAsCoordinator`: the row of the coordinator can be written once."""
+        db = self.database
+        if db.coordinator is not None:
+            return
+        db.coordinator, db.coordinator_at = member.name, now
+        known = list(db.heartbeats)
+        self._find_changes(now)
+        member.coordinates = True
+        db.tell(Change.COORDINATOR, member.name, known)
+        self.listener.elected(member.name, now, age)
+
+    def _find_changes(self, now: int) -> None:
+        """`findAddedRemovedMembers`: silent nodes are forgotten, new ones announced."""
+        db = self.database
+        removed = [n for n, row in db.heartbeats.items() if now - row.at >= self.figures.oldest]
+        added = [n for n, row in db.heartbeats.items() if row.new and n not in removed]
+        for node in removed:
+            del db.heartbeats[node]
+        alive = list(db.heartbeats)
+        for node in added:
+            db.heartbeats[node].new = False
+            db.tell(Change.ADDED, node, alive)
+        for node in removed:
+            db.tell(Change.REMOVED, node, alive)
+
+    def _poll(self, member: Member, now: int) -> None:
+        """`RDBMSMemberEventListenerTask`."""
+        if member.name in self.cut:
+            member.silent_since = now if member.silent_since is None else member.silent_since
+            if now - member.silent_since > self.figures.oldest:
+                self.listener.unresponsive(member.name, now)
+            return
+        member.silent_since = None
+        for change, subject in self.database.changes.pop(member.name, []):
+            self.listener.changed(member.name, change, subject, now)

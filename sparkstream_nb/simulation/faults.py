@@ -1,0 +1,160 @@
+"""What happens to a deployment: faults, each at a virtual time (ms), and schedules of them.
+
+A pause stops a node and keeps its memory, as a long collection of garbage does. A cut keeps two ends from reaching each
+other: two nodes, a node and the database, a node and the clients.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import Misuse, nearest
+from .topology import CLIENTS, DATABASE, Pair
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens at `at` (ms)."""
+
+    at: int
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The ends that it names."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Kill(Fault):
+    """The node's process ends: its memory is gone."""
+
+    node: str
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.node,)
+
+    def __str__(self) -> str:
+        return f"kill {self.node}"
+
+
+@dataclass(frozen=True)
+class Restart(Fault):
+    """A node that was killed is up again."""
+
+    node: str
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.node,)
+
+    def __str__(self) -> str:
+        return f"restart {self.node}"
+
+
+@dataclass(frozen=True)
+class Pause(Fault):
+    """The node stands still until `until` (ms)."""
+
+    node: str
+    until: int
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.node,)
+
+    def __str__(self) -> str:
+        return f"pause {self.node} for {(self.until - self.at) / 1000:g} s"
+
+
+@dataclass(frozen=True)
+class Cut(Fault):
+    """Two ends do not reach each other until `until` (ms)."""
+
+    a: str
+    b: str
+    until: int
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.a, self.b)
+
+    def __str__(self) -> str:
+        return f"cut {self.a} from {self.b} for {(self.until - self.at) / 1000:g} s"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Faults in the order of their times. Raises `Misuse` for one that names a node that is not there, kills a dead one
+    or restarts a living one, or ends before it begins."""
+
+    pair: Pair
+    faults: tuple[Fault, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "faults", tuple(sorted(self.faults, key=lambda f: f.at)))
+        ends = {*self.pair.nodes, DATABASE, CLIENTS}
+        dead: set[str] = set()
+        for fault in self.faults:
+            when = f"{fault} at {fault.at} ms"
+            for name in fault.nodes:
+                if name not in ends or (not isinstance(fault, Cut) and name in (DATABASE, CLIENTS)):
+                    raise Misuse(nearest(f"{when}: there is no node '{name}'", name, self.pair.nodes))
+            match fault:
+                case Kill(node=node) if node in dead:
+                    raise Misuse(f"{when}: {node} is down already")
+                case Kill(node=node):
+                    dead.add(node)
+                case Restart(node=node) if node not in dead:
+                    raise Misuse(f"{when}: {node} is up")
+                case Restart(node=node):
+                    dead.remove(node)
+                case Pause(node=node) if node in dead:
+                    raise Misuse(f"{when}: {node} is down")
+                case Cut(a=a, b=b) if a == b or {a, b} <= {DATABASE, CLIENTS}:
+                    raise Misuse(f"{when}: there is no link between {a} and {b}")
+            if isinstance(fault, Pause | Cut) and fault.until <= fault.at:
+                raise Misuse(f"{when}: it ends at {fault.until} ms, before it begins")
+
+    def plus(self, *faults: Fault) -> Schedule:
+        """The schedule with more faults."""
+        return Schedule(self.pair, (*self.faults, *faults))
+
+
+def random_schedule(pair: Pair, seed: int, between: tuple[int, int], *, rate: float = 1.0) -> Schedule:
+    """Faults that a seed determines, in `between` (ms): `rate` for each ten minutes in the mean."""
+    rng = random.Random(seed)
+    first, last = between
+    faults: list[Fault] = []
+    down: dict[str, int] = {}
+    at = float(first)
+    while (at := at + rng.expovariate(rate / 600_000)) < last:
+        now = int(at)
+        for node in [n for n, back in down.items() if back <= now]:
+            del down[node]
+        node = rng.choice(pair.nodes)
+        span = 1 + int(rng.expovariate(1 / 45_000))
+        kind = rng.choice(("kill", "kill", "pause", "database", "peer", "clients"))
+        if node in down:
+            continue
+        match kind:
+            case "kill":
+                faults += [Kill(now, node), Restart(now + span, node)]
+                down[node] = now + span
+            case "pause":
+                faults.append(Pause(now, node, now + span))
+                down[node] = now + span
+            case "database":
+                faults.append(Cut(now, node, DATABASE, now + span))
+            case "peer":
+                faults.append(Cut(now, *pair.nodes, now + span))
+            case _:
+                faults.append(Cut(now, node, CLIENTS, now + span))
+    return Schedule(pair, tuple(faults))
+
+
+def ends_of(schedule: Schedule) -> Sequence[int]:
+    """The times (ms) at which something changes by itself: where faults begin and end."""
+    return sorted({t for f in schedule.faults for t in (f.at, getattr(f, "until", f.at))})

@@ -1,0 +1,145 @@
+"""What comes to pass in a deployment, in virtual time (ms): the output of a simulation, and the input of its nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Something that comes to pass at `at` (ms)."""
+
+    at: int
+
+
+@dataclass(frozen=True)
+class Faulted(Happening):
+    """A fault of the schedule begins, or ends: its `text` says which."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Down(Happening):
+    """A node's process has ended."""
+
+    node: str
+
+    def __str__(self) -> str:
+        return f"{self.node} is down"
+
+
+@dataclass(frozen=True)
+class Halted(Happening):
+    """A node stands still."""
+
+    node: str
+
+    def __str__(self) -> str:
+        return f"{self.node} stands still"
+
+
+@dataclass(frozen=True)
+class Resumed(Happening):
+    """A node that stood still goes on."""
+
+    node: str
+
+    def __str__(self) -> str:
+        return f"{self.node} goes on"
+
+
+@dataclass(frozen=True)
+class Reached(Happening):
+    """Whether two ends reach each other, from now on."""
+
+    a: str
+    b: str
+    whether: bool
+
+    def __str__(self) -> str:
+        return f"{self.a} and {self.b} {'reach' if self.whether else 'do not reach'} each other"
+
+
+@dataclass(frozen=True)
+class Elected(Happening):
+    """A node found the coordinator's heartbeat `age` ms old (None: there was none), and took its place."""
+
+    node: str
+    age: int | None
+
+    def __str__(self) -> str:
+        why = "there is no coordinator" if self.age is None else f"the coordinator's heartbeat is {self.age:,} ms old"
+        return f"{self.node} is elected: {why}"
+
+
+@dataclass(frozen=True)
+class Deposed(Happening):
+    """A coordinator found that it is not one any more."""
+
+    node: str
+
+    def __str__(self) -> str:
+        return f"{self.node} is not the coordinator any more"
+
+
+@dataclass(frozen=True)
+class Active(Happening):
+    """A node becomes the active one: from a start (`started`), else by taking over, with its queue."""
+
+    node: str
+    started: bool = False
+
+    def __str__(self) -> str:
+        how = "starts as the active node" if self.started else "takes over"
+        return f"{self.node} {how}, with the last revision"
+
+
+@dataclass(frozen=True)
+class Passive(Happening):
+    """A node becomes the passive one: from a start (`started`), else because it lost its place."""
+
+    node: str
+    started: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.node} {'starts as' if self.started else 'becomes'} the passive node"
+
+
+@dataclass(frozen=True)
+class Syncing(Happening):
+    """Whether the active `node` sends what it takes to the other one, from now on. Where it begins, it persists."""
+
+    node: str
+    whether: bool
+
+    def __str__(self) -> str:
+        return f"{self.node} {'begins' if self.whether else 'ends'} to send its events to the other node"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When a node persists, while it is the active one: `every` ms, counted from its start."""
+
+    node: str
+    started: int
+    every: int
+
+    def due(self, after: int, upto: int) -> int:
+        """How many times lie in `after` < t ≤ `upto`."""
+        return max(0, (upto - self.started) // self.every - max(0, (after - self.started) // self.every))
+
+    def last(self, upto: int) -> int:
+        """The last time that is not after `upto`; the node has started by then."""
+        return self.started + (upto - self.started) // self.every * self.every
+
+
+@dataclass
+class Timeline:
+    """Happenings in order, and when nodes persist: a clock for each start of a node."""
+
+    happenings: list[Happening] = field(default_factory=list)
+    clocks: list[Clock] = field(default_factory=list)

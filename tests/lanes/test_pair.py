@@ -1,0 +1,281 @@
+"""Two nodes of minimum high availability: what they put out, against one node that never failed, and against the events
+that the report says each state is made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkstream_nb.engine.batch import InputBatch, Outputs, StreamRows
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.lanes.batches import between
+from sparkstream_nb.lanes.pair import Loss, PairLane, Published
+from sparkstream_nb.lanes.spans import Spans
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause, Restart, Schedule, random_schedule
+from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Pair
+
+A, B = "node-1", "node-2"
+EACH = compile_app("define stream S (k string, v long); from S select k, v insert into O;")
+STATEFUL = compile_app(
+    """define stream S (k string, v long);
+    @info(name = 'length') from S#window.length(4) select k, sum(v) as total insert into O;
+    @info(name = 'time') from S#window.time(20 sec) select count() as n insert all events into Times;
+    @info(name = 'pattern') from every e1=S[v > 70] -> e2=S[k == e1.k and v < 30] within 1 min
+    select e1.v as high, e2.v as low insert into Falls;"""
+)
+Row = tuple[str, int, tuple[object, ...]]
+
+
+def feed(times: Sequence[int], seed: int = 1) -> InputBatch:
+    """An event at each time, each a step; the values are the events' numbers where the seed is 0."""
+    rng = np.random.default_rng(seed)
+    n = len(times)
+    keys = pa.array([f"k{i}" for i in rng.integers(0, 3, n)])
+    values = pa.array(np.arange(n) if seed == 0 else rng.integers(0, 100, n))
+    ts = np.array(times, np.int64)
+    return InputBatch(ts, {"S": StreamRows(np.arange(n), ts, [keys, values])})
+
+
+def rows(outputs: Outputs) -> Counter[Row]:
+    return Counter((s, ts, tuple(v)) for s, e in outputs.streams.items() for ts, v in e.rows())
+
+
+def all_rows(published: Sequence[Published]) -> Counter[Row]:
+    return sum((rows(p.outputs) for p in published), Counter[Row]())
+
+
+def lane(*faults: Fault, pair: Pair | None = None, plan: object = EACH, seed: int = 1) -> PairLane:
+    schedule = Schedule(Pair() if pair is None else pair, faults)
+    return PairLane(schedule, lambda: NodeEngine(plan), seed=seed)  # type: ignore[arg-type]
+
+
+SECONDS = [1000 * s for s in range(300)]
+
+
+def test_without_faults_it_is_one_node() -> None:
+    batch = feed(SECONDS)
+    run = lane(plan=STATEFUL)
+    found = run.step(batch)
+    assert all_rows(found) == rows(NodeEngine(STATEFUL).step(batch))
+    assert {p.node for p in found} == {A}
+    assert (len(run.report.taken), run.report.lost, run.report.unheld) == (300, {}, {})
+    assert run.report.revisions == {A: 5}
+
+
+def test_a_failover_loses_what_nobody_takes_and_repeats_what_came_since_the_last_revision() -> None:
+    """The active one dies at 1:30. Its last revision is of 1:00, so the other one replays 30 events; those that came
+    till it took over are nobody's."""
+    batch = feed(SECONDS, seed=0)
+    run = lane(Kill(90_000, A))
+    found = run.step(batch)
+    (takeover,) = run.report.takeovers[1:]
+    at = takeover.at
+    assert takeover.node == B
+    assert takeover.revision == 60_000
+    assert takeover.replayed == Spans((60, 90))
+    assert not takeover.missing
+    lost = Spans((90, -(-at // 1000)))
+    assert run.report.lost == {Loss.NOBODY: lost}
+    values = Counter(v for _, _, (_, v) in all_rows(found).elements())
+    assert values == Counter({v: 1 + (60 <= v < 90) for v in range(300) if v not in lost})
+    assert all(p.node == B for p in found if p.replayed)
+
+
+def test_a_queue_that_is_too_small() -> None:
+    batch = feed(SECONDS, seed=0)
+    run = lane(Kill(90_000, A), pair=Pair(queue=10))
+    run.step(batch)
+    (takeover,) = run.report.takeovers[1:]
+    assert takeover.replayed == Spans((60, 70))
+    assert takeover.missing == Spans((70, 90))
+    assert run.report.unheld[Loss.FULL] == Spans((10, 60), (70, 90))
+
+
+def test_both_down() -> None:
+    """The first to come back has the last revision, and no queue."""
+    run = lane(Kill(90_000, A), Kill(91_000, B), Restart(150_000, B), plan=STATEFUL)
+    run.step(feed(SECONDS))
+    last = run.report.takeovers[-1]
+    assert (last.node, last.at, last.revision) == (B, 150_000, 60_000)
+    assert last.held == Spans((0, 60))
+    assert last.missing == Spans((60, 90))
+    assert run.report.lost == {Loss.NOBODY: Spans((90, 150))}
+
+
+def test_a_node_that_is_back_before_it_is_missed_has_lost_what_came_since_the_revision() -> None:
+    """It is active at once and has the last revision; the queue of the other one is for takeovers only. It counts its
+    messages from 1 again, so the other one takes them for old ones until their numbers pass those it was told of."""
+    run = lane(Kill(90_000, A), Restart(95_000, A), Kill(120_000, A))
+    run.step(feed(SECONDS, seed=0))
+    start, takeover = run.report.takeovers[1:]
+    assert (start.node, start.held, start.missing) == (A, Spans((0, 60)), Spans((60, 90)))
+    assert Loss.STALE in run.report.unheld
+    assert takeover.node == B
+    assert takeover.missing
+
+
+def test_the_balancer_may_send_to_the_passive_node() -> None:
+    run = lane(pair=Pair(balancer="round_robin"))
+    found = run.step(feed(SECONDS, seed=0))
+    assert len(run.report.lost[Loss.PASSIVE]) == 150
+    assert sum(all_rows(found).values()) == 150
+
+
+def test_two_active_nodes_each_see_a_part() -> None:
+    """The active one does not reach the database, the clients reach both nodes."""
+    for seed in range(20):
+        run = lane(Cut(70_000, A, DATABASE, until=280_000), pair=Pair(balancer="round_robin"), plan=STATEFUL, seed=seed)
+        found = run.step(feed(SECONDS))
+        both = {p.node for p in found if not p.replayed and p.outputs.streams}
+        if both == {A, B} and any(t.node == B for t in run.report.takeovers):
+            return
+    raise AssertionError("no seed has two active nodes")
+
+
+def test_without_the_database_there_is_no_revision_and_the_queue_is_trimmed_nonetheless() -> None:
+    run = lane(Cut(58_000, A, DATABASE, until=62_000), Kill(90_000, A))
+    run.step(feed(SECONDS, seed=0))
+    takeover = run.report.takeovers[-1]
+    assert takeover.revision == 0
+    assert takeover.missing == Spans((0, 60))
+
+
+# -------------------------------------------------------------------------------------------------------------- laws
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[Schedule, InputBatch, int]:
+    pair = Pair(
+        persist=draw(st.sampled_from([7_000, 60_000])),
+        queue=draw(st.sampled_from([5, 30, 20_000])),
+        balancer=draw(st.sampled_from(["failover", "round_robin"])),
+    )
+    seed = draw(st.integers(0, 10**9))
+    schedule = random_schedule(pair, seed, (1_000, 400_000), rate=draw(st.sampled_from([1.0, 5.0, 20.0])))
+    rng = np.random.default_rng(seed)
+    times = np.cumsum(rng.choice([0, 1, 500, 2_000, 9_000], draw(st.integers(1, 120))))
+    return schedule, feed(times.tolist(), draw(st.integers(1, 100))), draw(st.integers(0, 1000))
+
+
+@given(runs())
+@settings(max_examples=100, deadline=None)
+def test_without_state_the_report_is_the_difference_to_one_node(run: tuple[Schedule, InputBatch, int]) -> None:
+    """Each output is an event's: it is put out once for the node that took it, and once for each replay."""
+    schedule, batch, seed = run
+    numbered = replace(batch.rows["S"], columns=[batch.rows["S"].columns[0], pa.array(np.arange(len(batch.clock)))])
+    batch = InputBatch(batch.clock, {"S": numbered})
+    pair = PairLane(schedule, lambda: NodeEngine(EACH), seed=seed)
+    values = Counter(v for _, _, (_, v) in all_rows(pair.step(batch)).elements())
+    report = pair.report
+    lost = [n for spans in report.lost.values() for first, end in spans for n in range(first, end)]
+    assert len(lost) == len(set(lost))
+    expected = Counter({n: 1 for n in range(len(batch.clock)) if n not in set(lost)})
+    for takeover in report.takeovers:
+        expected.update(n for first, end in takeover.replayed for n in range(first, end))
+    assert values == expected
+    assert report.taken == Spans(*((n, n + 1) for n in range(len(batch.clock)) if n not in set(lost)))
+
+
+@given(runs(), st.lists(st.integers(1, 40), max_size=8))
+@settings(max_examples=100, deadline=None)
+def test_cuts_into_batches_change_nothing(run: tuple[Schedule, InputBatch, int], sizes: list[int]) -> None:
+    schedule, batch, seed = run
+    whole = PairLane(schedule, lambda: NodeEngine(STATEFUL), seed=seed)
+    parts = PairLane(schedule, lambda: NodeEngine(STATEFUL), seed=seed)
+    expected = all_rows(whole.step(batch))
+    found: Counter[Row] = Counter()
+    at = 0
+    for size in [*sizes, len(batch.clock)]:
+        found += all_rows(parts.step(between(batch, at, min(at + size, len(batch.clock)))))
+        at = min(at + size, len(batch.clock))
+    assert found == expected
+    assert parts.report == whole.report
+
+
+@given(runs())
+@settings(max_examples=100, deadline=None)
+def test_a_state_is_made_of_the_events_that_the_report_says(run: tuple[Schedule, InputBatch, int]) -> None:
+    """Each node's outputs are those of an engine that takes the events that its state holds, and then its own."""
+    schedule, batch, seed = run
+    pair = PairLane(schedule, lambda: NodeEngine(STATEFUL), seed=seed)
+    models: dict[str, NodeEngine] = {}
+    doubled = False
+    for i in range(len(batch.clock)):
+        step = between(batch, i, i + 1)
+        known = len(pair.report.takeovers)
+        published = pair.step(step)
+        for takeover in pair.report.takeovers[known:]:
+            doubled = doubled or bool(takeover.doubled)
+            model = NodeEngine(STATEFUL)
+            # In time an engine that held these has seen no more than they say: ticks without events move no output.
+            for first, end in takeover.held.without(takeover.replayed):
+                for n in range(first, end):
+                    model.step(between(batch, n, n + 1))
+            models[takeover.node] = model
+            again = sum(
+                (
+                    rows(model.step(between(batch, n, n + 1)))
+                    for first, end in takeover.replayed
+                    for n in range(first, end)
+                ),
+                Counter[Row](),
+            )
+            if not doubled:
+                assert all_rows([p for p in published if p.replayed and p.node == takeover.node]) == again
+        for p in published:
+            if not p.replayed:
+                took = i in pair.report.taken
+                one = step if took and _took(pair, p.node, i) else InputBatch(step.clock)
+                found = rows(models[p.node].step(one))
+                if not doubled:
+                    assert rows(p.outputs) == found
+
+
+def _took(pair: PairLane, node: str, number: int) -> bool:
+    return number in pair.servers[node].held
+
+
+@pytest.mark.parametrize("balancer", ["failover", "round_robin"])
+def test_clients_that_reach_nobody(balancer: str) -> None:
+    cuts = [Cut(10_000, node, CLIENTS, until=20_000) for node in (A, B)]
+    run = lane(*cuts, pair=Pair(balancer=balancer))
+    run.step(feed(SECONDS, seed=0))
+    assert run.report.lost[Loss.NOBODY] == Spans((10, 20))
+
+
+def test_a_pause_keeps_the_state() -> None:
+    run = lane(Pause(60_500, A, until=75_500), plan=STATEFUL)
+    found = run.step(feed(SECONDS))
+    assert run.report.lost == {Loss.NOBODY: Spans((61, 76))}
+    assert len(run.report.takeovers) == 1
+    model = NodeEngine(STATEFUL)
+    batch = feed(SECONDS)
+    expected = rows(model.step(between(batch, 0, 61))) + rows(model.step(between(batch, 76, 300)))
+    assert all_rows(found) == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 10))),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 10))),
+)
+def test_spans_are_sets(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
+    one, other = (Spans(*((f, f + n) for f, n in given)) for given in (a, b))
+    sets = [{i for f, n in given for i in range(f, f + n)} for given in (a, b)]
+
+    def numbers(spans: Spans) -> set[int]:
+        return {i for f, e in spans for i in range(f, e)}
+
+    assert numbers(one) == sets[0]
+    assert len(one) == len(sets[0])
+    assert numbers(one.without(other)) == sets[0] - sets[1]
+    assert numbers(one.common(other)) == sets[0] & sets[1]
+    assert all(e < f for (_, e), (f, _) in zip(list(one), list(one)[1:], strict=False))
+    assert all((i in one) == (i in sets[0]) for i in range(60))
