@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -39,3 +42,13 @@ def events_by_step(batch: InputBatch) -> Array:
     for r in batch.rows.values():
         counts += np.bincount(r.step, minlength=len(counts))
     return counts
+
+
+def concatenated(columns: Sequence[Any]) -> Any:
+    """Arrow arrays one after the other; lists of objects, and arrays of different types, as a list."""
+    if all(isinstance(c, pa.Array) for c in columns):
+        plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in columns]
+        if len({c.type for c in plain}) == 1:
+            return pa.concat_arrays(plain)
+        columns = plain
+    return [v for c in columns for v in (c if isinstance(c, list) else c.to_pylist())]

@@ -20,7 +20,8 @@ import numpy as np
 from ..engine.batch import InputBatch, Outputs
 from ..engine.columns import Array
 from ..engine.node import NodeEngine
-from ..simulation.faults import Schedule
+from ..errors import Misuse
+from ..simulation.faults import Fault, Schedule
 from ..simulation.high_availability import simulate
 from ..simulation.timeline import (
     Active,
@@ -147,7 +148,14 @@ class PairLane:
         self.unreachable: set[frozenset[str]] = set()
         self._timeline: Timeline | None = None
         self._known = 0
-        self._passed = 0
+        self.passed = 0
+
+    def plan_fault(self, fault: Fault) -> None:
+        """Takes a fault into the schedule. Raises `Misuse` for one that is impossible, or not later than the clock."""
+        if self.start is not None and fault.at <= self.now:
+            raise Misuse(f"{fault} at {fault.at} ms: the clock is at {self.now} ms already")
+        self.schedule = self.schedule.plus(fault)
+        self._timeline = None
 
     def timeline(self, until: int) -> Timeline:
         """What comes to pass up to `until` (ms)."""
@@ -179,10 +187,10 @@ class PairLane:
         last = int(clock[-1])
         if self._timeline is None or self._known < last:
             self._timeline, self._known = self.timeline(last), last
-        happenings, first = self._timeline.happenings, self._passed
-        while self._passed < len(happenings) and happenings[self._passed].at <= last:
-            self._passed += 1
-        coming = happenings[first : self._passed]
+        happenings, first = self._timeline.happenings, self.passed
+        while self.passed < len(happenings) and happenings[self.passed].at <= last:
+            self.passed += 1
+        coming = happenings[first : self.passed]
         items: list[tuple[int, int, Happening | str]] = [(h.at, 1, h) for h in coming]
         marks = np.unique(np.concatenate([clock, np.array([h.at for h in coming], np.int64)]))
         for c in self._timeline.clocks:

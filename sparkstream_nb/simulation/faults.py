@@ -7,8 +7,9 @@ other: two nodes, a node and the database, a node and the clients.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from ..errors import Misuse, nearest
 from .topology import CLIENTS, DATABASE, Pair
@@ -155,6 +156,22 @@ def random_schedule(pair: Pair, seed: int, between: tuple[int, int], *, rate: fl
     return Schedule(pair, tuple(faults))
 
 
-def ends_of(schedule: Schedule) -> Sequence[int]:
-    """The times (ms) at which something changes by itself: where faults begin and end."""
-    return sorted({t for f in schedule.faults for t in (f.at, getattr(f, "until", f.at))})
+KINDS = {kind.__name__.lower(): kind for kind in (Kill, Restart, Pause, Cut)}
+
+
+def members_of(fault: Fault) -> dict[str, Any]:
+    """A fault as plain data, with its kind."""
+    return {"kind": type(fault).__name__.lower(), **asdict(fault)}
+
+
+def fault_of(members: Mapping[str, Any]) -> Fault:
+    """The inverse of `members_of`. Raises `Misuse` for a kind or members that no fault has."""
+    given = dict(members)
+    kind = str(given.pop("kind", ""))
+    if kind not in KINDS:
+        raise Misuse(nearest(f"'{kind}' is not a kind of fault", kind, KINDS))
+    try:
+        return KINDS[kind](**given)
+    except TypeError:
+        names = ", ".join(KINDS[kind].__dataclass_fields__)
+        raise Misuse(f"a fault of kind '{kind}' has {names}, and {', '.join(given) or 'nothing'} was given") from None

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..engine.batch import InputBatch, StreamRows
+from ..lanes.batches import concatenated
 from ..types import Schema, Type
 from . import ingest, routing
 from .entries import EventsEntry, RowsEntry, StepsEntry
@@ -146,16 +147,6 @@ def join(batches: Sequence[InputBatch]) -> InputBatch:
         out.rows[stream] = StreamRows(
             np.concatenate([r.step + at for at, r in found]),
             np.concatenate([r.ts for _, r in found]),
-            [_concat(cs) for cs in zip(*(r.columns for _, r in found), strict=True)],
+            [concatenated(cs) for cs in zip(*(r.columns for _, r in found), strict=True)],
         )
     return out
-
-
-def _concat(columns: Sequence[Any]) -> Any:
-    """Arrow arrays one after the other; lists of objects, and arrays of different types, as a list."""
-    if all(isinstance(c, pa.Array) for c in columns):
-        plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in columns]
-        if len({c.type for c in plain}) == 1:
-            return pa.concat_arrays(plain)
-        columns = plain
-    return [v for c in columns for v in (c if isinstance(c, list) else c.to_pylist())]

@@ -31,7 +31,7 @@ def roles(found: list[Happening]) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(200))
 def test_the_figures_of_the_manual_give_25_to_30_seconds_to_elect_and_a_poll(seed: int) -> None:
-    """5000 × 5: the coordinator's heartbeat is void after 25 s, which the member's next heartbeat notices; the next poll,
+    """5000 × 5: the coordinator's heartbeat is void after 25 s, which the member's next beat notices; the next poll,
     within 5 s, makes it the active one."""
     found = happenings(Kill(70_000, A), seed=seed)
     (elected,) = (h for h in found if isinstance(h, Elected))
