@@ -14,8 +14,8 @@ OVERRIDES := .venv/share/jupyter/lab/settings/overrides.json
 QUIET := {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}
 # An editable install leaves out what a wheel puts here: a link to the source does the same for it.
 LABEXTENSION := .venv/share/jupyter/labextensions/sparkstream-nb
-# Tests marked so share one Spark session or a kernel, and run one after the other in one process.
-SERIAL := spark or notebook or browser
+# Tests marked so start Spark, a kernel or a browser. Those of a file share them, and run in one process.
+WITH_SPARK := spark or notebook or browser
 
 # Jupyter asks to be told that root is meant, as it is in containers.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -60,8 +60,8 @@ check: setup ## Lint, types and direction of imports
 	$(BIN)/lint-imports
 
 test: check ## Everything: check, all tests, all notebooks
-	$(PYTEST) -m "not ($(SERIAL))" -n 2
-	$(PYTEST) -m "$(SERIAL)"
+	$(PYTEST) -m "not ($(WITH_SPARK))" -n 2
+	$(PYTEST) -m "$(WITH_SPARK)" -n 2 --dist loadfile
 ifneq ($(NOTEBOOKS),)
 	$(PYTEST) -p nbval --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600 $(NOTEBOOKS)
 endif

@@ -19,9 +19,26 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .cluster import App, Retention, apps, check, deploy, explain, get
+    from .cluster import (
+        App,
+        Coordination,
+        Cut,
+        Kill,
+        Pair,
+        Pause,
+        Restart,
+        Retention,
+        apps,
+        check,
+        deploy,
+        explain,
+        get,
+    )  # fmt: skip
 
-__all__ = ["App", "Retention", "__version__", "apps", "check", "deploy", "explain", "get"]
+__all__ = [
+    "App", "Coordination", "Cut", "Kill", "Pair", "Pause", "Restart", "Retention",
+    "__version__", "apps", "check", "deploy", "explain", "get",
+]  # fmt: skip
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -18,7 +18,7 @@ from .retention import Retention
 DAY = 86_400_000
 """In ms."""
 ALERTS = ("on", "off", "leader")
-MODES = ("single", "active-active")
+MODES = ("single", "active-active", "ha")
 WIDTH = 88
 """Columns of a help text. Fixed, as help is part of notebooks' saved outputs; no wider than a notebook's cell."""
 
@@ -124,6 +124,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def whole(text: str) -> int:
+    """A whole number from 0."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
+    return int(text)
+
+
 def counts(text: str) -> list[int]:
     """Numbers of nodes: `4`, `1-8` or `2,4,8`."""
     found: list[int] = []
@@ -191,7 +198,8 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--mode": {
         "choices": MODES,
         "metavar": "MODE",
-        "help": f"{' or '.join(MODES)}: how the nodes work together (default: active-active for several nodes)",
+        "help": "single, active-active, or ha (two nodes, of which one takes over from the other): how the nodes work "
+        "together (default: active-active for several nodes)",
     },
     "--routing": {
         "default": "round_robin",
@@ -266,6 +274,17 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "queries whose outputs depend on which node sees which event. off: they do not run; leader: one "
         "further node runs them over all events (default: on)",
     },
+    "--faults": {
+        "metavar": "WHAT",
+        "help": "mode ha: what happens to the nodes: two-active, both-passive, repeated-outputs, sent-to-passive, "
+        "queue-overflow; random, or random:N for each ten minutes; or a schedule file",
+    },
+    "--seed": {
+        "type": whole,
+        "default": 0,
+        "metavar": "N",
+        "help": "mode ha: a whole number that the nodes' loops and random faults follow (default: 0)",
+    },
     "--retention": {
         "type": retention,
         "metavar": "LIMITS",
@@ -302,6 +321,8 @@ _DEPLOYMENT = (
     "--timezone",
     "--max-ahead",
     "--alerts",
+    "--faults",
+    "--seed",
     "--retention",
 )
 

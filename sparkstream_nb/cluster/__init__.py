@@ -8,6 +8,8 @@ app.query("from TradeAggregation within '2014-**-** **:**:**' per 'sec' select s
 from __future__ import annotations
 
 from ..retention import Retention
+from ..simulation.faults import Cut, Kill, Pause, Restart
+from ..simulation.topology import Coordination, Pair
 from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, RepairList, Result, Stats
 from .app import App, check_feed
 from .auditing import AppAudit, AuditReport
@@ -15,6 +17,7 @@ from .check import check, explain, graph, repair
 from .deploy import apps, deploy, get, stop_all
 from .deployment import Deployment
 from .divergence import Divergence
+from .failover import Failover
 from .feeding import Feed, Feeds, feed_of
 from .feeding import all_feeds as feeds
 from .frontend import Displayed
@@ -28,18 +31,25 @@ __all__ = [
     "Apps",
     "AuditReport",
     "Check",
+    "Coordination",
+    "Cut",
     "Deployment",
     "Displayed",
     "Divergence",
     "Errors",
     "Events",
+    "Failover",
     "Feed",
     "FeedProgress",
     "FeedReport",
     "Feeds",
+    "Kill",
+    "Pair",
+    "Pause",
     "PlanText",
     "ProgressLine",
     "RepairList",
+    "Restart",
     "Result",
     "Retention",
     "Stats",

@@ -24,10 +24,12 @@ from ..plan.graph import graph_of
 from ..plan.leader import LEADER, Parts
 from ..plan.nodes import AggregationDef, Plan, Ref, Retrieval
 from ..plan.repair import repairs
+from ..simulation.faults import Fault, Scenario, members_of
 from ..spark import feeds
 from ..spark.arrivals import InboxReader
 from ..spark.commit import Commit, Progress
-from ..spark.entries import Ask, Entry, Reject
+from ..spark.entries import Ask, Entry, FaultEntry, Reject
+from ..spark.failover import items_of, pair_outcome, truth_of
 from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of, too_late
@@ -37,7 +39,7 @@ from ..spark.outputs import OutputFiles
 from ..spark.private import private_folder
 from ..spark.processor import NodeSpec
 from ..spark.reach import missed
-from ..spark.replay import Nodes, Way
+from ..spark.replay import NOT_KEPT, Nodes, Way, planned_faults
 from ..spark.results import Failed, error_lines
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.routing import Route
@@ -63,8 +65,10 @@ from .answers import (
 )
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .conf import node_files
-from .deployment import MOST_NODES, Deployment, milliseconds
+from .controls import Cluster, Told
+from .deployment import HA, MOST_NODES, Deployment, milliseconds
 from .divergence import Divergence, Truth
+from .failover import Failover
 from .feeding import Feed
 from .figures import disk_of, stats_of
 from .folder import Life
@@ -135,7 +139,7 @@ class App(Displayed):
             NodeSpec.of(
                 i, s, self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader),
                 scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
-                duty=self._parts.duty if i == life.leader else None,
+                duty=self._parts.duty if i == life.leader else None, scenario=deployment.scenario,
             )
             for i, s in enumerate(life.shards)
         ]  # fmt: skip
@@ -149,14 +153,20 @@ class App(Displayed):
         )  # fmt: skip
         self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.committed()
-        ahead, rest = placement.split(self._parts.own(self.plan, leads=False))
         self._target = feeding.Target(
             self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
             self.start, self._append, self._now,
-            Marks(self._inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None),
+            self._marks(),
         )  # fmt: skip
         idle = self.plan.idle_clock
         self._idle = None if idle is None else IdleTicker(idle, self._advance)
+
+    def _marks(self) -> Marks:
+        """How far the nodes, and the tasks before them, are within a micro-batch."""
+        if self.deployment.scenario is not None:  # its nodes do all of it themselves
+            return Marks(self._inbox.folder, self.nodes, tasks=False)
+        ahead, rest = placement.split(self._parts.own(self.plan, leads=False))
+        return Marks(self._inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None)
 
     def _check_whole(self, folder: Path) -> None:
         """Raises `Misuse` where the app's folder lacks what it had. What is open then is closed."""
@@ -202,7 +212,7 @@ class App(Displayed):
 
     @property
     def mode(self) -> str:
-        """ "single" or "active-active"."""
+        """ "single", "active-active" or "ha"."""
         return self.deployment.mode
 
     @property
@@ -561,6 +571,9 @@ class App(Displayed):
         given.a_text("the query", text)
         given.whole("limit", limit, 0)
         retrieval = compile_retrieval(text, self.plan)
+        if self.mode == HA:
+            found = self._ask_active(text)
+            return Result(found.columns, found.rows, limit=limit)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
             now = self._now()
@@ -587,13 +600,7 @@ class App(Displayed):
 
     def _ask(self, text: str, among: Sequence[int]) -> dict[int, Answer]:
         """Puts a query to all nodes in its place among the events; the answers of those `among` them, by node."""
-        with self._lock:
-            self.start()
-            seq = self._inbox.append([Ask(text=text)])
-        with self._cancelling():
-            self._stream.wait(seq)
-        with self._progress.changed:
-            answers = self._progress.answers.pop(seq)
+        answers = self._asked(text)
         out: dict[int, Answer] = {}
         for node in among:
             answer = answers[node]
@@ -601,6 +608,24 @@ class App(Displayed):
                 raise SiddhiRuntimeError(answer.message)
             out[node] = answer
         return out
+
+    def _asked(self, text: str) -> dict[int, Answer | Failed]:
+        with self._lock:
+            self.start()
+            seq = self._inbox.append([Ask(text=text)])
+        with self._cancelling():
+            self._stream.wait(seq)
+        with self._progress.changed:
+            return self._progress.answers.pop(seq)
+
+    def _ask_active(self, text: str) -> Answer:
+        """The answer of the active node of a pair; of the first one where two take themselves for it."""
+        answers = self._asked(text)
+        found = [answers[n] for n in self._life.over]
+        for answer in found:
+            if isinstance(answer, Answer):
+                return answer
+        raise SiddhiRuntimeError("; ".join(dict.fromkeys(a.message for a in found if isinstance(a, Failed))))
 
     def aggregation(
         self, name: str, per: str = "sec", within: Sequence[Any] | str | None = None
@@ -616,6 +641,8 @@ class App(Displayed):
         if not (within is None or isinstance(within, str) or (isinstance(within, Sequence) and len(within) == 2)):
             raise Misuse(f"within is one text or two bounds, not {shown(within)}")
         bounds = ALWAYS if within is None else (within,) if isinstance(within, str) else tuple(within)
+        if self.mode == HA:
+            return self._in_memory(name, per, bounds)
         wanted = select_all(self.plan, name, per, bounds)  # type: ignore[arg-type]
         found = _merged(retrieve(self.plan, wanted, self.store, now=self._now()))
         frame = found.frame
@@ -625,12 +652,25 @@ class App(Displayed):
         alone.insert(0, SHARD, self._writers(name)[0])
         return frame, alone
 
+    def _in_memory(self, name: str, per: str, bounds: Sequence[Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """An aggregation of a pair, which the active node has."""
+        within = ", ".join(f"{b}L" if isinstance(b, int) else f"'{b}'" for b in bounds)
+        answers = self._asked(f"from {name} within {within} per '{per}' select *")
+        found = {self._life.shards[n]: a for n in self._life.over if isinstance(a := answers[n], Answer)}
+        if not found:
+            self._ask_active(f"from {name} within {within} per '{per}' select *")
+        frames = {shard: frame_of(answer) for shard, answer in found.items()}
+        by_shard = [frame.assign(**{SHARD: shard})[[SHARD, *frame.columns]] for shard, frame in frames.items()]
+        return next(iter(frames.values())), pd.concat(by_shard, ignore_index=True)
+
     def view(self, name: str | None = None, *, per: str | None = None, measure: str | None = None) -> View:
         """Draws an aggregation by shard and merged, by duration, group and measure.
 
         `name` may be left out where there is one. `per` and `measure` are what it begins with. Raises `Misuse` for
         names that the app does not have, and SparkStreamError where no front end is connected.
         """
+        if self.mode == HA:
+            raise Misuse(f"{self.name} has mode {HA}, where one node has all of an aggregation: query it instead")
         known = list(self.plan.aggregations)
         if name is None:
             if len(known) != 1:
@@ -739,7 +779,52 @@ class App(Displayed):
         the nodes that they went to. What came in is replayed here, without Spark. Raises SparkStreamError where its
         beginning is not kept any more, or a table is in a database.
         """
+        if self.mode == HA and nodes is None and routing is None:
+            raise Misuse(f"{self.name} has mode {HA}: failover() holds what its pair put out against one node")
         return self._truth().against(self._way(nodes, routing))
+
+    @property
+    def cluster(self) -> Cluster:
+        """The nodes of an app in mode ha, to be killed, restarted, paused and cut off. Raises `Misuse` in other
+        modes."""
+        scenario = self._pair()
+
+        def told() -> Told:
+            try:
+                first, faults = planned_faults(self._inbox.folder, self.schemas)
+            except FileNotFoundError:
+                raise SparkStreamError(NOT_KEPT) from None
+            return Told(first, self._inbox.position.clock, faults)
+
+        def add(fault: Fault) -> None:
+            with self._lock:
+                self.start()
+                self._append([FaultEntry(fault=members_of(fault))])
+
+        return Cluster(scenario, told, add)
+
+    def failover(self) -> Failover:
+        """What the pair of mode ha put out, held against one node that takes all that came in and never fails: who took
+        over when, which events were lost or processed twice, which outputs are lost, spurious or duplicated.
+
+        What came in is replayed here, without Spark. Raises `Misuse` in other modes, SparkStreamError where the
+        beginning of what came in is not kept any more.
+        """
+        scenario, nodes = self._pair(), self._replayed_nodes()
+        self.flush()
+        items = items_of(self._recorded().read(), self.plan)
+        outcome = pair_outcome(items, scenario, nodes, truth_of(items, nodes))
+        return Failover(self.name, scenario, outcome, self._writers_of_streams())
+
+    def _pair(self) -> Scenario:
+        self._check_open()
+        if self.deployment.scenario is None:
+            raise Misuse(f"{self.name} has mode {self.mode}: deploy it with mode='{HA}' for nodes that take over")
+        return self.deployment.scenario
+
+    def _writers_of_streams(self) -> dict[str, str]:
+        streams = dict.fromkeys(q.output.target.id for q in self.plan.queries)
+        return {s: ", ".join(q.name for q in self.plan.queries if q.output.target.id == s) for s in streams}
 
     def _way(self, nodes: int | None, routing: str | None) -> Way:
         if nodes is None and routing is None:
@@ -822,9 +907,13 @@ class App(Displayed):
         with self._progress.changed:
             return stats_of(self.name, self.plan, self.state, self._life, self._inbox.position, self._progress, disk)
 
+    def note(self, line: str) -> None:
+        """Adds a line to the logs."""
+        self._progress.say(line)
+
     @property
     def logs(self) -> list[str]:
-        """The last lines that `#log` and `log` sinks wrote."""
+        """The last lines that `#log` and `log` sinks wrote, and what there is to know of the deployment files."""
         return list(self._progress.logs)
 
 

@@ -32,7 +32,7 @@ class NodeFile:
 
     `id`: that of `wso2.carbon`. `properties`: those of `siddhi`, and what `siddhi: refs` defines as `NAME.option`.
     `kind`: the type of `deployment.config` ("ha", "distributed"), empty where there is none. `unknown`: the keys that
-    mean nothing here, as paths.
+    mean nothing here, as paths. `sections`: the file, as it is, for the sections of coordination.
     """
 
     path: Path
@@ -41,6 +41,7 @@ class NodeFile:
     sources: Mapping[str, DataSource]
     kind: str = ""
     unknown: tuple[str, ...] = ()
+    sections: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def shard_id(self) -> str:
@@ -48,18 +49,26 @@ class NodeFile:
         return self.properties.get("shardId") or self.id
 
 
+_STRATEGY = ("heartbeatInterval", "heartbeatMaxRetry", "eventPollingInterval")
 _KNOWN = {
     "wso2.carbon": ("id", "name"),
     "siddhi": ("properties", "refs"),
     "wso2.datasources": ("dataSources",),
-    "deployment.config": ("type",),
+    "deployment.config": ("type", "eventByteBufferQueueCapacity"),
+    "cluster.config": ("enabled", "groupId", "strategyConfig", *_STRATEGY),
+    "state.persistence": ("enabled", "intervalInMin", "revisionsToKeep"),
 }
 
 
-def node_files(conf: str | Path | Sequence[str | Path]) -> list[NodeFile]:
+HA = "ha"
+"""The type of the deployment files of minimum HA."""
+
+
+def node_files(conf: str | Path | Sequence[str | Path], kinds: Sequence[str] = ("",)) -> list[NodeFile]:
     """The nodes of a deployment: of a file, of files in order, or of the `.yaml` files of a folder by name.
 
-    Raises `Misuse` where there are none, where two have one shard id, and for a file that is not one of these.
+    Raises `Misuse` where there are none, where two have one shard id, for a file that is not one of these, and where
+    they are of another kind than `kinds`, or of several.
     """
     given = [Path(conf)] if isinstance(conf, str | Path) else [Path(p) for p in conf]
     paths: list[Path] = []
@@ -79,12 +88,16 @@ def node_files(conf: str | Path | Sequence[str | Path]) -> list[NodeFile]:
                 f"{other.path} and {node.path} have one shard id, '{node.shard_id}'. Every node needs one of its own: "
                 "siddhi: properties: shardId, or wso2.carbon: id"
             )
-    kinds = {node.kind for node in nodes if node.kind}
-    if kinds:
-        known = {"ha": "minimum HA", "distributed": "fully distributed"}
-        names = ", ".join(known.get(k, k) for k in sorted(kinds))
-        raise Misuse(f"{nodes[0].path.parent} describes another kind of deployment ({names}) than active-active")
+    for node in nodes:
+        if node.kind not in kinds:
+            raise Misuse(f"{node.path} describes another kind of deployment ({_named(node.kind)}) than {_named('')}")
+        if node.kind != nodes[0].kind:
+            raise Misuse(f"{node.path} is of kind {_named(node.kind)}, and {nodes[0].path} of {_named(nodes[0].kind)}")
     return nodes
+
+
+def _named(kind: str) -> str:
+    return {"": "active-active", HA: "minimum HA", "distributed": "fully distributed"}.get(kind, kind)
 
 
 def read_node(path: Path) -> NodeFile:
@@ -122,7 +135,7 @@ def _node(path: Path, loaded: Mapping[str, Any]) -> NodeFile:
             properties[f"{name}.type"] = _text(ref["type"])
         properties |= {f"{name}.{k}": _text(v) for k, v in (ref.get("properties") or {}).items()}
     kind = str(_section(path, loaded, "deployment.config").get("type") or "")
-    return NodeFile(path, str(node_id), properties, _sources(path, loaded), kind, tuple(_unknown(loaded)))
+    return NodeFile(path, str(node_id), properties, _sources(path, loaded), kind, tuple(_unknown(loaded)), loaded)
 
 
 def _sources(path: Path, loaded: Mapping[str, Any]) -> dict[str, DataSource]:
@@ -176,4 +189,7 @@ def _unknown(loaded: Mapping[str, Any]) -> list[str]:
             out.append(str(name))
         elif isinstance(section, dict):
             out += [f"{name}: {key}" for key in section if key not in known]
+            strategy = section.get("strategyConfig")
+            if isinstance(strategy, dict) and name == "cluster.config":
+                out += [f"{name}: strategyConfig: {key}" for key in strategy if key not in _STRATEGY]
     return out

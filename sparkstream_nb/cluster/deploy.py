@@ -18,6 +18,8 @@ from ..plan.leader import LEADER, led_by
 from ..plan.nodes import Plan
 from ..plan.safety import depending, without
 from ..retention import Retention
+from ..simulation.faults import Fault
+from ..simulation.topology import Pair
 from ..spark.routing import Route
 from ..spark.session import spark_session
 from ..spark.settings import check_master, local_master, on_this_machine
@@ -26,7 +28,8 @@ from . import frontend, given
 from .answers import Apps
 from .app import App
 from .conf import NodeFile, node_files
-from .deployment import Deployment, check_alerts, check_zone, milliseconds, mode_of, playback, shards_of
+from .deployment import HA, Deployment, check_alerts, check_zone, milliseconds, mode_of, playback, shards_of
+from .fault_schedule import Trial, check_pair, scenario_for
 from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
 from .owner import own, same_folder
@@ -58,6 +61,9 @@ def deploy(
     timezone: str = "UTC",
     max_ahead: int | None = DAY,
     alerts: str = "on",
+    pair: Pair | None = None,
+    faults: str | Path | Sequence[Fault] | None = None,
+    seed: int = 0,
     retention: Retention | str | None = None,
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), carried by Spark, and starts it.
@@ -66,12 +72,14 @@ def deploy(
       an app without a name takes the place of the one that this notebook had. An app of that name in this process is
       stopped.
     - `nodes`, `mode`: "single" (one node), or "active-active", the default for several nodes: every node runs the whole
-      app on its share of the events, and writes aggregations under its shard id.
+      app on its share of the events, and writes aggregations under its shard id. "ha" is minimum high availability:
+      two nodes, of which one is active and the other takes over; tables and aggregations are in their memory.
     - `routing`: which node gets an event: "round_robin", "hash:ATTRIBUTE", "node:K" (K from 1), "random:SEED", or
       "sticky": each input stream has its node.
     - `shard_ids`: one for each node, by default node-1, node-2, ...
     - `conf`: the nodes' deployment files, as WSO2's servers have them (`deployment.yaml`): one for each node, or the
-      folder that they are in. They give the shard ids, `partitionById`, and the data sources that `@store` names.
+      folder that they are in. They give the shard ids, `partitionById`, and the data sources that `@store` names; those
+      of minimum HA (`deployment.config: type: ha`) also the mode, and the figures of the pair.
     - `master`: a Spark master or Connect address; local by default.
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept
@@ -92,6 +100,11 @@ def deploy(
     - `alerts`: what becomes of the queries of several nodes whose outputs depend on which node sees which event, under
       this routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which
       takes all events; its shard id is `leader`.
+    - `pair`: mode ha: the figures of the two nodes, a `Pair`, by default those of WSO2's servers.
+    - `faults`: mode ha: what happens to the nodes, counted from the first event: a list of `Kill`, `Restart`, `Pause`
+      and `Cut`; a schedule file; "random", or "random:N" for N in ten minutes; or an incident that operators know:
+      "two-active", "both-passive", "repeated-outputs", "sent-to-passive", "queue-overflow". `App.cluster` adds more.
+    - `seed`: mode ha: what the nodes' loops and random faults follow: the same one gives the same outputs.
     - `retention`: how much of what came in and of what was put out the app's folder keeps: a `Retention`, or a text
       such as "recording=500MB,outputs=5GB,days=7". By default 1 GB and 10 GB; the oldest goes first.
 
@@ -113,11 +126,12 @@ def deploy(
     given.whole("max_ahead", max_ahead, 0)
     if conf is not None and not isinstance(conf, str | Path | Sequence):
         raise Misuse(f"conf is a path, or several, not {shown(conf)}")
-    files = () if conf is None else tuple(node_files(conf))
+    files = () if conf is None else tuple(node_files(conf, ("", HA)))
     nodes, shard_ids = _nodes(files, nodes, shard_ids)
-    mode = mode_of(mode, nodes)
+    mode, nodes = mode_of(HA if files and files[0].kind == HA and mode is None else mode, nodes)
     clock_start = None if start is None else milliseconds(start, "start")
     shards = shards_of(shard_ids, nodes)
+    scenario = scenario_for(mode, shards, files, Trial(pair, faults, seed))
     check_zone(timezone)
     check_master(master)
     if store is not None:
@@ -138,6 +152,8 @@ def deploy(
     led = led_by(plans[0], routing) if alerts == "leader" and mode == "active-active" else None
     if led is not None and LEADER in shards:
         raise Misuse(f"a shard id is '{LEADER}', which is that of the node for alerts='leader': give the shard another")
+    if scenario is not None:
+        check_pair(plans[0], routing, alerts)
     references = References(dict(variables or {}), tuple(allow_env))
     databases = databases_of(plans, files, references)
     tables = tables_of(plans, files, references)
@@ -164,16 +180,21 @@ def deploy(
         switched_off=off,
         led=led,
         retention=Retention.of(retention),
+        scenario=scenario,
     )
-    return _start(deployment, plans, master)
+    app = _start(deployment, plans, master)
+    for file in files:
+        if file.unknown:
+            app.note(f"{file.path.name}: these keys mean nothing here: {', '.join(file.unknown)}")
+    return app
 
 
 def _nodes(
     files: Sequence[NodeFile], nodes: int | None, shard_ids: Sequence[str] | None
-) -> tuple[int, Sequence[str] | None]:
-    """How many nodes there are, and their shard ids where they are given."""
+) -> tuple[int | None, Sequence[str] | None]:
+    """How many nodes there are (None: as the mode has it), and their shard ids where they are given."""
     if not files:
-        return 1 if nodes is None else nodes, shard_ids
+        return nodes, shard_ids
     if nodes is not None and nodes != len(files):
         raise Misuse(f"there are {len(files)} deployment files, one for each node, and nodes={nodes}: leave nodes out")
     if shard_ids is not None:

@@ -14,9 +14,12 @@ from ..options import ALERTS, DAY, MODES
 from ..plan.nodes import Plan
 from ..plan.stored import StoredTableLayout
 from ..retention import Retention
+from ..simulation.faults import Scenario
 from ..stores.address import Database
 from .secrets import References
 
+HA = "ha"
+"""The mode of two nodes, of which one takes over from the other (minimum high availability)."""
 MOST_NODES = 1_000
 """Nodes that one app simulates."""
 
@@ -27,7 +30,8 @@ class Deployment:
 
     `databases`: by aggregation, those that `@store` names; `tables`: the tables in each database.
     `references`: where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off".
-    `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader.
+    `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `scenario`: the pair of
+    minimum HA, and what happens to it; None in other modes.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Deployment:
     switched_off: tuple[str, ...] = ()
     led: tuple[str, ...] | None = None
     retention: Retention = field(default_factory=Retention)
+    scenario: Scenario | None = None
 
     @property
     def nodes(self) -> int:
@@ -68,8 +73,10 @@ def check_alerts(alerts: str) -> str:
     return alerts
 
 
-def mode_of(mode: str | None, nodes: int) -> str:
-    """The mode, or the default for so many nodes. Raises `Misuse` where the two do not fit together."""
+def mode_of(mode: str | None, nodes: int | None) -> tuple[str, int]:
+    """The mode and the number of nodes, with their defaults. Raises `Misuse` where the two do not fit together."""
+    if nodes is None:
+        nodes = 2 if mode == HA else 1
     if isinstance(nodes, bool) or not isinstance(nodes, int):
         raise Misuse(f"nodes must be a whole number, not {nodes!r}")
     if nodes < 1:
@@ -77,12 +84,14 @@ def mode_of(mode: str | None, nodes: int) -> str:
     if nodes > MOST_NODES:
         raise Misuse(f"nodes is {MOST_NODES:,} at most, not {shown(nodes)}")
     if mode is None:
-        return "active-active" if nodes > 1 else "single"
+        return "active-active" if nodes > 1 else "single", nodes
     if mode not in MODES:
         raise Misuse(nearest(f"'{mode}' is not a deployment mode", mode, MODES))
     if mode == "single" and nodes != 1:
         raise Misuse(f"mode single has one node, not {nodes}: use mode active-active")
-    return mode
+    if mode == HA and nodes != 2:
+        raise Misuse(f"mode ha has two nodes, not {nodes}: use mode active-active")
+    return mode, nodes
 
 
 def shards_of(shard_ids: Sequence[str] | None, nodes: int) -> tuple[str, ...]:

@@ -14,13 +14,14 @@ from typing import Any
 import pandas as pd
 
 from ..errors import Misuse
+from ..lanes.tallies import Tally
 from ..plan.nodes import Plan
 from ..spark import feeds
 from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
 from ..spark.replay import Nodes, Way
 from ..spark.routing import Route
-from ..spark.study import Input, Outcome, Tally, studied
+from ..spark.study import Input, Outcome, studied
 from ..types import Schema, Type
 from . import feeding
 from .frontend import Displayed

@@ -171,6 +171,19 @@ def line_options() -> dict[str, Options]:
     )
     _add_out(p, "store the counts as a data frame in this variable")
 
+    p = command("failover", "Shows what the two nodes of an app in mode ha put out, against one that never fails.")
+    p.add_argument("app", metavar="NAME")
+    _add_out(p, "store the counts by stream as a data frame in this variable")
+
+    p = command("fault", "Lets something happen to a node of an app in mode ha, when its clock gets there.")
+    p.add_argument("app", metavar="NAME")
+    kinds = ("kill", "restart", "pause", "cut")
+    p.add_argument("kind", choices=kinds, metavar="KIND", help="kill, restart, pause or cut")
+    p.add_argument("node", metavar="NODE")
+    p.add_argument("other", metavar="END", nargs="?", help="for cut: the other end, a node, `database` or `clients`")
+    p.add_argument("--at", metavar="TIME", help="when: ms since 1970, or a time in UTC (default: right now)")
+    p.add_argument("--until", metavar="TIME", help="when a pause or a cut ends")
+
     p = command("graph", "Draws an app: what reads and writes what, marked by what routing does to each query.")
     p.add_argument("app", metavar="NAME")
 

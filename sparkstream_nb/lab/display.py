@@ -21,6 +21,7 @@ from ..cluster import (
     Divergence,
     Errors,
     Events,
+    Failover,
     Feed,
     FeedReport,
     Feeds,
@@ -38,6 +39,7 @@ from .bars import bar_html
 from .card import card_html, card_text
 from .graph import drawing
 from .heatmap import image as study_image
+from .roles import image as roles_image
 from .tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, size, text_of, when
 from .timeline import Timeline, whole
 from .timeline import image as timeline_image
@@ -591,6 +593,51 @@ def divergence_html(shown: Divergence, drawn: Timeline | None) -> str:
         if g.what == "difference"
     ]
     return "".join(out)
+
+
+# ------------------------------------------------------------------------------------------------------------ failover
+
+
+def _failover_grids(shown: Failover) -> list[Grid]:
+    """Outputs by stream, events that came to harm, takeovers, and what came to pass."""
+    counts = shown.frame.astype(object)
+    for verdict in ("same", "lost", "spurious", "duplicated"):
+        counts[verdict] = [Count(n) for n in counts[verdict]]
+    grids = [Grid.of_frame(counts, what="stream")]
+    if len(shown.events):
+        rows = [[r.reason, Count(r.events), when(r.first), when(r.last)] for r in shown.events.itertuples()]
+        grids.append(Grid(["events", "how many", "from", "to"], rows, what="reason"))
+    if shown.takeovers:
+        names = ["takes over", "at", "nobody was active", "revision of", "replayed", "missing", "doubled"]
+        taken = [
+            [t.node, when(t.at), "" if t.gap is None else span(t.gap / 1000),
+             "none" if t.revision is None else when(t.revision),
+             Count(t.replayed), Count(t.missing), Count(t.doubled)]
+            for t in shown.takeovers
+        ]  # fmt: skip
+        grids.append(Grid(names, taken, what="takeover"))
+    if shown.happenings:
+        told = [[when(h.at), str(h)] for h in shown.happenings[:DISPLAY_LIMIT]]
+        grids.append(Grid(["at", "what"], told, total=len(shown.happenings), what="happening"))
+    return grids
+
+
+def _failover_head(shown: Failover) -> str:
+    return f"{shown.app} on two nodes, against one that never fails: {shown.said}"
+
+
+@text.register
+def _(shown: Failover) -> str:
+    return "\n\n".join([_failover_head(shown), *(g.text(footer=False) for g in _failover_grids(shown))])
+
+
+@html.register
+def _(shown: Failover) -> str:
+    outputs, *rest = (g.html(footer=False) for g in _failover_grids(shown))
+    more = f"<details><summary>events, takeovers and what came to pass</summary>{''.join(rest)}</details>"
+    picture = roles_image(shown) if shown.outcome.happenings else ""
+    head = paragraph(f"<b>{markup.escape(_failover_head(shown))}</b>")
+    return "".join([head, picture, outputs, more if rest else ""])
 
 
 def _study_grid(shown: Study) -> Grid:

@@ -174,6 +174,33 @@ class SiddhiMagic(Magics):
             self.shell.user_ns[o.out] = found.frame
         return found
 
+    def _do_failover(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app = cluster.get(o.app)
+        found = self._interruptible(app.failover, app)
+        if o.out:
+            self.shell.user_ns[o.out] = found.frame
+        return found
+
+    def _do_fault(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        nodes = cluster.get(o.app).cluster
+        if o.other is not None and o.kind != "cut":
+            raise Misuse(f"%siddhi fault: {o.kind} has one node, and '{o.other}' is one more")
+        if o.kind in ("kill", "restart"):
+            if o.until is not None:
+                raise Misuse(f"%siddhi fault: {o.kind} has no end: leave --until out")
+            (nodes.kill if o.kind == "kill" else nodes.restart)(o.node, o.at)
+            return
+        if o.until is None:
+            raise Misuse(f"%siddhi fault: when does the {o.kind} end? Add --until TIME")
+        if o.kind == "pause":
+            nodes.pause(o.node, (o.at, o.until))
+        elif o.other is None:
+            raise Misuse("%siddhi fault: cut has two ends: a node, and the other one, `database` or `clients`")
+        else:
+            nodes.cut(o.node, o.other, (o.at, o.until))
+
     def _do_graph(self, options: Options, rest: str) -> Any:
         return cluster.get(options.parse(split(rest)).app).graph()
 

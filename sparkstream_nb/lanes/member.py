@@ -7,7 +7,6 @@ whole pair, which is a function of what came in, and puts out what it has publis
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,28 +15,20 @@ from ..engine.batch import Answer, Emitted, InputBatch, Outputs
 from ..engine.columns import Strings
 from ..engine.node import NodeEngine
 from ..engine.snapshot import Buffer, packed, unpack
+from ..errors import SiddhiRuntimeError
 from ..plan.nodes import Plan, Retrieval
-from ..simulation.faults import Fault, Schedule, fault_of, members_of
-from ..simulation.topology import Pair
+from ..simulation.faults import Fault, Scenario, fault_of, members_of
 from .batches import concatenated
 from .pair import PairLane, Published, Queued, Revision, Server
 from .spans import Spans
 
 
-@dataclass(frozen=True)
-class PairSpec:
-    """A pair as the workers need it, and the seed of its coordination."""
-
-    pair: Pair
-    seed: int = 0
-
-
 class PairMember:
     """Node `name` of a pair. `engine` makes an engine of `plan` at its start."""
 
-    def __init__(self, spec: PairSpec, name: str, plan: Plan, engine: Callable[[], NodeEngine]) -> None:
-        self.spec, self.name, self.plan, self._new = spec, name, plan, engine
-        self.lane = PairLane(Schedule(spec.pair), engine, seed=spec.seed)
+    def __init__(self, scenario: Scenario, name: str, plan: Plan, engine: Callable[[], NodeEngine]) -> None:
+        self.name, self.plan = name, plan
+        self.lane = PairLane(scenario, engine)
         self.steps = 1
 
     @property
@@ -55,7 +46,7 @@ class PairMember:
         return self.lane.servers[self.name].engine
 
     def happen(self, fault: Fault) -> None:
-        """Takes a fault to come into the schedule."""
+        """Takes a fault to come. Raises `Misuse` as `PairLane.plan_fault`."""
         self.lane.plan_fault(fault)
 
     def step(self, batch: InputBatch) -> Outputs:
@@ -63,25 +54,25 @@ class PairMember:
         self.steps += len(batch.clock)
         return joined([p for p in self.lane.step(batch) if p.node == self.name])
 
-    def skip(self, steps: int, first: int, last: int) -> None:
-        """Advances by `steps` steps, from clock `first` to `last` (ms), of an app that has no queries."""
-        self.steps += steps
-        self.lane.step(InputBatch(np.array([first, last], np.int64)))
-
     def answer(self, retrieval: Retrieval) -> Answer:
-        """This node's answer to an on-demand query: no rows where it is not active. What it changes is changed on every
-        active node."""
-        found = {s.name: s.engine.answer(retrieval) for s in self.lane.servers.values() if s.engine is not None}
-        none = Answer([(a.name, str(a.type)) for a in retrieval.columns], [])
-        return found.get(self.name, none)
+        """This node's answer to an on-demand query; what that changes is changed on every active node. Raises
+        SiddhiRuntimeError where this one is not active."""
+        found = self.lane.answer(retrieval)
+        if self.name not in found:
+            raise SiddhiRuntimeError(f"{self.name} is {self._role}")
+        return found[self.name]
+
+    @property
+    def _role(self) -> str:
+        server = self.lane.servers[self.name]
+        if server.engine is not None:
+            return "active, and stands still" if server.halted else "active"
+        return "passive" if server.up else "down"
 
     def stats(self) -> dict[str, Any]:
-        """Those of its engine; of a node that is not active, its clock and role."""
-        engine = self._engine
-        if engine is not None:
-            return engine.stats()
-        role = "passive" if self.lane.servers[self.name].up else "down"
-        return {"clock": self.now, "steps": self.steps - 1, "runs": role, "state_bytes": {}}
+        """Those of its engine, where it is active, with its role."""
+        held = {} if self._engine is None else self._engine.stats()["state_bytes"]
+        return {"clock": self.now, "steps": self.steps - 1, "runs": self._role, "state_bytes": held}
 
     def snapshot(self) -> bytes:
         """All state as bytes."""
@@ -92,7 +83,7 @@ class PairMember:
         lane = self.lane
         state = {
             "steps": self.steps,
-            "faults": [members_of(f) for f in lane.schedule.faults],
+            "faults": [members_of(f) for f in lane.faults],
             "start": lane.start,
             "now": lane.now,
             "turn": lane.turn,
@@ -107,13 +98,13 @@ class PairMember:
     def restore(self, blob: bytes) -> None:
         """Restores a snapshot of the same pair. The report of what became of events begins anew."""
         state = unpack(blob, Strings())
-        schedule = Schedule(self.spec.pair, tuple(fault_of(f) for f in state["faults"]))
-        lane = PairLane(schedule, self._new, seed=self.spec.seed)
+        new = self.lane.new_engine
+        lane = PairLane(self.lane.scenario, new, [fault_of(f) for f in state["faults"]])
         self.steps = state["steps"]
         lane.start, lane.now, lane.turn, lane.passed = state["start"], state["now"], state["turn"], state["passed"]
         lane.unreachable = {frozenset(ends) for ends in state["unreachable"]}
         for server, found in zip(lane.servers.values(), state["servers"], strict=True):
-            _restore(server, found, self._new)
+            _restore(server, found, new)
         lane.revisions = [Revision(at, bytes(blob), Spans(*held)) for at, blob, held in state["revisions"]]
         lane.report.events = state["events"]
         self.lane = lane

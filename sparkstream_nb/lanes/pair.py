@@ -11,17 +11,18 @@ one that finds it full is not held.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
 
-from ..engine.batch import InputBatch, Outputs
+from ..engine.batch import Answer, InputBatch, Outputs
 from ..engine.columns import Array
 from ..engine.node import NodeEngine
 from ..errors import Misuse
-from ..simulation.faults import Fault, Schedule
+from ..plan.nodes import Retrieval
+from ..simulation.faults import Fault, Scenario
 from ..simulation.high_availability import simulate
 from ..simulation.timeline import (
     Active,
@@ -41,13 +42,13 @@ from .spans import Spans
 
 
 class Loss(Enum):
-    """Why an event is in no node's outputs, or was not held for the other node."""
+    """Why an event is in no node's outputs, or at risk, as the other node has no copy of it."""
 
     NOBODY = "no node took it"
     PASSIVE = "it was sent to the passive node"
-    FULL = "the passive node's queue was full"
-    STALE = "the passive node took its number for an old one"
-    UNSENT = "it was not sent to the passive node"
+    FULL = "on one node alone: the queue of the passive one was full"
+    STALE = "on one node alone: the passive one took its number for an old one"
+    UNSENT = "on one node alone: no passive one was there"
 
 
 @dataclass(frozen=True)
@@ -134,11 +135,12 @@ class Server:
 
 
 class PairLane:
-    """Runs a pair. `engine` makes an engine that is at its start."""
+    """Runs a pair through a scenario, which begins with the first step. `engine` makes an engine that is at its start.
+    `faults` come on top of the scenario's, at times (ms) of their own."""
 
-    def __init__(self, schedule: Schedule, engine: Callable[[], NodeEngine], *, seed: int = 0) -> None:
-        self.schedule, self.seed, self.new_engine = schedule, seed, engine
-        self.pair = schedule.pair
+    def __init__(self, scenario: Scenario, engine: Callable[[], NodeEngine], faults: Sequence[Fault] = ()) -> None:
+        self.scenario, self.new_engine, self.faults = scenario, engine, tuple(faults)
+        self.pair = scenario.pair
         self.servers = {name: Server(name) for name in self.pair.nodes}
         self.revisions: list[Revision] = []
         self.report = Report()
@@ -151,16 +153,18 @@ class PairLane:
         self.passed = 0
 
     def plan_fault(self, fault: Fault) -> None:
-        """Takes a fault into the schedule. Raises `Misuse` for one that is impossible, or not later than the clock."""
+        """Takes one more fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
         if self.start is not None and fault.at <= self.now:
             raise Misuse(f"{fault} at {fault.at} ms: the clock is at {self.now} ms already")
-        self.schedule = self.schedule.plus(fault)
-        self._timeline = None
+        faults = (*self.faults, fault)
+        self.scenario.schedule(self.start or 0, fault.at, faults)
+        self.faults, self._timeline = faults, None
 
     def timeline(self, until: int) -> Timeline:
         """What comes to pass up to `until` (ms)."""
         assert self.start is not None
-        return simulate(self.schedule, seed=self.seed, start=self.start, until=until)
+        schedule = self.scenario.schedule(self.start, until, self.faults)
+        return simulate(schedule, seed=self.scenario.seed, start=self.start, until=until)
 
     def step(self, batch: InputBatch) -> list[Published]:
         """Takes steps, and says what the nodes put out."""
@@ -179,6 +183,10 @@ class PairLane:
         out += self._process(batch, at, len(clock))
         self.now = int(clock[-1])
         return out
+
+    def answer(self, retrieval: Retrieval) -> dict[str, Answer]:
+        """The answers of the active nodes to an on-demand query, by node. What it changes is changed on all of them."""
+        return {s.name: s.engine.answer(retrieval) for s in self.servers.values() if s.engine is not None}
 
     # --------------------------------------------------------------------------- what comes to pass
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..errors import Misuse, nearest
@@ -154,6 +154,34 @@ def random_schedule(pair: Pair, seed: int, between: tuple[int, int], *, rate: fl
             case _:
                 faults.append(Cut(now, node, CLIENTS, now + span))
     return Schedule(pair, tuple(faults))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A pair, the seed that its coordination and random faults follow, and the faults that are planned: their times are
+    ms from the start on. `rate`: random ones for each ten minutes in the mean."""
+
+    pair: Pair
+    seed: int = 0
+    faults: tuple[Fault, ...] = ()
+    rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        Schedule(self.pair, self.faults)
+
+    def schedule(self, start: int, until: int, more: tuple[Fault, ...] = ()) -> Schedule:
+        """All that happens from `start` to `until` (ms); `more` faults have the times of their own."""
+        found = Schedule(self.pair, tuple(shifted(f, start) for f in self.faults))
+        if self.rate:
+            found = random_schedule(self.pair, self.seed, (start, until), rate=self.rate).plus(*found.faults)
+        return found.plus(*more)
+
+
+def shifted(fault: Fault, by: int) -> Fault:
+    """The fault `by` ms later."""
+    if isinstance(fault, Pause | Cut):
+        return replace(fault, at=fault.at + by, until=fault.until + by)
+    return replace(fault, at=fault.at + by)
 
 
 KINDS = {kind.__name__.lower(): kind for kind in (Kill, Restart, Pause, Cut)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 
 
 @dataclass(frozen=True)
@@ -143,3 +145,49 @@ class Timeline:
 
     happenings: list[Happening] = field(default_factory=list)
     clocks: list[Clock] = field(default_factory=list)
+
+
+class Role(Enum):
+    """What a node is."""
+
+    ACTIVE = "active"
+    PASSIVE = "passive"
+    HALTED = "stands still"
+    DOWN = "down"
+
+
+@dataclass(frozen=True)
+class RoleSpan:
+    """A node has a role from `first` to `end` (ms, exclusive)."""
+
+    node: str
+    role: Role
+    first: int
+    end: int
+
+
+def roles(happenings: Iterable[Happening], until: int) -> list[RoleSpan]:
+    """Which role each node has when, up to `until` (ms), in the order in which the spans end. A node that stands still
+    is neither active nor passive meanwhile, whatever it takes itself for."""
+    was: dict[str, tuple[Role, int]] = {}
+    itself: dict[str, Role] = {}
+    out = []
+
+    def becomes(node: str, role: Role, at: int) -> None:
+        before = was.get(node)
+        if before is not None and before[0] is not role and at > before[1]:
+            out.append(RoleSpan(node, before[0], before[1], at))
+        if before is None or before[0] is not role:
+            was[node] = role, at
+
+    for h in happenings:
+        match h:
+            case Active(node=node) | Passive(node=node) | Down(node=node):
+                role = {Active: Role.ACTIVE, Passive: Role.PASSIVE, Down: Role.DOWN}[type(h)]
+                itself[node] = role
+                becomes(node, role, h.at)
+            case Halted(node=node):
+                becomes(node, Role.HALTED, h.at)
+            case Resumed(node=node):
+                becomes(node, itself[node], h.at)
+    return out + [RoleSpan(node, role, at, until) for node, (role, at) in was.items() if until > at]

@@ -116,7 +116,16 @@ class Reject(Entry):
     file: str
 
 
-KINDS: dict[str, type[Entry]] = {c.kind: c for c in (StepsEntry, RowsEntry, Ask, Reject)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultEntry(Entry):
+    """A fault to come, for the nodes of a pair: `simulation.faults.members_of`."""
+
+    kind = "fault"
+
+    fault: Mapping[str, Any]
+
+
+KINDS: dict[str, type[Entry]] = {c.kind: c for c in (StepsEntry, RowsEntry, Ask, Reject, FaultEntry)}
 
 _ALWAYS = ("app", "steps", "requests", "clock")
 """Members that are written whatever they are, so that a person who reads the journal sees them."""

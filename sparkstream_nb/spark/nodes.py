@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pandas as pd
 
@@ -26,14 +26,16 @@ from ..engine.batch import Answer, Outputs
 from ..engine.node import NodeEngine
 from ..engine.pieces import pieces
 from ..errors import SparkStreamError
+from ..lanes.member import PairMember
 from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
 from ..plan.nodes import BatchClock, Plan
 from ..plan.placement import idle, split
+from ..simulation.faults import fault_of
 from . import journal, rows, segments
 from .aside import taken
 from .care import DIED, Care, Place, Steps, Trying, alone, trying, with_care
-from .entries import Ask, Entry, EventsEntry, Reject
+from .entries import Ask, Entry, EventsEntry, FaultEntry, Reject
 from .leading import only
 from .marks import mark_node
 from .processor import NodeProcessor, NodeSpec
@@ -50,7 +52,7 @@ ENGINES_KEPT = 64
 @dataclass
 class _Kept:
     version: str
-    engine: NodeEngine
+    engine: NodeEngine | PairMember
     pieces: list[str]
     restored: bool = False
 
@@ -60,20 +62,28 @@ _plans: OrderedDict[bytes, tuple[Plan, Plan]] = OrderedDict()
 
 
 def _plan(spec: NodeSpec) -> tuple[Plan, Plan]:
-    """The plan and its part for the node, unpickled once per worker: nodes with equal properties share it. A leader
-    does all of its plan itself."""
+    """The plan and its part for the node, unpickled once per worker: nodes with equal properties share it. One that
+    takes all events does all of its plan itself."""
     key = hashlib.blake2b(spec.plan, digest_size=16).digest()
     if key not in _plans:
         plan = pickle.loads(spec.plan)
-        _plans[key] = plan, split(plan)[1] if spec.duty is None else plan
+        _plans[key] = plan, plan if spec.takes_all else split(plan)[1]
         while len(_plans) > ENGINES_KEPT:
             _plans.popitem(last=False)
     return _plans[key]
 
 
-def _engine(spec: NodeSpec) -> NodeEngine:
-    """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small."""
+def _engine(spec: NodeSpec) -> NodeEngine | PairMember:
+    """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small. Those
+    of a pair are in the state of its nodes, which has to be whole in a revision."""
     plan = _plan(spec)[1]
+    if spec.scenario is not None:
+        return PairMember(
+            spec.scenario,
+            spec.shard,
+            plan,
+            lambda: NodeEngine(plan, shard=spec.shard, allow_scripts=spec.scripts, start=spec.start),
+        )
     return NodeEngine(
         plan,
         shard=spec.shard,
@@ -175,12 +185,12 @@ def _run(p: NodeProcessor, key: int, kept: _Kept, given: _Given, tables: NodeTab
 def _carried(
     p: NodeProcessor, key: int, kept: _Kept, given: _Given, tables: NodeTables | None = None, *, careful: bool = False
 ) -> list[Row]:
-    if tables is not None:
+    if tables is not None and isinstance(kept.engine, NodeEngine):
         kept.engine.read_tables_from(tables)
     restored, kept.restored = kept.restored, False
     spec, entries, out = p.specs[key], given.entries, [*given.passing]
     steps, before = 0, kept.engine.now
-    events = given.events if idle(kept.engine.plan) else 0  # else the node counts them itself
+    events = given.events if _idle(kept.engine) else 0  # else the node counts them itself
     for run in _runs(entries):
         if isinstance(run, list):
             own_steps, own_events = _steps(p, kept, spec, run, out, careful=careful)
@@ -189,7 +199,7 @@ def _carried(
             out += _aside(p, kept.engine, spec, run)
     low, high = (entries[0].seq, entries[-1].seq) if entries else (0, -1)
     with _the_rest(p, spec, entries):
-        if tables is not None:
+        if tables is not None and isinstance(kept.engine, NodeEngine):
             tables.end(kept.engine.take_table_changes())
         size = _store(p, key, kept)
     ms = round(1000 * (time.perf_counter() - given.began), 1)
@@ -222,21 +232,21 @@ def _steps(
 ) -> tuple[int, int]:
     """Lets the engine take events; how many steps and events those were. `careful`: sets aside what it cannot take."""
     engine = kept.engine
-    if spec.duty is None:
+    if not spec.takes_all:
         entries = [e for e in entries if not e.over or spec.index in e.over]
     if not entries:
         return 0, 0
-    if idle(engine.plan):
+    if _idle(engine):
         engine.skip(sum(e.steps for e in entries), entries[0].clock, max(e.clock for e in entries))
         return 0, 0
     schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
     folder, steps, events = Path(p.folder), 0, 0
     spill = Spill(p.outputs)
     runs = journal.runs(entries)
-    if spec.duty is None:
-        found = (segments.pieces(folder, r, schemas, [spec.index], spec.count)[0] for r in runs)
-    else:
+    if spec.takes_all:
         found = (segments.whole(folder, r, schemas) for r in runs)
+    else:
+        found = (segments.pieces(folder, r, schemas, [spec.index], spec.count)[0] for r in runs)
 
     def step(piece: segments.Piece) -> Outputs:
         before = kept.engine.snapshot() if careful else b""
@@ -262,8 +272,13 @@ def _steps(
     return steps, events
 
 
-def _aside(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entry: Entry) -> list[Row]:
-    """An on-demand query goes to every node; rejected rows pass through the first one to the commit."""
+def _idle(engine: NodeEngine | PairMember) -> TypeGuard[NodeEngine]:
+    """Whether a node does not use its events."""
+    return isinstance(engine, NodeEngine) and idle(engine.plan)
+
+
+def _aside(p: NodeProcessor, engine: NodeEngine | PairMember, spec: NodeSpec, entry: Entry) -> list[Row]:
+    """On-demand queries and faults go to every node; rejected rows pass through the first one to the commit."""
     where = (spec.node, entry.seq, entry.seq)
     match entry:
         case Ask() if entry.seq in _care(p).asks:
@@ -278,6 +293,9 @@ def _aside(p: NodeProcessor, engine: NodeEngine, spec: NodeSpec, entry: Entry) -
                 return []
             lines = (Path(p.folder) / entry.file).read_bytes()
             return [rows.Errors(*where, lines.count(b"\n"), lines)]
+        case FaultEntry() if isinstance(engine, PairMember):
+            engine.happen(fault_of(entry.fault))
+            return []
     raise TypeError(f"a node does not know what to do with an entry of kind '{entry.kind}'")
 
 
@@ -287,7 +305,7 @@ def _piece(p: NodeProcessor, digest: str) -> bytes:
     return bytes(found[0])
 
 
-def _answer(engine: NodeEngine, spec: NodeSpec, entry: Ask) -> Answer | Failed:
+def _answer(engine: NodeEngine | PairMember, spec: NodeSpec, entry: Ask) -> Answer | Failed:
     plan, text = _plan(spec)[0], entry.text
     try:
         retrieval = bind_retrieval(parse_on_demand(text), plan, text)

@@ -28,14 +28,19 @@ from ..plan import bind_retrieval
 from ..plan.leader import Divided, divided, led_by
 from ..plan.lineage import LINEAGE, change_with_lineage, with_lineage
 from ..plan.nodes import AggregationDef, Plan
+from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
 from .care import Care
-from .entries import Ask, EventsEntry, from_json
+from .entries import Ask, EventsEntry, FaultEntry, from_json
 from .journal import lines
 from .leading import only
 from .routing import Route, assign, part
 from .segments import load
 
+NOT_KEPT = (
+    "The beginning of what came in is not kept any more: deploy the app with fresh=True and a larger retention, such "
+    "as retention='recording=10GB', and feed it again."
+)
 _EMPTY = InputBatch(np.empty(0, np.int64))
 
 
@@ -50,11 +55,13 @@ class Recorded:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What came in to an app that began with so many nodes, in order: events, and on-demand queries as texts."""
+    """What came in to an app that began with so many nodes, in order: events, and on-demand queries as texts. `faults`
+    are those that were added, each with how many items came before it."""
 
     items: Sequence[Recorded | str]
     schemas: Mapping[str, Schema]
     began: int
+    faults: Sequence[tuple[int, Fault]] = ()
 
     @property
     def events(self) -> int:
@@ -86,6 +93,7 @@ def recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: 
             "Deploy the app with fresh=True and feed it without those events: app.errors has them."
         )
     items: list[Recorded | str] = []
+    faults: list[tuple[int, Fault]] = []
     number = 0
     try:
         for _, line in lines(folder, 0):
@@ -98,12 +106,25 @@ def recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: 
                     items.append(item)
                 elif isinstance(entry, Ask):
                     items.append(entry.text)
+                elif isinstance(entry, FaultEntry):
+                    faults.append((len(items), fault_of(entry.fault)))
     except FileNotFoundError:
-        raise SparkStreamError(
-            "The beginning of what came in is not kept any more: deploy the app with fresh=True and a larger "
-            "retention, such as retention='recording=10GB', and feed it again."
-        ) from None
-    return Recording(items, schemas, began)
+        raise SparkStreamError(NOT_KEPT) from None
+    return Recording(items, schemas, began, faults)
+
+
+def planned_faults(folder: Path, schemas: Mapping[str, Schema]) -> tuple[int | None, list[Fault]]:
+    """When (ms) the clock of the app with the inbox `folder` began, None where it has not; and the faults that were
+    added to those of its scenario. Raises FileNotFoundError where the beginning is not kept any more."""
+    first: int | None = None
+    faults = []
+    for _, line in lines(folder, 0):
+        for entry in from_json(line):
+            if isinstance(entry, EventsEntry) and first is None:
+                first = int(load(folder, entry, schemas).clock[0])
+            elif isinstance(entry, FaultEntry):
+                faults.append(fault_of(entry.fault))
+    return first, faults
 
 
 def _numbered(entry: EventsEntry, batch: InputBatch, number: int) -> Recorded:

@@ -58,7 +58,7 @@ def pieces(
 
 
 def whole(folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema]) -> Piece:
-    """What entries of events mean to a leader, which takes them all."""
+    """What entries of events mean to a node that takes them all."""
     first = run[0]
     return Piece(first.seq, run[-1].seq, first.step, first.before, join([load(folder, e, schemas) for e in run]))
 

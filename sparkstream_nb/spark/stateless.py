@@ -35,10 +35,10 @@ _APPS = "apps.pickle"
 @dataclass(frozen=True)
 class SourceApp:
     """What the source knows of an app: the key and the number of every node, the schemas of its streams, and the part
-    of its plan without state for each node (None for a leader; empty where there is none). Large results go to the
-    folder `outputs`. With `trace`, an error of the engine is a row of kind `failure`. `start` is that of the nodes
-    (`NodeSpec`). The app began with `began` nodes. What is set aside (`care`) becomes errors here where it `tells`, as
-    no node works on events; else the nodes tell.
+    of its plan without state for each node (None for one that takes all events; empty where there is none). Large
+    results go to the folder `outputs`. With `trace`, an error of the engine is a row of kind `failure`. `start` is that
+    of the nodes (`NodeSpec`). The app began with `began` nodes. What is set aside (`care`) becomes errors here where it
+    `tells`, as no node works on events; else the nodes tell.
     """
 
     keys: tuple[int, ...]
@@ -63,7 +63,7 @@ def app_of(
     care: Care | None = None,
 ) -> SourceApp:
     """An app whose nodes are `specs`, by their keys."""
-    halves = [split(pickle.loads(s.plan)) if s.duty is None else (None, None) for s in specs]
+    halves = [(None, None) if s.takes_all else split(pickle.loads(s.plan)) for s in specs]
     parts = [ahead for ahead, _ in halves]
     return SourceApp(
         tuple(keys),

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 
 from ..errors import SparkStreamError
+from ..lanes.tallies import Tally, table_of, tally
 from ..plan.nodes import Plan
 from ..types import Schema
 from .causes import cause_of
@@ -40,16 +40,6 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Tally:
-    """How the outputs of a stream compare with one node's. An output at another time is lost, and another spurious."""
-
-    same: int = 0
-    lost: int = 0
-    spurious: int = 0
-    duplicated: int = 0
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What a way of routing makes of a recording: a tally by derived stream, and how many events each node took."""
 
@@ -70,50 +60,16 @@ def outcome(came_in: Recording, way: Way, nodes: Nodes, truth: Mapping[str, pa.T
 
 
 def outputs(replays: Iterable[Replay], plan: Plan) -> dict[str, pa.Table]:
-    """By derived stream, a row for each output of any node: the app's clock, its own time, its values as v0, v1 ..."""
+    """By derived stream, the outputs of all nodes as `table_of`, with the app's clock."""
     parts: dict[str, list[pa.Table]] = {}
     for replay in replays:
         for stream, emitted in replay.streams.items():
             if "#" in stream:
                 continue
             for rows, clock in emitted:
-                columns = [pa.array(clock[rows.step]), pa.array(rows.ts), *map(_plain, rows.columns)]
-                names = ["clock", "ts", *(f"v{i}" for i in range(len(rows.columns)))]
-                parts.setdefault(stream, []).append(pa.table(columns, names))
+                own = table_of(rows).append_column("clock", pa.array(clock[rows.step]))
+                parts.setdefault(stream, []).append(own)
     return {s: pa.concat_tables(own) for s, own in parts.items()}
-
-
-def _plain(column: Any) -> pa.Array:
-    """A column without a dictionary of its own; objects as texts that are equal where they are."""
-    if isinstance(column, list):
-        return pa.array([None if v is None else repr(v) for v in column], pa.string())
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if pa.types.is_floating(column.type):
-        return pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def tally(truth: pa.Table | None, found: pa.Table | None) -> Tally:
-    """Counts two bags of outputs against each other, row by row."""
-    if truth is None or found is None:
-        return Tally(lost=0 if truth is None else len(truth), spurious=0 if found is None else len(found))
-    both = pa.concat_tables([_marked(truth, 1, 0), _marked(found, 0, 1)])
-    keys = [n for n in both.column_names if n not in ("true", "found")]
-    counts = both.group_by(keys, use_threads=False).aggregate([("true", "sum"), ("found", "sum")])
-    t, f = (counts.column(f"{n}_sum").to_numpy() for n in ("true", "found"))
-    more = np.maximum(f - t, 0)
-    return Tally(
-        same=int(np.minimum(t, f).sum()),
-        lost=int(np.maximum(t - f, 0).sum()),
-        spurious=int(more[t == 0].sum()),
-        duplicated=int(more[t > 0].sum()),
-    )
-
-
-def _marked(table: pa.Table, true: int, found: int) -> pa.Table:
-    one, other = (pa.array(np.full(len(table), v, np.int64)) for v in (true, found))
-    return table.append_column("true", one).append_column("found", other)
 
 
 @lru_cache(maxsize=1)

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster.conf import NodeFile, node_files, read_node
+from sparkstream_nb.cluster.conf import HA, NodeFile, node_files, read_node
+from sparkstream_nb.cluster.conf_pair import pair_of
 from sparkstream_nb.cluster.secrets import References
 from sparkstream_nb.cluster.stores import address, databases_of
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.simulation.topology import Coordination, Pair
 from sparkstream_nb.stores.address import Database, Secret, from_jdbc
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -242,3 +244,74 @@ def test_nodes_must_share_their_database(tmp_path: Path) -> None:
 def test_a_file_is_below_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert address("jdbc:sqlite:x.db", None, None, References(), place="x").name == str(tmp_path / "x.db")
+
+
+# ------------------------------------------------------------------------------------------------------- minimum HA
+
+
+def test_the_files_of_a_pair_are_read_as_they_are() -> None:
+    files = node_files(CONF / "minimum-ha", ("", HA))
+    coordination = Coordination(5_000, 5, 5_000)
+    assert pair_of(files) == Pair(("wso2-si-1", "wso2-si-2"), "group-1", coordination, 60_000, 2, 20_000)
+    assert "cluster.config: coordinationStrategyClass" in files[0].unknown
+    assert "deployment.config: eventSyncServer" in files[0].unknown
+    assert "cluster.config: strategyConfig: datasource" in files[0].unknown
+
+
+PAIR = """wso2.carbon:
+  id: {id}
+cluster.config:
+  enabled: {enabled}
+  groupId: {group}
+  heartbeatInterval: {beat}
+deployment.config:
+  type: {type}
+  eventByteBufferQueueCapacity: {queue}
+state.persistence:
+  enabled: {persists}
+  intervalInMin: {every}
+"""
+FIGURES = {
+    "id": "a", "enabled": "true", "group": "g", "beat": 1000, "type": "ha", "queue": 10, "persists": "true", "every": 2
+}  # fmt: skip
+
+
+def pair_files(folder: Path, **second: object) -> list[NodeFile]:
+    one = node(folder, PAIR.format(**FIGURES))
+    two = node(folder, PAIR.format(**{**FIGURES, "id": "b", **second}), "node-2.yaml")
+    return node_files([one, two], ("", HA))
+
+
+def test_figures_may_stand_beside_the_strategy(tmp_path: Path) -> None:
+    """As in the manual's example, which has lost the line `strategyConfig`."""
+    assert pair_of(pair_files(tmp_path)) == Pair(("a", "b"), "g", Coordination(1_000, 5, 5_000), 120_000, 2, 10)
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"beat": -1}, "node-2.yaml, line 6: .*heartbeatInterval is a whole number above 0, not -1"),
+        ({"beat": "soon"}, "line 6: .*not 'soon'"),
+        ({"beat": 2000}, "line 6: .*heartbeatInterval is 2000 here and 1000 in .*node-1.yaml; the two nodes have to"),
+        ({"group": "h"}, "line 5: cluster.config: groupId is h here and g in"),
+        ({"queue": 0}, "line 9: deployment.config: eventByteBufferQueueCapacity"),
+        ({"every": 1.5}, "line 12: state.persistence: intervalInMin"),
+        ({"enabled": "false"}, "line 4: cluster.config: enabled is not true; nodes find each other through it"),
+        ({"persists": "false"}, "line 11: state.persistence: enabled is not true; a node takes over from it"),
+        ({"id": "a"}, "have one shard id, 'a'"),
+        ({"type": "distributed"}, "node-2.yaml describes another kind of deployment .fully distributed."),
+        ({"id": "database"}, "a node cannot be called 'database'"),
+    ],
+)
+def test_the_files_of_a_pair_that_are_wrong(second: dict[str, object], message: str, tmp_path: Path) -> None:
+    with pytest.raises(SparkStreamError, match=message) as raised:
+        pair_of(pair_files(tmp_path, **second))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_pair_of_one_or_of_two_kinds(tmp_path: Path) -> None:
+    with pytest.raises(SparkStreamError, match="two nodes, each with a deployment file, and 1 file was given"):
+        pair_of(pair_files(tmp_path)[:1])
+    plain = node(tmp_path, "wso2.carbon: {id: c}\n", "node-3.yaml")
+    with pytest.raises(SparkStreamError, match=r"node-3.yaml is of kind active-active, and .* of minimum HA"):
+        node_files([tmp_path / "node-1.yaml", plain], ("", HA))

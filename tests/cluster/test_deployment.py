@@ -15,12 +15,16 @@ from sparkstream_nb.errors import Misuse, SparkStreamError
 @pytest.mark.parametrize(
     ("mode", "nodes", "found"),
     [
-        (None, 1, "single"),
-        (None, 3, "active-active"),
-        ("active-active", 1, "active-active"),
+        (None, None, ("single", 1)),
+        (None, 1, ("single", 1)),
+        (None, 3, ("active-active", 3)),
+        ("active-active", None, ("active-active", 1)),
+        ("ha", None, ("ha", 2)),
     ],
 )
-def test_the_mode_follows_from_the_number_of_nodes(mode: str | None, nodes: int, found: str) -> None:
+def test_mode_and_number_of_nodes_follow_from_each_other(
+    mode: str | None, nodes: int | None, found: tuple[str, int]
+) -> None:
     assert mode_of(mode, nodes) == found
 
 
@@ -36,7 +40,7 @@ def test_every_argument_of_deploy_is_explained() -> None:
     words = inspect.getdoc(deploy) or ""
     arguments = set(inspect.signature(deploy).parameters) - {"text"}
     assert [a for a in arguments if f"`{a}`" not in words] == []
-    made_of_them = {"files", "databases", "tables", "references", "switched_off", "led"}
+    made_of_them = {"files", "databases", "tables", "references", "switched_off", "led", "scenario"}
     assert {f.name for f in dataclasses.fields(Deployment)} <= arguments | made_of_them
 
 

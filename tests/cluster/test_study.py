@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.study import Study, candidates
 from sparkstream_nb.errors import Misuse, SparkStreamError
+from sparkstream_nb.lanes.tallies import Tally, tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.replay import Way
-from sparkstream_nb.spark.study import Outcome, Tally, tally
+from sparkstream_nb.spark.study import Outcome
 
 ROW = st.tuples(
     st.integers(0, 1), st.sampled_from(["a", "b", None]), st.sampled_from([1.0, 0.0, -0.0, float("nan"), None])

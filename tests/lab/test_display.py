@@ -23,8 +23,11 @@ from sparkstream_nb.cluster import (
     Divergence,
     Errors,
     Events,
+    Failover,
     FeedReport,
     Feeds,
+    Kill,
+    Pair,
     PlanText,
     Result,
     Study,
@@ -37,11 +40,14 @@ from sparkstream_nb.cluster.divergence import Truth
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab import display
+from sparkstream_nb.lanes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.graph import Graph, Node
+from sparkstream_nb.simulation.faults import Scenario
+from sparkstream_nb.spark.failover import pair_outcome, truth_of
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.replay import Nodes, Way
-from sparkstream_nb.spark.study import Input, Outcome, Tally
+from sparkstream_nb.spark.study import Input, Outcome
 
 from .conftest import HOUR, TRADES, StandIn, unbegun_feed
 
@@ -60,7 +66,18 @@ def diverging(folder: Path) -> Divergence:
     return Truth("App", source, Nodes(plan), ["node-1", "node-2"]).against(Way(2))
 
 
+def failing() -> Failover:
+    """A pair of which the first node dies after a minute and a half of five."""
+    plan = compile_app("define stream S (v int); @info(name='<q>') from S select v insert into O;")
+    at = HOUR + 1000 * np.arange(300)
+    items = [InputBatch(at, {"S": StreamRows(np.arange(300), at, [list(range(300))])})]
+    scenario = Scenario(Pair(), 0, (Kill(90_000, "node-1"),))
+    nodes = Nodes(plan)
+    return Failover("<App>", scenario, pair_outcome(items, scenario, nodes, truth_of(items, nodes)), {"O": "<q>"})
+
+
 APP = StandIn()
+FAILOVER = failing()
 DIVERGENCE = diverging(Path(tempfile.mkdtemp()))
 STUDIED = Study("App", [Outcome(Way(2, "hash:<k>"), {"O": Tally(5, 1, 20_000, 1)}, (3, 1))], {"O": "q"})
 STORED = "@store(type='mongodb') define table T (a string); define stream S (a string); from S insert into T;"
@@ -114,6 +131,8 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (DIVERGENCE, "A                      2          0", "<th style=\"text-align:right\">differing</th>"),
     (STUDIED, "App: hash:<k> repairs most; the busiest node takes up to 1.50 times the mean.", "hash:&lt;k&gt;"),
     (STUDIED, "    2  hash:<k>     5     1    20,000           1  1.50\n1 combination", "<img"),
+    (FAILOVER, "<q>    O        270    30         0          30", "&lt;q&gt;"),
+    (FAILOVER, "<App> on two nodes, against one that never fails: 1 takeover; of 300 events 30 lost", "<img"),
     (AppGraph(Graph((Node("stream:<A>", "stream", "<A>"),), ())), "stream <A>", "stream &lt;A&gt;"),
     (
         repair("define stream S (v int); from S#window.timeBatch(1 sec) select '<i>' as x insert into O;"),

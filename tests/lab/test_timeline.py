@@ -15,10 +15,11 @@ from sparkstream_nb.cluster.study import Study
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.lab import heatmap
 from sparkstream_nb.lab.timeline import svg, whole
+from sparkstream_nb.lanes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.replay import Nodes, Way
-from sparkstream_nb.spark.study import Input, Outcome, Tally
+from sparkstream_nb.spark.study import Input, Outcome
 
 SECONDS = 1_717_200_000_000 + 1000 * np.arange(6)
 SVG = "{http://www.w3.org/2000/svg}"

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from sparkstream_nb.engine.batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.lanes.batches import between
-from sparkstream_nb.lanes.member import PairMember, PairSpec
+from sparkstream_nb.lanes.member import PairMember
 from sparkstream_nb.lanes.pair import Loss, PairLane, Published
 from sparkstream_nb.lanes.spans import Spans
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause, Restart, Schedule, random_schedule
+from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario, Schedule, random_schedule
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Pair
 
 A, B = "node-1", "node-2"
@@ -55,8 +55,7 @@ def all_rows(published: Sequence[Published]) -> Counter[Row]:
 
 
 def lane(*faults: Fault, pair: Pair | None = None, plan: object = EACH, seed: int = 1) -> PairLane:
-    schedule = Schedule(Pair() if pair is None else pair, faults)
-    return PairLane(schedule, lambda: NodeEngine(plan), seed=seed)  # type: ignore[arg-type]
+    return PairLane(Scenario(pair or Pair(), seed), lambda: NodeEngine(plan), faults)  # type: ignore[arg-type]
 
 
 SECONDS = [1000 * s for s in range(300)]
@@ -174,7 +173,7 @@ def test_without_state_the_report_is_the_difference_to_one_node(run: tuple[Sched
     schedule, batch, seed = run
     numbered = replace(batch.rows["S"], columns=[batch.rows["S"].columns[0], pa.array(np.arange(len(batch.clock)))])
     batch = InputBatch(batch.clock, {"S": numbered})
-    pair = PairLane(schedule, lambda: NodeEngine(EACH), seed=seed)
+    pair = PairLane(Scenario(schedule.pair, seed), lambda: NodeEngine(EACH), schedule.faults)
     values = Counter(v for _, _, (_, v) in all_rows(pair.step(batch)).elements())
     report = pair.report
     lost = [n for spans in report.lost.values() for first, end in spans for n in range(first, end)]
@@ -190,8 +189,8 @@ def test_without_state_the_report_is_the_difference_to_one_node(run: tuple[Sched
 @settings(max_examples=100, deadline=None)
 def test_cuts_into_batches_change_nothing(run: tuple[Schedule, InputBatch, int], sizes: list[int]) -> None:
     schedule, batch, seed = run
-    whole = PairLane(schedule, lambda: NodeEngine(STATEFUL), seed=seed)
-    parts = PairLane(schedule, lambda: NodeEngine(STATEFUL), seed=seed)
+    whole = PairLane(Scenario(schedule.pair, seed), lambda: NodeEngine(STATEFUL), schedule.faults)
+    parts = PairLane(Scenario(schedule.pair, seed), lambda: NodeEngine(STATEFUL), schedule.faults)
     expected = all_rows(whole.step(batch))
     found: Counter[Row] = Counter()
     at = 0
@@ -209,13 +208,13 @@ def test_members_that_are_restored_between_batches_are_the_pair(
 ) -> None:
     """Each member computes the pair and puts out its own part; faults come into the stream of entries as they do."""
     schedule, batch, seed = run
-    whole = PairLane(schedule, lambda: NodeEngine(STATEFUL), seed=seed)
+    whole = PairLane(Scenario(schedule.pair, seed), lambda: NodeEngine(STATEFUL), schedule.faults)
     expected = {node: Counter[Row]() for node in (A, B)}
     for p in whole.step(batch):
         expected[p.node] += rows(p.outputs)
 
     def member(node: str) -> PairMember:
-        return PairMember(PairSpec(schedule.pair, seed), node, STATEFUL, lambda: NodeEngine(STATEFUL))
+        return PairMember(Scenario(schedule.pair, seed), node, STATEFUL, lambda: NodeEngine(STATEFUL))
 
     members = {node: member(node) for node in (A, B)}
     for m in members.values():
@@ -250,7 +249,7 @@ def test_a_state_is_made_of_the_events_that_the_report_says(run: tuple[Schedule,
     """Each node's outputs are those of an engine that takes the events that its state holds, and then its own."""
     schedule, batch, seed = run
     Noting.clocks.clear()
-    pair = PairLane(schedule, lambda: Noting(STATEFUL), seed=seed)
+    pair = PairLane(Scenario(schedule.pair, seed), lambda: Noting(STATEFUL), schedule.faults)
     models: dict[str, NodeEngine] = {}
     for i in range(len(batch.clock)):
         step = between(batch, i, i + 1)

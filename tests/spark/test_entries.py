@@ -9,7 +9,17 @@ from dataclasses import dataclass
 import pytest
 
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.spark.entries import KINDS, Ask, Entry, Reject, RowsEntry, StepsEntry, from_json, to_json
+from sparkstream_nb.spark.entries import (
+    KINDS,
+    Ask,
+    Entry,
+    FaultEntry,
+    Reject,
+    RowsEntry,
+    StepsEntry,
+    from_json,
+    to_json,
+)
 
 ENTRIES: list[Entry] = [
     StepsEntry(seq=0, step=0, request=0, steps=2, requests=1, clock=1_400_000_000_000, route="hash:k", data="AAEC"),
@@ -21,6 +31,7 @@ ENTRIES: list[Entry] = [
     ),
     Ask(seq=4, step=19, request=9, before=9, text="from T select *"),
     Reject(seq=5, step=19, request=9, before=9, file="feed-rejected"),
+    FaultEntry(seq=6, step=19, request=9, before=9, fault={"kind": "kill", "at": 7, "node": "node-1"}),
 ]  # fmt: skip
 # As versions without these classes wrote them: members that say nothing were left out, `time` was not.
 OLD = """
@@ -62,8 +73,8 @@ def test_a_journal_of_an_earlier_version_is_read() -> None:
 
 
 def test_what_is_not_known_is_refused() -> None:
-    with pytest.raises(SparkStreamError, match="entry of kind 'fault', which this version"):
-        from_json('[{"seq":0,"step":0,"request":0,"before":0,"kind":"fault","app":0,"steps":0}]')
+    with pytest.raises(SparkStreamError, match="entry of kind 'flood', which this version"):
+        from_json('[{"seq":0,"step":0,"request":0,"before":0,"kind":"flood","app":0,"steps":0}]')
     with pytest.raises(TypeError, match="unexpected keyword argument 'node'"):
         from_json('[{"seq":0,"step":0,"request":0,"before":0,"kind":"ask","app":0,"text":"t","node":1}]')
     with pytest.raises(TypeError, match="'text'"):

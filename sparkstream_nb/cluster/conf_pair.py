@@ -1,0 +1,92 @@
+"""What the deployment files of minimum HA say of their two nodes: coordination, persistence, queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import Misuse
+from ..simulation.topology import Coordination, Pair
+from .conf import NodeFile
+
+
+def pair_of(files: Sequence[NodeFile]) -> Pair:
+    """The pair that two deployment files describe; what they leave out is as servers have it. Raises `Misuse`, with
+    file and line, for figures that are impossible, or that the two do not share."""
+    if len(files) != 2:
+        found = "1 file was" if len(files) == 1 else f"{len(files)} files were"
+        raise Misuse(f"minimum HA has two nodes, each with a deployment file, and {found} given")
+    pairs = [_one(f) for f in files]
+    names = (files[0].shard_id, files[1].shard_id)
+    for keys, at in _PLACES.items():
+        values = [p[at] for p in pairs]
+        if values[0] != values[1]:
+            raise _wrong(
+                files[1], keys, f"is {values[1]} here and {values[0]} in {files[0].path}; the two nodes have to agree"
+            )
+    group, heartbeat, retries, poll, persist, revisions, queue = pairs[0]
+    return Pair(names, str(group), Coordination(heartbeat, retries, poll), persist * 60_000, revisions, queue)
+
+
+_PLACES = {
+    ("cluster.config", "groupId"): 0,
+    ("cluster.config", "strategyConfig", "heartbeatInterval"): 1,
+    ("cluster.config", "strategyConfig", "heartbeatMaxRetry"): 2,
+    ("cluster.config", "strategyConfig", "eventPollingInterval"): 3,
+    ("state.persistence", "intervalInMin"): 4,
+    ("state.persistence", "revisionsToKeep"): 5,
+    ("deployment.config", "eventByteBufferQueueCapacity"): 6,
+}
+
+
+def _one(file: NodeFile) -> tuple[Any, int, int, int, int, int, int]:
+    """The figures of a file, in the order of `_PLACES`."""
+    if file.sections.get("deployment.config", {}).get("type") != "ha":
+        raise Misuse(f"{file.path} is not of a node of minimum HA: deployment.config: type is ha there")
+    for section in ("cluster.config", "state.persistence"):
+        if file.sections.get(section, {}).get("enabled") is not True:
+            why = "nodes find each other through it" if section == "cluster.config" else "a node takes over from it"
+            raise _wrong(file, (section, "enabled"), f"is not true; {why}")
+    defaults = Pair()
+    d = defaults.coordination
+    figures = [d.heartbeat, d.retries, d.poll, defaults.persist // 60_000, defaults.revisions, defaults.queue]
+    group, *places = _PLACES
+    for i, keys in enumerate(places):
+        value = _at(file.sections, keys)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise _wrong(file, keys, f"is a whole number above 0, not {value!r}")
+        figures[i] = value
+    name = _at(file.sections, group)
+    return (defaults.group if name is None else name, *figures)  # type: ignore[return-value]
+
+
+def _at(sections: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    """The value at a path of keys. What belongs into `strategyConfig` may stand beside it, as in WSO2's examples."""
+    found: Any = sections
+    for key in keys:
+        if key == "strategyConfig" and isinstance(found, Mapping) and key not in found:
+            continue
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _wrong(file: NodeFile, keys: Sequence[str], what: str) -> Misuse:
+    line = _line(file.path, keys)
+    return Misuse(f"{file.path}{'' if line is None else f', line {line}'}: {': '.join(keys)} {what}")
+
+
+def _line(path: Path, keys: Sequence[str]) -> int | None:
+    """The line of a key, or of the last one on its path that is there."""
+    node, line = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader), None
+    for key in keys:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        for k, v in pairs:
+            if k.value == key:
+                node, line = v, k.start_mark.line + 1
+                break
+    return line

@@ -1,0 +1,144 @@
+"""Faults as a person gives them: an incident's name, `random`, a schedule file, or a list of faults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import Misuse, shown
+from ..lang.tree import find_annotation
+from ..plan.nodes import Plan
+from ..simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario
+from ..simulation.incidents import incident
+from ..simulation.topology import Pair
+from .conf import NodeFile
+from .conf_pair import pair_of
+from .deployment import HA
+
+RATE = 2.0
+"""Random faults for each ten minutes, where nobody says how many."""
+_SECOND, _MINUTE, _HOUR = 1_000, 60_000, 3_600_000
+_UNITS = {"ms": 1, "s": _SECOND, "sec": _SECOND, "second": _SECOND, "min": _MINUTE, "minute": _MINUTE, "hour": _HOUR}
+_KINDS = {"kill": Kill, "restart": Restart, "pause": Pause, "cut": Cut}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What `deploy` was given of a pair: its figures, its faults, the seed."""
+
+    pair: Pair | None = None
+    faults: str | Path | Sequence[Fault] | None = None
+    seed: int = 0
+
+
+def scenario_for(mode: str, nodes: Sequence[str], files: Sequence[NodeFile], trial: Trial) -> Scenario | None:
+    """The pair of minimum HA with the ids `nodes`, and what happens to it; None in another mode. Raises `Misuse` for
+    arguments that do not fit together."""
+    if mode != HA:
+        for name, unused in (("pair", trial.pair is None), ("faults", trial.faults is None), ("seed", not trial.seed)):
+            if not unused:
+                raise Misuse(f"{name} is for mode='{HA}', and the mode is {mode}")
+        if files and files[0].kind == HA:
+            raise Misuse(f"{files[0].path} is of minimum HA: leave mode out, or give mode='{HA}'")
+        return None
+    if isinstance(trial.seed, bool) or not isinstance(trial.seed, int):
+        raise Misuse(f"seed is a whole number, not {shown(trial.seed)}")
+    if trial.pair is not None and not isinstance(trial.pair, Pair):
+        raise Misuse(f"pair is a Pair, not {shown(trial.pair)}")
+    if files and trial.pair is not None:
+        raise Misuse("the deployment files give the figures of the pair: leave pair out")
+    pair = pair_of(files) if files else replace(trial.pair or Pair(), nodes=(nodes[0], nodes[1]))
+    return scenario_of(pair, trial.faults, trial.seed)
+
+
+def check_pair(plan: Plan, routing: str, alerts: str) -> None:
+    """Raises `Misuse` for what a pair has no use for."""
+    if routing != "round_robin":
+        raise Misuse(f"mode {HA} has no routing: one node takes all. Who is sent what is Pair(balancer=...)")
+    if alerts != "on":
+        raise Misuse(f"mode {HA} has one active node, which puts out what one node does: leave alerts out")
+    for what, found in (("aggregation", plan.aggregations), ("table", plan.tables)):
+        for name, definition in found.items():
+            if find_annotation(definition.annotations, "store") is not None:
+                raise Misuse(
+                    f"mode {HA} keeps tables and aggregations in the nodes' memory, and {what} '{name}' has a @store. "
+                    "Leave @store out"
+                )
+
+
+def scenario_of(pair: Pair, faults: str | Path | Sequence[Fault] | None, seed: int) -> Scenario:
+    """A pair and what happens to it. Raises `Misuse` for faults that are none of these, or impossible."""
+    if faults is None:
+        return Scenario(pair, seed)
+    if isinstance(faults, str) and (found := re.fullmatch(r"random(?::(\d+(?:\.\d+)?))?", faults)):
+        rate = RATE if found[1] is None else float(found[1])
+        if rate <= 0:
+            raise Misuse(f"faults='{faults}': the number of faults for each ten minutes is above 0")
+        return Scenario(pair, seed, rate=rate)
+    if isinstance(faults, Path) or (isinstance(faults, str) and faults.endswith((".yaml", ".yml"))):
+        return Scenario(pair, seed, schedule_of(Path(faults)))
+    if isinstance(faults, str):
+        pair, made = incident(faults, pair)
+        return Scenario(pair, seed, made)
+    listed = [f for f in faults if isinstance(f, Fault)] if isinstance(faults, Sequence) else []
+    if not isinstance(faults, Sequence) or len(listed) < len(faults):
+        what = "'random', an incident's name, a schedule file or a list of faults"
+        raise Misuse(f"faults is {what}, not {shown(faults)}")
+    return Scenario(pair, seed, tuple(listed))
+
+
+def schedule_of(path: Path) -> tuple[Fault, ...]:
+    """The faults of a file: a list of entries such as `{at: 90 sec, kill: node-1}`, with `restart`, `pause` and `cut:
+    [node-1, database]`, the last two with `for: 20 sec`. Raises `Misuse`, with file and line, for anything else."""
+    try:
+        root = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as e:
+        raise Misuse(f"{path} cannot be read: {e}") from None
+    except yaml.YAMLError as e:
+        raise Misuse(f"{path} is not YAML: {' '.join(str(e).split())}") from None
+    if not isinstance(entries, list) or root is None:
+        raise Misuse(f"{path} is not a schedule: it is a list of faults such as {{at: 90 sec, kill: node-1}}")
+    out = []
+    for entry, node in zip(entries, root.value, strict=True):
+        where = f"{path}, line {node.start_mark.line + 1}"
+        if not isinstance(entry, Mapping):
+            raise Misuse(f"{where}: {shown(entry)} is no fault; write {{at: 90 sec, kill: node-1}}")
+        out.append(_fault(entry, where))
+    return tuple(out)
+
+
+def _fault(entry: Mapping[str, Any], where: str) -> Fault:
+    kinds = [k for k in _KINDS if k in entry]
+    if len(kinds) != 1 or "at" not in entry:
+        raise Misuse(f"{where}: a fault has a time `at`, and one of {', '.join(_KINDS)}")
+    kind, lasting = kinds[0], kinds[0] in ("pause", "cut")
+    unknown = [str(k) for k in entry if k not in ("at", kind, *(["for"] if lasting else []))]
+    if unknown:
+        raise Misuse(f"{where}: a fault of kind '{kind}' has no {', '.join(unknown)}")
+    if lasting and "for" not in entry:
+        raise Misuse(f"{where}: how long does it last? Write for: 20 sec")
+    at, subject = duration(entry["at"], where), entry[kind]
+    if kind == "cut":
+        if not isinstance(subject, list) or len(subject) != 2:
+            raise Misuse(f"{where}: cut has two ends, such as [node-1, database]")
+        return Cut(at, str(subject[0]), str(subject[1]), at + duration(entry["for"], where))
+    if kind == "pause":
+        return Pause(at, str(subject), at + duration(entry["for"], where))
+    return Kill(at, str(subject)) if kind == "kill" else Restart(at, str(subject))
+
+
+def duration(value: Any, where: str) -> int:
+    """A time span in ms: a number of ms, or a text such as `90 sec` or `2 min`. Raises `Misuse` for anything else."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", value) if isinstance(value, str) else None
+    unit = None if found is None else found[2] if found[2] in _UNITS else found[2].removesuffix("s")
+    if found is None or unit not in _UNITS:
+        raise Misuse(f"{where}: {shown(value)} is not a time span such as 90 sec")
+    return round(float(found[1]) * _UNITS[unit])

@@ -1,0 +1,99 @@
+"""The time line of a pair: which node was active when, what happened to them, and when events were lost."""
+
+from __future__ import annotations
+
+import html
+
+from ..cluster.failover import Failover
+from ..simulation.timeline import Faulted, Role, roles
+from .charts import time_ticks
+from .pictures import INK, WIDTH, embedded, text_width
+from .tables import when
+
+_ROW, _TOP, _TICK_ROOM = 30.0, 64.0, 86.0
+# Okabe and Ito's colours, which the colour-blind tell apart.
+COLOURS = {Role.ACTIVE: "#009E73", Role.PASSIVE: "#56B4E9", Role.HALTED: "#E69F00", Role.DOWN: "#D55E00"}
+_LOST = "#CC79A7"
+
+
+def svg(shown: Failover, width: int = WIDTH) -> str:
+    """A lane for the clients' events and one for each node, in their colours; faults as lines with their words."""
+    o, nodes = shown.outcome, shown.scenario.pair.nodes
+    lanes = ["events", *nodes]
+    left = 20 + max(map(text_width, lanes))
+    start, end = o.first, max(o.last, o.first + 1)
+
+    def x(ms: int) -> float:
+        return left + (ms - start) / (end - start) * (width - 18 - left)
+
+    bottom = _TOP + _ROW * len(lanes)
+    title = html.escape(f"{shown.app}: {shown.said}")
+    head = html.escape(f"{shown.app}: the two nodes, and what happened to them")
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 52:.0f}" width="{width}" '
+        f'height="{bottom + 52:.0f}" role="img" aria-label="{title}" '
+        f'style="font:12px system-ui,sans-serif;color:{INK}" fill="currentColor">'
+        f'<text x="4" y="18" font-size="14" font-weight="600">{head}</text>'
+    ]
+    spans = roles(o.happenings, end)
+    legend = [(r.value, COLOURS[r]) for r in Role if any(s.role is r for s in spans)]
+    at = 8.0
+    for label, colour in [*legend, *([("events lost", _LOST)] if shown.lost else [])]:
+        out.append(
+            f'<rect x="{at:.0f}" y="28" width="12" height="12" rx="2" fill="{colour}"/>'
+            f'<text x="{at + 17:.0f}" y="39">{label}</text>'
+        )
+        at += 34 + text_width(label)
+    for i, name in enumerate(lanes):
+        out.append(f'<text x="8" y="{_TOP + _ROW * (i + 0.5) + 4:.0f}">{html.escape(name)}</text>')
+    out += [_bar(x(start), x(end), 0, "currentColor", "events came in", 0.12)]
+    for first, last in shown.lost_between:
+        told = f"{when(first)} to {when(last)}: no node took the events"
+        out.append(_bar(x(first), max(x(last), x(first) + 2), 0, _LOST, told))
+    for s in spans:
+        told = f"{s.node} {s.role.value}: {when(s.first)} to {when(s.end)}"
+        out.append(_bar(x(s.first), x(s.end), 1 + nodes.index(s.node), COLOURS[s.role], told))
+    free = -1e9
+    for h in o.happenings:
+        if isinstance(h, Faulted):
+            place = x(h.at)
+            out.append(
+                f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{_TOP - 4:.0f}" y2="{bottom:.0f}" '
+                f'stroke="currentColor" stroke-dasharray="3 3"><title>{html.escape(str(h))}</title></line>'
+            )
+            words = text_width(str(h))
+            begin = min(place, width - 4 - words)
+            if begin > free:
+                out.append(f'<text x="{begin:.1f}" y="{_TOP - 9:.0f}" font-size="11">{html.escape(str(h))}</text>')
+                free = begin + words + 6
+    out += _axis(start, end, width, left, bottom)
+    return "".join([*out, "</svg>"])
+
+
+def image(shown: Failover) -> str:
+    """`svg` as an HTML image."""
+    return embedded(svg(shown), f"{shown.app}: {shown.said}")
+
+
+def _bar(first: float, end: float, lane: int, colour: str, told: str, opacity: float = 1.0) -> str:
+    y = _TOP + _ROW * lane + 5
+    return (
+        f'<rect x="{first:.1f}" y="{y:.0f}" width="{max(1.0, end - first):.1f}" height="{_ROW - 10:.0f}" rx="2" '
+        f'fill="{colour}" fill-opacity="{opacity}"><title>{html.escape(told)}</title></rect>'
+    )
+
+
+def _axis(start: int, end: int, width: int, left: float, bottom: float) -> list[str]:
+    out = [
+        f'<text x="{(left + width) / 2:.0f}" y="{bottom + 46:.0f}" text-anchor="middle">the app\'s clock (UTC)</text>'
+    ]
+    former = ""
+    for k in time_ticks(start, end + 1, "sec", (width - left) / _TICK_ROOM):
+        x = left + (k.ms - start) / (end - start) * (width - 18 - left)
+        out.append(f'<text x="{x:.1f}" y="{bottom + 15:.0f}" text-anchor="middle">{k.label}</text>')
+        if k.context != former:
+            former = k.context
+            out.append(
+                f'<text x="{x:.1f}" y="{bottom + 29:.0f}" text-anchor="middle" fill-opacity=".75">{k.context}</text>'
+            )
+    return out
