@@ -135,7 +135,8 @@ def mariadb() -> Iterator[Server]:
         server = Server(
             Database("mariadb", "siddhi", "127.0.0.1", port, "siddhi", Secret(password)),
             [program, "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1",
-             f"--socket={socket_file}", f"--pid-file={folder / 'pid'}", "--innodb-flush-log-at-trx-commit=2"],
+             f"--socket={socket_file}", f"--pid-file={folder / 'pid'}", "--innodb-flush-log-at-trx-commit=2",
+             f"--tmpdir={folder}"],  # a server that starts removes the temporary tables that it finds there
             folder, user, [*admin, "ping"],
         )  # fmt: skip
         with _running(server):

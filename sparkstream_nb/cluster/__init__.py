@@ -18,6 +18,7 @@ from .deploy import apps, deploy, get, stop_all
 from .deployment import Deployment
 from .divergence import Divergence
 from .failover import Failover
+from .failover_study import FailoverStudy
 from .feeding import Feed, Feeds, feed_of
 from .feeding import all_feeds as feeds
 from .frontend import Displayed
@@ -39,6 +40,7 @@ __all__ = [
     "Errors",
     "Events",
     "Failover",
+    "FailoverStudy",
     "Feed",
     "FeedProgress",
     "FeedReport",

@@ -90,8 +90,9 @@ def node_files(conf: str | Path | Sequence[str | Path], kinds: Sequence[str] = (
             )
     for node in nodes:
         if node.kind not in kinds:
-            raise Misuse(f"{node.path} describes another kind of deployment ({_named(node.kind)}) than {_named('')}")
-        if node.kind != nodes[0].kind:
+            kind = f"another kind of deployment ({_named(node.kind)}) than {_named(kinds[0])}"
+            raise Misuse(f"{node.path} describes {kind}")
+        if node.kind != nodes[0].kind and HA not in kinds:
             raise Misuse(f"{node.path} is of kind {_named(node.kind)}, and {nodes[0].path} of {_named(nodes[0].kind)}")
     return nodes
 

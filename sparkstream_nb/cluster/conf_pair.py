@@ -10,15 +10,33 @@ import yaml
 
 from ..errors import Misuse
 from ..simulation.topology import Coordination, Pair
-from .conf import NodeFile
+from .conf import HA, NodeFile
+
+
+def pairs_of(files: Sequence[NodeFile]) -> list[Pair]:
+    """The pairs that deployment files describe, one for each `groupId`, in the order of their first files. Files of a
+    partitioning layer, which have no `deployment.config`, are left out. Raises `Misuse` as `pair_of`, and for a port
+    that two nodes listen at."""
+    by_group: dict[str, list[NodeFile]] = {}
+    ports: dict[tuple[str, int], NodeFile] = {}
+    for file in (f for f in files if f.kind == HA):
+        by_group.setdefault(str(_at(file.sections, ("cluster.config", "groupId"))), []).append(file)
+        server = _at(file.sections, ("deployment.config", "eventSyncServer"))
+        if isinstance(server, Mapping) and isinstance(server.get("port"), int):
+            other = ports.setdefault((str(server.get("host")), server["port"]), file)
+            if other is not file:
+                keys = ("deployment.config", "eventSyncServer", "port")
+                raise _wrong(file, keys, f"is {server['port']}, at which the node of {other.path} listens")
+    return [pair_of(own) for own in by_group.values()]
 
 
 def pair_of(files: Sequence[NodeFile]) -> Pair:
     """The pair that two deployment files describe; what they leave out is as servers have it. Raises `Misuse`, with
     file and line, for figures that are impossible, or that the two do not share."""
     if len(files) != 2:
-        found = "1 file was" if len(files) == 1 else f"{len(files)} files were"
-        raise Misuse(f"minimum HA has two nodes, each with a deployment file, and {found} given")
+        group = _at(files[0].sections, ("cluster.config", "groupId"))
+        has = f"the groupId '{group}' is in 1 file, {files[0].path}" if len(files) == 1 else f"{len(files)} were given"
+        raise Misuse(f"minimum HA has two nodes, each with a deployment file, and {has}")
     pairs = [_one(f) for f in files]
     names = (files[0].shard_id, files[1].shard_id)
     for keys, at in _PLACES.items():

@@ -1,4 +1,4 @@
-"""What a person does to the nodes of a running pair, in the app's own time."""
+"""What a person does to the nodes of a running app's groups, in the app's own time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from datetime import datetime
 import pandas as pd
 
 from ..errors import Misuse
-from ..simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario
+from ..simulation.faults import Cut, Fault, Kill, Pause, Restart
+from ..simulation.groups import Groups
 from .deployment import milliseconds
 
 Time = int | str | datetime
@@ -18,7 +19,7 @@ Time = int | str | datetime
 @dataclass(frozen=True)
 class Told:
     """What an app was told: its clock (ms) after the first step and now, None where no event came in yet, and the
-    faults that were added to those of its scenario."""
+    faults that were added to those that were planned."""
 
     first: int | None
     clock: int | None
@@ -26,20 +27,20 @@ class Told:
 
 
 class Cluster:
-    """The nodes of an app in mode ha, and the faults that they are given; `App.cluster`.
+    """The nodes of an app in mode ha or scalable, and the faults that they are given; `App.cluster`.
 
     A fault comes to pass when the app's clock reaches its time, which is ms since 1970, a datetime or an ISO text;
     without one it comes right after what came in. It stays in the app's journal, so that it repeats.
     """
 
-    def __init__(self, scenario: Scenario, told: Callable[[], Told], add: Callable[[Fault], None]) -> None:
+    def __init__(self, groups: Groups, told: Callable[[], Told], add: Callable[[Fault], None]) -> None:
         """`told`: what the app was told so far; `add` puts a fault into its journal."""
-        self._scenario, self._told, self._add = scenario, told, add
+        self._groups, self._told, self._add = groups, told, add
 
     @property
-    def nodes(self) -> tuple[str, str]:
+    def nodes(self) -> tuple[str, ...]:
         """The ids of the nodes."""
-        return self._scenario.pair.nodes
+        return self._groups.nodes
 
     @property
     def faults(self) -> pd.DataFrame:
@@ -61,7 +62,8 @@ class Cluster:
         self._take(Pause(self._time(first), node, milliseconds(end, "during")))
 
     def cut(self, a: str, b: str, during: tuple[Time | None, Time]) -> None:
-        """Keeps two ends from reaching each other: a node and the other one, "database" or "clients"."""
+        """Keeps two ends from reaching each other: a node and the other one, "database" or "clients"; or all nodes of a
+        group and one of these two. To nodes behind a partitioning layer, that is their clients."""
         first, end = _both(during)
         self._take(Cut(self._time(first), a, b, milliseconds(end, "during")))
 
@@ -77,11 +79,11 @@ class Cluster:
         told = self._told()
         if told.clock is not None and fault.at <= told.clock:
             raise Misuse(f"{fault} at {fault.at} ms: the app's clock is at {told.clock} ms already")
-        if self._scenario.rate:
+        if self._groups.random:
             raise Misuse("the faults of this app are random: deploy it with a schedule to add to it")
-        if told.first is None and self._scenario.faults:
+        if told.first is None and any(s.faults for s in self._groups.scenarios):
             raise Misuse("the app's faults begin with its first event: send one, then add others")
-        self._scenario.schedule(told.first or 0, fault.at, (*told.faults, fault))
+        self._groups.check(told.first or 0, fault.at, (*told.faults, fault))
         self._add(fault)
 
 

@@ -14,6 +14,7 @@ from ..errors import Misuse, nearest, shown
 from ..options import DAY
 from ..plan import compile_app
 from ..plan.gaps import refuse
+from ..plan.layer import behind_layer, layer_of
 from ..plan.leader import LEADER, led_by
 from ..plan.nodes import Plan
 from ..plan.safety import depending, without
@@ -28,10 +29,19 @@ from . import frontend, given
 from .answers import Apps
 from .app import App
 from .conf import NodeFile, node_files
-from .deployment import HA, Deployment, check_alerts, check_zone, milliseconds, mode_of, playback, shards_of
-from .fault_schedule import Trial, check_pair, scenario_for
+from .deployment import HA, SCALABLE, Deployment, check_alerts, check_zone, milliseconds, mode_of, playback, shards_of
 from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
+from .grouping import (
+    Layer,
+    Trial,
+    check_groups,
+    check_stateless,
+    groups_for,
+    mode_of_files,
+    nodes_of_groups,
+    refs_of_layer,
+)
 from .owner import own, same_folder
 from .secrets import References
 from .stores import databases_of, tables_of
@@ -74,12 +84,15 @@ def deploy(
     - `nodes`, `mode`: "single" (one node), or "active-active", the default for several nodes: every node runs the whole
       app on its share of the events, and writes aggregations under its shard id. "ha" is minimum high availability:
       two nodes, of which one is active and the other takes over; tables and aggregations are in their memory.
+      "scalable" is several such pairs behind a layer that divides events over them, by `routing="hash:ATTRIBUTE"` or as
+      a @distribution on the input stream says; without either, nodes in turn, for apps that keep nothing.
     - `routing`: which node gets an event: "round_robin", "hash:ATTRIBUTE", "node:K" (K from 1), "random:SEED", or
       "sticky": each input stream has its node.
     - `shard_ids`: one for each node, by default node-1, node-2, ...
     - `conf`: the nodes' deployment files, as WSO2's servers have them (`deployment.yaml`): one for each node, or the
       folder that they are in. They give the shard ids, `partitionById`, and the data sources that `@store` names; those
-      of minimum HA (`deployment.config: type: ha`) also the mode, and the figures of the pair.
+      of minimum HA (`deployment.config: type: ha`) also the mode, and the figures of the pair, or of
+      several pairs by `groupId`.
     - `master`: a Spark master or Connect address; local by default.
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept
@@ -100,11 +113,12 @@ def deploy(
     - `alerts`: what becomes of the queries of several nodes whose outputs depend on which node sees which event, under
       this routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which
       takes all events; its shard id is `leader`.
-    - `pair`: mode ha: the figures of the two nodes, a `Pair`, by default those of WSO2's servers.
-    - `faults`: mode ha: what happens to the nodes, counted from the first event: a list of `Kill`, `Restart`, `Pause`
-      and `Cut`; a schedule file; "random", or "random:N" for N in ten minutes; or an incident that operators know:
-      "two-active", "both-passive", "repeated-outputs", "sent-to-passive", "queue-overflow". `App.cluster` adds more.
-    - `seed`: mode ha: what the nodes' loops and random faults follow: the same one gives the same outputs.
+    - `pair`: modes ha and scalable: the figures of two nodes, a `Pair`, by default those of WSO2's servers.
+    - `faults`: modes ha and scalable: what happens to the nodes, counted from the first event: a list of `Kill`,
+      `Restart`, `Pause` and `Cut`; a schedule file; "random", or "random:N" for N in ten minutes in each group; or an
+      incident that operators know, of the first group: "two-active", "both-passive", "repeated-outputs",
+      "sent-to-passive", "queue-overflow". `App.cluster` adds more.
+    - `seed`: modes ha and scalable: what nodes' loops and random faults follow: the same one gives the same outputs.
     - `retention`: how much of what came in and of what was put out the app's folder keeps: a `Retention`, or a text
       such as "recording=500MB,outputs=5GB,days=7". By default 1 GB and 10 GB; the oldest goes first.
 
@@ -127,33 +141,46 @@ def deploy(
     if conf is not None and not isinstance(conf, str | Path | Sequence):
         raise Misuse(f"conf is a path, or several, not {shown(conf)}")
     files = () if conf is None else tuple(node_files(conf, ("", HA)))
-    nodes, shard_ids = _nodes(files, nodes, shard_ids)
-    mode, nodes = mode_of(HA if files and files[0].kind == HA and mode is None else mode, nodes)
+    mode = mode_of_files(files) if mode is None else mode
+    refs = refs_of_layer(files) if mode == SCALABLE else {}
+    divided = layer_of(compile_app(text, properties=refs, variables=variables)) if mode == SCALABLE else {}
+    layer = Layer(routing, divided)
+    if mode == SCALABLE and layer.keyed:
+        nodes, shard_ids = nodes_of_groups(layer, files, nodes, shard_ids)
+    else:
+        nodes, shard_ids = _nodes(files, nodes, shard_ids)
+    mode, nodes = mode_of(mode, nodes)
     clock_start = None if start is None else milliseconds(start, "start")
     shards = shards_of(shard_ids, nodes)
-    scenario = scenario_for(mode, shards, files, Trial(pair, faults, seed))
     check_zone(timezone)
     check_master(master)
     if store is not None:
         check_file(store)
     own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" and not files else {})}
-    properties = [dict(f.properties) for f in files] or [{}] * nodes
+    properties = [{**refs, **f.properties} for f in files if mode != SCALABLE or f.kind == HA] or [{}] * nodes
     plans = [
         compile_app(text, properties={"aggTimeZone": timezone, **g, "shardId": s, **own}, variables=variables)
         for g, s in zip(properties, shards, strict=True)
     ]
+    plans = [behind_layer(plan, layer.divided) for plan in plans]
     refuse(plans[0])
     refuse_scripts(plans[0], allow_scripts)
     inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
     Route.parse(routing, nodes, inputs)
+    routing, trial = layer.route, Trial(pair, faults, seed)
+    groups = None
+    if mode == SCALABLE and not layer.keyed:
+        check_stateless(plans[0], trial)
+    else:
+        groups = groups_for(mode, shards, files, trial, layer.streams(inputs))
     check_alerts(alerts)
     off = tuple(depending(plans[0], routing)) if alerts == "off" and nodes > 1 else ()
     plans = [without(plan, off) for plan in plans]
     led = led_by(plans[0], routing) if alerts == "leader" and mode == "active-active" else None
     if led is not None and LEADER in shards:
         raise Misuse(f"a shard id is '{LEADER}', which is that of the node for alerts='leader': give the shard another")
-    if scenario is not None:
-        check_pair(plans[0], routing, alerts)
+    if groups is not None:
+        check_groups(plans[0], mode, routing, alerts)
     references = References(dict(variables or {}), tuple(allow_env))
     databases = databases_of(plans, files, references)
     tables = tables_of(plans, files, references)
@@ -180,7 +207,7 @@ def deploy(
         switched_off=off,
         led=led,
         retention=Retention.of(retention),
-        scenario=scenario,
+        groups=groups,
     )
     app = _start(deployment, plans, master)
     for file in files:

@@ -14,12 +14,14 @@ from ..options import ALERTS, DAY, MODES
 from ..plan.nodes import Plan
 from ..plan.stored import StoredTableLayout
 from ..retention import Retention
-from ..simulation.faults import Scenario
+from ..simulation.groups import Groups
 from ..stores.address import Database
 from .secrets import References
 
 HA = "ha"
 """The mode of two nodes, of which one takes over from the other (minimum high availability)."""
+SCALABLE = "scalable"
+"""The mode of nodes in turn where an app keeps nothing, and of such pairs behind a partitioning layer where it does."""
 MOST_NODES = 1_000
 """Nodes that one app simulates."""
 
@@ -30,8 +32,8 @@ class Deployment:
 
     `databases`: by aggregation, those that `@store` names; `tables`: the tables in each database.
     `references`: where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off".
-    `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `scenario`: the pair of
-    minimum HA, and what happens to it; None in other modes.
+    `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `groups`: nodes of which
+    one takes over from another (modes ha and scalable), and what happens to them; None where there are none.
     """
 
     name: str
@@ -53,7 +55,7 @@ class Deployment:
     switched_off: tuple[str, ...] = ()
     led: tuple[str, ...] | None = None
     retention: Retention = field(default_factory=Retention)
-    scenario: Scenario | None = None
+    groups: Groups | None = None
 
     @property
     def nodes(self) -> int:
@@ -76,7 +78,7 @@ def check_alerts(alerts: str) -> str:
 def mode_of(mode: str | None, nodes: int | None) -> tuple[str, int]:
     """The mode and the number of nodes, with their defaults. Raises `Misuse` where the two do not fit together."""
     if nodes is None:
-        nodes = 2 if mode == HA else 1
+        nodes = 2 if mode in (HA, SCALABLE) else 1
     if isinstance(nodes, bool) or not isinstance(nodes, int):
         raise Misuse(f"nodes must be a whole number, not {nodes!r}")
     if nodes < 1:

@@ -1,4 +1,4 @@
-"""Failovers of a pair: who took over when, which events were lost or processed twice, and what outputs that changed."""
+"""Failovers of groups of nodes: who took over when, which events were lost or processed twice, what outputs changed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cached_property
 import pandas as pd
 
 from ..lanes.pair import Loss, Takeover
-from ..simulation.faults import Scenario
-from ..simulation.timeline import Happening, Role, roles
-from ..spark.failover import PairOutcome
+from ..simulation.groups import Groups
+from ..simulation.timeline import Happening, gap_before
+from ..spark.failover import Outcome
 from .frontend import Displayed
 
 
@@ -32,32 +32,34 @@ class TakenOver:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Failover(Displayed):
-    """What a pair made of all that came in, held against one node that takes it and never fails.
+    """What groups of nodes made of all that came in, held against one node that takes it and never fails.
 
-    An output that both have is the same; else it is lost, or duplicated where the pair put it out more often, or
+    An output that both have is the same; else it is lost, or duplicated where the groups put it out more often, or
     spurious where one node never put it out. Times are ms since 1970.
     """
 
     app: str
-    scenario: Scenario
-    outcome: PairOutcome
+    groups: Groups
+    outcome: Outcome
     queries: Mapping[str, str]
     """Derived streams, and the queries that write them."""
 
-    @property
+    @cached_property
     def happenings(self) -> Sequence[Happening]:
         """What came to pass, in order, without the start."""
-        return [h for h in self.outcome.happenings if h.at > self.outcome.happenings[0].at]
+        found = [h for g in self.outcome.groups for h in g.happenings if h.at > g.happenings[0].at]
+        return sorted(found, key=lambda h: h.at)
 
     @cached_property
     def takeovers(self) -> list[TakenOver]:
-        """Each time that a node became the active one, but for the first start."""
-        return [_taken_over(t, self.outcome.happenings) for t in self.outcome.report.takeovers[1:]]
+        """Each time that a node became the active one of its group, but for the first start."""
+        found = [_taken_over(t, g.happenings) for g in self.outcome.groups for t in g.report.takeovers[1:]]
+        return sorted(found, key=lambda t: t.at)
 
     @property
     def lost(self) -> int:
         """How many events no node took."""
-        return sum(map(len, self.outcome.report.lost.values()))
+        return sum(len(spans) for g in self.outcome.groups for spans in g.report.lost.values())
 
     @property
     def replayed(self) -> int:
@@ -66,21 +68,42 @@ class Failover(Displayed):
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """Events that came to harm: reason, events, and when the first and the last of them came (ms)."""
-        report, times = self.outcome.report, self.outcome.times
-        found = [(why, spans) for by in (report.lost, report.unheld) for why, spans in by.items() if len(spans)]
+        """Events that came to harm: reason, events, and when the first and the last of them came (ms); of several
+        groups also the group, first."""
         rows = []
-        for why, spans in sorted(found, key=lambda x: list(Loss).index(x[0])):
-            ends = list(spans)
-            rows.append([why.value, len(spans), int(times[ends[0][0]]), int(times[ends[-1][1] - 1])])
-        return pd.DataFrame(rows, columns=["reason", "events", "first", "last"])
+        for name, group in zip(self.groups.names, self.outcome.groups, strict=True):
+            report, times = group.report, group.times
+            found = [(why, spans) for by in (report.lost, report.unheld) for why, spans in by.items() if len(spans)]
+            for why, spans in sorted(found, key=lambda x: list(Loss).index(x[0])):
+                ends = list(spans)
+                rows.append([name, why.value, len(spans), int(times[ends[0][0]]), int(times[ends[-1][1] - 1])])
+        frame = pd.DataFrame(rows, columns=["group", "reason", "events", "first", "last"])
+        return frame if len(self.groups.pairs) > 1 else frame.drop(columns="group")
+
+    @cached_property
+    def shares(self) -> pd.DataFrame:
+        """A row for each group: group, nodes, events that the layer sent to it, its share of all, those lost."""
+        sent = [len(g.times) for g in self.outcome.groups]
+        lost = [sum(map(len, g.report.lost.values())) for g in self.outcome.groups]
+        nodes = [", ".join(p.nodes) for p in self.groups.pairs]
+        share = [n / max(1, sum(sent)) for n in sent]
+        return pd.DataFrame({"group": self.groups.names, "nodes": nodes, "events": sent, "share": share, "lost": lost})
+
+    @property
+    def skew(self) -> float:
+        """How many times the mean the busiest group gets."""
+        sent = [len(g.times) for g in self.outcome.groups]
+        return max(sent) * len(sent) / max(1, sum(sent))
 
     @cached_property
     def lost_between(self) -> list[tuple[int, int]]:
         """From when to when (ms, both included) events came that no node took."""
-        times = self.outcome.times
-        spans = sorted(span for own in self.outcome.report.lost.values() for span in own)
-        return [(int(times[first]), int(times[end - 1])) for first, end in spans]
+        return sorted(
+            (int(g.times[first]), int(g.times[end - 1]))
+            for g in self.outcome.groups
+            for own in g.report.lost.values()
+            for first, end in own
+        )
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -105,18 +128,12 @@ class Failover(Displayed):
         t = self.outcome.tallies.values()
         lost, spurious, twice = (sum(getattr(x, n) for x in t) for n in ("lost", "spurious", "duplicated"))
         takeovers = "1 takeover" if len(self.takeovers) == 1 else f"{len(self.takeovers)} takeovers"
-        events = f"of {len(self.outcome.times):,} events {self.lost:,} lost and {self.replayed:,} processed twice"
+        sent = sum(len(g.times) for g in self.outcome.groups)
+        events = f"of {sent:,} events {self.lost:,} lost and {self.replayed:,} processed twice"
         return f"{takeovers}; {events}; outputs {lost:,} lost, {spurious:,} spurious, {twice:,} duplicated"
 
 
 def _taken_over(t: Takeover, happenings: Sequence[Happening]) -> TakenOver:
     return TakenOver(
-        t.node, t.at, _gap(t, happenings), t.revision, len(t.replayed), len(t.missing), len(t.doubled)
+        t.node, t.at, gap_before(t.at, happenings), t.revision, len(t.replayed), len(t.missing), len(t.doubled)
     )  # fmt: skip
-
-
-def _gap(t: Takeover, happenings: Sequence[Happening]) -> int | None:
-    """How long nobody was active before a takeover."""
-    before = [s for s in roles(happenings, t.at) if s.role is Role.ACTIVE]
-    ended = max((s.end for s in before), default=None)
-    return None if ended is None or ended == t.at else t.at - ended

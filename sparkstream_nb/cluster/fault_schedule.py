@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ..errors import Misuse, shown
-from ..lang.tree import find_annotation
-from ..plan.nodes import Plan
-from ..simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario
+from ..simulation.faults import Cut, Fault, Kill, Pause, Restart
 from ..simulation.incidents import incident
 from ..simulation.topology import Pair
-from .conf import NodeFile
-from .conf_pair import pair_of
-from .deployment import HA
 
 RATE = 2.0
 """Random faults for each ten minutes, where nobody says how many."""
@@ -27,69 +21,28 @@ _UNITS = {"ms": 1, "s": _SECOND, "sec": _SECOND, "second": _SECOND, "min": _MINU
 _KINDS = {"kill": Kill, "restart": Restart, "pause": Pause, "cut": Cut}
 
 
-@dataclass(frozen=True)
-class Trial:
-    """What `deploy` was given of a pair: its figures, its faults, the seed."""
-
-    pair: Pair | None = None
-    faults: str | Path | Sequence[Fault] | None = None
-    seed: int = 0
-
-
-def scenario_for(mode: str, nodes: Sequence[str], files: Sequence[NodeFile], trial: Trial) -> Scenario | None:
-    """The pair of minimum HA with the ids `nodes`, and what happens to it; None in another mode. Raises `Misuse` for
-    arguments that do not fit together."""
-    if mode != HA:
-        for name, unused in (("pair", trial.pair is None), ("faults", trial.faults is None), ("seed", not trial.seed)):
-            if not unused:
-                raise Misuse(f"{name} is for mode='{HA}', and the mode is {mode}")
-        if files and files[0].kind == HA:
-            raise Misuse(f"{files[0].path} is of minimum HA: leave mode out, or give mode='{HA}'")
-        return None
-    if isinstance(trial.seed, bool) or not isinstance(trial.seed, int):
-        raise Misuse(f"seed is a whole number, not {shown(trial.seed)}")
-    if trial.pair is not None and not isinstance(trial.pair, Pair):
-        raise Misuse(f"pair is a Pair, not {shown(trial.pair)}")
-    if files and trial.pair is not None:
-        raise Misuse("the deployment files give the figures of the pair: leave pair out")
-    pair = pair_of(files) if files else replace(trial.pair or Pair(), nodes=(nodes[0], nodes[1]))
-    return scenario_of(pair, trial.faults, trial.seed)
-
-
-def check_pair(plan: Plan, routing: str, alerts: str) -> None:
-    """Raises `Misuse` for what a pair has no use for."""
-    if routing != "round_robin":
-        raise Misuse(f"mode {HA} has no routing: one node takes all. Who is sent what is Pair(balancer=...)")
-    if alerts != "on":
-        raise Misuse(f"mode {HA} has one active node, which puts out what one node does: leave alerts out")
-    for what, found in (("aggregation", plan.aggregations), ("table", plan.tables)):
-        for name, definition in found.items():
-            if find_annotation(definition.annotations, "store") is not None:
-                raise Misuse(
-                    f"mode {HA} keeps tables and aggregations in the nodes' memory, and {what} '{name}' has a @store. "
-                    "Leave @store out"
-                )
-
-
-def scenario_of(pair: Pair, faults: str | Path | Sequence[Fault] | None, seed: int) -> Scenario:
-    """A pair and what happens to it. Raises `Misuse` for faults that are none of these, or impossible."""
+def planned(
+    pairs: Sequence[Pair], faults: str | Path | Sequence[Fault] | None
+) -> tuple[Sequence[Pair], tuple[Fault, ...], float]:
+    """Pairs, the faults that happen to them (ms from the start on), and how many random ones come in ten minutes. An
+    incident happens to the first pair, which it may change. Raises `Misuse` for faults that are none of these."""
     if faults is None:
-        return Scenario(pair, seed)
+        return pairs, (), 0.0
     if isinstance(faults, str) and (found := re.fullmatch(r"random(?::(\d+(?:\.\d+)?))?", faults)):
         rate = RATE if found[1] is None else float(found[1])
         if rate <= 0:
             raise Misuse(f"faults='{faults}': the number of faults for each ten minutes is above 0")
-        return Scenario(pair, seed, rate=rate)
+        return pairs, (), rate
     if isinstance(faults, Path) or (isinstance(faults, str) and faults.endswith((".yaml", ".yml"))):
-        return Scenario(pair, seed, schedule_of(Path(faults)))
+        return pairs, schedule_of(Path(faults)), 0.0
     if isinstance(faults, str):
-        pair, made = incident(faults, pair)
-        return Scenario(pair, seed, made)
+        first, made = incident(faults, pairs[0])
+        return (first, *pairs[1:]), made, 0.0
     listed = [f for f in faults if isinstance(f, Fault)] if isinstance(faults, Sequence) else []
     if not isinstance(faults, Sequence) or len(listed) < len(faults):
         what = "'random', an incident's name, a schedule file or a list of faults"
         raise Misuse(f"faults is {what}, not {shown(faults)}")
-    return Scenario(pair, seed, tuple(listed))
+    return pairs, tuple(listed), 0.0
 
 
 def schedule_of(path: Path) -> tuple[Fault, ...]:

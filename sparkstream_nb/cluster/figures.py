@@ -48,7 +48,7 @@ def stats_of(
     """How far `app` is, in `state`, with the nodes that `life` has now and its inbox at `position`. The caller holds
     `progress.changed`."""
     p = progress
-    passes_on = life.scenario is None and idle(split(Parts(plan, life.led).own(plan, leads=False))[1])
+    passes_on = life.groups is None and idle(split(Parts(plan, life.led).own(plan, leads=False))[1])
     nodes = {}
     held: Counter[str] = Counter()
     for n in life.over if life.leader is None else (*life.over, life.leader):

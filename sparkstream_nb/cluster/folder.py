@@ -39,8 +39,8 @@ class Life:
 
     `shards`: the shard id of every node that there was, by its number from 0; the first `began` of them began. `over`:
     the numbers of the nodes that take events now. A node that was removed keeps its number and its state. `led`: the
-    queries of a leader, whose number comes after those that began; None where there is none. `scenario`: the pair and
-    its faults as a text, None where there is no pair.
+    queries of a leader, whose number comes after those that began; None where there is none. `groups`: those of
+    nodes that take over, and their faults, as a text; None where there are none.
     """
 
     run: str
@@ -52,7 +52,7 @@ class Life:
     start: int | None = None
     timezone: str = "UTC"
     led: tuple[str, ...] | None = None
-    scenario: str | None = None
+    groups: str | None = None
     format: int = STATE_FORMAT
 
     @property
@@ -154,9 +154,9 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     run = uuid.uuid4().hex[:12]
     plain = tuple(range(d.nodes))
     shards = d.shard_ids if d.led is None else (*d.shard_ids, LEADER)
-    scenario = None if d.scenario is None else repr(d.scenario)
+    groups = None if d.groups is None else repr(d.groups)
     wanted = Life(
-        run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, scenario
+        run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups
     )  # fmt: skip
     said = None
     if (home / "app.json").exists():
@@ -231,8 +231,8 @@ def _difference(former: Life, wanted: Life) -> str | None:
         return f"the mode is {wanted.mode} now, and was {former.mode}"
     if not set(former.shards) & set(wanted.shards):
         return f"the shard ids are {', '.join(wanted.shards)} now, and were {', '.join(former.shards)}"
-    if former.scenario != wanted.scenario:
-        return "the figures of the pair, its faults or its seed changed"
+    if former.groups != wanted.groups:
+        return "the groups of nodes, their figures, faults or seed changed"
     if former.led != wanted.led:
         return f"the leader runs {_led(wanted)} now, and ran {_led(former)}"
     if former.start != wanted.start:

@@ -12,6 +12,14 @@ import textwrap
 from ..errors import Misuse
 from ..options import ROUTES, WIDTH, Options, add, add_deployment, counts, ids, positive, variable
 
+STUDIED = {
+    "heartbeat": "ms between heartbeats",
+    "retries": "heartbeats that may be missed",
+    "persist": "ms between revisions",
+    "queue": "events that the passive node holds",
+}
+"""Figures of a pair that `%siddhi failover --seeds` varies, with what they mean; Python knows more."""
+
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -171,11 +179,14 @@ def line_options() -> dict[str, Options]:
     )
     _add_out(p, "store the counts as a data frame in this variable")
 
-    p = command("failover", "Shows what the two nodes of an app in mode ha put out, against one that never fails.")
+    p = command("failover", "Shows what nodes of mode ha or scalable put out, against one that never fails.")
     p.add_argument("app", metavar="NAME")
-    _add_out(p, "store the counts by stream as a data frame in this variable")
+    _add_out(p, "store the counts as a data frame in this variable")
+    p.add_argument("--seeds", type=positive, metavar="N", help="of any app: what N failovers at random moments cost")
+    for figure, meaning in STUDIED.items():
+        p.add_argument(f"--{figure}", type=counts, metavar="A,B", help=f"with --seeds: {meaning}")
 
-    p = command("fault", "Lets something happen to a node of an app in mode ha, when its clock gets there.")
+    p = command("fault", "Lets something happen to a node of mode ha or scalable, when the clock gets there.")
     p.add_argument("app", metavar="NAME")
     kinds = ("kill", "restart", "pause", "cut")
     p.add_argument("kind", choices=kinds, metavar="KIND", help="kill, restart, pause or cut")

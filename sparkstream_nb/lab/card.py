@@ -46,8 +46,11 @@ def headline(app: App) -> str:
     """`running · 3 nodes, active-active · shards a, b, c · routing round_robin`."""
     if app.nodes == 1:
         return f"{app.state} · 1 node"
-    shards = ", ".join(app.shard_ids)
-    return f"{app.state} · {app.nodes} nodes, {app.mode} · shards {shards} · routing {app.routing}"
+    shards, groups = ", ".join(app.shard_ids), app.deployment.groups
+    if groups is not None and len(groups.pairs) == 1:
+        return f"{app.state} · {app.nodes} nodes, {app.mode}: {shards}"
+    of = f"shards {shards}" if groups is None else f"groups {', '.join(groups.names)}"
+    return f"{app.state} · {app.nodes} nodes, {app.mode} · {of} · routing {app.routing}"
 
 
 def warnings_of(app: App) -> list[str]:
@@ -56,7 +59,8 @@ def warnings_of(app: App) -> list[str]:
         led = ", ".join(app.deployment.led) or "aggregations and triggers"
         said = f"On the leader, which takes all events, as their outputs depend on which node sees which event: {led}."
         return [*app.warnings, said]
-    if app.nodes == 1:
+    groups = app.deployment.groups
+    if app.nodes == 1 or (groups is not None and len(groups.pairs) == 1):
         return app.warnings
     if off := app.deployment.switched_off:
         said = f"Switched off, as what they put out depends on which node sees which event: {', '.join(off)}."

@@ -22,6 +22,7 @@ from ..cluster import (
     Errors,
     Events,
     Failover,
+    FailoverStudy,
     Feed,
     FeedReport,
     Feeds,
@@ -37,6 +38,7 @@ from ..cluster.progress import span
 from ..plan.nodes import Plan
 from .bars import bar_html
 from .card import card_html, card_text
+from .costs import image as costs_image
 from .graph import drawing
 from .heatmap import image as study_image
 from .roles import image as roles_image
@@ -604,9 +606,19 @@ def _failover_grids(shown: Failover) -> list[Grid]:
     for verdict in ("same", "lost", "spurious", "duplicated"):
         counts[verdict] = [Count(n) for n in counts[verdict]]
     grids = [Grid.of_frame(counts, what="stream")]
+    several = len(shown.groups.pairs) > 1
+    if several:
+        rows = [
+            [r.group, r.nodes, Count(r.events), f"{r.share:.0%}", Count(r.lost)] for r in shown.shares.itertuples()
+        ]
+        grids.append(Grid(["group", "nodes", "events", "share", "lost"], rows, what="group"))
     if len(shown.events):
-        rows = [[r.reason, Count(r.events), when(r.first), when(r.last)] for r in shown.events.itertuples()]
-        grids.append(Grid(["events", "how many", "from", "to"], rows, what="reason"))
+        rows = [
+            [*([r.group] if several else []), r.reason, Count(r.events), when(r.first), when(r.last)]
+            for r in shown.events.itertuples()
+        ]
+        names = [*(["group"] if several else []), "events", "how many", "from", "to"]
+        grids.append(Grid(names, rows, what="reason"))
     if shown.takeovers:
         names = ["takes over", "at", "nobody was active", "revision of", "replayed", "missing", "doubled"]
         taken = [
@@ -623,7 +635,9 @@ def _failover_grids(shown: Failover) -> list[Grid]:
 
 
 def _failover_head(shown: Failover) -> str:
-    return f"{shown.app} on two nodes, against one that never fails: {shown.said}"
+    count = len(shown.groups.pairs)
+    on = "two nodes" if count == 1 else f"{count} groups of two nodes (the busiest has {shown.skew:.2f} times the mean)"
+    return f"{shown.app} on {on}, against one that never fails: {shown.said}"
 
 
 @text.register
@@ -635,9 +649,33 @@ def _(shown: Failover) -> str:
 def _(shown: Failover) -> str:
     outputs, *rest = (g.html(footer=False) for g in _failover_grids(shown))
     more = f"<details><summary>events, takeovers and what came to pass</summary>{''.join(rest)}</details>"
-    picture = roles_image(shown) if shown.outcome.happenings else ""
+    picture = roles_image(shown) if any(g.happenings for g in shown.outcome.groups) else ""
     head = paragraph(f"<b>{markup.escape(_failover_head(shown))}</b>")
     return "".join([head, picture, outputs, more if rest else ""])
+
+
+def _costs_grid(shown: FailoverStudy) -> Grid:
+    names = [*shown.varied, "runs", "nobody active", "events lost", "lost", "spurious", "duplicated"]
+    costs = ("events_lost", "lost", "spurious", "duplicated")
+    rows = []
+    for r in shown.settings.head(DISPLAY_LIMIT).to_dict("records"):
+        gap = f"{r['gap_median'] / 1000:.1f} ({r['gap_p95'] / 1000:.1f}) s"
+        counts = [f"{r[f'{c}_median']:,.0f} ({r[f'{c}_p95']:,.0f})" for c in costs]
+        rows.append([*(r[n] for n in shown.varied), Count(r["runs"]), gap, *counts])
+    return Grid(names, rows, total=len(shown.settings), what="setting")
+
+
+@text.register
+def _(shown: FailoverStudy) -> str:
+    head = f"{shown.app}: {shown.said}\nmedians, and in parentheses what 19 of 20 do not exceed"
+    return f"{head}\n\n{_costs_grid(shown).text()}"
+
+
+@html.register
+def _(shown: FailoverStudy) -> str:
+    table = f"<details><summary>medians, and what 19 of 20 do not exceed</summary>{_costs_grid(shown).html()}</details>"
+    said = paragraph(f"<b>{markup.escape(shown.app)}</b>: {markup.escape(shown.said)}")
+    return f"{said}{costs_image(shown)}{table}"
 
 
 def _study_grid(shown: Study) -> Grid:

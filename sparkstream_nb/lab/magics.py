@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ from ..errors import Misuse, SiddhiError, did_you_mean, nearest
 from ..lang.format import format_text
 from ..options import HelpAsked, Options, deployment_of, read_text, write_text
 from . import display
-from .arguments import deploy_options, line_options, overview, split, split_query
+from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
 
 T = TypeVar("T", Events, Errors)
 
@@ -177,7 +178,11 @@ class SiddhiMagic(Magics):
     def _do_failover(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app = cluster.get(o.app)
-        found = self._interruptible(app.failover, app)
+        figures = {name: values for name in STUDIED if (values := getattr(o, name)) is not None}
+        if figures and o.seeds is None:
+            raise Misuse(f"%siddhi failover: --{next(iter(figures))} is for a study: add --seeds 1000")
+        study = partial(app.failover_study, o.seeds, **figures)
+        found = self._interruptible(app.failover if o.seeds is None else study, app)
         if o.out:
             self.shell.user_ns[o.out] = found.frame
         return found

@@ -1,4 +1,4 @@
-"""The time line of a pair: which node was active when, what happened to them, and when events were lost."""
+"""The time line of groups of nodes: which was active when, what happened to them, and when events were lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOST = "#CC79A7"
 
 def svg(shown: Failover, width: int = WIDTH) -> str:
     """A lane for the clients' events and one for each node, in their colours; faults as lines with their words."""
-    o, nodes = shown.outcome, shown.scenario.pair.nodes
+    o, nodes = shown.outcome, shown.groups.nodes
     lanes = ["events", *nodes]
     left = 20 + max(map(text_width, lanes))
     start, end = o.first, max(o.last, o.first + 1)
@@ -28,14 +28,14 @@ def svg(shown: Failover, width: int = WIDTH) -> str:
 
     bottom = _TOP + _ROW * len(lanes)
     title = html.escape(f"{shown.app}: {shown.said}")
-    head = html.escape(f"{shown.app}: the two nodes, and what happened to them")
+    head = html.escape(f"{shown.app}: the nodes, and what happened to them")
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 52:.0f}" width="{width}" '
         f'height="{bottom + 52:.0f}" role="img" aria-label="{title}" '
         f'style="font:12px system-ui,sans-serif;color:{INK}" fill="currentColor">'
         f'<text x="4" y="18" font-size="14" font-weight="600">{head}</text>'
     ]
-    spans = roles(o.happenings, end)
+    spans = [s for g in o.groups for s in roles(g.happenings, end)]
     legend = [(r.value, COLOURS[r]) for r in Role if any(s.role is r for s in spans)]
     at = 8.0
     for label, colour in [*legend, *([("events lost", _LOST)] if shown.lost else [])]:
@@ -54,7 +54,7 @@ def svg(shown: Failover, width: int = WIDTH) -> str:
         told = f"{s.node} {s.role.value}: {when(s.first)} to {when(s.end)}"
         out.append(_bar(x(s.first), x(s.end), 1 + nodes.index(s.node), COLOURS[s.role], told))
     free = -1e9
-    for h in o.happenings:
+    for h in shown.happenings:
         if isinstance(h, Faulted):
             place = x(h.at)
             out.append(

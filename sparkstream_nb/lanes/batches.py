@@ -36,6 +36,14 @@ def masked(batch: InputBatch, taken: Array) -> InputBatch:
     return InputBatch(batch.clock, rows)
 
 
+def picked(batch: InputBatch, steps: Array) -> InputBatch:
+    """Those `steps` (bool, one for each) alone, with their events."""
+    own = masked(batch, steps)
+    place = np.cumsum(steps) - 1
+    rows = {s: StreamRows(place[r.step], r.ts, r.columns) for s, r in own.rows.items()}
+    return InputBatch(batch.clock[steps], rows)
+
+
 def events_by_step(batch: InputBatch) -> Array:
     """How many events each step has, int64."""
     counts = np.zeros(len(batch.clock), np.int64)

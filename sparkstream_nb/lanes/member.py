@@ -1,7 +1,8 @@
-"""One node of a pair, with the interface of a node engine.
+"""One node of a group, with the interface of a node engine.
 
 Two nodes of a group cannot talk to each other inside a micro-batch, where each has its own task. So each computes the
-whole pair, which is a function of what came in, and puts out what it has published itself.
+whole pair, which is a function of what came in, and puts out what it has published itself. Of several groups each takes
+what the partitioning layer before them sends to it.
 """
 
 from __future__ import annotations
@@ -17,19 +18,26 @@ from ..engine.node import NodeEngine
 from ..engine.snapshot import Buffer, packed, unpack
 from ..errors import SiddhiRuntimeError
 from ..plan.nodes import Plan, Retrieval
-from ..simulation.faults import Fault, Scenario, fault_of, members_of
+from ..simulation.faults import Fault
+from ..simulation.groups import Groups
 from .batches import concatenated
+from .layer import GroupLane
 from .pair import PairLane, Published, Queued, Revision, Server
 from .spans import Spans
 
 
 class PairMember:
-    """Node `name` of a pair. `engine` makes an engine of `plan` at its start."""
+    """Node `name` of one of `groups`. `engine` makes an engine of `plan` at its start."""
 
-    def __init__(self, scenario: Scenario, name: str, plan: Plan, engine: Callable[[], NodeEngine]) -> None:
+    def __init__(self, groups: Groups, name: str, plan: Plan, engine: Callable[[], NodeEngine]) -> None:
         self.name, self.plan = name, plan
-        self.lane = PairLane(scenario, engine)
+        self.group = GroupLane(groups, groups.place(name), plan, engine)
         self.steps = 1
+
+    @property
+    def lane(self) -> PairLane:
+        """What its group computes."""
+        return self.group.lane
 
     @property
     def now(self) -> int:
@@ -46,13 +54,13 @@ class PairMember:
         return self.lane.servers[self.name].engine
 
     def happen(self, fault: Fault) -> None:
-        """Takes a fault to come. Raises `Misuse` as `PairLane.plan_fault`."""
-        self.lane.plan_fault(fault)
+        """Takes a fault to come, of any group. Raises `Misuse` as `PairLane.plan_fault`."""
+        self.group.happen(fault)
 
     def step(self, batch: InputBatch) -> Outputs:
         """Lets the pair take steps; what this node has published."""
         self.steps += len(batch.clock)
-        return joined([p for p in self.lane.step(batch) if p.node == self.name])
+        return joined([p for p in self.group.step(batch) if p.node == self.name])
 
     def answer(self, retrieval: Retrieval) -> Answer:
         """This node's answer to an on-demand query; what that changes is changed on every active node. Raises
@@ -80,18 +88,18 @@ class PairMember:
 
     def snapshot_parts(self) -> list[Buffer]:
         """The parts of `snapshot`."""
-        lane = self.lane
+        lane, revision = self.lane, self.lane.revision
         state = {
             "steps": self.steps,
-            "faults": [members_of(f) for f in lane.faults],
             "start": lane.start,
             "now": lane.now,
             "turn": lane.turn,
             "passed": lane.passed,
             "unreachable": sorted(sorted(ends) for ends in lane.unreachable),
             "servers": [_server(s) for s in lane.servers.values()],
-            "revisions": [[r.at, r.state, list(r.held)] for r in lane.revisions],
+            "revision": None if revision is None else [revision.at, revision.state, list(revision.held)],
             "events": lane.report.events,
+            "share": self.group.share.state(),
         }
         return packed(state, Strings())
 
@@ -99,15 +107,18 @@ class PairMember:
         """Restores a snapshot of the same pair. The report of what became of events begins anew."""
         state = unpack(blob, Strings())
         new = self.lane.new_engine
-        lane = PairLane(self.lane.scenario, new, [fault_of(f) for f in state["faults"]])
+        self.group.share.load(state["share"])
+        lane = PairLane(self.lane.scenario, new, self.group.own_faults)
         self.steps = state["steps"]
         lane.start, lane.now, lane.turn, lane.passed = state["start"], state["now"], state["turn"], state["passed"]
         lane.unreachable = {frozenset(ends) for ends in state["unreachable"]}
         for server, found in zip(lane.servers.values(), state["servers"], strict=True):
             _restore(server, found, new)
-        lane.revisions = [Revision(at, bytes(blob), Spans(*held)) for at, blob, held in state["revisions"]]
+        if state["revision"] is not None:
+            at, blob, held = state["revision"]
+            lane.revision = Revision(at, bytes(blob), Spans(*held))
         lane.report.events = state["events"]
-        self.lane = lane
+        self.group.lane = lane
 
 
 def joined(published: list[Published]) -> Outputs:
@@ -145,15 +156,22 @@ def _server(server: Server) -> dict[str, Any]:
         "sequence": server.sequence,
         "trimmed": server.trimmed,
         "queued": server.queued,
-        "queue": [[q.batch.to_bytes(), q.number, q.first] for q in server.queue],
+        "queue": [_queued(q) for q in server.queue],
     }
+
+
+def _queued(q: Queued) -> list[Any]:
+    return [q.batch.to_bytes(), q.number[q.kept], q.first[q.kept], q.counts[q.kept]]
 
 
 def _restore(server: Server, found: dict[str, Any], engine: Callable[[], NodeEngine]) -> None:
     server.up, server.halted, server.syncing = found["up"], found["halted"], found["syncing"]
     server.sequence, server.trimmed, server.queued = found["sequence"], found["trimmed"], found["queued"]
     server.held = Spans(*found["held"])
-    server.queue = [Queued(InputBatch.from_bytes(bytes(b)), number, first) for b, number, first in found["queue"]]
+    server.queue = [
+        Queued(InputBatch.from_bytes(bytes(blob)), 0, np.ones(len(number), bool), number, first, counts)
+        for blob, number, first, counts in found["queue"]
+    ]
     if found["engine"] is not None:
         server.engine = engine()
         server.engine.restore(bytes(found["engine"]))

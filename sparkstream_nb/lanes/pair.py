@@ -37,7 +37,7 @@ from ..simulation.timeline import (
     Timeline,
 )
 from ..simulation.topology import CLIENTS, DATABASE
-from .batches import between, events_by_step, masked
+from .batches import between, events_by_step, masked, picked
 from .spans import Spans
 
 
@@ -100,11 +100,25 @@ class Revision:
 
 @dataclass
 class Queued:
-    """Steps that a passive node holds: `number` of the sync by step, and the events' numbers."""
+    """Steps that a passive node holds: of those of `source` from number `at` on, the ones that were `kept` (bool);
+    `number` of the sync and `first` event by step, and how many events each step has."""
 
-    batch: InputBatch
+    source: InputBatch
+    at: int
+    kept: Array
     number: Array
     first: Array
+    counts: Array
+
+    @property
+    def batch(self) -> InputBatch:
+        """The steps that are held."""
+        return picked(between(self.source, self.at, self.at + len(self.kept)), self.kept)
+
+    @property
+    def events(self) -> int:
+        """How many events it holds."""
+        return int(self.counts[self.kept].sum())
 
     def after(self, number: int) -> Queued | None:
         """What has that number or a later one; None for nothing."""
@@ -113,7 +127,8 @@ class Queued:
             return self
         if index == len(self.number):
             return None
-        return Queued(between(self.batch, index, len(self.number)), self.number[index:], self.first[index:])
+        rest = (a[index:] for a in (self.kept, self.number, self.first, self.counts))
+        return Queued(self.source, self.at + index, *rest)
 
 
 @dataclass
@@ -132,17 +147,44 @@ class Server:
     """The highest number of a revision that it was told of: events up to there are old."""
     queue: list[Queued] = field(default_factory=list)
     queued: int = 0
+    todo: list[Array] = field(default_factory=list)
+    """What its engine has still to take: for consecutive runs of steps up to now, which have events for it."""
+
+
+@dataclass(frozen=True)
+class _Coming:
+    """A revision that is to be made of a node's state before step number `at`, at `time` (ms)."""
+
+    server: Server
+    at: int
+    time: int
+    held: Spans
+
+
+@dataclass
+class _Call:
+    """A call of `step`: its batch, and how many events each step has, with the number of the first of them."""
+
+    batch: InputBatch
+    counts: Array
+    numbers: Array
+    out: list[Published] = field(default_factory=list)
 
 
 class PairLane:
     """Runs a pair through a scenario, which begins with the first step. `engine` makes an engine that is at its start.
-    `faults` come on top of the scenario's, at times (ms) of their own."""
+    `faults` come on top of the scenario's, at times (ms) of their own.
+
+    An engine works when its state or what it puts out is needed: as its node dies or stands still, as a revision of its
+    state is restored, at the end of a call. Of the revisions up to then, the last one alone is made.
+    """
 
     def __init__(self, scenario: Scenario, engine: Callable[[], NodeEngine], faults: Sequence[Fault] = ()) -> None:
         self.scenario, self.new_engine, self.faults = scenario, engine, tuple(faults)
         self.pair = scenario.pair
         self.servers = {name: Server(name) for name in self.pair.nodes}
-        self.revisions: list[Revision] = []
+        self.revision: Revision | None = None
+        self._coming: _Coming | None = None
         self.report = Report()
         self.start: int | None = None
         self.now = 0
@@ -174,15 +216,19 @@ class PairLane:
         if self.start is None:
             self.start = self.now = int(clock[0])
         clock = np.maximum(clock, self.now)
-        out: list[Published] = []
+        counts = events_by_step(batch)
+        call = _Call(batch, counts, self.report.events + np.cumsum(counts) - counts)
+        self.report.events += int(counts.sum())
         at = 0
         for upto, time, happening in self._until(clock):
-            out += self._process(batch, at, upto)
+            self._process(call, at, upto)
             at = upto
-            out += [_moved(p, upto, only=True) for p in self._happen(time, happening)]
-        out += self._process(batch, at, len(clock))
+            self._happen(call, upto, time, happening)
+        self._process(call, at, len(clock))
+        for server in self.servers.values():
+            self._work(call, server, len(clock))
         self.now = int(clock[-1])
-        return out
+        return call.out
 
     def answer(self, retrieval: Retrieval) -> dict[str, Answer]:
         """The answers of the active nodes to an on-demand query, by node. What it changes is changed on all of them."""
@@ -214,30 +260,58 @@ class PairLane:
         due = clock.started + (marks - clock.started) // clock.every * clock.every
         return [int(t) for t in np.unique(due) if t > max(self.now, clock.started)]
 
-    def _happen(self, time: int, happening: Happening | str) -> list[Published]:
+    def _happen(self, call: _Call, at: int, time: int, happening: Happening | str) -> None:
+        """Lets something come to pass before step number `at`."""
         match happening:
             case str(node):
-                self._persist(self.servers[node], time)
+                self._persist(self.servers[node], at, time)
             case Down(node=node):
+                self._work(call, self.servers[node], at)
                 self.servers[node] = Server(node, up=False)
             case Halted(node=node):
+                self._work(call, self.servers[node], at)
                 self.servers[node].halted = True
             case Resumed(node=node):
                 self.servers[node].halted = False
             case Reached(a=a, b=b, whether=whether):
                 (self.unreachable.discard if whether else self.unreachable.add)(frozenset({a, b}))
             case Active(node=node, started=started):
-                return self._activate(self.servers[node], time, replay=not started)
+                for server in self.servers.values():
+                    self._work(call, server, at)
+                again = self._activate(self.servers[node], time, replay=not started)
+                call.out += [_moved(p, at, only=True) for p in again]
             case Passive(node=node):
                 server = self.servers[node]
+                self._work(call, server, at)
                 server.up, server.engine, server.held = True, None, Spans()
                 server.queue, server.queued, server.syncing = [], 0, False
             case Syncing(node=node, whether=whether):
                 server = self.servers[node]
                 server.syncing = whether
                 if whether:
-                    self._persist(server, time)
-        return []
+                    self._persist(server, at, time)
+
+    def _work(self, call: _Call, server: Server, at: int) -> None:
+        """Lets a node's engine take what it has still to take before step number `at`, and makes its revision."""
+        if server.engine is None:
+            return
+        coming = self._coming
+        if coming is not None and coming.server is server:
+            self._take(call, server, coming.at, at)
+            self.revision = Revision(coming.time, server.engine.snapshot(), coming.held)
+            self._coming = None
+        self._take(call, server, at, at)
+
+    def _take(self, call: _Call, server: Server, end: int, at: int) -> None:
+        """Lets a node's engine take what it has to take, which is up to step number `at`, as far as `end`."""
+        if not server.todo or server.engine is None:
+            return
+        taken = np.concatenate(server.todo)
+        begin = at - len(taken)
+        own, server.todo = taken[: end - begin], [taken[end - begin :]] if end < at else []
+        if len(own):
+            outputs = server.engine.step(masked(between(call.batch, begin, end), own))
+            call.out.append(_moved(Published(server.name, False, outputs), begin))
 
     def _reaches(self, a: str, b: str) -> bool:
         return frozenset({a, b}) not in self.unreachable
@@ -245,7 +319,7 @@ class PairLane:
     def _activate(self, server: Server, time: int, *, replay: bool) -> list[Published]:
         """`HAManager.changeToActive`, or the start of an active node."""
         server.up, server.engine = True, self.new_engine()
-        revision = self.revisions[-1] if self.revisions else None
+        revision = self.revision
         server.held = Spans()
         if revision is not None:
             server.engine.restore(revision.state)
@@ -254,9 +328,8 @@ class PairLane:
         if replay:
             for queued in server.queue:
                 out.append(Published(server.name, True, server.engine.step(queued.batch)))
-                for first, count in zip(queued.first.tolist(), events_by_step(queued.batch).tolist(), strict=True):
-                    server.held.add(first, first + count)
-                    again.add(first, first + count)
+                for spans in (server.held, again):
+                    _add(spans, queued.first, queued.counts, queued.kept)
         server.queue, server.queued, server.trimmed = [], 0, -1
         missing = self.report.taken.without(server.held)
         self.report.takeovers.append(
@@ -272,45 +345,38 @@ class PairLane:
         )
         return out
 
-    def _persist(self, server: Server, time: int) -> None:
+    def _persist(self, server: Server, at: int, time: int) -> None:
         """`PersistenceManager`: a revision, and a message to the passive node that what came before it is old."""
         if server.engine is None or server.halted:
             return
         if self._reaches(server.name, DATABASE):
-            self.revisions.append(Revision(time, server.engine.snapshot(), server.held.copy()))
-            del self.revisions[: -self.pair.revisions]
+            self._coming = _Coming(server, at, time, server.held.copy())
             self.report.revisions[server.name] += 1
         server.sequence += 1
         peer = self.servers[self.pair.peer(server.name)]
         if server.syncing and peer.up and not peer.halted and self._reaches(server.name, peer.name):
             peer.trimmed = max(peer.trimmed, server.sequence)
             peer.queue = [kept for q in peer.queue if (kept := q.after(server.sequence)) is not None]
-            peer.queued = sum(int(events_by_step(q.batch).sum()) for q in peer.queue)
+            peer.queued = sum(q.events for q in peer.queue)
 
     # --------------------------------------------------------------------------- what comes in
 
-    def _process(self, batch: InputBatch, first: int, end: int) -> list[Published]:
-        """Steps between two happenings: the balancer's choice, the engines, the other node's queue."""
+    def _process(self, call: _Call, first: int, end: int) -> None:
+        """Steps between two happenings: the balancer's choice, what engines have to take, the other node's queue."""
         if first == end:
-            return []
-        part = between(batch, first, end)
-        counts = events_by_step(part)
-        numbers = self.report.events + np.cumsum(counts) - counts
-        self.report.events += int(counts.sum())
-        out = []
+            return
+        counts, numbers = call.counts[first:end], call.numbers[first:end]
         chosen = self._chosen(counts)
         for place, server in enumerate(self.servers.values()):
             taken = (chosen == place) & (counts > 0)
             if server.engine is None or server.halted:
                 _note(self.report.lost, Loss.PASSIVE, numbers, counts, taken)
                 continue
-            own = masked(part, taken)
             _add(server.held, numbers, counts, taken)
             _add(self.report.taken, numbers, counts, taken)
-            out.append(_moved(Published(server.name, False, server.engine.step(own)), first))
-            self._send(server, own, numbers, np.where(taken, counts, 0))
+            server.todo.append(taken)
+            self._send(server, call, first, np.where(taken, counts, 0))
         _note(self.report.lost, Loss.NOBODY, numbers, counts, (chosen < 0) & (counts > 0))
-        return out
 
     def _chosen(self, counts: Array) -> Array:
         """The place of the node that each step's events are sent to; -1: none takes them."""
@@ -327,8 +393,9 @@ class PairLane:
             self.turn = serving.index(True)
         return np.full(len(counts), self.turn if serving[self.turn] else -1)
 
-    def _send(self, server: Server, part: InputBatch, numbers: Array, counts: Array) -> None:
-        """`sendEventsToPassiveNode`, and what the passive node keeps of it."""
+    def _send(self, server: Server, call: _Call, at: int, counts: Array) -> None:
+        """`sendEventsToPassiveNode`, and what the passive node keeps of it; `counts` are of the steps from `at` on."""
+        numbers = call.numbers[at : at + len(counts)]
         any_ = counts > 0
         if not any_.any():
             return
@@ -347,7 +414,7 @@ class PairLane:
         _note(self.report.unheld, Loss.FULL, numbers, counts, fresh & ~fits)
         kept = fresh & fits
         if kept.any():
-            peer.queue.append(Queued(masked(part, kept), number, numbers))
+            peer.queue.append(Queued(call.batch, at, kept, number, numbers, counts))
             peer.queued += int(counts[kept].sum())
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from ..errors import SiddhiBindError
 from ..lang import tree
 from . import nodes as n
 from .cycles import cycles, shared_tables
+from .distribute import distribute
 from .gaps import needed
 from .placement import stateless
 from .safety import aggregation_safety
@@ -18,9 +20,33 @@ def explain(plan: n.Plan, lines_before: int = 0) -> str:
     lines: list[str] = [f"app {plan.name}" if plan.name else "app"]
     queries, aggregations = stateless(plan)
     elements, gaps = _elements(plan, queries, lines_before), _gaps(plan, lines_before)
-    for part in (_definitions(plan, aggregations), elements, _cycles(plan), gaps):
+    for part in (_definitions(plan, aggregations), elements, _cycles(plan), _distributed(plan), gaps):
         lines.extend(f"  {line}" for line in part)
     return "\n".join(lines) + "\n"
+
+
+# ------------------------------------------------------------------------------------------------------- distributed
+
+
+def _distributed(plan: n.Plan) -> Iterator[str]:
+    """What a fully distributed deployment makes of an app that has @dist."""
+    parts: list[n.Query | n.Partition | n.AggregationDef] = [*plan.elements, *plan.aggregations.values()]
+    if not any(tree.find_annotation(p.annotations, "dist") for p in parts):
+        return
+    try:
+        split = distribute(plan)
+    except SiddhiBindError as e:
+        yield f"distributed: refused by its manager, {e.message}"
+        return
+    apps = sum(g.parallel for g in split.groups)
+    yield f"distributed: {len(split.groups)} execution groups, {apps} apps"
+    for g in split.groups:
+        yield f"  {', '.join(g.instances)}: {', '.join(g.elements)}{' (on a receiver node)' if g.receiver else ''}"
+        yield from (f"    reads {r.stream}: {r.strategy.value}{f' {r.key}' if r.key else ''}" for r in g.reads)
+    for t in split.topics:
+        count = "1 partition" if t.partitions == 1 else f"{t.partitions} partitions"
+        yield f"  topic {t.name}, {count}: {', '.join(t.writers) or 'outside'} → {', '.join(t.readers)}"
+    yield from (f"  ! {note}" for note in split.notes)
 
 
 # ------------------------------------------------------------------------------------------------------- definitions

@@ -455,6 +455,7 @@ class Partition:
     inner: tuple[Source, ...]
     purge: Purge | None
     safety: Safety
+    annotations: tuple[tree.Annotation, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 

@@ -43,7 +43,7 @@ puts out together, or `group by` and `limit` select in it, is then that of each 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from . import nodes as n
@@ -75,14 +75,24 @@ def with_safety(plan: n.Plan) -> n.Plan:
 
 
 def depending(plan: n.Plan, routing: str) -> list[str]:
-    """The names of the queries that several nodes under a routing do not answer as one would."""
+    """The names of the queries that several nodes under a routing do not answer as one would. Of a query that several
+    keys would do for, that of the routing counts."""
     hashed = routing.removeprefix("hash:") if routing.startswith("hash:") else None
+    preferred = {} if hashed is None else _Propagation(plan, hashed).run()
+
+    def right(safety: n.Safety) -> bool:
+        return all(attribute == hashed for _, attribute in safety.keys)
+
     return [
         q.name
         for q in plan.queries
         if q.safety.level == "node-dependent"
-        or (q.safety.level == "keyed" and any(attribute != hashed for _, attribute in q.safety.keys))
+        or (q.safety.level == "keyed" and not right(q.safety) and not _keyed(preferred.get(q.name), right))
     ]
+
+
+def _keyed(safety: n.Safety | None, right: Callable[[n.Safety], bool]) -> bool:
+    return safety is not None and safety.level == "keyed" and right(safety)
 
 
 def without(plan: n.Plan, names: Collection[str]) -> n.Plan:
@@ -122,9 +132,11 @@ def aggregation_safety(plan: n.Plan, aggregation: n.AggregationDef) -> n.Safety:
 
 @dataclass
 class _Propagation:
-    """Rule 9: from the inputs on, until nothing changes; levels only get worse, so this ends."""
+    """Rule 9: from the inputs on, until nothing changes; levels only get worse, so this ends. Of several keys, those
+    that are attribute `preferred` come first."""
 
     plan: n.Plan
+    preferred: str | None = None
 
     def run(self) -> dict[str, n.Safety]:
         own = {}
@@ -162,7 +174,8 @@ class _Propagation:
                 return n.Safety("keyed", reason, tuple(sorted(inherited.items())))
             return n.Safety("stateless", own.reason)
         computed = None
-        for candidate in own.candidates:
+        other = lambda c: self.preferred is not None and any(a != self.preferred for a in c.values())  # noqa: E731
+        for candidate in sorted(own.candidates, key=other):
             traced = self._trace(candidate)
             if traced is None:
                 computed = computed or next(f"'{a}' of '{s}'" for s, a in candidate.items())

@@ -191,3 +191,10 @@ def roles(happenings: Iterable[Happening], until: int) -> list[RoleSpan]:
             case Resumed(node=node):
                 becomes(node, itself[node], h.at)
     return out + [RoleSpan(node, role, at, until) for node, (role, at) in was.items() if until > at]
+
+
+def gap_before(at: int, happenings: Iterable[Happening]) -> int | None:
+    """How long (ms) nobody was active before a node became so at `at` (ms); None: somebody was until then."""
+    before = roles([h for h in happenings if h.at <= at], at)
+    last = max((s.end for s in before if s.role is Role.ACTIVE), default=None)
+    return None if last is None or last == at else at - last

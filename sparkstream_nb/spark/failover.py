@@ -1,4 +1,4 @@
-"""What a pair makes of a recording: what it put out, against one node that takes everything and never fails."""
+"""What groups of nodes make of a recording: what they put out, against one node that takes all and never fails."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import pyarrow as pa
 from ..engine.batch import InputBatch, Outputs
 from ..engine.columns import Array
 from ..engine.node import NodeEngine
+from ..errors import SparkStreamError
 from ..lanes.batches import events_by_step
-from ..lanes.pair import PairLane, Report
-from ..lanes.tallies import Tally, table_of, tally
+from ..lanes.layer import GroupLane
+from ..lanes.pair import Report
+from ..lanes.tallies import Tally, table_of, tally_close
 from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
 from ..plan.nodes import Plan, Retrieval
-from ..simulation.faults import Fault, Scenario
+from ..simulation.faults import Fault
+from ..simulation.groups import Groups
 from ..simulation.timeline import Happening
 from .replay import Nodes, Recording
 from .segments import join
@@ -28,16 +31,23 @@ Tables = dict[str, pa.Table]
 
 
 @dataclass(frozen=True)
-class PairOutcome:
-    """A pair's run from clock `first` to `last` (ms): what became of events, which came at `times` (int64[n], ms by the
-    clock); what came to pass, what it put out (with `node` and `replayed`), and how that compares with one node's, by
-    stream."""
+class GroupOutcome:
+    """A group's run: what became of its events, which came at `times` (int64[n], ms by the clock), and what came to
+    pass."""
 
     report: Report
     happenings: Sequence[Happening]
+    times: Array
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run of groups from clock `first` to `last` (ms): each of them; what they put out (with `node` and `replayed`),
+    and how that compares with one node's, by stream."""
+
+    groups: Sequence[GroupOutcome]
     outputs: Tables
     tallies: dict[str, Tally]
-    times: Array
     first: int
     last: int
 
@@ -87,6 +97,14 @@ def items_of(recording: Recording, plan: Plan) -> list[Item]:
     return out + [fault for _, fault in faults]
 
 
+def span_of(recording: Recording) -> tuple[int, int]:
+    """The first and the last time (ms) by the clock. Raises SparkStreamError where nothing came in."""
+    clocks = [r.batch.clock for r in recording.recorded]
+    if not clocks:
+        raise SparkStreamError("Nothing came in yet: feed the app, or give a feed.")
+    return int(clocks[0][0]), max(int(c.max()) for c in clocks)
+
+
 def truth_of(items: Sequence[Item], nodes: Nodes) -> Tables:
     """What one node puts out."""
     engine, found = engine_of(nodes), _Collected()
@@ -98,36 +116,35 @@ def truth_of(items: Sequence[Item], nodes: Nodes) -> Tables:
     return found.tables()
 
 
-def pair_outcome(items: Sequence[Item], scenario: Scenario, nodes: Nodes, truth: Tables) -> PairOutcome:
-    """What a pair makes of `items`, against the `truth` of one node."""
-    lane, found = PairLane(scenario, lambda: engine_of(nodes)), _Collected()
-    for item in items:
-        match item:
-            case InputBatch():
-                for p in lane.step(item):
-                    found.take(p.outputs, node=p.node, replayed=p.replayed)
-            case Retrieval():
-                lane.answer(item)
-            case Fault():
-                lane.plan_fault(item)
+def outcome_of(items: Sequence[Item], groups: Groups, nodes: Nodes, truth: Tables) -> Outcome:
+    """What groups make of `items`, against the `truth` of one node."""
+    found, runs = _Collected(), []
+    for place in range(len(groups.pairs)):
+        group, taken = GroupLane(groups, place, nodes.plan, lambda: engine_of(nodes)), []
+        for item in items:
+            match item:
+                case InputBatch():
+                    taken.append(group.part(item))
+                    for p in group.lane.step(taken[-1]):
+                        found.take(p.outputs, node=p.node, replayed=p.replayed)
+                case Retrieval():
+                    group.lane.answer(item)
+                case Fault():
+                    group.happen(item)
+        lane = group.lane
+        happenings = [] if lane.start is None else lane.timeline(lane.now).happenings
+        runs.append(GroupOutcome(lane.report, happenings, _times(taken)))
     outputs = found.tables()
     bare = {s: t.drop_columns(["node", "replayed"]) for s, t in outputs.items()}
     streams = [s for s in nodes.plan.streams if s in truth or s in bare]
-    happenings = [] if lane.start is None else lane.timeline(lane.now).happenings
-    return PairOutcome(
-        lane.report,
-        happenings,
-        outputs,
-        {s: tally(truth.get(s), bare.get(s)) for s in streams},
-        _times(items),
-        lane.start or 0,
-        lane.now,
-    )
+    tallies = {s: tally_close(truth.get(s), bare.get(s)) for s in streams}
+    clocks = [i.clock for i in items if isinstance(i, InputBatch) and len(i.clock)]
+    first = int(clocks[0][0]) if clocks else 0
+    return Outcome(runs, outputs, tallies, first, max((int(c.max()) for c in clocks), default=first))
 
 
-def _times(items: Sequence[Item]) -> Array:
+def _times(batches: Sequence[InputBatch]) -> Array:
     """When the clock came to each event."""
-    batches = [i for i in items if isinstance(i, InputBatch)]
     clock = [np.repeat(b.clock, events_by_step(b)) for b in batches]
     return np.maximum.accumulate(np.concatenate(clock)) if clock else np.empty(0, np.int64)
 

@@ -77,9 +77,9 @@ def _engine(spec: NodeSpec) -> NodeEngine | PairMember:
     """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small. Those
     of a pair are in the state of its nodes, which has to be whole in a revision."""
     plan = _plan(spec)[1]
-    if spec.scenario is not None:
+    if spec.groups is not None:
         return PairMember(
-            spec.scenario,
+            spec.groups,
             spec.shard,
             plan,
             lambda: NodeEngine(plan, shard=spec.shard, allow_scripts=spec.scripts, start=spec.start),

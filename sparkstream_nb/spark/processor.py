@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..plan.leader import Duty
     from ..plan.nodes import Plan
-    from ..simulation.faults import Scenario
+    from ..simulation.groups import Groups
     from .care import Care
 
 
@@ -29,7 +29,7 @@ class NodeSpec:
 
     `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
     None: with the first event or tick). `tables` is `tables.packed`, empty where no table is in a database. A node with
-    a `duty` is the leader, and one with a `scenario` is of a pair: these take all events.
+    a `duty` is the leader, and one of `groups` has another node to take over: these take all events.
     """
 
     node: int
@@ -42,12 +42,12 @@ class NodeSpec:
     start: int | None = None
     tables: bytes = field(default=b"", repr=False)
     duty: Duty | None = None
-    scenario: Scenario | None = None
+    groups: Groups | None = None
 
     @property
     def takes_all(self) -> bool:
         """Whether it takes all events, and does all of its plan itself."""
-        return self.duty is not None or self.scenario is not None
+        return self.duty is not None or self.groups is not None
 
     @staticmethod
     def of(
@@ -62,9 +62,9 @@ class NodeSpec:
         start: int | None = None,
         tables: bytes = b"",
         duty: Duty | None = None,
-        scenario: Scenario | None = None,
+        groups: Groups | None = None,
     ) -> NodeSpec:
-        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables, duty, scenario)
+        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables, duty, groups)
 
 
 class NodeProcessor(StatefulProcessor):

@@ -23,6 +23,7 @@ from ..engine.expressions import Context
 from ..engine.node import NodeEngine
 from ..engine.services import Services
 from ..errors import SparkStreamError
+from ..lanes.partitioning import part
 from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
 from ..plan.leader import Divided, divided, led_by
@@ -34,7 +35,7 @@ from .care import Care
 from .entries import Ask, EventsEntry, FaultEntry, from_json
 from .journal import lines
 from .leading import only
-from .routing import Route, assign, part
+from .routing import Route, assign
 from .segments import load
 
 NOT_KEPT = (

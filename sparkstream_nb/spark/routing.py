@@ -13,18 +13,16 @@ Routes, as a person writes them:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..engine.batch import InputBatch, StreamRows
+from ..engine.batch import InputBatch
 from ..engine.columns import Array
-from ..engine.expressions.values import text
 from ..errors import Misuse, nearest, shown
-from ..types import Schema, Type
+from ..lanes.partitioning import by_hash
+from ..types import Schema
 
 
 @dataclass(frozen=True)
@@ -67,39 +65,6 @@ class Route:
         raise Misuse(f"'{text}' is not a valid route. Write {ways}")
 
 
-def java_hash(texts: Sequence[str]) -> Array:
-    """Java's `String.hashCode` of each text, as int64 holding 32-bit signed values."""
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    width = int(lengths.max(initial=0))
-    if width == 0:
-        return np.zeros(len(texts), np.int64)
-    points = np.array(list(texts), dtype=f"U{width}").view(np.uint32).reshape(len(texts), width)
-    out = np.zeros(len(texts), np.uint32)
-    for i in range(width):
-        inside = lengths > i
-        out[inside] = out[inside] * np.uint32(31) + points[inside, i]
-    # Beyond the basic plane Java counts two units per character.
-    for i in np.flatnonzero((points > 0xFFFF).any(axis=1)).tolist():
-        units = np.frombuffer(texts[i].encode("utf-16-le"), np.uint16).tolist()
-        value = 0
-        for unit in units:
-            value = (31 * value + unit) & 0xFFFFFFFF
-        out[i] = value
-    return out.view(np.int32).astype(np.int64)
-
-
-def by_hash(column: pa.Array | list[object], type: Type, nodes: int) -> Array:
-    """int64[n]: the node (from 0) of every value of a column."""
-    if type is Type.OBJECT:  # values of any kinds, which Arrow cannot hold in one column
-        return np.asarray(np.abs(java_hash(["null" if v is None else str(v) for v in column])) % nodes, np.int64)
-    array = column if isinstance(column, pa.Array) else pa.array(column)
-    encoded = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
-    texts = [text(type, v) for v in encoded.dictionary.to_pylist()] + ["null"]
-    node = np.abs(java_hash(texts)) % nodes
-    index = encoded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
-    return np.asarray(node[index], np.int64)
-
-
 def assign(batch: InputBatch, route: Route, schemas: Mapping[str, Schema], nodes: int, first: int) -> dict[str, Array]:
     """The node (from 0) of every row, per stream. `first` is the number of the batch's first request."""
     if route.node is not None:
@@ -130,20 +95,6 @@ def _scattered(request: Array, seed: int) -> Array:
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return np.asarray((z ^ (z >> np.uint64(31))) >> np.uint64(1), np.int64)
-
-
-def part(batch: InputBatch, places: Mapping[str, Array], node: int) -> InputBatch:
-    """What goes to one node: the whole clock, and the rows whose place it is."""
-    rows = {}
-    for stream, r in batch.rows.items():
-        index = np.flatnonzero(places[stream] == node)
-        if len(index) == len(r.ts):
-            rows[stream] = r
-        elif len(index):
-            taken = pa.array(index)
-            columns = [[c[i] for i in index.tolist()] if isinstance(c, list) else c.take(taken) for c in r.columns]
-            rows[stream] = StreamRows(r.step[index], r.ts[index], columns)
-    return InputBatch(batch.clock, rows)
 
 
 # ------------------------------------------------------------------------------------------------- Spark partitions

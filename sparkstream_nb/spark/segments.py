@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from ..engine.batch import InputBatch, StreamRows
 from ..lanes.batches import concatenated
+from ..lanes.partitioning import part
 from ..types import Schema, Type
 from . import ingest, routing
 from .entries import EventsEntry, RowsEntry, StepsEntry
@@ -52,7 +53,7 @@ def pieces(
             places = routing.assign(batch, routing.Route.parse(entry.route, count), schemas, count, entry.request)
         for node, own in zip(nodes, parts, strict=True):
             if node in over:
-                own.append(batch if count == 1 else routing.part(batch, places, over.index(node)))
+                own.append(batch if count == 1 else part(batch, places, over.index(node)))
     first, last = run[0], run[-1].seq
     return [Piece(first.seq, last, first.step, first.before, join(own)) for own in parts]
 

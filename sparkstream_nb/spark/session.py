@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 import threading
@@ -111,10 +112,15 @@ def _start(master: str, settings: dict[str, str]) -> SparkSession:
             raise SparkUnavailable(f"Spark did not start on {master}: {_first_line(error)}") from error
     # Its server of sums prints a traceback when the JVM is gone, which the next call tells anyway.
     setattr(context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
+    logging.getLogger().addFilter(_not_of_py4j)  # as does Py4J, of that and of Ctrl-C, by the root logger
     session = SparkSession(context)
     if master.startswith("local"):
         threading.Thread(target=_warm, args=(session,), name="warm-spark", daemon=True).start()
     return session
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return not record.pathname.endswith("py4j/java_gateway.py")
 
 
 def _warm(session: SparkSession) -> None:

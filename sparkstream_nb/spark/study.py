@@ -73,14 +73,14 @@ def outputs(replays: Iterable[Replay], plan: Plan) -> dict[str, pa.Table]:
 
 
 @lru_cache(maxsize=1)
-def _prepared(source: _Hashed, nodes: _Hashed) -> tuple[Recording, dict[str, pa.Table]]:
+def _prepared(source: Hashed, nodes: Hashed) -> tuple[Recording, dict[str, pa.Table]]:
     """The recording and its truth; kept by a worker for its next tasks."""
     came_in = source.value.read()
     return came_in, outputs(replayed(came_in, ONE, nodes.value), nodes.value.plan)
 
 
 @dataclass(frozen=True)
-class _Hashed:
+class Hashed:
     """A value that is told from others by a key."""
 
     key: str
@@ -90,7 +90,7 @@ class _Hashed:
         return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hashed) and self.key == other.key
+        return isinstance(other, Hashed) and self.key == other.key
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class _Task:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for i in batch.column(0).to_pylist():
-                came_in, truth = _prepared(_Hashed(self.key, self.source), _Hashed(self.key, self.nodes))
+                came_in, truth = _prepared(Hashed(self.key, self.source), Hashed(self.key, self.nodes))
                 found = outcome(came_in, self.ways[i], self.nodes, truth)
                 yield _rows(i, found)
 
@@ -126,16 +126,21 @@ def _rows(way: int, found: Outcome) -> pa.RecordBatch:
     )  # fmt: skip
 
 
+def rows_of(job: Any) -> list[dict[str, Any]]:
+    """The rows of a study's job. Raises SparkStreamError where it fails."""
+    try:
+        return list(job.toArrow().to_pylist())
+    except PySparkException as e:
+        raise SparkStreamError(f"the study failed: {cause_of(str(e))}") from e
+
+
 def studied(session: Any, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[Outcome]:
     """The outcome of every way, computed by one Spark job. `key` names the recording and the plan for workers that have
     them already. Raises SparkStreamError where a replay fails."""
     # Those with most nodes take longest: they begin first.
     ordered = sorted(ways, key=lambda w: -w.nodes)
     task = _Task(ordered, source, nodes, key)
-    try:
-        rows = session.range(0, len(ordered), 1, len(ordered)).mapInArrow(task, _SCHEMA).toArrow().to_pylist()
-    except PySparkException as e:
-        raise SparkStreamError(f"the study failed: {cause_of(str(e))}") from e
+    rows = rows_of(session.range(0, len(ordered), 1, len(ordered)).mapInArrow(task, _SCHEMA))
     tallies: dict[Way, dict[str, Tally]] = {w: {} for w in ordered}
     events: dict[Way, tuple[int, ...]] = {}
     for r in rows:

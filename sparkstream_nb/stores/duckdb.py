@@ -77,6 +77,15 @@ def check_file(path: str | Path) -> None:
         raise StoreError(f"The store {path} is not a DuckDB file: name another one, or a new one.")
 
 
+def _make_file(path: Path) -> None:
+    """An empty database, whole or not there: a process that dies while DuckDB writes it leaves nothing at `path`."""
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    duckdb.connect(str(new)).close()
+    new.chmod(0o600)
+    new.replace(path)
+
+
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -106,10 +115,9 @@ class DuckDBStore:
         if self.path != ":memory:":
             _make_folder(Path(self.path).parent)
         try:
-            new = self.path != ":memory:" and not Path(self.path).exists()
+            if self.path != ":memory:" and not Path(self.path).exists():
+                _make_file(Path(self.path))
             self._db = duckdb.connect(self.path, read_only=read_only)
-            if new:
-                Path(self.path).chmod(0o600)
         except duckdb.Error as e:
             raise StoreError(
                 f"The store {self.path} cannot be opened. If another process has it, end that first; "

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparkstream_nb.cluster.conf import HA, NodeFile, node_files, read_node
-from sparkstream_nb.cluster.conf_pair import pair_of
+from sparkstream_nb.cluster.conf_pair import pair_of, pairs_of
 from sparkstream_nb.cluster.secrets import References
 from sparkstream_nb.cluster.stores import address, databases_of
 from sparkstream_nb.errors import SparkStreamError
@@ -310,8 +310,10 @@ def test_the_files_of_a_pair_that_are_wrong(second: dict[str, object], message: 
 
 
 def test_a_pair_of_one_or_of_two_kinds(tmp_path: Path) -> None:
-    with pytest.raises(SparkStreamError, match="two nodes, each with a deployment file, and 1 file was given"):
+    with pytest.raises(SparkStreamError, match=r"each with a deployment file, and the groupId 'g' is in 1 file"):
         pair_of(pair_files(tmp_path)[:1])
     plain = node(tmp_path, "wso2.carbon: {id: c}\n", "node-3.yaml")
-    with pytest.raises(SparkStreamError, match=r"node-3.yaml is of kind active-active, and .* of minimum HA"):
-        node_files([tmp_path / "node-1.yaml", plain], ("", HA))
+    with pytest.raises(SparkStreamError, match="the groupId 'g' is in 1 file"):
+        pairs_of(node_files([tmp_path / "node-1.yaml", plain], ("", HA)))
+    with pytest.raises(SparkStreamError, match="than fully distributed"):
+        node_files([plain], ("distributed",))

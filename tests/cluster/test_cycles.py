@@ -52,13 +52,13 @@ def test_stopping_and_starting_leaves_nothing_behind(run: Callable[..., App]) ->
     before = held(jvm)
     for i in range(CYCLES):
         cycle(i)
-    flat = ("JVM's threads that look after Python", "descriptors", "threads", "processes")
+    most = dict.fromkeys(("JVM's threads that look after Python", "descriptors", "threads", "processes"), CYCLES // 3)
+    most |= {"JVM's descriptors": OF_SPARK * CYCLES + 10}
     end = time.monotonic() + 20  # threads that were told to end may take a while, on a busy machine
     grown = held(jvm) - before
-    while any(grown[what] > CYCLES // 3 for what in flat) and time.monotonic() < end:
+    while any(grown[what] > n for what, n in most.items()) and time.monotonic() < end:
         time.sleep(0.2)
         grown = held(jvm) - before
-    assert grown["JVM's descriptors"] <= OF_SPARK * CYCLES + 10
-    for what in flat:
-        assert grown[what] <= CYCLES // 3, grown
+    for what, n in most.items():
+        assert grown[what] <= n, grown
     assert len(app.output("O")) == 3 + CYCLES

@@ -79,6 +79,9 @@ def test_the_files_of_a_pair_give_mode_names_and_figures(run: Callable[..., App]
 
 def test_what_a_person_does_to_nodes(run: Callable[..., App]) -> None:
     app = run(APP, mode="ha", pair=Pair(persist=10_000), name="Tested")
+    card = repr(app).splitlines()
+    assert card[0] == "Tested: running · 2 nodes, ha: node-1, node-2"
+    assert not any(line.startswith("  !") for line in card)
     with pytest.raises(Misuse, match="no event came in yet"):
         app.cluster.kill("node-1")
     app.feed("S", EVENTS[:50], time="at")
@@ -91,7 +94,7 @@ def test_what_a_person_does_to_nodes(run: Callable[..., App]) -> None:
         (lambda: app.cluster.cut("node-2", "node-2", (None, START + 900_000)), "no link between node-2 and node-2"),
         (lambda: app.cluster.pause("node-2", (None, START + 49_001)), "it ends at"),
         (lambda: app.divergence(), "failover"),
-        (lambda: app.view(), "one node has all of an aggregation"),
+        (lambda: app.view(), "a node has all of an aggregation"),
         (lambda: app.scale(3), "mode ha"),
     ):
         with pytest.raises(Misuse, match=message):
@@ -112,7 +115,7 @@ def test_what_a_person_does_to_nodes(run: Callable[..., App]) -> None:
     assert "kept" in (again.redeployed or "")
     assert numbers(again)["node-2"][-1] == 299
     other = run(APP, mode="ha", pair=Pair(persist=20_000), name="Tested")
-    assert "the figures of the pair, its faults or its seed changed" in (other.redeployed or "")
+    assert "the groups of nodes, their figures, faults or seed changed" in (other.redeployed or "")
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class StandIn(App):
         self._progress = Progress()
         self._listeners = CommitListeners(name, self._progress)
         self.wait_forever = False
-        self.running = True
+        self.running, self._closed = True, False
         self.refused = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
 
     @property

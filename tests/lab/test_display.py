@@ -24,6 +24,7 @@ from sparkstream_nb.cluster import (
     Errors,
     Events,
     Failover,
+    FailoverStudy,
     FeedReport,
     Feeds,
     Kill,
@@ -37,6 +38,7 @@ from sparkstream_nb.cluster import (
 )  # fmt: skip
 from sparkstream_nb.cluster.auditing import audited
 from sparkstream_nb.cluster.divergence import Truth
+from sparkstream_nb.cluster.failover_study import Wanted, runs_of
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab import display
@@ -44,7 +46,9 @@ from sparkstream_nb.lanes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.graph import Graph, Node
 from sparkstream_nb.simulation.faults import Scenario
-from sparkstream_nb.spark.failover import pair_outcome, truth_of
+from sparkstream_nb.simulation.groups import Groups
+from sparkstream_nb.spark.failover import outcome_of, truth_of
+from sparkstream_nb.spark.failover_study import FailoverCounts
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.replay import Nodes, Way
 from sparkstream_nb.spark.study import Input, Outcome
@@ -71,13 +75,15 @@ def failing() -> Failover:
     plan = compile_app("define stream S (v int); @info(name='<q>') from S select v insert into O;")
     at = HOUR + 1000 * np.arange(300)
     items = [InputBatch(at, {"S": StreamRows(np.arange(300), at, [list(range(300))])})]
-    scenario = Scenario(Pair(), 0, (Kill(90_000, "node-1"),))
+    groups = Groups((Scenario(Pair(), 0, (Kill(90_000, "node-1"),)),))
     nodes = Nodes(plan)
-    return Failover("<App>", scenario, pair_outcome(items, scenario, nodes, truth_of(items, nodes)), {"O": "<q>"})
+    return Failover("<App>", groups, outcome_of(items, groups, nodes, truth_of(items, nodes)), {"O": "<q>"})
 
 
 APP = StandIn()
 FAILOVER = failing()
+RUNS = runs_of(Pair(), Wanted(2, "kill", {"queue": [10, 20]}), 300_000)
+COSTS = FailoverStudy("<App>", *RUNS, [FailoverCounts(1, 30_000, 30 + i, 5, i, 0, 1000 * i, 99) for i in range(4)])
 DIVERGENCE = diverging(Path(tempfile.mkdtemp()))
 STUDIED = Study("App", [Outcome(Way(2, "hash:<k>"), {"O": Tally(5, 1, 20_000, 1)}, (3, 1))], {"O": "q"})
 STORED = "@store(type='mongodb') define table T (a string); define stream S (a string); from S insert into T;"
@@ -133,6 +139,12 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (STUDIED, "    2  hash:<k>     5     1    20,000           1  1.50\n1 combination", "<img"),
     (FAILOVER, "<q>    O        270    30         0          30", "&lt;q&gt;"),
     (FAILOVER, "<App> on two nodes, against one that never fails: 1 takeover; of 300 events 30 lost", "<img"),
+    (COSTS, "<App>: 4 failovers; queue=10 loses fewest outputs: in the median nobody is active", "<img"),
+    (
+        COSTS,
+        "   20     2  30.0 (30.0) s  32 (33)      2 (3)  0 (0)     2,500 (2,950)\n2 settings",
+        "<b>&lt;App&gt;</b>",
+    ),
     (AppGraph(Graph((Node("stream:<A>", "stream", "<A>"),), ())), "stream <A>", "stream &lt;A&gt;"),
     (
         repair("define stream S (v int); from S#window.timeBatch(1 sec) select '<i>' as x insert into O;"),
@@ -169,7 +181,7 @@ def test_every_class_of_result_is_among_them() -> None:
             yield from classes(c)
 
     ours = {c for c in classes(Displayed) if c.__module__.startswith("sparkstream_nb")}
-    assert ours == {type(s) for s, _, _ in SHOWN} - {StandIn} | {sparkstream_nb.App}
+    assert ours == {type(s) for s, _, _ in SHOWN} - {StandIn} | {*sparkstream_nb.App.__mro__} & ours
 
 
 def test_what_has_no_form_is_said() -> None:

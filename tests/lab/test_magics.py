@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, call
 
 import pandas as pd
 import pytest
@@ -161,12 +163,42 @@ def test_stop_button_is_one_line(shell: Any, app: StandIn) -> None:
         ("stop", "which app? Write %siddhi stop NAME"),
         ("--nodes 3", "the command comes first, as in %siddhi list"),
         ("query Trades --limt 3 from X select *", "Did you mean '--limit'?"),
+        ("failover Trades", "Trades has mode active-active: deploy it with mode='ha'"),
+        ("failover Trades --queue 3", "--queue is for a study: add --seeds 1000"),
+        ("fault Trades kill node-1", "deploy it with mode='ha'"),
     ],
 )
 def test_mistakes(shell: Any, app: StandIn, text: str, message: str) -> None:
     with pytest.raises(Misuse) as e:
         line(shell, text)
     assert message in str(e.value)
+
+
+def test_faults_and_studies_of_failovers(shell: Any, app: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, study = Mock(), Mock()
+    monkeypatch.setattr(StandIn, "cluster", nodes)
+    monkeypatch.setattr(StandIn, "failover_study", study)
+    line(shell, "fault Trades kill node-1")
+    line(shell, "fault Trades restart node-1 --at 2024-06-01T10:00:00")
+    line(shell, "fault Trades pause node-2 --at 1 --until 2")
+    line(shell, "fault Trades cut node-2 database --until 7")
+    assert nodes.method_calls == [
+        call.kill("node-1", None),
+        call.restart("node-1", "2024-06-01T10:00:00"),
+        call.pause("node-2", ("1", "2")),
+        call.cut("node-2", "database", (None, "7")),
+    ]
+    for text, message in (
+        ("kill node-1 node-2", "kill has one node, and 'node-2' is one more"),
+        ("kill node-1 --until 3", "kill has no end: leave --until out"),
+        ("pause node-1", "when does the pause end? Add --until TIME"),
+        ("cut node-1 --until 3", "cut has two ends"),
+    ):
+        with pytest.raises(Misuse, match=re.escape(message)):
+            line(shell, f"fault Trades {text}")
+    line(shell, "failover Trades --seeds 9 --persist 10,60 --out costs")
+    study.assert_called_once_with(9, persist=[10, 60])
+    assert shell.user_ns["costs"] is study.return_value.frame
 
 
 def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.safety import aggregation_safety, routing
+from sparkstream_nb.plan.safety import aggregation_safety, depending, routing
 
 DEFINITIONS = """
 define stream S (k string, v int, ts long);
@@ -149,3 +149,16 @@ def test_routing_that_suits_all() -> None:
     assert routing(q.safety for q in plan.queries) == {"S": "k", "R": "k"}
     plan = compile_app(DEFINITIONS + "from S select sum(v) as s insert into O;")
     assert routing(q.safety for q in plan.queries) is None
+
+
+def test_of_several_keys_that_of_the_routing_counts() -> None:
+    plan = compile_app(
+        "define stream S (k string, a string, v int);"
+        "@info(name='both') from every e1=S -> e2=S[k == e1.k and a == e1.a and v > e1.v] select e1.k as k, e2.v as v insert into O;"
+        "@info(name='after') from every e1=O -> e2=O[k == e1.k] select e1.k as k insert into P;"
+        "@info(name='one') from S#window.time(1 sec) select a, sum(v) as s group by a insert into Q;"
+    )
+    assert depending(plan, "hash:k") == ["one"]
+    assert depending(plan, "hash:a") == ["after"]
+    assert depending(plan, "round_robin") == ["both", "after", "one"]
+    assert depending(plan, "hash:v") == ["both", "after", "one"]

@@ -144,7 +144,7 @@ def bind_partition(p: tree.Partition, symbols: Symbols, names: Names) -> Partiti
     for q in queries:
         if isinstance(q.output, Insert) and q.output.target.id.startswith(id_ + "#"):
             inner.setdefault(q.output.target.id, q.output.target)
-    return Partition(id_, keys, queries, tuple(inner.values()), purge, UNKNOWN, span=p.span)
+    return Partition(id_, keys, queries, tuple(inner.values()), purge, UNKNOWN, p.annotations, p.span)
 
 
 def _key(k: tree.ValuePartition | tree.RangePartition, symbols: Symbols) -> ValueKey | RangeKey:

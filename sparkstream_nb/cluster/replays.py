@@ -1,0 +1,178 @@
+"""What came in to an app, replayed: against one node, on other nodes, and over nodes that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..errors import Misuse, SparkStreamError, shown
+from ..simulation.faults import Fault, members_of
+from ..simulation.groups import Groups
+from ..simulation.topology import Pair
+from ..spark.entries import FaultEntry
+from ..spark.failover import items_of, outcome_of, span_of, truth_of
+from ..spark.failover_study import failovers
+from ..spark.replay import NOT_KEPT, Nodes, Way, planned_faults
+from ..spark.routing import Route
+from ..spark.study import Input
+from . import given
+from .controls import Cluster, Told
+from .deployment import HA, MOST_NODES
+from .divergence import Divergence, Truth
+from .failover import Failover
+from .failover_study import FailoverStudy, Wanted, runs_of
+from .running import RunningApp
+from .study import Material, Study, material, study
+
+
+class ReplayedApp(RunningApp):
+    """An app whose past can be asked about."""
+
+    def divergence(self, nodes: int | None = None, routing: str | None = None) -> Divergence:
+        """What the nodes put out, held against the truth: one node that takes all that came in, in the same order.
+
+        With `nodes` or `routing`: what so many nodes would have put out under that routing. Every output is the same,
+        lost, spurious, late or duplicated, and what is not the same has its cause: the events that it was made of, and
+        the nodes that they went to. What came in is replayed here, without Spark. Raises SparkStreamError where its
+        beginning is not kept any more, or a table is in a database.
+        """
+        if self.deployment.groups is not None and nodes is None and routing is None:
+            raise Misuse(f"{self.name} has mode {self.mode}: failover() holds what its nodes put out against one node")
+        return self._truth().against(self._way(nodes, routing))
+
+    @property
+    def cluster(self) -> Cluster:
+        """The nodes of an app in mode ha or scalable, to be killed, restarted, paused and cut off. Raises `Misuse` in
+        other modes."""
+        groups = self._groups()
+
+        def told() -> Told:
+            try:
+                first, faults = planned_faults(self._inbox.folder, self.schemas)
+            except FileNotFoundError:
+                raise SparkStreamError(NOT_KEPT) from None
+            return Told(first, self._inbox.position.clock, faults)
+
+        def add(fault: Fault) -> None:
+            with self._lock:
+                self.start()
+                self._append([FaultEntry(fault=members_of(fault))])
+
+        return Cluster(groups, told, add)
+
+    def failover(self) -> Failover:
+        """What the nodes of mode ha or scalable put out, held against one node that takes all that came in and never
+        fails: who took over when, which events were lost or processed twice, which outputs are lost, spurious or
+        duplicated.
+
+        What came in is replayed here, without Spark. Raises `Misuse` in other modes, SparkStreamError where the
+        beginning of what came in is not kept any more.
+        """
+        groups, nodes = self._groups(), self._replayed_nodes()
+        self.flush()
+        items = items_of(self._recorded().read(), self.plan)
+        outcome = outcome_of(items, groups, nodes, truth_of(items, nodes))
+        return Failover(self.name, groups, outcome, self._writers_of_streams())
+
+    def failover_study(
+        self,
+        seeds: int | Iterable[int] = 1_000,
+        faults: str | Sequence[Fault] = "kill",
+        *,
+        feed: Mapping[str, Any] | None = None,
+        time: str | None = None,
+        **figures: Any,
+    ) -> FailoverStudy:
+        """What failovers cost under many seeds and settings, computed by one Spark job over all its cores.
+
+        `seeds`: how many, or which. `faults`: "kill" (the active node dies at a moment that the seed chooses), or as in
+        `deploy`. `figures`: the values to try of what a `Pair` has: heartbeat, retries, poll, persist (ms), revisions,
+        queue, balancer; others are those of the app's pair, or the servers' own. What came in so far is replayed; or
+        `feed`, frames or files by stream, put in order by `time` as in `feed`. An app of any mode can be studied.
+        Raises `Misuse` for impossible figures, SparkStreamError as `failover` and `feed` do.
+        """
+        nodes = replace(self._replayed_nodes(), led=None)
+        came_in = self._material(feed, time)
+        groups = self.deployment.groups
+        first, last = span_of(came_in.source.read())
+        wanted = Wanted(seeds, faults, figures)
+        varied, runs = runs_of(Pair() if groups is None else groups.pairs[0], wanted, last - first)
+        self.start()
+        found = failovers(self._session, came_in.source, nodes, [r.scenario for r in runs], f"failover {came_in.key}")
+        return FailoverStudy(self.name, varied, runs, found)
+
+    def _groups(self) -> Groups:
+        self._check_open()
+        if self.deployment.groups is None:
+            raise Misuse(f"{self.name} has mode {self.mode}: deploy it with mode='{HA}' for nodes that take over")
+        return self.deployment.groups
+
+    def _writers_of_streams(self) -> dict[str, str]:
+        streams = dict.fromkeys(q.output.target.id for q in self.plan.queries)
+        return {s: ", ".join(q.name for q in self.plan.queries if q.output.target.id == s) for s in streams}
+
+    def _way(self, nodes: int | None, routing: str | None) -> Way:
+        if nodes is None and routing is None:
+            return Way(len(self._life.shards))
+        given.whole("nodes", nodes, 1, MOST_NODES)
+        count = self.nodes if nodes is None else nodes
+        Route.parse(routing or self.routing, count, self.schemas)
+        return Way(count, routing or self.routing)
+
+    def _truth(self) -> Truth:
+        """The truth of all that came in; the last one again where nothing came in since."""
+        self._check_open()
+        nodes = self._replayed_nodes()
+        self.flush()
+        source = self._recorded()
+        if self._known_truth is None or self._known_truth.source != source:
+            self._known_truth = Truth(self.name, source, nodes, self._life.shards)
+        return self._known_truth
+
+    def _recorded(self) -> Input:
+        return Input(str(self._inbox.folder), self.schemas, self._life.began, self._inbox.position.seq - 1)
+
+    def _replayed_nodes(self) -> Nodes:
+        stored = [t.source.id for t in self.plan.tables.values() if t.stored]
+        if stored:
+            raise SparkStreamError(
+                f"{self.name} cannot be replayed: table '{stored[0]}' is in a database, and what it held at each time "
+                "is not known any more. Leave @store out of the app to study it"
+            )
+        return Nodes(self.plan, self.deployment.start, self.deployment.allow_scripts, self.deployment.led)
+
+    def study(
+        self,
+        nodes: int | Iterable[int] = range(1, 17),
+        routings: Sequence[str] | None = None,
+        *,
+        feed: Mapping[str, Any] | None = None,
+        time: str | None = None,
+    ) -> Study:
+        """What the outputs would be on other numbers of nodes under other routings: how many are lost, spurious or
+        duplicated against one node's, for every combination, computed by one Spark job.
+
+        `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
+        key. What came in so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`.
+        A study is without a leader: it tells what needs one. Raises `Misuse` for an impossible combination,
+        SparkStreamError as `divergence` and `feed` do.
+        """
+        self._check_open()
+        for count in [nodes] if isinstance(nodes, int | str) else (nodes := list(nodes)):
+            given.whole("nodes", count, 1, MOST_NODES)
+        replayed = replace(self._replayed_nodes(), led=None)
+        return study(self._target, replayed, self._material(feed, time), nodes, routings)
+
+    def _material(self, feed: Mapping[str, Any] | None, time: str | None) -> Material:
+        """What came in so far, or a feed that is never committed."""
+        self._check_open()
+        if feed is None:
+            self.flush()
+            return Material(self._recorded(), f"{self._life.run} {self._inbox.position.seq}")
+        if not isinstance(feed, Mapping):
+            raise Misuse(f"feed is a dict of frames or files by stream, not {shown(feed)}")
+        for stream in feed:
+            self._schema(stream)
+        self.start()
+        return material(self._target, feed, time, self.schemas)

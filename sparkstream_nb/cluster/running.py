@@ -1,0 +1,554 @@
+"""The running of an app: its files and its Spark query, events in, and waiting for what they cause."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time as clock
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+
+from ..engine.batch import InputBatch, StreamRows
+from ..errors import Misuse, SparkStreamError, did_you_mean, nearest, shown
+from ..plan import placement
+from ..plan.leader import LEADER, Parts
+from ..plan.nodes import Plan
+from ..spark import feeds
+from ..spark.commit import Commit, Progress
+from ..spark.entries import Entry, Reject
+from ..spark.feed_check import check_source
+from ..spark.inbox import Inbox
+from ..spark.ingest import columns_of, too_late
+from ..spark.marks import Marks
+from ..spark.merging import Merging
+from ..spark.outputs import OutputFiles
+from ..spark.private import private_folder
+from ..spark.processor import NodeSpec
+from ..spark.results import error_lines
+from ..spark.routing import Route
+from ..spark.stream import Stream, interrupt
+from ..spark.tables import packed
+from ..stores import Store, shard_warnings
+from ..stores.sql import Patience
+from ..types import Schema
+from . import feeding, frontend, given
+from .answers import (
+    FeedReport,
+)
+from .conf import node_files
+from .deployment import Deployment, milliseconds
+from .divergence import Truth
+from .feeding import Feed
+from .folder import Life
+from .frontend import Displayed
+from .idle import IdleTicker
+from .listeners import CommitListeners, OnCommit
+from .owner import Ownership
+from .progress import OnProgress
+from .scaling import scaled, wanted_ids
+from .stores import open_store, prepare_tables
+from .whole import Found, check_whole
+
+
+class RunningApp(Displayed):
+    """An app with its files and its nodes, which takes events. `lines_before`: lines above the app's text where a
+    person sees it, as the line `%%siddhi` of its cell; numbers of lines include them."""
+
+    lines_before = 0
+    owner: Ownership | None = None
+    """The ownership of the app's folder, which `close` gives up."""
+
+    def __init__(
+        self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Any, redeployed: str | None = None
+    ) -> None:
+        """`plans`: one for each node. `redeployed`: what became of the state of an earlier deployment."""
+        self.redeployed = redeployed
+        self._session = session
+        self._lock = threading.RLock()
+        self._closed = False
+        self._progress = Progress()
+        self._listeners = CommitListeners(deployment.name, self._progress)
+        self._open(deployment, plans, life)
+
+    def _open(self, deployment: Deployment, plans: Sequence[Plan], life: Life) -> None:
+        """Opens the app's files, with the nodes that it has from now on."""
+        self.deployment, self._plans, self.plan, self._life = deployment, list(plans), plans[0], life
+        self._parts = Parts(plans[0], deployment.led)
+        self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
+        self._stopped = False
+        self._known_truth: Truth | None = None
+        self.store = self._open_store()
+        prepare_tables(deployment.tables, Patience(tell=self._progress.say))
+        tables = packed(deployment.tables.items()) if deployment.tables else b""
+        self.warnings = [
+            w
+            for a in self.plan.aggregations.values()
+            if a.partitioned
+            for w in shard_warnings(self.store, a.id, self._writers(a.id))
+        ]
+        folder = life.folder(self.home)
+        self._inbox = Inbox(folder / "inbox", over=life.over)
+        self._outputs = OutputFiles(folder / "outputs", life.shards)
+        by_shard = dict(zip(self.shard_ids, plans, strict=True))
+        # A node that was removed is still there for what was sent before.
+        specs = [
+            NodeSpec.of(
+                i, s, self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader),
+                scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
+                duty=self._parts.duty if i == life.leader else None, groups=deployment.groups,
+            )
+            for i, s in enumerate(life.shards)
+        ]  # fmt: skip
+        merging = Merging(self._outputs, deployment.retention)
+        commit = Commit(
+            self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan, merging=merging
+        )
+        self._stream = Stream(
+            self._session, self.name, folder, life.run, specs, self.schemas, commit,
+            deployment.rows_per_micro_batch, deployment.retention,
+        )  # fmt: skip
+        self._check_whole(folder)
+        self._progress.batch, self._progress.last = self._stream.committed()
+        self._target = feeding.Target(
+            self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
+            self.start, self._append, self._now,
+            self._marks(),
+        )  # fmt: skip
+        idle = self.plan.idle_clock
+        self._idle = None if idle is None else IdleTicker(idle, self._advance)
+
+    def _marks(self) -> Marks:
+        """How far the nodes, and the tasks before them, are within a micro-batch."""
+        if self.deployment.groups is not None:  # its nodes do all of it themselves
+            return Marks(self._inbox.folder, self.nodes, tasks=False)
+        ahead, rest = placement.split(self._parts.own(self.plan, leads=False))
+        return Marks(self._inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None)
+
+    def _check_whole(self, folder: Path) -> None:
+        """Raises `Misuse` where the app's folder lacks what it had. What is open then is closed."""
+        spark = self._stream.checkpoint()
+        # A server's Spark is ahead of the store until its owner has taken in what was handed over.
+        known = self.deployment.store != ":memory:" and self._stream.intake is None
+        ledger = self.store.committed(self.name, self._life.run) if known else None
+        outputs = folder / "outputs"
+        if spark.done < 0:
+            private_folder(outputs)
+        try:
+            check_whole(self.home, Found(self._inbox.position.seq, spark, ledger, outputs.is_dir()))
+        except Misuse:
+            self._close_files()
+            raise
+
+    def _open_store(self) -> Store:
+        """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh.
+
+        Of a database that others may share, the rows of this deployment's shards go.
+        """
+        d, aggregations = self.deployment, self.plan.aggregations
+        patience = Patience(tell=self._progress.say)
+        store = open_store(self.home / "store.duckdb" if d.store is None else d.store, d.databases, patience)
+        outside = [a for a in aggregations.values() if a.id in d.databases or d.store is not None]
+        if d.fresh and outside:
+            store.prepare(outside)
+            for aggregation in outside:
+                if aggregation.partitioned and aggregation.id in d.databases:
+                    for shard in self._writers(aggregation.id):
+                        store.delete_shard(aggregation.id, shard)
+                else:
+                    store.drop(aggregation.id)
+        store.prepare(aggregations.values())
+        return store
+
+    def _writers(self, aggregation: str) -> tuple[str, ...]:
+        """The shard ids under which an aggregation is stored."""
+        duty = self._parts.duty
+        return self.shard_ids if duty is None or aggregation not in duty.aggregations else (LEADER,)
+
+    # --------------------------------------------------------------------------------------------------- what it is
+
+    @property
+    def name(self) -> str:
+        """The name under which it was deployed."""
+        return self.deployment.name
+
+    @property
+    def mode(self) -> str:
+        """ "single", "active-active", "ha" or "scalable"."""
+        return self.deployment.mode
+
+    @property
+    def routing(self) -> str:
+        """Which node gets an event: "round_robin", "hash:ATTRIBUTE", "node:K", "random:SEED" or "sticky"."""
+        return self.deployment.routing
+
+    @property
+    def shard_ids(self) -> tuple[str, ...]:
+        """The shard id of each node, in order."""
+        return self.deployment.shard_ids
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return self.deployment.nodes
+
+    @property
+    def home(self) -> Path:
+        """The app's folder."""
+        return self.deployment.home
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is of no use any more, as it was deployed again or all apps were stopped."""
+        return self._closed
+
+    @property
+    def state(self) -> str:
+        """ "running", "stopped" (by `stop` or `interrupt`) or "failed"."""
+        if self._stopped:
+            return "stopped"
+        if self._stream.active:
+            return "running"
+        return "failed" if self._stream.failure() else "stopped"
+
+    def summary(self) -> str:
+        return f"<App {self.name}: {self.state}, {self.nodes} node{'s' if self.nodes > 1 else ''}, {self.mode}>"
+
+    # ------------------------------------------------------------------------------------------------------- running
+
+    def start(self) -> None:
+        """Starts the app, or starts it again where it left off. Raises SparkStreamError where Spark refuses to."""
+        with self._lock:
+            self._check_open()
+            if self._stopped:
+                self._stream.ended()  # Spark may still be busy ending what was stopped
+            if not self._stream.active:
+                self._target.marks.clear()
+            self._stream.start()
+            self._stopped = False
+            if self._idle is not None:
+                self._idle.start()
+
+    def stop(self) -> None:
+        """Cancels the app's Spark work, within 2 s, and stops its feeds in the background.
+
+        State, outputs and aggregations stay; an event or a query starts it again.
+        """
+        with self._lock:
+            self._stop_idle_clock()
+            self._end_feeds()
+            self._stopped = True
+            self._stream.stop()
+
+    def interrupt(self) -> None:
+        """Stops the app as `stop` does, and takes back the events that it had not begun with.
+
+        The app starts again with the next event or query; a micro-batch that was under way is then carried through.
+        """
+        with self._lock:
+            self._stop_idle_clock()
+            ended = self._end_feeds()
+            interrupt(self._session, self._target.tag)
+            self._stopped = True
+            if self._stream.stop():
+                seq = max(self._stream.planned(), self._progress.last + 1)
+                self._inbox.truncate(seq)
+                for feed in ended:
+                    feed.withdraw(seq)
+
+    def _end_feeds(self) -> list[Feed]:
+        """Stops the feeds in the background; those that were running."""
+        running = [f for f in self.feeds.values() if f.active]
+        for feed in running:
+            feed.end()
+        return running
+
+    @property
+    def feeds(self) -> feeding.Feeds:
+        """The feeds in the background since the app was deployed, by their numbers."""
+        return feeding.feeds_of(self._target)
+
+    def close(self) -> None:
+        """Lets go of the files of a stopped app. It is of no use afterwards, and says so."""
+        self._closed = True
+        self._stream.ended()
+        for feed in self.feeds.values():
+            feed.join()
+        self._listeners.clear()
+        self._close_files()
+        if self.owner is not None:
+            self.owner.release()
+
+    def _close_files(self) -> None:
+        self._inbox.close()
+        self.store.close()
+
+    def scale(
+        self,
+        nodes: int | None = None,
+        *,
+        shard_ids: Sequence[str] | None = None,
+        conf: str | Path | Sequence[str | Path] | None = None,
+    ) -> Self:
+        """Changes the number of nodes of a running active-active deployment, and returns the app.
+
+        `nodes`: how many there are from now on; the last ones go, new ones get the next shard ids. Or `shard_ids`, or
+        the deployment files `conf` of all nodes. What was sent before is committed with the nodes of then. The state of
+        nodes that stay goes on; of those that go, what was stored stays; one that comes back under its shard id goes on
+        where it left off. Raises `Misuse` for an app on a single node, or ids that do not differ.
+        """
+        if self.mode != "active-active":
+            raise Misuse(f"{self.name} has mode {self.mode}; deploy it with mode='active-active' to scale it")
+        given.texts("shard_ids", shard_ids)
+        files = () if conf is None else tuple(node_files(conf))
+        ids = [f.shard_id for f in files] if files else shard_ids
+        wanted = wanted_ids(self.shard_ids, self._life.shards, nodes, ids)
+        if self._life.leader is not None and LEADER in wanted:
+            raise Misuse(f"'{LEADER}' is the shard id of the leader: give the shard another")
+        if wanted == self.shard_ids:
+            return self
+        if any(feed.active for feed in self.feeds.values()):
+            raise Misuse(f"{self.name} has feeds in the background: stop them, or wait for them, before it is scaled")
+        deployment, plans = scaled(self.deployment, self._plans, wanted, files)
+        Route.parse(deployment.routing, len(wanted))
+        with self._lock:
+            self.flush()
+            self.stop()
+            self._stream.ended()
+            self._close_files()
+            life = self._life.scaled(wanted)
+            life.write(self.home)
+            self._open(replace(deployment, fresh=False), plans, life)
+            self.start()
+        return self
+
+    def _check_open(self) -> None:
+        """Raises `Misuse` where this app was closed: a variable may still hold it after a new deployment."""
+        if self._closed:
+            raise Misuse(
+                f"this app '{self.name}' is closed, as it was deployed again or all apps were stopped. "
+                f"sparkstream_nb.get('{self.name}') is the one that runs"
+            )
+
+    def on_commit(self, callback: OnCommit) -> Callable[[], None]:
+        """Calls `callback(n)` after each committed micro-batch, where `n` of the app are; returns what ends that.
+
+        It is called on a thread of its own, outside all locks, so it may ask the app and takes the time it needs:
+        commits meanwhile are told in one call. Its exceptions are logged. It ends with `close`, thus when the app is
+        deployed again.
+        """
+        if not callable(callback):
+            raise Misuse(f"callback is a function, not {shown(callback)}")
+        return self._listeners.add(callback)
+
+    def flush(self) -> None:
+        """Waits until everything sent is committed. Raises SparkStreamError where the app failed."""
+        with self._cancelling():
+            self._settle(None)
+
+    def _settle(self, tell: Callable[[], None] | None) -> None:
+        last = self._inbox.position.seq - 1
+        if self._progress.last < last:
+            self.start()
+            self._stream.wait(last, tell=tell)
+
+    @contextlib.contextmanager
+    def _cancelling(self) -> Iterator[None]:
+        """Ctrl-C and a notebook's Stop button inside cancel what Spark does for the app.
+
+        Where feeds run in the background, they end the waiting alone.
+        """
+        try:
+            yield
+        except KeyboardInterrupt:
+            if not any(f.active for f in self.feeds.values()):
+                self.interrupt()
+            raise
+
+    # ----------------------------------------------------------------------------------------------------- events in
+
+    def send(
+        self, stream: str, values: Any, *, at: int | str | datetime | None = None, node: int | None = None
+    ) -> None:
+        """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
+
+        An event is a list of values in the stream's order, null for those it lacks, or a dict by attribute. `at` is
+        its time: ms since 1970, a datetime or an ISO text; without it that of this machine, or the app's clock if that
+        is ahead. An event whose time is too far ahead (`max_ahead` of `deploy`) becomes an error of the app. `node`
+        (from 1) overrides the routing. Returns when the event is in the inbox; `flush` waits for what it causes. Raises
+        `Misuse` for an unknown stream, and SparkStreamError for values that do not fit.
+        """
+        schema = self._schema(stream)
+        several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
+        rows = [_row(stream, schema, v) for v in (values if several else [values])]
+        columns = columns_of(schema, rows, stream)
+        route = self.routing if node is None else f"node:{node}"
+        Route.parse(route, self.nodes)
+        with self._lock:
+            ts = self._now() if at is None else milliseconds(at, "at")
+            latest = self._latest()
+            if latest is not None and ts > latest and at is not None:
+                errors = error_lines([[stream, ts, row, too_late(ts, latest)] for row in rows])
+                self.start()
+                self._append([Reject(file=self._inbox.write(f"late-{uuid.uuid4().hex[:12]}", errors))])
+                return
+            times = np.full(len(rows), ts, np.int64)
+            batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
+            self.start()
+            self._append([self._inbox.batch(batch, route)])
+
+    def tick(self, ms: int) -> None:
+        """Moves the app's clock to `ms` with no event, so that windows and timers run."""
+        to = milliseconds(ms, "ms")
+        with self._lock:
+            self.start()
+            self._append([self._tick(to)])
+
+    def _tick(self, ms: int) -> Entry:
+        return self._inbox.batch(InputBatch(np.array([ms], np.int64)), self.routing)
+
+    def _append(self, entries: Sequence[Entry]) -> None:
+        """Puts what a person sent into the inbox."""
+        self._inbox.append(entries)
+        if self._idle is not None:
+            self._idle.sent()
+
+    def _advance(self, increment: int) -> None:
+        """Moves the clock on by `increment` ms, if the app runs and has a clock by now."""
+        with self._lock:
+            now = self._inbox.position.clock
+            if self._stream.active and not self._stopped and now is not None:
+                self._inbox.append([self._tick(now + increment)])
+
+    def _stop_idle_clock(self) -> None:
+        if self._idle is not None:
+            self._idle.stop()
+
+    @overload
+    def feed(
+        self,
+        stream: str,
+        source: Any,
+        *,
+        time: str | None = None,
+        route: str | None = None,
+        limit: int | None = None,
+        columns: Mapping[str, str] | Sequence[str] | None = None,
+        progress: OnProgress | None = None,
+        background: Literal[False] = False,
+    ) -> FeedReport: ...
+
+    @overload
+    def feed(
+        self,
+        stream: str,
+        source: Any,
+        *,
+        time: str | None = None,
+        route: str | None = None,
+        limit: int | None = None,
+        columns: Mapping[str, str] | Sequence[str] | None = None,
+        progress: OnProgress | None = None,
+        background: Literal[True],
+    ) -> Feed: ...
+
+    def feed(
+        self,
+        stream: str,
+        source: Any,
+        *,
+        time: str | None = None,
+        route: str | None = None,
+        limit: int | None = None,
+        columns: Mapping[str, str] | Sequence[str] | None = None,
+        progress: OnProgress | None = None,
+        background: bool = False,
+    ) -> FeedReport | Feed:
+        """Feeds `stream` from a frame (pandas, Arrow, Spark) or a `.csv` or `.parquet` file, until all is committed.
+
+        `time` names the column of event times (ms, datetime, or text): events are put in their order, ties in the
+        feed's. Without it events keep the feed's order, 1 ms apart. `route` overrides the routing. `limit`: only the
+        first so many rows. `columns` maps attributes to source columns, or lists these in the attributes' order. Rows
+        that do not fit are counted and kept in `errors`. `progress` is called when the reading begins, and then several
+        times a second until all is committed; by default the front end shows how far the feed is. With `background` the
+        call returns at once: a `Feed`, which can be paused, stopped and waited for. Raises `Misuse` for an unknown
+        stream, SparkStreamError for a source that is no feed.
+        """
+        schema = self._schema(stream)
+        given.text("time", time)
+        given.whole("limit", limit, 0)
+        if progress is not None and not callable(progress):
+            raise Misuse(f"progress is a function, not {shown(progress)}")
+        if columns is not None and not isinstance(columns, Mapping):
+            given.texts("columns", columns)
+        elif columns is not None:
+            given.mapping("columns", columns)
+        if isinstance(source, str | Path):
+            given.path("the feed", source)
+        shape = feeds.Shape(stream, schema, time, _mapped(schema, columns), latest=self._latest())
+        Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
+        check_source(source, shape)
+        followed = len(self._listeners) > 0
+        request = feeding.Request(source, shape, route or self.routing, limit, followed)
+        if background:
+            return feeding.start_feed(self._target, request)
+        if progress is not None:
+            return self._feed(request, progress)
+        with contextlib.closing(frontend.current().progress()) as display:
+            return self._feed(request, display)
+
+    def _feed(self, request: feeding.Request, progress: OnProgress) -> FeedReport:
+        try:
+            return feeding.feed(self._target, request, self._settle, progress)
+        except KeyboardInterrupt:
+            self.interrupt()
+            raise
+
+    def _now(self) -> int:
+        """This machine's time (ms), or the app's clock where it is ahead."""
+        return max(int(clock.time() * 1000), self._inbox.position.clock or 0)
+
+    def _latest(self) -> int | None:
+        """The last time (ms) at which an event is taken; None where all are."""
+        most = self.deployment.max_ahead
+        return None if most is None else int(clock.time() * 1000) + most
+
+    def _schema(self, stream: str) -> Schema:
+        given.a_text("stream", stream)
+        if stream not in self.schemas:
+            raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
+        return self.schemas[stream]
+
+
+def _mapped(schema: Schema, columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
+    """The source column of each attribute that has one of another name."""
+    if not columns:
+        return {}
+    if not isinstance(columns, Mapping):
+        return dict(zip(schema.names, columns, strict=False))
+    for name in columns:
+        if name not in schema.names:
+            raise Misuse(nearest(f"columns: there is no attribute '{name}'", name, schema.names))
+    return dict(columns)
+
+
+def _row(stream: str, schema: Schema, values: Any) -> list[Any]:
+    """An event's values in the order of `schema`, null where a list has too few. Raises SparkStreamError for a dict
+    that lacks attributes or has unknown ones."""
+    if isinstance(values, Mapping):
+        for name in values:
+            if name not in schema.names:
+                hint = did_you_mean(str(name), schema.names) or ""
+                raise SparkStreamError(f"{stream} has no attribute '{name}'. {hint}".strip())
+        missing = [n for n in schema.names if n not in values]
+        if missing:
+            raise SparkStreamError(f"{stream}: the event lacks {', '.join(missing)}.")
+        return [values[n] for n in schema.names]
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise SparkStreamError(f"{stream}: an event is a list of values {schema} or a dict by attribute.")
+    return [*values, *[None] * (len(schema) - len(values))]

@@ -1,0 +1,401 @@
+"""Apps of a fully distributed deployment: execution groups, their instances, and the topics between them.
+
+The rules and refusals are those of the job manager of WSO2's Stream Processor (`SiddhiTopologyCreatorImpl`,
+carbon-analytics). `@dist(execGroup='g', parallel='2')` on queries, partitions and aggregations names their group; what
+has none is in one of the app's own. Each instance of a group becomes an app, `<app>-<group>-<number>`.
+
+It differs from the manager in two things, and names both in `Split.notes` where they matter. The manager connects
+a stream only to groups that come later in the text, so that one which reads it earlier gets nothing. And an aggregation
+without `@dist` has no instance there; here it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import chain
+
+from ..errors import NOWHERE, SiddhiBindError, Span
+from ..lang.tree import Annotation, find_annotation
+from . import nodes as n
+from .query_parts import expressions, inputs
+
+
+class Strategy(Enum):
+    """How the instances of a group share a stream: each gets all of it, they take turns, or each has its keys."""
+
+    ALL = "all"
+    ROUND_ROBIN = "round robin"
+    FIELD_GROUPING = "field grouping"
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """What a group reads. `key`: the attribute, where it is by key."""
+
+    stream: str
+    strategy: Strategy
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """An execution group of `parallel` instances: the names of its queries, partitions and aggregations, what it reads
+    from others, and what it writes for them. A `receiver` has sources that the app defines."""
+
+    name: str
+    parallel: int
+    elements: tuple[str, ...]
+    reads: tuple[Subscription, ...]
+    writes: tuple[str, ...]
+    receiver: bool = False
+
+    @property
+    def instances(self) -> tuple[str, ...]:
+        """The apps that it becomes."""
+        return tuple(f"{self.name}-{i + 1}" for i in range(self.parallel))
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A stream between groups, as a topic of the messaging layer: `writers` and `readers` are groups, no writer is the
+    outside. With a `key` it has a partition for each instance of the largest reader, else one."""
+
+    name: str
+    stream: str
+    key: str | None
+    partitions: int
+    writers: tuple[str, ...]
+    readers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """An app as its manager deploys it."""
+
+    app: str
+    groups: tuple[Group, ...]
+    topics: tuple[Topic, ...]
+    notes: tuple[str, ...] = ()
+
+
+def distribute(plan: n.Plan, name: str | None = None) -> Split:
+    """The groups and topics of an app, which is called `name`, by default as the app says. Raises SiddhiBindError, at
+    the annotation's place, for what the manager refuses."""
+    return _Splitting(plan, name or plan.name or "SiddhiApp").split()
+
+
+def shares(partitions: int, instances: int) -> list[list[int]]:
+    """The partitions (from 0) of each instance: as many each, and what is left over to the last one."""
+    each = partitions // instances
+    out = [list(range(i * each, (i + 1) * each)) for i in range(instances)]
+    out[-1] += range(instances * each, partitions)
+    return out
+
+
+@dataclass
+class _Group:
+    """A group that is being made."""
+
+    name: str
+    parallel: int
+    elements: list[str] = field(default_factory=list)
+    reads: dict[str, Subscription] = field(default_factory=dict)
+    writes: list[str] = field(default_factory=list)
+    receiver: bool = False
+
+
+class _Splitting:
+    def __init__(self, plan: n.Plan, app: str) -> None:
+        self.plan, self.app = plan, app
+        self.groups: dict[str, _Group] = {}
+        self.keys: dict[str, str] = {}
+        """The attribute by which a stream was partitioned last."""
+        self.partitioned: dict[tuple[str, str], set[str]] = {}
+        """By stream and group, the keys of its partitions."""
+        self.held: dict[str, str] = {}
+        """The group of each table in memory, and window."""
+        self.notes: list[str] = []
+
+    def split(self) -> Split:
+        """All rules, in the order in which the manager has them."""
+        for e in self.plan.elements:
+            if not self._joined(e):
+                self._element(e)
+        for aggregation in self.plan.aggregations.values():
+            self._aggregation(aggregation)
+        self._sources()
+        inner = {g.name: self._inner(g) for g in self.groups.values()}
+        self._check_inner_partitions(inner)
+        for g in self.groups.values():
+            g.writes = [s for s in dict.fromkeys(g.writes) if s not in inner[g.name]]
+            g.reads = {s: r for s, r in g.reads.items() if s not in inner[g.name]}
+        made = tuple(
+            Group(g.name, g.parallel, tuple(g.elements), tuple(g.reads.values()), tuple(g.writes), g.receiver)
+            for g in self.groups.values()
+        )
+        topics = tuple(self._topics(made))
+        return Split(self.app, made, topics, tuple(self.notes))
+
+    # ---------------------------------------------------------------------------------------------- groups
+
+    def _group(self, annotations: Sequence[Annotation], span: Span) -> _Group:
+        """The group that an element's @dist names."""
+        dist = find_annotation(tuple(annotations), "dist")
+        own = None if dist is None else dist.get("execGroup")
+        name, parallel = f"{self.app}-{own or 'default'}", _parallel(dist)
+        group = self.groups.setdefault(name, _Group(name, parallel))
+        if group.parallel != parallel:
+            raise SiddhiBindError(
+                f"execGroup '{own or 'default'}' has parallel {group.parallel} before, and {parallel} here",
+                span if dist is None else dist.span,
+                hint="Give all parts of a group the same parallel.",
+            )
+        return group
+
+    def _element(self, e: n.Query | n.Partition, group: _Group | None = None) -> None:
+        group = self._group(e.annotations, e.span) if group is None else group
+        if isinstance(e, n.Query):
+            group.elements.append(e.name)
+            self._query(e, group, inside=False)
+            return
+        group.elements.append(e.id)
+        self._partition(e, group)
+        for q in e.queries:
+            inner = find_annotation(q.annotations, "dist")
+            if inner is not None:
+                raise SiddhiBindError(
+                    "a query in a partition has no @dist of its own", inner.span, hint="Write it before 'partition'."
+                )
+            self._query(q, group, inside=True)
+
+    def _partition(self, p: n.Partition, group: _Group) -> None:
+        for key in p.keys:
+            if isinstance(key, n.RangeKey):
+                raise SiddhiBindError(
+                    "partitions by ranges cannot be distributed", p.span, hint="Partition by a value."
+                )
+            if not isinstance(key.expr, n.Ref):
+                raise SiddhiBindError(
+                    "a partition that is distributed has an attribute as its key",
+                    p.span,
+                    hint="Compute it in a query before.",
+                )
+            own = self.partitioned.setdefault((key.stream, group.name), set())
+            if key.expr.name in own:
+                raise SiddhiBindError(
+                    f"group '{group.name}' has two partitions of '{key.stream}' by '{key.expr.name}'",
+                    p.span,
+                    hint="Put both into one partition, or into two groups.",
+                )
+            own.add(key.expr.name)
+            self.keys[key.stream] = key.expr.name
+
+    def _query(self, q: n.Query, group: _Group, *, inside: bool) -> None:
+        read = [i for i in inputs(q.input) if "#" not in i.source.id]
+        if group.parallel > 1:
+            self._check_parallel(q, group, inside=inside)
+        for i in read:
+            self._use(i.source, group, q.span)
+            if i.source.kind in ("stream", "trigger"):
+                self._subscribe(i.source.id, group, q.span, inside=inside)
+        for top in expressions(q):
+            for e in n.walk(top):
+                if isinstance(e, n.InTable):
+                    self._use(self.plan.tables[e.table].source, group, q.span)
+        target = q.output.target
+        if "#" not in target.id:
+            self._use(target, group, q.span)
+            if target.kind == "stream":
+                group.writes.append(target.id)
+
+    def _check_parallel(self, q: n.Query, group: _Group, *, inside: bool) -> None:
+        """What may not run in several instances outside of a partition."""
+        keyed = any("#" in i.source.id or (i.source.id, group.name) in self.partitioned for i in inputs(q.input))
+        if inside and keyed:
+            return
+        what = None
+        if isinstance(q.input, n.JoinInput):
+            joined = "aggregation" in (q.input.left.source.kind, q.input.right.source.kind)
+            what = None if joined else "a join"
+        elif isinstance(q.input, n.StateInput):
+            what = f"a {q.input.kind}"
+        elif any(isinstance(step, n.WindowStep) for step in q.input.steps):
+            what = "a window"
+        if what is not None:
+            raise SiddhiBindError(
+                f"{what} cannot run in {group.parallel} instances outside of a partition",
+                _place(q.annotations, q.span),
+                hint="Partition its stream, or leave parallel out.",
+            )
+
+    def _use(self, source: n.Source, group: _Group, span: Span) -> None:
+        """Tables in memory and windows are in one group, of one instance."""
+        if source.kind not in ("table", "window"):
+            return
+        if source.kind == "table" and self.plan.tables[source.id].stored:
+            return
+        what = "table" if source.kind == "table" else "window"
+        if group.parallel > 1:
+            hint = "Give it a @store, or leave parallel out." if what == "table" else "Leave parallel out."
+            raise SiddhiBindError(
+                f"{what} '{source.id}' is in memory, and its group has {group.parallel} instances", span, hint=hint
+            )
+        first = self.held.setdefault(source.id, group.name)
+        if first != group.name:
+            raise SiddhiBindError(
+                f"{what} '{source.id}' is in memory, and used by groups '{first}' and '{group.name}'",
+                span,
+                hint="Put its queries into one group" + (", or give it a @store." if what == "table" else "."),
+            )
+
+    def _subscribe(self, stream: str, group: _Group, span: Span, *, inside: bool) -> None:
+        if group.parallel == 1:
+            strategy = Strategy.ALL
+        elif (stream, group.name) in self.partitioned:
+            strategy = Strategy.FIELD_GROUPING
+        else:
+            strategy = Strategy.ALL if inside else Strategy.ROUND_ROBIN
+        former = group.reads.get(stream)
+        if former is not None and former.strategy is not strategy:
+            if (former.strategy, strategy) != (Strategy.ROUND_ROBIN, Strategy.FIELD_GROUPING):
+                raise SiddhiBindError(
+                    f"the instances of '{group.name}' cannot share '{stream}' by {former.strategy.value} and by "
+                    f"{strategy.value} at once",
+                    span,
+                    hint="Put these queries into two groups.",
+                )
+        key = self.keys.get(stream) if strategy is Strategy.FIELD_GROUPING else None
+        group.reads[stream] = Subscription(stream, strategy, key)
+
+    # ---------------------------------------------------------------------------------------------- aggregations
+
+    def _joined(self, e: n.Query | n.Partition) -> bool:
+        """Whether an element joins an aggregation: it runs beside that."""
+        return any(i.source.kind == "aggregation" for q in _queries(e) for i in inputs(q.input))
+
+    def _aggregation(self, aggregation: n.AggregationDef) -> None:
+        dist = find_annotation(aggregation.annotations, "dist")
+        parallel = _parallel(dist)
+        joining = [
+            e
+            for e in self.plan.elements
+            if any(i.source.id == aggregation.id for q in _queries(e) for i in inputs(q.input))
+        ]
+        name = f"{self.app}-aggregation-{aggregation.id}"
+        if joining and parallel > 1 and find_annotation(aggregation.annotations, "store") is None:
+            raise SiddhiBindError(
+                f"aggregation '{aggregation.id}' is in memory, and is joined in {parallel} instances",
+                _place(aggregation.annotations, aggregation.span),
+                hint="Give it a @store, or leave parallel out.",
+            )
+        if dist is None:
+            self.notes.append(f"aggregation '{aggregation.id}' has no @dist: WSO2's manager makes no instance of it")
+        group = self.groups.setdefault(name, _Group(name, parallel))
+        group.elements.append(aggregation.id)
+        stream = aggregation.input.source.id
+        strategy = Strategy.ROUND_ROBIN if parallel > 1 else Strategy.ALL
+        group.reads.setdefault(stream, Subscription(stream, strategy))
+        for e in joining:
+            own = find_annotation(tuple(e.annotations), "dist")
+            if _parallel(own) != parallel:
+                raise SiddhiBindError(
+                    f"'{_name(e)}' has parallel {_parallel(own)}, and aggregation '{aggregation.id}', which it joins, "
+                    f"{parallel}",
+                    _place(e.annotations, e.span),
+                    hint="Give both the same parallel.",
+                )
+            if _name(e) not in group.elements:
+                self._element(e, group)
+
+    # ---------------------------------------------------------------------------------------------- streams
+
+    def _sources(self) -> None:
+        """A source that several instances would read is read by a group of its own, which passes its events on."""
+        front = []
+        for stream, d in self.plan.streams.items():
+            given = [a for a in d.annotations if a.name.lower() == "source"]
+            readers = [g for g in self.groups.values() if stream in g.reads]
+            if not given or not readers:
+                continue
+            if len(readers) == 1 and readers[0].parallel == 1:
+                readers[0].receiver = True
+                del readers[0].reads[stream]
+                continue
+            for i, a in enumerate(given):
+                name = f"{self.app}-passthrough-{stream}" + (f"-{i + 1}" if len(given) > 1 else "")
+                own = next((x for x in a.nested if x.name.lower() == "dist"), None)
+                front.append(_Group(name, _parallel(own), ["passthrough"], {}, [stream], receiver=True))
+        self.groups = {g.name: g for g in chain(front, self.groups.values())}
+
+    def _inner(self, group: _Group) -> set[str]:
+        """The streams that a group makes, which nobody else reads."""
+        others = [g for g in self.groups.values() if g is not group]
+        return {
+            s for s in group.writes if not any(s in g.reads for g in others) and not any(s in g.writes for g in others)
+        }
+
+    def _check_inner_partitions(self, inner: dict[str, set[str]]) -> None:
+        for e in self.plan.elements:
+            if not isinstance(e, n.Partition):
+                continue
+            group = next(g for g in self.groups.values() if e.id in g.elements)
+            made = [s for s in (i.source.id for i in inputs(e.queries[0].input)) if s in inner[group.name]]
+            if group.parallel > 1 and made:
+                raise SiddhiBindError(
+                    f"a partition reads '{made[0]}', which its own group makes, in {group.parallel} instances",
+                    _place(e.annotations, e.span),
+                    hint="Put the query that makes it into a group of its own: then its events go by key.",
+                )
+
+    def _topics(self, groups: Sequence[Group]) -> Iterator[Topic]:
+        place = {g.name: i for i, g in enumerate(groups)}
+        for stream in self.plan.streams:
+            writers = tuple(g.name for g in groups if stream in g.writes)
+            found = [(g, r) for g in groups for r in g.reads if r.stream == stream]
+            for g, _ in found:
+                if writers and all(place[w] > place[g.name] for w in writers):
+                    before = f"group '{g.name}' reads '{stream}' before the group that makes it"
+                    self.notes.append(f"{before}: under WSO2's manager it gets nothing")
+            for key in dict.fromkeys(r.key for _, r in found):
+                own = [(g, r) for g, r in found if r.key == key]
+                for g, r in own:
+                    if r.strategy is Strategy.ROUND_ROBIN:
+                        turns = f"the instances of '{g.name}' take turns with '{stream}'"
+                        self.notes.append(
+                            f"{turns}, whose topic has one partition: Kafka gives all of it to one of them"
+                        )
+                yield Topic(
+                    f"{self.app}.{stream}" if key is None else f"{self.app}.{stream}.{key}",
+                    stream,
+                    key,
+                    1 if key is None else max(g.parallel for g, _ in own),
+                    writers,
+                    tuple(g.name for g, _ in own),
+                )
+
+
+def _queries(e: n.Query | n.Partition) -> Sequence[n.Query]:
+    return e.queries if isinstance(e, n.Partition) else (e,)
+
+
+def _name(e: n.Query | n.Partition) -> str:
+    return e.id if isinstance(e, n.Partition) else e.name
+
+
+def _place(annotations: Sequence[Annotation], otherwise: Span) -> Span:
+    """The place of an element's @dist, where it has one."""
+    dist = find_annotation(tuple(annotations), "dist")
+    return otherwise if dist is None or dist.span == NOWHERE else dist.span
+
+
+def _parallel(dist: Annotation | None) -> int:
+    given = None if dist is None else dist.get("parallel")
+    if dist is None or given is None:
+        return 1
+    if not given.isdecimal() or int(given) < 1:
+        raise SiddhiBindError(
+            f"parallel is a whole number from 1, not '{given}'", dist.span, hint="Write parallel='2'."
+        )
+    return int(given)

@@ -1,0 +1,74 @@
+"""Streams whose events an app divides over destinations: the partitioning layer of a scaled-out app.
+
+A sink with `@distribution` on a stream that comes in from outside says how its events go to the nodes behind the layer.
+In the servers that is an app of its own, before the one that does the work; here both are one text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..errors import SiddhiBindError
+from ..lang.tree import Annotation
+from . import nodes as n
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A stream's events are divided by `strategy` over so many `destinations`; "partitioned" by attribute `key`."""
+
+    strategy: str
+    key: str | None
+    destinations: int
+
+
+def layer_of(plan: n.Plan) -> dict[str, Divided]:
+    """How the app divides its input streams, by stream. Raises SiddhiBindError where a query writes to such a stream,
+    and where two have other numbers of destinations."""
+    written = {q.output.target.id: q for q in plan.queries}
+    out: dict[str, Divided] = {}
+    for name, stream in plan.streams.items():
+        found = _distribution(stream)
+        if found is None:
+            continue
+        if name in written:
+            raise SiddhiBindError(
+                f"events of '{name}' are divided over nodes as they come in, and '{written[name].name}' writes to it",
+                found.span,
+                hint=f"Send or feed what that query makes to '{name}', or leave @distribution out.",
+            )
+        options = {e.key: e.value for e in found.elements}
+        places = sum(a.name.lower() == "destination" for a in found.nested)
+        partitioned = options["strategy"] == "partitioned"
+        out[name] = Divided(options["strategy"], options["partitionKey"] if partitioned else None, places)
+        first, had = next(iter(out.items()))
+        if had.destinations != places:
+            raise SiddhiBindError(
+                f"the @distribution of '{name}' has {places} @destination, and that of '{first}' {had.destinations}",
+                found.span,
+                hint="All of them are the groups of nodes behind one layer: give each stream the same ones.",
+            )
+    return out
+
+
+def behind_layer(plan: n.Plan, layer: Mapping[str, Divided]) -> n.Plan:
+    """The app as the nodes behind the layer have it: without the sinks that divide."""
+    if not layer:
+        return plan
+    streams = {
+        name: replace(d, annotations=tuple(a for a in d.annotations if _inner(a) is None)) if name in layer else d
+        for name, d in plan.streams.items()
+    }
+    return replace(plan, streams=streams)
+
+
+def _distribution(stream: n.StreamDef) -> Annotation | None:
+    return next((found for a in stream.annotations if (found := _inner(a)) is not None), None)
+
+
+def _inner(a: Annotation) -> Annotation | None:
+    """The @distribution of a sink."""
+    if a.name.lower() != "sink":
+        return None
+    return next((x for x in a.nested if x.name.lower() == "distribution"), None)

@@ -1,0 +1,95 @@
+"""Many failovers of one recording, as one Spark job: each scenario is a run of its own, counted against one node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from ..simulation.faults import Scenario
+from ..simulation.groups import Groups
+from ..simulation.timeline import gap_before
+from .failover import Item, Outcome, Tables, items_of, outcome_of, truth_of
+from .replay import Nodes
+from .study import Hashed, Input, rows_of
+
+
+@dataclass(frozen=True)
+class FailoverCounts:
+    """What a scenario cost: takeovers; how long (ms) nobody was active before them, together; events lost, and
+    processed twice; outputs lost, spurious and duplicated, of how many that one node puts out."""
+
+    takeovers: int
+    gap: int
+    events_lost: int
+    events_twice: int
+    lost: int
+    spurious: int
+    duplicated: int
+    outputs: int
+
+
+_FIGURES = tuple(f.name for f in fields(FailoverCounts))
+_SCHEMA = ", ".join(["scenario int", *(f"{n} long" for n in _FIGURES)])
+
+
+def counts_of(outcome: Outcome) -> FailoverCounts:
+    """The outcome of a pair in figures."""
+    (pair,) = outcome.groups
+    report, tallies = pair.report, outcome.tallies.values()
+    taken = report.takeovers[1:]
+    return FailoverCounts(
+        len(taken),
+        sum(gap_before(t.at, pair.happenings) or 0 for t in taken),
+        sum(map(len, report.lost.values())),
+        sum(len(t.replayed) for t in taken),
+        sum(t.lost for t in tallies),
+        sum(t.spurious for t in tallies),
+        sum(t.duplicated for t in tallies),
+        sum(t.same + t.lost for t in tallies),
+    )
+
+
+def failovers(
+    session: Any, source: Input, nodes: Nodes, scenarios: Sequence[Scenario], key: str
+) -> list[FailoverCounts]:
+    """The cost of every scenario, computed by one Spark job over all its cores. `key` names the recording and the plan
+    for workers that have them already. Raises SparkStreamError where a run fails."""
+    task = _Task(scenarios, source, nodes, key)
+    parts = min(len(scenarios), 2 * max(1, session.sparkContext.defaultParallelism)) if _local(session) else 32
+    rows = rows_of(session.range(0, len(scenarios), 1, parts).mapInArrow(task, _SCHEMA))
+    found = {r["scenario"]: FailoverCounts(*(r[n] for n in _FIGURES)) for r in rows}
+    return [found[i] for i in range(len(scenarios))]
+
+
+def _local(session: Any) -> bool:
+    """Whether the session tells of its cores: one of Spark Connect does not."""
+    return not type(session).__module__.startswith("pyspark.sql.connect")
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The work on one partition of Spark's: each row is the number of a scenario."""
+
+    scenarios: Sequence[Scenario]
+    source: Input
+    nodes: Nodes
+    key: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            items, truth = _prepared(Hashed(self.key, self.source), Hashed(self.key, self.nodes))
+            numbers = batch.column(0).to_pylist()
+            found = [counts_of(outcome_of(items, Groups((self.scenarios[i],)), self.nodes, truth)) for i in numbers]
+            columns = [pa.array(c, pa.int64()) for c in zip(*map(astuple, found), strict=True)]
+            yield pa.record_batch([pa.array(numbers, pa.int32()), *columns], ["scenario", *_FIGURES])
+
+
+@lru_cache(maxsize=1)
+def _prepared(source: Hashed, nodes: Hashed) -> tuple[list[Item], Tables]:
+    """The recording and its truth; kept by a worker for its next tasks."""
+    items = items_of(source.value.read(), nodes.value.plan)
+    return items, truth_of(items, nodes.value)
