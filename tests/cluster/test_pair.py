@@ -79,7 +79,7 @@ def test_the_files_of_a_pair_give_mode_names_and_figures(run: Callable[..., App]
 
 def test_what_a_person_does_to_nodes(run: Callable[..., App]) -> None:
     app = run(APP, mode="ha", pair=Pair(persist=10_000), name="Tested")
-    card = repr(app).splitlines()
+    card = text(app).splitlines()
     assert card[0] == "Tested: running · 2 nodes, ha: node-1, node-2"
     assert not any(line.startswith("  !") for line in card)
     with pytest.raises(Misuse, match="no event came in yet"):

@@ -71,7 +71,7 @@ def test_the_manuals_example(run: Callable[..., App], tmp_path: Path) -> None:
     """With no faults, four groups give what one node does, as every query goes by the key."""
     app = run(TENANTS, mode="scalable")
     assert (app.nodes, app.routing) == (8, "hash:userTenantDomain")
-    card = repr(app).splitlines()
+    card = text(app).splitlines()
     names = ", ".join(f"group-{i}" for i in range(1, 5))
     assert card[0].endswith(f"8 nodes, scalable · groups {names} · routing hash:userTenantDomain")
     assert not any(line.startswith("  !") for line in card)
