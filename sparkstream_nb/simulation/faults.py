@@ -7,7 +7,7 @@ other: two nodes, a node and the database, a node and the clients.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -86,38 +86,43 @@ class Cut(Fault):
         return f"cut {self.a} from {self.b} for {(self.until - self.at) / 1000:g} s"
 
 
+def check_faults(faults: Sequence[Fault], nodes: Sequence[str], others: Sequence[str]) -> tuple[Fault, ...]:
+    """Faults in the order of their times, of `nodes` and links that also have the ends `others`. Raises `Misuse` for one
+    that names a node that is not there, kills a dead one or restarts a living one, or ends before it begins."""
+    found = tuple(sorted(faults, key=lambda f: f.at))
+    dead: set[str] = set()
+    for fault in found:
+        when = f"{fault} at {fault.at} ms"
+        for name in fault.nodes:
+            if name not in nodes and (not isinstance(fault, Cut) or name not in others):
+                raise Misuse(nearest(f"{when}: there is no node '{name}'", name, nodes))
+        match fault:
+            case Kill(node=node) if node in dead:
+                raise Misuse(f"{when}: {node} is down already")
+            case Kill(node=node):
+                dead.add(node)
+            case Restart(node=node) if node not in dead:
+                raise Misuse(f"{when}: {node} is up")
+            case Restart(node=node):
+                dead.remove(node)
+            case Pause(node=node) if node in dead:
+                raise Misuse(f"{when}: {node} is down")
+            case Cut(a=a, b=b) if a == b or {a, b} <= {*others}:
+                raise Misuse(f"{when}: there is no link between {a} and {b}")
+        if isinstance(fault, Pause | Cut) and fault.until <= fault.at:
+            raise Misuse(f"{when}: it ends at {fault.until} ms, before it begins")
+    return found
+
+
 @dataclass(frozen=True)
 class Schedule:
-    """Faults in the order of their times. Raises `Misuse` for one that names a node that is not there, kills a dead one
-    or restarts a living one, or ends before it begins."""
+    """Faults of a pair, in the order of their times. Raises `Misuse` as `check_faults`."""
 
     pair: Pair
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "faults", tuple(sorted(self.faults, key=lambda f: f.at)))
-        ends = {*self.pair.nodes, DATABASE, CLIENTS}
-        dead: set[str] = set()
-        for fault in self.faults:
-            when = f"{fault} at {fault.at} ms"
-            for name in fault.nodes:
-                if name not in ends or (not isinstance(fault, Cut) and name in (DATABASE, CLIENTS)):
-                    raise Misuse(nearest(f"{when}: there is no node '{name}'", name, self.pair.nodes))
-            match fault:
-                case Kill(node=node) if node in dead:
-                    raise Misuse(f"{when}: {node} is down already")
-                case Kill(node=node):
-                    dead.add(node)
-                case Restart(node=node) if node not in dead:
-                    raise Misuse(f"{when}: {node} is up")
-                case Restart(node=node):
-                    dead.remove(node)
-                case Pause(node=node) if node in dead:
-                    raise Misuse(f"{when}: {node} is down")
-                case Cut(a=a, b=b) if a == b or {a, b} <= {DATABASE, CLIENTS}:
-                    raise Misuse(f"{when}: there is no link between {a} and {b}")
-            if isinstance(fault, Pause | Cut) and fault.until <= fault.at:
-                raise Misuse(f"{when}: it ends at {fault.until} ms, before it begins")
+        object.__setattr__(self, "faults", check_faults(self.faults, self.pair.nodes, (DATABASE, CLIENTS)))
 
     def plus(self, *faults: Fault) -> Schedule:
         """The schedule with more faults."""
