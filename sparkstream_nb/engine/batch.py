@@ -94,18 +94,27 @@ class InputBatch:
 
 
 @dataclass(slots=True)
+class Chunks:
+    """Which events came out at once: `number` int64[n], not decreasing, and `timed` bool[n]: whether a timer made them."""
+
+    number: Array
+    timed: Array
+
+
+@dataclass(slots=True)
 class Emitted:
     """Output events of a stream or query in one `step` call, in order.
 
     `step` int64[n] (numbered as in the input batch), `ts` int64[n] ms, `columns` one Arrow array per attribute
     (for strings a dictionary array, or a plain one if nearly all are distinct; a Python list for attributes of type
-    object).
+    object). `chunks` where the engine was made to tell them.
     """
 
     names: tuple[str, ...]
     step: Array
     ts: Array
     columns: list[Any]
+    chunks: Chunks | None = None
 
     def __len__(self) -> int:
         return len(self.ts)

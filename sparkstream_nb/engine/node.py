@@ -21,7 +21,7 @@ from ..plan.gaps import refuse, refuse_retrieval
 from ..plan.stored import RowSource, TableChanges
 from ..types import Type
 from .assembly import Assembly
-from .batch import Answer, Emitted, InputBatch, Outputs
+from .batch import Answer, Chunks, Emitted, InputBatch, Outputs
 from .circles import settling
 from .columns import Array, Column, Strings, concat, writable
 from .expressions import Context
@@ -31,7 +31,7 @@ from .memory import keep_freed_memory
 from .ondemand import answer
 from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
 from .query import split_kinds
-from .rows import ROOT_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
+from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
 from .scripts import scripts_of
 from .services import Services
 from .sinks import GroupOperator, TopicOperator
@@ -52,8 +52,9 @@ class NodeEngine:
     `shard` is the id under which it writes aggregations. With `trace`, `Outputs.queries` holds the output of every
     named query. `stored`: a store takes `Outputs.partials` and answers retrievals, so the node keeps no buckets.
     `start` is the time (ms) at which the clock starts, 0 in Siddhi's playback; None: the time of the first event or
-    tick. `by_chunk` forces the mode *by chunk*, for tests. Raises `NotInThisBuild` for an app that needs a declared
-    gap, and SiddhiBindError for one with script functions unless `allow_scripts`.
+    tick. `by_chunk` forces the mode *by chunk*, for tests. `chunks`: outputs tell which events came out at once. Raises
+    `NotInThisBuild` for an app that needs a declared gap, and SiddhiBindError for one with script functions unless
+    `allow_scripts`.
     """
 
     def __init__(
@@ -66,10 +67,11 @@ class NodeEngine:
         by_chunk: bool = False,
         stored: bool = False,
         start: int | None = None,
+        chunks: bool = False,
     ) -> None:
         refuse(plan)
         keep_freed_memory()
-        self.plan, self.shard, self.trace = plan, shard, trace
+        self.plan, self.shard, self.trace, self.tells_chunks = plan, shard, trace, chunks
         context = Context(scripts=scripts_of(plan, allow_scripts), timezone=plan.properties.get("timezone", "UTC"))
         self.services = Services(Strings(), context)
         self.now = 0 if start is None else start
@@ -382,7 +384,8 @@ class NodeEngine:
         whole = [concat(columns) for columns in zip(*(p.columns for p in parts), strict=True)]
         columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in whole]
         ts = parts[0].ts if len(parts) == 1 else np.concatenate([p.ts for p in parts])
-        return Emitted(names, steps_of([p.root for p in parts], self.steps), ts, columns)
+        chunks = chunks_of(parts) if self.tells_chunks else None
+        return Emitted(names, steps_of([p.root for p in parts], self.steps), ts, columns, chunks)
 
     def answer(self, retrieval: nodes.Retrieval) -> Answer:
         """The answer to an on-demand query over this node's own state; it may change a table.
@@ -467,6 +470,17 @@ class _Collected:
     def query(self, op: Operator, rows: Rows) -> None:
         if self.trace and isinstance(op, QueryOperator):
             self.queries.setdefault(op.name, []).append(rows)
+
+
+def chunks_of(parts: Sequence[Rows]) -> Chunks:
+    """The chunks of rows that come one part after the other."""
+    numbers, last = [], 0
+    for p in parts:
+        changes = (np.diff(p.chunk, prepend=p.chunk[:1]) != 0) | (np.diff(p.root, prepend=p.root[:1]) != 0)
+        numbers.append(last + np.cumsum(changes))
+        last += int(changes.sum()) + 1
+    roots = np.concatenate([p.root for p in parts])
+    return Chunks(np.concatenate(numbers), roots & EVENT_PHASE != EVENT_PHASE)
 
 
 def _same(a: Sequence[tuple[Operator, Rows]], b: Sequence[tuple[Operator, Rows]]) -> bool:

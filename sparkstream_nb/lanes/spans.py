@@ -5,6 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
+import numpy as np
+
+from ..engine.columns import Array
+
 
 class Spans:
     """A set of whole numbers, held as ascending spans `first` ≤ n < `end` that do not touch."""
@@ -14,6 +18,17 @@ class Spans:
         self._end: list[int] = []
         for span in spans:
             self.add(*span)
+
+    @staticmethod
+    def of(first: Array, counts: Array, which: Array) -> Spans:
+        """The numbers of those steps that are in `which` (bool[n]): `counts` of them from `first` on, ascending."""
+        out = Spans()
+        low, high = first[which], (first + counts)[which]
+        if len(low):
+            joins = np.flatnonzero(low[1:] != high[:-1])
+            for a, b in zip(low[np.append(0, joins + 1)].tolist(), high[np.append(joins, -1)].tolist(), strict=True):
+                out.add(a, b)
+        return out
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(self._first, self._end, strict=True)
@@ -44,6 +59,11 @@ class Spans:
         if low < high:
             first, end = min(first, self._first[low]), max(end, self._end[high - 1])
         self._first[low:high], self._end[low:high] = [first], [end]
+
+    def add_all(self, other: Spans) -> None:
+        """Adds all of `other`."""
+        for span in other:
+            self.add(*span)
 
     def copy(self) -> Spans:
         """The same numbers."""

@@ -21,6 +21,9 @@ from ..lang.tree import Annotation, find_annotation
 from . import nodes as n
 from .query_parts import expressions, inputs
 
+PASSTHROUGH = "passthrough"
+"""The element of a group that passes the events of a source on to the groups that read it."""
+
 
 class Strategy(Enum):
     """How the instances of a group share a stream: each gets all of it, they take turns, or each has its keys."""
@@ -42,14 +45,20 @@ class Subscription:
 @dataclass(frozen=True)
 class Group:
     """An execution group of `parallel` instances: the names of its queries, partitions and aggregations, what it reads
-    from others, and what it writes for them. A `receiver` has sources that the app defines."""
+    from others, and what it writes for them. A `receiver` has `sources` that the app defines: streams that clients send
+    to it."""
 
     name: str
     parallel: int
     elements: tuple[str, ...]
     reads: tuple[Subscription, ...]
     writes: tuple[str, ...]
-    receiver: bool = False
+    sources: tuple[str, ...] = ()
+
+    @property
+    def receiver(self) -> bool:
+        """Whether it runs on receiver nodes alone."""
+        return bool(self.sources)
 
     @property
     def instances(self) -> tuple[str, ...]:
@@ -103,7 +112,7 @@ class _Group:
     elements: list[str] = field(default_factory=list)
     reads: dict[str, Subscription] = field(default_factory=dict)
     writes: list[str] = field(default_factory=list)
-    receiver: bool = False
+    sources: list[str] = field(default_factory=list)
 
 
 class _Splitting:
@@ -132,7 +141,7 @@ class _Splitting:
             g.writes = [s for s in dict.fromkeys(g.writes) if s not in inner[g.name]]
             g.reads = {s: r for s, r in g.reads.items() if s not in inner[g.name]}
         made = tuple(
-            Group(g.name, g.parallel, tuple(g.elements), tuple(g.reads.values()), tuple(g.writes), g.receiver)
+            Group(g.name, g.parallel, tuple(g.elements), tuple(g.reads.values()), tuple(g.writes), tuple(g.sources))
             for g in self.groups.values()
         )
         topics = tuple(self._topics(made))
@@ -198,7 +207,7 @@ class _Splitting:
             self._check_parallel(q, group, inside=inside)
         for i in read:
             self._use(i.source, group, q.span)
-            if i.source.kind in ("stream", "trigger"):
+            if i.source.kind == "stream":  # a trigger fires in each instance that reads it
                 self._subscribe(i.source.id, group, q.span, inside=inside)
         for top in expressions(q):
             for e in n.walk(top):
@@ -320,13 +329,13 @@ class _Splitting:
             if not given or not readers:
                 continue
             if len(readers) == 1 and readers[0].parallel == 1:
-                readers[0].receiver = True
+                readers[0].sources.append(stream)
                 del readers[0].reads[stream]
                 continue
             for i, a in enumerate(given):
                 name = f"{self.app}-passthrough-{stream}" + (f"-{i + 1}" if len(given) > 1 else "")
                 own = next((x for x in a.nested if x.name.lower() == "dist"), None)
-                front.append(_Group(name, _parallel(own), ["passthrough"], {}, [stream], receiver=True))
+                front.append(_Group(name, _parallel(own), [PASSTHROUGH], {}, [stream], [stream]))
         self.groups = {g.name: g for g in chain(front, self.groups.values())}
 
     def _inner(self, group: _Group) -> set[str]:

@@ -87,8 +87,8 @@ class Cut(Fault):
 
 
 def check_faults(faults: Sequence[Fault], nodes: Sequence[str], others: Sequence[str]) -> tuple[Fault, ...]:
-    """Faults in the order of their times, of `nodes` and links that also have the ends `others`. Raises `Misuse` for one
-    that names a node that is not there, kills a dead one or restarts a living one, or ends before it begins."""
+    """Faults in the order of their times, of `nodes` and links that also have the ends `others`. Raises `Misuse` for
+    one that names a node that is not there, kills a dead one or restarts a living one, or ends before it begins."""
     found = tuple(sorted(faults, key=lambda f: f.at))
     dead: set[str] = set()
     for fault in found:

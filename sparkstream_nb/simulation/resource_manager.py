@@ -27,9 +27,7 @@ _REDIRECTS = 3
 """How often a heartbeat follows managers that send it to one another."""
 
 
-def simulate_resources(
-    scenario: ResourceScenario, *, start: int, until: int, more: tuple[Fault, ...] = ()
-) -> Timeline:
+def simulate_resources(scenario: ResourceScenario, *, start: int, until: int, more: tuple[Fault, ...] = ()) -> Timeline:
     """What comes to pass from `start` to `until` (ms, inclusive). It begins with all nodes up, the first manager
     leading, and the apps placed. `more` faults have the times of their own."""
     run = _Run(scenario, scenario.schedule(start, until, more), start)

@@ -1,0 +1,309 @@
+"""A fully distributed app: all of its partial apps, the topics between them, and what comes to pass.
+
+Everything is a function of what came in and of the scenario. Each batch goes through the partial apps in the order in
+which topics connect them, so a topic needs no store of its own: what is published in a step of the app arrives in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..engine.batch import Answer, Chunks, Emitted, InputBatch, Outputs, StreamRows
+from ..engine.columns import Array
+from ..engine.node import NodeEngine
+from ..errors import Misuse
+from ..plan.distribute import PASSTHROUGH, Group, Split, Strategy, shares
+from ..plan.nodes import Plan, Retrieval
+from ..plan.partial_apps import partial_plan
+from ..simulation.faults import Fault, fault_of, members_of
+from ..simulation.resource_manager import simulate_resources
+from ..simulation.resources import PartialApp, ResourceScenario
+from ..simulation.timeline import Clock, Timeline
+from ..types import Schema
+from .instance import DIRECT, KEYED, SUBSCRIBED, Due, Engine, Event, InstanceLane
+from .pair import Published
+from .partitioning import by_hash
+from .topics import Arrivals, taken, with_arrivals
+
+
+@dataclass(frozen=True)
+class Distributed:
+    """The partial apps of an app, and what happens to the nodes that run them. Raises `Misuse` where groups feed each
+    other in a circle."""
+
+    split: Split
+    scenario: ResourceScenario
+
+    def __post_init__(self) -> None:
+        _ordered(self.split.groups)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The resource nodes' names."""
+        return self.scenario.cluster.nodes
+
+    @property
+    def random(self) -> bool:
+        """Whether faults come at random."""
+        return self.scenario.random
+
+    @property
+    def planned(self) -> bool:
+        """Whether faults are planned from the start on."""
+        return bool(self.scenario.faults)
+
+    def check(self, start: int, until: int, more: tuple[Fault, ...]) -> None:
+        """Raises `Misuse` for faults that are impossible on top of those that are planned; times as in `schedule`."""
+        self.scenario.schedule(start, until, more)
+
+
+def apps_of(split: Split) -> tuple[PartialApp, ...]:
+    """The partial apps of a split, in the order in which its manager deploys them."""
+    return tuple(PartialApp(i, g.receiver, g.parallel) for g in split.groups for i in g.instances)
+
+
+def _ordered(groups: Sequence[Group]) -> list[Group]:
+    """The groups, each after those whose streams it reads. Raises `Misuse` for a circle."""
+    out: list[Group] = []
+    left = list(groups)
+    while left:
+        free = [g for g in left if not any(r.stream in w.writes for r in g.reads for w in left)]
+        if not free:
+            names = ", ".join(g.name for g in left)
+            raise Misuse(f"the groups {names} feed each other in a circle: put their queries into one execGroup")
+        out += free
+        left = [g for g in left if g not in free]
+    return out
+
+
+class _PassedOn:
+    """What only passes a stream's events on, from a source of the app to a topic."""
+
+    def __init__(self, names: Mapping[str, tuple[str, ...]]) -> None:
+        self._names = names
+
+    def step(self, batch: InputBatch) -> Outputs:
+        streams = {}
+        for s, r in batch.rows.items():
+            chunks = Chunks(r.step, np.zeros(len(r.step), bool))
+            streams[s] = Emitted(self._names[s], r.step, r.ts, r.columns, chunks)
+        return Outputs(streams)
+
+    def answer(self, retrieval: Retrieval) -> Answer:
+        raise AssertionError("it holds nothing that could be asked for")
+
+    def stats(self) -> dict[str, Any]:
+        return {"state_bytes": {}}
+
+    def snapshot(self) -> bytes:
+        return b""
+
+    def restore(self, blob: bytes) -> None:
+        """There is nothing to restore."""
+
+
+@dataclass
+class _Instance:
+    """A partial app: its group, its number there (from 0), its plan, and its lane."""
+
+    group: Group
+    number: int
+    plan: Plan
+    lane: InstanceLane
+    direct: frozenset[str]
+    """Streams that clients send to it."""
+
+
+class DistributedLane:
+    """Runs an app that is distributed. `engine` makes an engine of a plan at its start, which tells chunks. `faults`
+    come on top of the scenario's, at times (ms) of their own."""
+
+    def __init__(
+        self, plan: Plan, app: Distributed, engine: Callable[[Plan], NodeEngine], faults: Sequence[Fault] = ()
+    ) -> None:
+        self.plan, self.app, self.faults = plan, app, tuple(faults)
+        self._engine = engine
+        self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in plan.streams.items()}
+        self.instances = [self._instance(g, i) for g in _ordered(app.split.groups) for i in range(g.parallel)]
+        self.start: int | None = None
+        self.now = 0
+        self.passed = 0
+        self.turns: dict[str, int] = {}
+        self._timeline: Timeline | None = None
+        self._known = 0
+
+    def _instance(self, group: Group, number: int) -> _Instance:
+        split, persists = self.app.split, self.app.scenario.cluster.persist is not None
+        plan = partial_plan(self.plan, split, group)
+        kinds = {r.stream: KEYED if r.strategy is Strategy.FIELD_GROUPING else SUBSCRIBED for r in group.reads}
+        given = frozenset(group.sources)
+        kinds |= dict.fromkeys(given, DIRECT)
+        names = {s: self.schemas[s].names for s in given}
+
+        def engine() -> Engine:
+            return _PassedOn(names) if group.elements == (PASSTHROUGH,) else self._engine(plan)
+
+        lane = InstanceLane(group.instances[number], engine, kinds, persists=persists)
+        return _Instance(group, number, plan, lane, given)
+
+    def happen(self, fault: Fault) -> None:
+        """Takes one more fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
+        if self.start is not None and fault.at <= self.now:
+            raise Misuse(f"{fault} at {fault.at} ms: the clock is at {self.now} ms already")
+        faults = (*self.faults, fault)
+        self.app.scenario.schedule(self.start or 0, fault.at, faults)
+        self.faults, self._timeline = faults, None
+
+    def timeline(self, until: int) -> Timeline:
+        """What comes to pass up to `until` (ms)."""
+        assert self.start is not None
+        return simulate_resources(self.app.scenario, start=self.start, until=until, more=self.faults)
+
+    def step(self, batch: InputBatch) -> list[Published]:
+        """Takes steps, and says what the nodes put out: what queries write, not what is only passed on."""
+        if not len(batch.clock):
+            return []
+        clock = np.maximum.accumulate(batch.clock)
+        if self.start is None:
+            self.start = self.now = int(clock[0])
+        events = list(self._events(clock))
+        topics: dict[str, dict[tuple[str, str], list[Emitted]]] = {}
+        out: list[Published] = []
+        for i in self.instances:
+            arrivals = [a for r in i.group.reads if (a := self._arrivals(i, r.stream, topics.get(r.stream, {})))]
+            own = InputBatch(batch.clock, self._from_outside(i, batch))
+            steps, place = with_arrivals(own, self.now, [a for found in arrivals for a in found])
+            published = i.lane.step(steps, place, events)
+            for p in published:
+                for stream in i.group.writes:
+                    if stream in p.outputs.streams:
+                        by_writer = topics.setdefault(stream, {})
+                        by_writer.setdefault((i.lane.name, p.node), []).append(p.outputs.streams[stream])
+            if i.group.elements != (PASSTHROUGH,):
+                out += published
+        self._turn(batch)
+        self.now = max(self.now, int(clock[-1]))
+        return out
+
+    def _turn(self, batch: InputBatch) -> None:
+        for stream, rows in batch.rows.items():
+            self.turns[stream] = self.turns.get(stream, 0) + len(np.unique(rows.step))
+
+    def _from_outside(self, i: _Instance, batch: InputBatch) -> dict[str, StreamRows]:
+        """The instance's part of what clients, and the messaging layer, bring."""
+        out = {}
+        for r in i.group.reads:
+            found = batch.rows.get(r.stream)
+            if found is not None and not self._passed_on(r.stream):
+                index = self._share(i, r.stream, found.columns, len(found.ts))
+                out[r.stream] = found if index is None else _rows(found, index)
+        for stream in i.direct:
+            found = batch.rows.get(stream)
+            if found is None:
+                continue
+            groups = [x for x in self.instances if stream in x.direct]
+            if len(groups) == 1:
+                out[stream] = found
+            else:  # clients, or their load balancer, send to each in turn
+                _, request = np.unique(found.step, return_inverse=True)
+                mine = (self.turns.get(stream, 0) + request) % len(groups) == groups.index(i)
+                out[stream] = _rows(found, np.flatnonzero(mine))
+        return {s: r for s, r in out.items() if len(r.ts)}
+
+    def _passed_on(self, stream: str) -> bool:
+        return any(stream in x.direct and x.group.elements == (PASSTHROUGH,) for x in self.instances)
+
+    def _arrivals(
+        self, i: _Instance, stream: str, writers: Mapping[tuple[str, str], Sequence[Emitted]]
+    ) -> list[Arrivals]:
+        """What the instance gets of a topic, by its writers in their order."""
+        out = []
+        order = {x.lane.name: n for n, x in enumerate(self.instances)}
+        for name, node in sorted(writers, key=lambda w: (order[w[0]], w[1])):
+            found = Arrivals.of(stream, writers[name, node])
+            index = self._share(i, stream, found.columns, len(found.ts))
+            out.append(found if index is None else found.taken(index))
+        return out
+
+    def _share(self, i: _Instance, stream: str, columns: Sequence[Any], count: int) -> Array | None:
+        """The positions of the instance's events of a topic; None: all. A topic without a key has one partition, which
+        Kafka gives to one instance of a group that takes turns."""
+        read = next(r for r in i.group.reads if r.stream == stream)
+        if read.strategy is Strategy.ROUND_ROBIN:
+            return None if i.number == 0 else np.empty(0, np.int64)
+        if read.strategy is Strategy.ALL or read.key is None:
+            return None
+        topic = next(t for t in self.app.split.topics if t.stream == stream and t.key == read.key)
+        at = self.schemas[stream].find(read.key)
+        assert at is not None, f"stream {stream} has no attribute {read.key}"
+        partition = by_hash(columns[at], self.schemas[stream][at].type, topic.partitions)
+        return np.flatnonzero(np.isin(partition, shares(topic.partitions, i.group.parallel)[i.number]))
+
+    # --------------------------------------------------------------------------------------------- what comes to pass
+
+    def _events(self, clock: Array) -> Iterator[Event]:
+        """What comes to pass before which step of the app."""
+        last = int(max(self.now, clock[-1]))
+        if self._timeline is None or self._known < last:
+            self._timeline, self._known = self.timeline(last), last
+        happenings, first = self._timeline.happenings, self.passed
+        while self.passed < len(happenings) and happenings[self.passed].at <= last:
+            self.passed += 1
+        coming = happenings[first : self.passed]
+        items: list[tuple[int, int, Any]] = [(h.at, 1, h) for h in coming]
+        marks = np.array(sorted({*(h.at for h in coming), last}), np.int64)
+        for c in self._timeline.clocks:
+            items += [(at, 0, Due(at, c.node)) for at in self._due(c, marks)]
+        for at, _, what in sorted(items, key=lambda x: x[:2]):
+            yield int(np.searchsorted(clock, at)), what
+
+    def _due(self, clock: Clock, marks: Array) -> list[int]:
+        """When a node persists: of several times with nothing between them, the last one counts."""
+        assert self._timeline is not None
+        later = [c.started for c in self._timeline.clocks if c.node == clock.node and c.started > clock.started]
+        marks = np.minimum(marks, min(later, default=int(marks[-1])))
+        due = clock.started + (marks - clock.started) // clock.every * clock.every
+        return [int(t) for t in np.unique(due) if t > max(self.now, clock.started)]
+
+    # ----------------------------------------------------------------------------------------------- answers, and state
+
+    def answer(self, retrieval: Retrieval) -> dict[str, list[Answer]]:
+        """The answers of the partial apps that hold what an on-demand query asks for, by node."""
+        wanted = {retrieval.source.id} if retrieval.source is not None else set()
+        if retrieval.output is not None:
+            wanted.add(retrieval.output.target.id)
+        out: dict[str, list[Answer]] = {}
+        for i in self.instances:
+            held = {*i.plan.tables, *i.plan.windows, *i.plan.aggregations}
+            if wanted <= held:
+                for run in i.lane.runs.values():
+                    out.setdefault(run.node, []).append(run.engine.answer(retrieval))
+        return out
+
+    def state(self) -> dict[str, Any]:
+        """All that it has to remember, as plain data."""
+        return {
+            "start": self.start,
+            "now": self.now,
+            "passed": self.passed,
+            "turns": dict(self.turns),
+            "faults": [members_of(f) for f in self.faults],
+            "instances": [i.lane.state() for i in self.instances],
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """The inverse of `state`."""
+        self.start, self.now, self.passed = state["start"], state["now"], state["passed"]
+        self.turns = dict(state["turns"])
+        self.faults = tuple(fault_of(f) for f in state["faults"])
+        self._timeline = None
+        for i, found in zip(self.instances, state["instances"], strict=True):
+            i.lane.load(found)
+
+
+def _rows(rows: StreamRows, index: Array) -> StreamRows:
+    return StreamRows(rows.step[index], rows.ts[index], [taken(c, index) for c in rows.columns])

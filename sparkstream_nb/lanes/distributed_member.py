@@ -1,0 +1,89 @@
+"""All resource nodes of a fully distributed app in one, with the interface of a node engine.
+
+The partial apps exchange events within a micro-batch, so one task computes them all, and says which node put out what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..engine.batch import Answer, InputBatch, Outputs
+from ..engine.columns import Strings
+from ..engine.node import NodeEngine
+from ..engine.snapshot import Buffer, packed, unpack
+from ..plan.nodes import Plan, Retrieval
+from ..simulation.faults import Fault
+from .distributed import Distributed, DistributedLane
+from .member import joined
+
+
+@dataclass(slots=True)
+class NodesOutputs(Outputs):
+    """What several nodes put out, by their numbers; it holds nothing itself."""
+
+    by_node: dict[int, Outputs] = field(default_factory=dict)
+
+
+class DistributedMember:
+    """All nodes of `app`. `engine` makes an engine of a plan at its start, which tells chunks."""
+
+    def __init__(self, plan: Plan, app: Distributed, engine: Callable[[Plan], NodeEngine]) -> None:
+        self.plan, self.app = plan, app
+        self.lane = DistributedLane(plan, app, engine)
+        self.steps = 1
+
+    @property
+    def now(self) -> int:
+        """The clock (ms)."""
+        return self.lane.now
+
+    @property
+    def first_clock(self) -> int | None:
+        """The clock (ms) at the first step; None: there was none yet."""
+        return self.lane.start
+
+    def happen(self, fault: Fault) -> None:
+        """Takes a fault to come. Raises `Misuse` as `DistributedLane.happen`."""
+        self.lane.happen(fault)
+
+    def step(self, batch: InputBatch) -> NodesOutputs:
+        """Takes steps; what each node has published."""
+        self.steps += len(batch.clock)
+        found = self.lane.step(batch)
+        numbers = {name: i for i, name in enumerate(self.app.nodes)}
+        nodes = sorted({p.node for p in found}, key=numbers.__getitem__)
+        return NodesOutputs(by_node={numbers[n]: joined([p for p in found if p.node == n]) for n in nodes})
+
+    def answers(self, retrieval: Retrieval) -> dict[int, Answer]:
+        """The answers to an on-demand query of the nodes that run what it asks for, by their numbers."""
+        numbers = {name: i for i, name in enumerate(self.app.nodes)}
+        found = self.lane.answer(retrieval)
+        return {numbers[n]: Answer(a[0].columns, [row for x in a for row in x.rows]) for n, a in found.items()}
+
+    def stats(self) -> dict[str, Any]:
+        """What each node runs, and the sizes of state, by what has it."""
+        held: dict[str, int] = {}
+        runs: dict[str, list[str]] = {}
+        for i in self.lane.instances:
+            for run in i.lane.runs.values():
+                runs.setdefault(run.node, []).append(i.lane.name)
+                for name, size in run.engine.stats()["state_bytes"].items():
+                    held[name] = held.get(name, 0) + size
+        by_node = {node: ", ".join(apps) for node, apps in runs.items()}
+        return {"clock": self.now, "steps": self.steps - 1, "runs_by_node": by_node, "state_bytes": held}
+
+    def snapshot(self) -> bytes:
+        """All state as bytes."""
+        return b"".join(self.snapshot_parts())
+
+    def snapshot_parts(self) -> list[Buffer]:
+        """The parts of `snapshot`."""
+        return packed({"steps": self.steps, "lane": self.lane.state()}, Strings())
+
+    def restore(self, blob: bytes) -> None:
+        """Restores a snapshot of the same app."""
+        state = unpack(blob, Strings())
+        self.steps = state["steps"]
+        self.lane.load(state["lane"])

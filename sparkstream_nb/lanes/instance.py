@@ -1,0 +1,357 @@
+"""A partial app of a fully distributed deployment: real engines that begin, persist, end and begin again elsewhere.
+
+The rules are those of `StreamProcessorService` and `PersistenceManager` (carbon-analytics 2.x) and of the Kafka source
+that the job manager gives each partial app (siddhi-io-kafka 4.1). A source that is assigned its partitions, as one by
+key is, begins where the restored revision says: what came since is processed once more. One that subscribes to a topic
+begins at its group's committed offset: what came since the revision is missing from the state. Both find what was
+published while nobody ran. What a client sends to a source of the app is lost then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..engine.batch import Answer, InputBatch, Outputs
+from ..engine.columns import Array
+from ..plan.nodes import Retrieval
+from ..simulation.placements import Dropped, Placed
+from ..simulation.timeline import Down, Halted, Happening, Reached, Resumed
+from ..simulation.topology import CLIENTS, DATABASE
+from .batches import between, events_by_step, masked
+from .pair import Published
+from .spans import Spans
+
+KEYED, SUBSCRIBED, DIRECT = 1, 2, 3
+"""How an event comes: by an assigned partition, by a subscription, from a client."""
+
+
+class Engine(Protocol):
+    """What runs a partial app: a `NodeEngine`, or what only passes events on."""
+
+    def step(self, batch: InputBatch) -> Outputs: ...
+
+    def answer(self, retrieval: Retrieval) -> Answer: ...
+
+    def stats(self) -> dict[str, Any]: ...
+
+    def snapshot(self) -> bytes: ...
+
+    def restore(self, blob: bytes) -> None: ...
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A partial app begins on a node: from the revision of time `revision` (ms; None: from nothing), whose state holds
+    the events `held`. Of those that had been processed by then, it processed `again` some, and lacks the `missing`; it
+    found others `waiting`. All are numbers of events of the partial app."""
+
+    node: str
+    at: int
+    revision: int | None
+    held: Spans
+    again: Spans
+    missing: Spans
+    waiting: Spans
+
+
+@dataclass
+class InstanceReport:
+    """What became of a partial app's events, by number: `taken` by a node; `lost`, as no node was there for a client;
+    taken by `several` nodes at once."""
+
+    events: int = 0
+    taken: Spans = field(default_factory=Spans)
+    lost: Spans = field(default_factory=Spans)
+    several: Spans = field(default_factory=Spans)
+    begun: list[Begun] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class _Logged:
+    """Steps that came in by topics, the event `numbers` of each, and how they came (`kinds`). Whether what came by
+    partition is in the revision (`saved`) or was processed (`keyed`), and what by subscription was (`subscribed`)."""
+
+    batch: InputBatch
+    numbers: Array
+    counts: Array
+    kinds: Array
+    saved: bool = False
+    keyed: bool = False
+    subscribed: bool = False
+
+    def done(self) -> bool:
+        """Whether nobody will ask for it."""
+        return (self.saved or not (self.kinds == KEYED).any()) and (
+            self.subscribed or not (self.kinds == SUBSCRIBED).any()
+        )
+
+
+@dataclass(eq=False)
+class _Run:
+    """The partial app on a node, and the events that its state holds; `behind`: what came while it stood still."""
+
+    node: str
+    engine: Engine
+    held: Spans
+    halted: bool = False
+    behind: list[_Logged] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Revision:
+    at: int
+    state: bytes
+    held: Spans
+
+
+@dataclass(frozen=True)
+class Due:
+    """A node persists at `at` (ms) what it runs."""
+
+    at: int
+    node: str
+
+
+Event = tuple[int, Happening | Due]
+"""What comes to pass before a step of the app."""
+
+
+class InstanceLane:
+    """Runs the partial app `name`. `engine` makes an engine at its start; `kinds`: how each stream comes. `persists`:
+    whether there are revisions."""
+
+    def __init__(self, name: str, engine: Callable[[], Engine], kinds: Mapping[str, int], *, persists: bool) -> None:
+        self.name, self.new_engine, self.kinds, self.persists = name, engine, kinds, persists
+        self.runs: dict[str, _Run] = {}
+        self.log: list[_Logged] = []
+        self.revision: _Revision | None = None
+        self.unreachable: set[frozenset[str]] = set()
+        self.halted: set[str] = set()
+        self.report = InstanceReport()
+
+    def step(self, batch: InputBatch, place: Array, events: Sequence[Event]) -> list[Published]:
+        """Takes steps, whose app's steps are `place`, with what comes to pass before which of these; what the nodes put
+        out, by the app's steps."""
+        counts = events_by_step(batch)
+        kinds = np.zeros(len(batch.clock), np.int64)
+        for stream, rows in batch.rows.items():
+            kinds[rows.step] = self.kinds[stream]
+        call = _Call(batch, place, counts, self.report.events + np.cumsum(counts) - counts, kinds)
+        self.report.events += int(counts.sum())
+        at = 0
+        for before, what in self._needed(events):
+            upto = int(np.searchsorted(place, before))
+            self._process(call, at, upto)
+            at = upto
+            self._happen(call, before, what)
+        self._process(call, at, len(batch.clock))
+        return call.out
+
+    def _needed(self, events: Sequence[Event]) -> list[Event]:
+        """What concerns this partial app. Of times to persist: the last one before it begins somewhere, and the last."""
+        running = {r.node for r in self.runs.values()}
+        halted, cut = set(self.halted), {min(e - {DATABASE}) for e in self.unreachable if DATABASE in e}
+        out: list[Event] = []
+        last: int | None = None
+        needed: set[int] = set()
+        for before, what in events:
+            match what:
+                case Due(node=node):
+                    if node not in running or node in halted or node in cut:
+                        continue
+                    last = len(out)
+                case Placed(node=node, app=self.name):
+                    running.add(node)
+                    needed |= set() if last is None else {last}
+                case Dropped(node=node, app=self.name):
+                    running.discard(node)
+                case Down(node=node):
+                    running.discard(node)
+                    halted.discard(node)
+                case Halted(node=node):
+                    halted.add(node)
+                case Resumed(node=node):
+                    halted.discard(node)
+                case Reached(a=a, b=b, whether=whether):
+                    if DATABASE in (a, b):
+                        (cut.discard if whether else cut.add)(a if b == DATABASE else b)
+                case _:
+                    continue
+            out.append((before, what))
+        needed |= set() if last is None else {last}
+        return [e for i, e in enumerate(out) if not isinstance(e[1], Due) or i in needed]
+
+    def _happen(self, call: _Call, before: int, what: Happening | Due) -> None:
+        match what:
+            case Due(at=at, node=node):
+                self._persist(self.runs[node], at)
+            case Placed(node=node, app=self.name):
+                self._begin(call, before, what)
+            case Dropped(node=node, app=self.name):
+                self.runs.pop(node, None)
+            case Down(node=node):
+                self.runs.pop(node, None)
+                self.halted.discard(node)
+            case Halted(node=node):
+                self.halted.add(node)
+                if node in self.runs:
+                    self.runs[node].halted = True
+            case Resumed(node=node):
+                self.halted.discard(node)
+                if node in self.runs:
+                    self._catch_up(call, before, self.runs[node])
+            case Reached(a=a, b=b, whether=whether):
+                (self.unreachable.discard if whether else self.unreachable.add)(frozenset({a, b}))
+
+    def _persist(self, run: _Run, at: int) -> None:
+        self.revision = _Revision(at, run.engine.snapshot(), run.held.copy())
+        for entry in self.log:
+            entry.saved = entry.saved or entry not in run.behind
+        self._trim()
+
+    def _trim(self) -> None:
+        self.log = [e for e in self.log if not e.done()]
+
+    def _begin(self, call: _Call, before: int, placed: Placed) -> None:
+        run = _Run(placed.node, self.new_engine(), Spans(), halted=placed.node in self.halted)
+        revision = self.revision
+        if frozenset({placed.node, DATABASE}) in self.unreachable:
+            revision = None  # it goes on without, as the servers do
+        if revision is not None:
+            run.engine.restore(revision.state)
+            run.held = revision.held.copy()
+        self.runs[placed.node] = run
+        had, known = self.report.taken.copy(), run.held.copy()
+        for entry in self.log:
+            by_key = (not entry.saved) if revision is not None else (not entry.keyed)
+            self._replay(call, before, run, entry, keyed=by_key)
+        new = run.held.without(known)
+        self.report.begun.append(
+            Begun(
+                placed.node, placed.at, None if revision is None else revision.at, run.held.copy(),
+                new.common(had), had.without(run.held), new.without(had),
+            )
+        )  # fmt: skip
+        self._trim()
+
+    def _catch_up(self, call: _Call, before: int, run: _Run) -> None:
+        """A node that stood still takes what its consumers find now."""
+        run.halted = False
+        behind, run.behind = run.behind, []
+        for entry in behind:
+            self._replay(call, before, run, entry, keyed=True)
+        self._trim()
+
+    def _replay(self, call: _Call, before: int, run: _Run, entry: _Logged, *, keyed: bool) -> None:
+        """A run takes logged steps: what came by key, where it is to, and what by subscription, where nobody has."""
+        if run.halted:
+            run.behind.append(entry)
+            return
+        wanted = (entry.kinds == KEYED) & keyed | (entry.kinds == SUBSCRIBED) & (not entry.subscribed)
+        entry.keyed = entry.keyed or keyed
+        entry.subscribed = True
+        entry.saved = entry.saved or (keyed and not self.persists)
+        if wanted.any():
+            own = Spans.of(entry.numbers, entry.counts, wanted)
+            again = bool(own.common(self.report.taken))
+            call.out.append(Published(run.node, again, _at(self._take(run, entry.batch, wanted, own), before)))
+
+    def _process(self, call: _Call, first: int, end: int) -> None:
+        """Steps between two happenings."""
+        if first == end:
+            return
+        piece = between(call.batch, first, end)
+        numbers, counts, kinds = call.numbers[first:end], call.counts[first:end], call.kinds[first:end]
+        awake = [r for r in self.runs.values() if not r.halted]
+        direct = kinds == DIRECT
+        listening = [r for r in awake if frozenset({r.node, CLIENTS}) not in self.unreachable]
+        if direct.any() and not listening:
+            self.report.lost.add_all(Spans.of(numbers, counts, direct))
+        taken = bool(awake)
+        entry = _Logged(masked(piece, ~direct), numbers, counts, kinds, taken and not self.persists, taken, taken)
+        if not entry.done():
+            self.log.append(entry)
+        for run in self.runs.values():
+            if run.halted:
+                run.behind.append(entry)
+                continue
+            wanted = kinds == KEYED
+            if run is awake[0]:
+                wanted = wanted | (kinds == SUBSCRIBED)
+            if listening and run is listening[0]:
+                wanted = wanted | direct
+            own = Spans.of(numbers, counts, wanted)
+            self.report.several.add_all(own.common(self.report.taken))
+            outputs = self._take(run, piece, wanted, own)
+            call.out.append(Published(run.node, False, _at(outputs, call.place[first:end])))
+
+    def _take(self, run: _Run, batch: InputBatch, wanted: Array, own: Spans) -> Outputs:
+        """A run takes those steps of a batch that are `wanted`, with the events `own`."""
+        self.report.taken.add_all(own)
+        run.held.add_all(own)
+        return run.engine.step(masked(batch, wanted))
+
+    # ---------------------------------------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, Any]:
+        """All that it has to remember, as plain data. The report of what became of events begins anew, but for which
+        events were taken."""
+        log = list(self.log) + [e for r in self.runs.values() for e in r.behind if e not in self.log]
+        revision = self.revision
+        return {
+            "log": [[e.batch.to_bytes(), e.numbers, e.counts, e.kinds, e.saved, e.keyed, e.subscribed] for e in log],
+            "kept": len(self.log),
+            "runs": [
+                [r.node, r.engine.snapshot(), list(r.held), r.halted, [log.index(e) for e in r.behind]]
+                for r in self.runs.values()
+            ],
+            "revision": None if revision is None else [revision.at, revision.state, list(revision.held)],
+            "unreachable": sorted(sorted(ends) for ends in self.unreachable),
+            "halted": sorted(self.halted),
+            "events": self.report.events,
+            "taken": list(self.report.taken),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """The inverse of `state`."""
+        log = [
+            _Logged(InputBatch.from_bytes(bytes(blob)), numbers, counts, kinds, saved, keyed, subscribed)
+            for blob, numbers, counts, kinds, saved, keyed, subscribed in state["log"]
+        ]
+        self.log = log[: state["kept"]]
+        self.runs = {}
+        for node, blob, held, halted, behind in state["runs"]:
+            engine = self.new_engine()
+            engine.restore(bytes(blob))
+            self.runs[node] = _Run(node, engine, Spans(*held), halted, [log[i] for i in behind])
+        found = state["revision"]
+        self.revision = None if found is None else _Revision(found[0], bytes(found[1]), Spans(*found[2]))
+        self.unreachable = {frozenset(ends) for ends in state["unreachable"]}
+        self.halted = set(state["halted"])
+        self.report = InstanceReport(state["events"], Spans(*state["taken"]))
+
+
+@dataclass
+class _Call:
+    """A call of `step`: its batch, the app's step of each of its own, how many events each has, the number of the first
+    of them, and how they come."""
+
+    batch: InputBatch
+    place: Array
+    counts: Array
+    numbers: Array
+    kinds: Array
+    out: list[Published] = field(default_factory=list)
+
+
+def _at(outputs: Outputs, place: Array | int) -> Outputs:
+    """Outputs with the app's steps: those of `place` for each own step, or all at one."""
+    streams = {
+        name: replace(e, step=np.full(len(e.step), place, np.int64) if isinstance(place, int) else place[e.step])
+        for name, e in outputs.streams.items()
+    }
+    return replace(outputs, streams=streams)

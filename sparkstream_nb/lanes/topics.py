@@ -1,0 +1,113 @@
+"""Topics between partial apps: what their writers publish becomes steps of their readers.
+
+The messaging layer keeps the order of each writer. Events of several are merged by the time at which they were
+published, then by writer, so the order depends neither on timing nor on how steps are cut into batches. What came out
+at once is one message, and arrives at once. What a timer made between two steps of the app reaches its reader before
+the later one, at the last time of its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..engine.batch import Chunks, Emitted, InputBatch, StreamRows
+from ..engine.columns import Array
+from .batches import concatenated
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """What one writer has published on a stream, in order: `place` is the app's step (int64[n], ascending), `ts` the
+    events' times (ms), `chunks` what came out at once."""
+
+    stream: str
+    place: Array
+    ts: Array
+    chunks: Chunks
+    columns: list[Any]
+
+    @staticmethod
+    def of(stream: str, parts: Sequence[Emitted]) -> Arrivals:
+        """Several outputs of a writer, one after the other; their steps are the app's."""
+        numbers, timed, last = [], [], 0
+        for e in parts:
+            assert e.chunks is not None, "the engine was not made to tell chunks"
+            numbers.append(e.chunks.number + last)
+            timed.append(e.chunks.timed)
+            last = int(numbers[-1][-1]) + 1 if len(numbers[-1]) else last
+        return Arrivals(
+            stream,
+            np.concatenate([e.step for e in parts]),
+            np.concatenate([e.ts for e in parts]),
+            Chunks(np.concatenate(numbers), np.concatenate(timed)),
+            [concatenated(cs) for cs in zip(*(e.columns for e in parts), strict=True)],
+        )
+
+    def taken(self, index: Array) -> Arrivals:
+        """Those at some positions."""
+        chunks = Chunks(self.chunks.number[index], self.chunks.timed[index])
+        return Arrivals(self.stream, self.place[index], self.ts[index], chunks, [taken(c, index) for c in self.columns])
+
+    def begins(self) -> Array:
+        """Whether an event is the first of its chunk, bool[n]."""
+        out = np.ones(len(self.place), bool)
+        out[1:] = (np.diff(self.chunks.number) != 0) | (np.diff(self.place) != 0)
+        return out
+
+    def times(self, former: Array, clock: Array) -> Array:
+        """When each event was published (ms), ascending. An event of the app makes others at the clock of its step; a
+        timer after the clock of the step before it."""
+        begins = self.begins()
+        first = np.flatnonzero(begins)
+        latest = np.maximum.reduceat(self.ts, first)[np.cumsum(begins) - 1]
+        timed = np.clip(latest, former[self.place], clock[self.place])
+        return np.maximum.accumulate(np.where(self.chunks.timed, timed, clock[self.place]))
+
+
+def taken(column: Any, index: Array) -> Any:
+    """The values of a column at some positions."""
+    return [column[i] for i in index.tolist()] if isinstance(column, list) else column.take(pa.array(index))
+
+
+def with_arrivals(batch: InputBatch, before: int, writers: Sequence[Arrivals]) -> tuple[InputBatch, Array]:
+    """A reader's steps: those of the app, which hold what comes from outside, and between them those of topics; and the
+    app's step of each, int64. The clock was at `before` (ms). An app's own step comes before what arrives at its
+    time."""
+    count = len(batch.clock)
+    writers = [w for w in writers if len(w.place)]
+    if not writers:
+        return batch, np.arange(count)
+    clock = np.maximum(np.maximum.accumulate(batch.clock), before)
+    former = np.concatenate([[before], clock[:-1]])
+    place = np.concatenate([np.arange(count), *(w.place for w in writers)])
+    time = np.concatenate([clock, *(w.times(former, clock) for w in writers)])
+    writer = np.concatenate([np.zeros(count, np.int64), *(np.full(len(w.place), i + 1) for i, w in enumerate(writers))])
+    begins = np.concatenate([np.ones(count, bool), *(w.begins() for w in writers)])
+    order = np.lexsort((writer, time, place))
+    step = np.empty(len(order), np.int64)
+    step[order] = np.cumsum(begins[order]) - 1
+    firsts = order[begins[order]]
+    out = InputBatch(time[firsts])
+    parts: dict[str, list[StreamRows]] = {}
+    for stream, r in batch.rows.items():
+        parts.setdefault(stream, []).append(StreamRows(step[r.step], r.ts, r.columns))
+    at = count
+    for w in writers:
+        parts.setdefault(w.stream, []).append(StreamRows(step[at : at + len(w.place)], w.ts, w.columns))
+        at += len(w.place)
+    out.rows = {stream: _in_order(found) for stream, found in parts.items()}
+    return out, place[firsts]
+
+
+def _in_order(parts: Sequence[StreamRows]) -> StreamRows:
+    if len(parts) == 1:
+        return parts[0]
+    step = np.concatenate([p.step for p in parts])
+    order = np.argsort(step, kind="stable")
+    columns = [taken(concatenated(cs), order) for cs in zip(*(p.columns for p in parts), strict=True)]
+    return StreamRows(step[order], np.concatenate([p.ts for p in parts])[order], columns)

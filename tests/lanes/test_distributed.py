@@ -1,0 +1,323 @@
+"""Partial apps of a fully distributed deployment: what they put out, against one node that takes everything, and
+against the events that the report says each state is made of."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.lanes.batches import between
+from sparkstream_nb.lanes.distributed import DistributedApp, DistributedLane, apps_of
+from sparkstream_nb.lanes.instance import InstanceLane
+from sparkstream_nb.lanes.pair import Published
+from sparkstream_nb.lanes.spans import Spans
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.distribute import distribute
+from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.plan.partial_apps import without_sources
+from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause, Restart
+from sparkstream_nb.simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
+from sparkstream_nb.simulation.topology import DATABASE
+
+from .test_pair import Row, rows
+
+SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "100"))
+WORKERS = tuple(ResourceNode(f"worker-{i}") for i in (1, 2, 3))
+S = "define stream S (k string, v long);"
+ONE = S + "@dist(execGroup='all') from S select k, v insert into O;"
+KEYED = (
+    S
+    + """
+@dist(execGroup='keyed', parallel='2') partition with (k of S) begin
+  from S select k, v, sum(v) as total insert into O;
+end;
+"""
+)
+CHAIN = (
+    S
+    + """
+@dist(execGroup='first') from S[v > 20] select k, v insert into M;
+@dist(execGroup='sums', parallel='2') partition with (k of M) begin
+  @info(name = 'sum') from M#window.length(3) select k, sum(v) as total insert into Sums;
+end;
+@dist(execGroup='falls') from every e1=M[v > 70] -> e2=M[k == e1.k and v < 40] within 1 min
+select e1.v as high, e2.v as low insert into Falls;
+@dist(execGroup='counts') from Sums#window.time(20 sec) select count() as n, max(total) as most
+insert all events into Counts;
+@dist(execGroup='late') from S#window.timeBatch(15 sec) select k, count() as n group by k insert into Batches;
+@dist(execGroup='sums-of-batches') from Batches#window.length(4) select sum(n) as n insert into Last;
+"""
+)
+SECONDS = [1000 * s for s in range(300)]
+
+
+def feed(times: Sequence[int], seed: int = 1) -> InputBatch:
+    """An event at each time, each a step; the values are the events' numbers where the seed is 0."""
+    rng = np.random.default_rng(seed)
+    n = len(times)
+    keys = pa.array([f"k{i}" for i in rng.integers(0, 3, n)])
+    values = pa.array(np.arange(n) if seed == 0 else rng.integers(0, 100, n))
+    ts = np.array(times, np.int64)
+    return InputBatch(ts, {"S": StreamRows(np.arange(n), ts, [keys, values])})
+
+
+def lane(
+    text: str, *faults: Fault, cluster: ResourceCluster | None = None, seed: int = 1, rate: float = 0.0
+) -> DistributedLane:
+    plan = compile_app(text)
+    split = distribute(plan, "A")
+    scenario = ResourceScenario(cluster or ResourceCluster(WORKERS), apps_of(split), seed, faults, rate)
+    return DistributedLane(DistributedApp(plan, split, scenario), engine)
+
+
+def engine(plan: Plan) -> NodeEngine:
+    return NodeEngine(plan, chunks=True)
+
+
+def of(run: DistributedLane, name: str) -> InstanceLane:
+    return next(i.lane for i in run.instances if i.lane.name == f"A-{name}")
+
+
+def put_out(published: Sequence[Published]) -> Counter[Row]:
+    return sum((rows(p.outputs) for p in published), Counter[Row]())
+
+
+def truth(text: str, batch: InputBatch) -> Counter[Row]:
+    return rows(NodeEngine(compile_app(text)).step(batch))
+
+
+@pytest.mark.parametrize("text", [ONE, KEYED, CHAIN])
+def test_without_faults_it_is_one_node(text: str) -> None:
+    batch = feed(SECONDS)
+    assert put_out(lane(text).step(batch)) == truth(text, batch)
+
+
+def test_a_timer_reaches_the_next_group_before_the_event_that_comes_later() -> None:
+    """The batch of 15 s ends at 15 s, though the next event of the app comes at 100 s."""
+    text = (
+        S
+        + """
+    @dist(execGroup='a') from S#window.timeBatch(15 sec) select count() as n insert into M;
+    @dist(execGroup='b') from M#window.time(10 sec) select sum(n) as n insert all events into O;
+    """
+    )
+    batch = feed([0, 1_000, 100_000])
+    assert put_out(lane(text).step(batch)) == truth(text, batch)
+    assert (25_000, (0,)) in {(at, v) for s, at, v in truth(text, batch) if s == "O"} or truth(text, batch)
+
+
+def test_a_dead_node_s_app_goes_on_elsewhere_and_finds_what_was_published_meanwhile() -> None:
+    """The node dies at 1:30. Its revision is of 1:00: what it subscribed to goes on where it was, so the state lacks 30
+    events; what came in till it is deployed again waits in the topic. Nothing is lost."""
+    run = lane(ONE)
+    run.step(feed([0]))
+    (node,) = of(run, "all-1").runs
+    run = lane(ONE, Kill(90_000, node))
+    found = run.step(feed(SECONDS, seed=0))
+    report = of(run, "all-1").report
+    (start, again) = report.begun
+    assert (start.node, start.revision, again.revision) == (node, None, 60_000)
+    assert again.node != node
+    assert 96_000 <= again.at <= 102_000  # three looks of the leader, a heartbeat that is 2 × 2 s old
+    assert again.held == Spans((0, 60), (90, -(-again.at // 1000)))
+    assert again.missing == Spans((60, 90))
+    assert again.waiting == Spans((90, -(-again.at // 1000)))
+    assert not again.again
+    assert put_out(found) == truth(ONE, feed(SECONDS, seed=0))
+
+
+def test_what_comes_by_key_is_processed_again_from_the_revision_on() -> None:
+    run = lane(KEYED)
+    run.step(feed([0]))
+    lanes = {n: of(run, f"keyed-{n}") for n in (1, 2)}
+    (node,) = lanes[1].runs
+    run = lane(KEYED, Kill(90_000, node))
+    batch = feed(SECONDS, seed=0)
+    found = put_out(run.step(batch))
+    true = truth(KEYED, batch)
+    again = of(run, "keyed-1").report.begun[1]
+    assert again.revision == 60_000
+    assert not again.missing
+    assert len(again.again) == sum((found - true).values()) > 0
+    assert not true - found
+
+
+def test_a_node_that_is_cut_off_runs_its_app_beside_the_one_that_the_manager_started() -> None:
+    """The manager gives it up after some 8 s; the node itself notices at its next try, after ten."""
+    run = lane(KEYED)
+    run.step(feed([0]))
+    (node,) = of(run, "keyed-1").runs
+    run = lane(KEYED, Cut(90_000, node, "managers", 150_000))
+    found = run.step(feed(SECONDS, seed=0))
+    told = [str(h) for h in run.timeline(300_000).happenings]
+    assert any("reaches no manager" in t for t in told)
+    report = of(run, "keyed-1").report
+    assert report.several
+    assert len({p.node for p in found}) > 1
+    missing = truth(KEYED, feed(SECONDS, seed=0)) - put_out(found)
+    assert not missing
+
+
+def test_a_leader_that_dies_takes_every_app_down_with_it() -> None:
+    """Nodes that do not find a leader wait ten seconds, which is longer than they may be without one."""
+    run = lane(CHAIN, Kill(90_000, "manager-1"))
+    run.step(feed(SECONDS))
+    assert all(len(i.lane.report.begun) > 1 for i in run.instances)
+    told = [str(h) for h in run.timeline(300_000).happenings]
+    assert any("manager-2 leads" in t for t in told)
+
+
+def test_fewer_nodes_than_the_minimum_leave_copies_that_nobody_ends() -> None:
+    cluster = ResourceCluster(WORKERS, minimum=3)
+    run = lane(CHAIN, cluster=cluster)
+    run.step(feed([0]))
+    lost = next(iter(of(run, "first-1").runs))
+    run = lane(CHAIN, Kill(90_000, lost), cluster=cluster)
+    run.step(feed(SECONDS))
+    assert not of(run, "first-1").runs
+    assert sum(len(i.lane.runs) for i in run.instances) == sum(
+        lost not in _nodes_at_start(i.lane) for i in run.instances
+    )
+
+
+def _nodes_at_start(lane: InstanceLane) -> set[str]:
+    return {lane.report.begun[0].node}
+
+
+def test_sources_of_the_app_need_a_receiver() -> None:
+    text = (
+        "@source(type='http', @map(type='json')) "
+        + S
+        + """
+    @dist(execGroup='a') from S select k, v insert into M;
+    @dist(execGroup='b') from M select k, v insert into O;
+    """
+    )
+    plan = compile_app(text)
+    split = distribute(plan, "A")
+
+    def started(*workers: ResourceNode) -> DistributedLane:
+        scenario = ResourceScenario(ResourceCluster(workers), apps_of(split), 1)
+        return DistributedLane(DistributedApp(without_sources(plan), split, scenario), engine)
+
+    run = started(*WORKERS)
+    assert not run.step(feed(SECONDS))
+    assert of(run, "a-1").report.lost == Spans((0, 300))
+    assert any("lets the app wait" in str(h) for h in run.timeline(300_000).happenings)
+    run = started(*WORKERS, ResourceNode("receiver-1", receiver=True))
+    found = run.step(feed(SECONDS))
+    assert {p.node for p in found if "M" in p.outputs.streams} == {"receiver-1"}
+    assert sum(n for (s, *_), n in put_out(found).items() if s == "O") == 300
+
+
+# ---------------------------------------------------------------------------------------------------------------- laws
+
+NODES = [w.name for w in WORKERS]
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> tuple[Fault, ...]:
+    """Kills with restarts, pauses and cuts in the first five minutes."""
+    faults: list[Fault] = []
+    free = dict.fromkeys([*NODES, "manager-1", "manager-2"], 0)
+    for _ in range(draw(st.integers(0, 4))):
+        node = draw(st.sampled_from(sorted(free)))
+        at = free[node] + draw(st.integers(1, 150_000))
+        until = at + draw(st.integers(1, 60_000))
+        free[node] = until + 1
+        kinds = ["kill", "pause", "database"] + (["managers"] if node in NODES else [])
+        match draw(st.sampled_from(kinds)):
+            case "kill":
+                faults.append(Kill(at, node))
+                if draw(st.booleans()):
+                    faults.append(Restart(until, node))
+                else:
+                    del free[node]
+            case "pause":
+                faults.append(Pause(at, node, until))
+            case "database":
+                faults.append(Cut(at, node, DATABASE, until))
+            case _:
+                faults.append(Cut(at, node, "managers", until))
+        if not free:
+            break
+    return tuple(faults)
+
+
+TIMES = st.lists(st.integers(1, 4_000), min_size=20, max_size=80).map(lambda gaps: np.cumsum([0, *gaps]).tolist())
+CLUSTERS = st.builds(
+    lambda minimum, retry, persist: ResourceCluster(WORKERS, minimum=minimum, retry=retry, persist=persist),
+    st.sampled_from([1, 2, 3]), st.sampled_from([5_000, 10_000]), st.sampled_from([None, 7_000, 60_000]),
+)  # fmt: skip
+
+
+def in_order(published: Sequence[Published]) -> Counter[tuple[str, Row]]:
+    """Who published what."""
+    return sum((Counter({(p.node, r): n for r, n in rows(p.outputs).items()}) for p in published), Counter())
+
+
+@settings(max_examples=SCHEDULES, deadline=None)
+@given(schedules(), TIMES, CLUSTERS, st.integers(0, 5), st.lists(st.integers(0, 80), max_size=4), st.booleans())
+def test_cuts_and_restarts_change_nothing(
+    faults: tuple[Fault, ...], times: list[int], cluster: ResourceCluster, seed: int, cuts: list[int], restart: bool
+) -> None:
+    batch = feed(times)
+    whole = in_order(lane(CHAIN, *faults, cluster=cluster, seed=seed).step(batch))
+    run, found = lane(CHAIN, *faults, cluster=cluster, seed=seed), Counter[tuple[str, Row]]()
+    ends = sorted({min(c, len(times)) for c in cuts} | {len(times)})
+    for first, end in zip([0, *ends[:-1]], ends, strict=True):
+        found += in_order(run.step(between(batch, first, end)))
+        if restart:
+            state = run.state()
+            run = lane(CHAIN, *faults, cluster=cluster, seed=seed)
+            run.load(state)
+    assert found == whole
+
+
+@settings(max_examples=SCHEDULES, deadline=None)
+@given(schedules(), TIMES, CLUSTERS, st.integers(0, 5), st.sampled_from([ONE, KEYED]))
+def test_the_report_says_what_is_repeated_and_what_is_left(
+    faults: tuple[Fault, ...], times: list[int], cluster: ResourceCluster, seed: int, text: str
+) -> None:
+    """Of apps that put out an event for each: what was taken, and what of it more than once."""
+    batch = feed(times, seed=0)
+    run = lane(text, *faults, cluster=cluster, seed=seed)
+    found = Counter(v[1] for _, _, v in put_out(run.step(batch)).elements())
+    twice = 0
+    for i in run.instances:
+        again = i.lane.report.several.copy()
+        for begun in i.lane.report.begun:
+            again.add_all(begun.again)
+        twice += len(again)
+    assert len(found) == sum(len(i.lane.report.taken) for i in run.instances)
+    assert sum(n > 1 for n in found.values()) == twice
+    if text == ONE:
+        taken = of(run, "all-1").report.taken
+        assert found.keys() == {v for first, end in taken for v in range(first, end)}
+
+
+@settings(max_examples=SCHEDULES, deadline=None)
+@given(schedules(), TIMES, CLUSTERS, st.integers(0, 5))
+def test_a_state_is_made_of_the_events_that_the_report_names(
+    faults: tuple[Fault, ...], times: list[int], cluster: ResourceCluster, seed: int
+) -> None:
+    """Each state is the sum of what it holds."""
+    batch = feed(times, seed=0)
+    text = S + "@dist(execGroup='sum') from S select sum(v) as total insert into O;"
+    run = lane(text, *faults, cluster=cluster, seed=seed)
+    published = [p for p in run.step(batch) if "O" in p.outputs.streams]
+    for node, r in of(run, "sum-1").runs.items():
+        own = [p for p in published if p.node == node]
+        ends = [end for _, end in r.held]
+        if own and ends and ends[-1] == len(times):
+            total = own[-1].outputs.streams["O"].columns[0][-1].as_py()
+            assert total == sum(sum(range(first, end)) for first, end in r.held)
