@@ -18,7 +18,7 @@ from .retention import Retention
 DAY = 86_400_000
 """In ms."""
 ALERTS = ("on", "off", "leader")
-MODES = ("single", "active-active", "ha", "scalable")
+MODES = ("single", "active-active", "ha", "scalable", "distributed")
 WIDTH = 88
 """Columns of a help text. Fixed, as help is part of notebooks' saved outputs; no wider than a notebook's cell."""
 
@@ -198,8 +198,9 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--mode": {
         "choices": MODES,
         "metavar": "MODE",
-        "help": "single, active-active, ha (two nodes, one takes over from the other) or scalable (such pairs behind a "
-        "layer that divides the events): how the nodes work together (default: active-active for several nodes)",
+        "help": "single, active-active, ha (two nodes, one takes over from the other), scalable (such pairs behind a "
+        "layer that divides the events) or distributed (the parts that @dist makes of the app): how the nodes work "
+        "together (default: active-active for several nodes)",
     },
     "--routing": {
         "default": "round_robin",

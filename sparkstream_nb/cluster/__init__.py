@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..retention import Retention
 from ..simulation.faults import Cut, Kill, Pause, Restart
+from ..simulation.resources import ResourceCluster, ResourceNode
 from ..simulation.topology import Coordination, Pair
 from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, RepairList, Result, Stats
 from .app import App, check_feed
@@ -23,6 +24,7 @@ from .feeding import Feed, Feeds, feed_of
 from .feeding import all_feeds as feeds
 from .frontend import Displayed
 from .progress import FeedProgress, ProgressLine
+from .rescheduling import DistributedFailover
 from .study import Study
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "Cut",
     "Deployment",
     "Displayed",
+    "DistributedFailover",
     "Divergence",
     "Errors",
     "Events",
@@ -51,6 +54,8 @@ __all__ = [
     "PlanText",
     "ProgressLine",
     "RepairList",
+    "ResourceCluster",
+    "ResourceNode",
     "Restart",
     "Result",
     "Retention",

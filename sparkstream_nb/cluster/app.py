@@ -13,6 +13,7 @@ from ..engine.batch import Answer
 from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
 from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, nearest, shown
+from ..lanes.distributed import Distributed
 from ..plan import compile_retrieval, explain
 from ..plan.graph import graph_of
 from ..plan.nodes import AggregationDef, Plan, Ref, Retrieval
@@ -118,18 +119,31 @@ class App(ReplayedApp):
 
     def _of_groups(self, retrieval: Retrieval, text: str, limit: int | None) -> Result:
         """The answer of the active node; of several groups, the select over the rows of all of their active nodes."""
-        several = len(self.deployment.groups.pairs) > 1 if self.deployment.groups is not None else False
-        if not several or retrieval.output is not None:
+        if not self._divided(retrieval) or retrieval.output is not None:
             first = next(iter(self._active(text).values()))
             return Result(first.columns, first.rows, limit=limit)
         context = Context(scripts=scripts_of(self.plan, self.deployment.allow_scripts))
         return _merged(merge_nodes(retrieval, self._active(rows_wanted(text)), context, self._now()), limit)
+
+    def _divided(self, retrieval: Retrieval) -> bool:
+        """Whether several nodes of groups have a part each of what a retrieval asks for."""
+        groups = self.deployment.groups
+        if isinstance(groups, Distributed):
+            asked = None if retrieval.source is None else retrieval.source.id
+            return any(asked in g.elements and g.parallel > 1 for g in groups.split.groups)
+        return groups is not None and len(groups.pairs) > 1
 
     def _active(self, text: str) -> dict[str, Answer]:
         """The answer of each group's active node, the first one where two take themselves for it, by node. Raises
         SiddhiRuntimeError where a group has none."""
         groups = self.deployment.groups
         assert groups is not None
+        if isinstance(groups, Distributed):
+            found = {self._life.shards[n]: a for n, a in self._asked(text).items()}
+            failed = next((a.message for a in found.values() if isinstance(a, Failed)), None)
+            if failed is not None or not found:
+                raise SiddhiRuntimeError(failed or "no node runs the partial app that has it")
+            return {n: a for n, a in found.items() if isinstance(a, Answer)}
         answers = {self._life.shards[n]: a for n, a in self._asked(text).items() if n in self._life.over}
         out: dict[str, Answer] = {}
         for pair in groups.pairs:

@@ -54,14 +54,24 @@ _KNOWN = {
     "wso2.carbon": ("id", "name"),
     "siddhi": ("properties", "refs"),
     "wso2.datasources": ("dataSources",),
-    "deployment.config": ("type", "eventByteBufferQueueCapacity"),
+    "deployment.config": (
+        "type",
+        "eventByteBufferQueueCapacity",
+        "httpsInterface",
+        "heartbeatInterval",
+        "heartbeatMaxRetry",
+        "minResourceCount",
+        "isReceiverNode",
+        "leaderRetryInterval",
+        "resourceManagers",
+    ),
     "cluster.config": ("enabled", "groupId", "strategyConfig", *_STRATEGY),
     "state.persistence": ("enabled", "intervalInMin", "revisionsToKeep"),
 }
 
 
-HA = "ha"
-"""The type of the deployment files of minimum HA."""
+HA, DISTRIBUTED = "ha", "distributed"
+"""The types of the deployment files of minimum HA, and of a fully distributed deployment."""
 
 
 def node_files(conf: str | Path | Sequence[str | Path], kinds: Sequence[str] = ("",)) -> list[NodeFile]:
@@ -92,13 +102,13 @@ def node_files(conf: str | Path | Sequence[str | Path], kinds: Sequence[str] = (
         if node.kind not in kinds:
             kind = f"another kind of deployment ({_named(node.kind)}) than {_named(kinds[0])}"
             raise Misuse(f"{node.path} describes {kind}")
-        if node.kind != nodes[0].kind and HA not in kinds:
+        if node.kind != nodes[0].kind and (HA not in kinds or DISTRIBUTED in (node.kind, nodes[0].kind)):
             raise Misuse(f"{node.path} is of kind {_named(node.kind)}, and {nodes[0].path} of {_named(nodes[0].kind)}")
     return nodes
 
 
 def _named(kind: str) -> str:
-    return {"": "active-active", HA: "minimum HA", "distributed": "fully distributed"}.get(kind, kind)
+    return {"": "active-active", HA: "minimum HA", DISTRIBUTED: "fully distributed"}.get(kind, kind)
 
 
 def read_node(path: Path) -> NodeFile:

@@ -20,13 +20,13 @@ def pairs_of(files: Sequence[NodeFile]) -> list[Pair]:
     by_group: dict[str, list[NodeFile]] = {}
     ports: dict[tuple[str, int], NodeFile] = {}
     for file in (f for f in files if f.kind == HA):
-        by_group.setdefault(str(_at(file.sections, ("cluster.config", "groupId"))), []).append(file)
-        server = _at(file.sections, ("deployment.config", "eventSyncServer"))
+        by_group.setdefault(str(at_keys(file.sections, ("cluster.config", "groupId"))), []).append(file)
+        server = at_keys(file.sections, ("deployment.config", "eventSyncServer"))
         if isinstance(server, Mapping) and isinstance(server.get("port"), int):
             other = ports.setdefault((str(server.get("host")), server["port"]), file)
             if other is not file:
                 keys = ("deployment.config", "eventSyncServer", "port")
-                raise _wrong(file, keys, f"is {server['port']}, at which the node of {other.path} listens")
+                raise wrong(file, keys, f"is {server['port']}, at which the node of {other.path} listens")
     return [pair_of(own) for own in by_group.values()]
 
 
@@ -34,7 +34,7 @@ def pair_of(files: Sequence[NodeFile]) -> Pair:
     """The pair that two deployment files describe; what they leave out is as servers have it. Raises `Misuse`, with
     file and line, for figures that are impossible, or that the two do not share."""
     if len(files) != 2:
-        group = _at(files[0].sections, ("cluster.config", "groupId"))
+        group = at_keys(files[0].sections, ("cluster.config", "groupId"))
         has = f"the groupId '{group}' is in 1 file, {files[0].path}" if len(files) == 1 else f"{len(files)} were given"
         raise Misuse(f"minimum HA has two nodes, each with a deployment file, and {has}")
     pairs = [_one(f) for f in files]
@@ -42,7 +42,7 @@ def pair_of(files: Sequence[NodeFile]) -> Pair:
     for keys, at in _PLACES.items():
         values = [p[at] for p in pairs]
         if values[0] != values[1]:
-            raise _wrong(
+            raise wrong(
                 files[1], keys, f"is {values[1]} here and {values[0]} in {files[0].path}; the two nodes have to agree"
             )
     group, heartbeat, retries, poll, persist, revisions, queue = pairs[0]
@@ -67,23 +67,23 @@ def _one(file: NodeFile) -> tuple[Any, int, int, int, int, int, int]:
     for section in ("cluster.config", "state.persistence"):
         if file.sections.get(section, {}).get("enabled") is not True:
             why = "nodes find each other through it" if section == "cluster.config" else "a node takes over from it"
-            raise _wrong(file, (section, "enabled"), f"is not true; {why}")
+            raise wrong(file, (section, "enabled"), f"is not true; {why}")
     defaults = Pair()
     d = defaults.coordination
     figures = [d.heartbeat, d.retries, d.poll, defaults.persist // 60_000, defaults.revisions, defaults.queue]
     group, *places = _PLACES
     for i, keys in enumerate(places):
-        value = _at(file.sections, keys)
+        value = at_keys(file.sections, keys)
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise _wrong(file, keys, f"is a whole number above 0, not {value!r}")
+            raise wrong(file, keys, f"is a whole number above 0, not {value!r}")
         figures[i] = value
-    name = _at(file.sections, group)
+    name = at_keys(file.sections, group)
     return (defaults.group if name is None else name, *figures)  # type: ignore[return-value]
 
 
-def _at(sections: Mapping[str, Any], keys: Sequence[str]) -> Any:
+def at_keys(sections: Mapping[str, Any], keys: Sequence[str]) -> Any:
     """The value at a path of keys. What belongs into `strategyConfig` may stand beside it, as in WSO2's examples."""
     found: Any = sections
     for key in keys:
@@ -93,7 +93,8 @@ def _at(sections: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return found
 
 
-def _wrong(file: NodeFile, keys: Sequence[str], what: str) -> Misuse:
+def wrong(file: NodeFile, keys: Sequence[str], what: str) -> Misuse:
+    """An error of the value at a path of keys, with its file and line."""
     line = _line(file.path, keys)
     return Misuse(f"{file.path}{'' if line is None else f', line {line}'}: {': '.join(keys)} {what}")
 

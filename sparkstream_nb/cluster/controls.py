@@ -9,6 +9,7 @@ from datetime import datetime
 import pandas as pd
 
 from ..errors import Misuse
+from ..lanes.distributed import Distributed
 from ..simulation.faults import Cut, Fault, Kill, Pause, Restart
 from ..simulation.groups import Groups
 from .deployment import milliseconds
@@ -27,13 +28,13 @@ class Told:
 
 
 class Cluster:
-    """The nodes of an app in mode ha or scalable, and the faults that they are given; `App.cluster`.
+    """The nodes of an app in mode ha, scalable or distributed, and the faults that they are given; `App.cluster`.
 
     A fault comes to pass when the app's clock reaches its time, which is ms since 1970, a datetime or an ISO text;
     without one it comes right after what came in. It stays in the app's journal, so that it repeats.
     """
 
-    def __init__(self, groups: Groups, told: Callable[[], Told], add: Callable[[Fault], None]) -> None:
+    def __init__(self, groups: Groups | Distributed, told: Callable[[], Told], add: Callable[[Fault], None]) -> None:
         """`told`: what the app was told so far; `add` puts a fault into its journal."""
         self._groups, self._told, self._add = groups, told, add
 
@@ -81,7 +82,7 @@ class Cluster:
             raise Misuse(f"{fault} at {fault.at} ms: the app's clock is at {told.clock} ms already")
         if self._groups.random:
             raise Misuse("the faults of this app are random: deploy it with a schedule to add to it")
-        if told.first is None and any(s.faults for s in self._groups.scenarios):
+        if told.first is None and self._groups.planned:
             raise Misuse("the app's faults begin with its first event: send one, then add others")
         self._groups.check(told.first or 0, fault.at, (*told.faults, fault))
         self._add(fault)

@@ -11,15 +11,19 @@ from typing import Any
 
 from ..engine.scripts import refuse_scripts
 from ..errors import Misuse, nearest, shown
+from ..lanes.distributed import Distributed
 from ..options import DAY
 from ..plan import compile_app
 from ..plan.gaps import refuse
 from ..plan.layer import behind_layer, layer_of
 from ..plan.leader import LEADER, led_by
 from ..plan.nodes import Plan
+from ..plan.partial_apps import without_sources
 from ..plan.safety import depending, without
 from ..retention import Retention
 from ..simulation.faults import Fault
+from ..simulation.groups import Groups
+from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
 from ..spark.routing import Route
 from ..spark.session import spark_session
@@ -28,8 +32,9 @@ from ..stores.duckdb import check_file
 from . import frontend, given
 from .answers import Apps
 from .app import App
-from .conf import NodeFile, node_files
+from .conf import DISTRIBUTED, NodeFile, node_files
 from .deployment import HA, SCALABLE, Deployment, check_alerts, check_zone, milliseconds, mode_of, playback, shards_of
+from .distribution import distributed_for, resource_cluster
 from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
 from .grouping import (
@@ -72,6 +77,7 @@ def deploy(
     max_ahead: int | None = DAY,
     alerts: str = "on",
     pair: Pair | None = None,
+    resources: ResourceCluster | None = None,
     faults: str | Path | Sequence[Fault] | None = None,
     seed: int = 0,
     retention: Retention | str | None = None,
@@ -86,13 +92,15 @@ def deploy(
       two nodes, of which one is active and the other takes over; tables and aggregations are in their memory.
       "scalable" is several such pairs behind a layer that divides events over them, by `routing="hash:ATTRIBUTE"` or as
       a @distribution on the input stream says; without either, nodes in turn, for apps that keep nothing.
+      "distributed" splits the app into partial apps as `@dist(execGroup, parallel)` says, which managers place on
+      `nodes` resource nodes.
     - `routing`: which node gets an event: "round_robin", "hash:ATTRIBUTE", "node:K" (K from 1), "random:SEED", or
       "sticky": each input stream has its node.
     - `shard_ids`: one for each node, by default node-1, node-2, ...
     - `conf`: the nodes' deployment files, as WSO2's servers have them (`deployment.yaml`): one for each node, or the
       folder that they are in. They give the shard ids, `partitionById`, and the data sources that `@store` names; those
       of minimum HA (`deployment.config: type: ha`) also the mode, and the figures of the pair, or of
-      several pairs by `groupId`.
+      several pairs by `groupId`; those of a fully distributed deployment the mode, managers, resource nodes, figures.
     - `master`: a Spark master or Connect address; local by default.
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept
@@ -114,11 +122,15 @@ def deploy(
       this routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which
       takes all events; its shard id is `leader`.
     - `pair`: modes ha and scalable: the figures of two nodes, a `Pair`, by default those of WSO2's servers.
-    - `faults`: modes ha and scalable: what happens to the nodes, counted from the first event: a list of `Kill`,
-      `Restart`, `Pause` and `Cut`; a schedule file; "random", or "random:N" for N in ten minutes in each group; or an
-      incident that operators know, of the first group: "two-active", "both-passive", "repeated-outputs",
-      "sent-to-passive", "queue-overflow". `App.cluster` adds more.
-    - `seed`: modes ha and scalable: what nodes' loops and random faults follow: the same one gives the same outputs.
+    - `resources`: mode distributed: managers, resource nodes and their figures, by default two of each with those of
+      WSO2's servers.
+    - `faults`: modes ha, scalable and distributed: what happens to the nodes, counted from the first event: a list of
+      `Kill`, `Restart`, `Pause` and `Cut`; a schedule file; "random", or "random:N" for N in ten minutes (in each group
+      of a scaled-out app); or an incident that operators know. Of the first group: "two-active", "both-passive",
+      "repeated-outputs", "sent-to-passive", "queue-overflow"; of mode distributed: "old-revision", "two-copies",
+      "lost-leader", "paused-leader", "below-minimum". `App.cluster` adds more.
+    - `seed`: modes ha, scalable and distributed: what nodes' loops and random faults follow: the same one gives the
+      same outputs.
     - `retention`: how much of what came in and of what was put out the app's folder keeps: a `Retention`, or a text
       such as "recording=500MB,outputs=5GB,days=7". By default 1 GB and 10 GB; the oldest goes first.
 
@@ -140,12 +152,18 @@ def deploy(
     given.whole("max_ahead", max_ahead, 0)
     if conf is not None and not isinstance(conf, str | Path | Sequence):
         raise Misuse(f"conf is a path, or several, not {shown(conf)}")
-    files = () if conf is None else tuple(node_files(conf, ("", HA)))
+    files = () if conf is None else tuple(node_files(conf, ("", HA, DISTRIBUTED)))
     mode = mode_of_files(files) if mode is None else mode
     refs = refs_of_layer(files) if mode == SCALABLE else {}
     divided = layer_of(compile_app(text, properties=refs, variables=variables)) if mode == SCALABLE else {}
     layer = Layer(routing, divided)
-    if mode == SCALABLE and layer.keyed:
+    cluster = None
+    if mode == DISTRIBUTED:
+        if nodes is not None:
+            mode_of(mode, nodes)
+        cluster = resource_cluster(files, resources, nodes, shard_ids)
+        nodes, shard_ids = len(cluster.nodes), cluster.nodes
+    elif mode == SCALABLE and layer.keyed:
         nodes, shard_ids = nodes_of_groups(layer, files, nodes, shard_ids)
     else:
         nodes, shard_ids = _nodes(files, nodes, shard_ids)
@@ -157,21 +175,27 @@ def deploy(
     if store is not None:
         check_file(store)
     own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" and not files else {})}
-    properties = [{**refs, **f.properties} for f in files if mode != SCALABLE or f.kind == HA] or [{}] * nodes
+    properties = [{**refs, **f.properties} for f in files if f.shard_id in shards] or [{}] * nodes
     plans = [
         compile_app(text, properties={"aggTimeZone": timezone, **g, "shardId": s, **own}, variables=variables)
         for g, s in zip(properties, shards, strict=True)
     ]
     plans = [behind_layer(plan, layer.divided) for plan in plans]
+    name, folder = _name_and_home(name or plans[0].name, text)
+    trial = Trial(pair, resources, faults, seed)
+    groups: Groups | Distributed | None = None
+    if cluster is not None:
+        trial.check(mode)
+        groups = distributed_for(plans[0], name, cluster, trial)
+        plans = [without_sources(plan) for plan in plans]
     refuse(plans[0])
     refuse_scripts(plans[0], allow_scripts)
     inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
     Route.parse(routing, nodes, inputs)
-    routing, trial = layer.route, Trial(pair, faults, seed)
-    groups = None
+    routing = layer.route
     if mode == SCALABLE and not layer.keyed:
         check_stateless(plans[0], trial)
-    else:
+    elif groups is None:
         groups = groups_for(mode, shards, files, trial, layer.streams(inputs))
     check_alerts(alerts)
     off = tuple(depending(plans[0], routing)) if alerts == "off" and nodes > 1 else ()
@@ -184,7 +208,6 @@ def deploy(
     references = References(dict(variables or {}), tuple(allow_env))
     databases = databases_of(plans, files, references)
     tables = tables_of(plans, files, references)
-    name, folder = _name_and_home(name or plans[0].name, text)
     folder = folder if home is None else Path(home)
     check_home(folder)
     deployment = Deployment(

@@ -9,6 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from ..errors import Misuse, did_you_mean, nearest, shown
+from ..lanes.distributed import Distributed
 from ..lang.tree import find_annotation
 from ..options import ALERTS, DAY, MODES
 from ..plan.nodes import Plan
@@ -33,7 +34,8 @@ class Deployment:
     `databases`: by aggregation, those that `@store` names; `tables`: the tables in each database.
     `references`: where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off".
     `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `groups`: nodes of which
-    one takes over from another (modes ha and scalable), and what happens to them; None where there are none.
+    one takes over from another (modes ha, scalable and distributed), and what happens to them; None where there are
+    none.
     """
 
     name: str
@@ -55,7 +57,7 @@ class Deployment:
     switched_off: tuple[str, ...] = ()
     led: tuple[str, ...] | None = None
     retention: Retention = field(default_factory=Retention)
-    groups: Groups | None = None
+    groups: Groups | Distributed | None = None
 
     @property
     def nodes(self) -> int:

@@ -12,6 +12,8 @@ import yaml
 from ..errors import Misuse, shown
 from ..simulation.faults import Cut, Fault, Kill, Pause, Restart
 from ..simulation.incidents import incident
+from ..simulation.resource_incidents import resource_incident
+from ..simulation.resources import PartialApp, ResourceCluster
 from ..simulation.topology import Pair
 
 RATE = 2.0
@@ -26,23 +28,41 @@ def planned(
 ) -> tuple[Sequence[Pair], tuple[Fault, ...], float]:
     """Pairs, the faults that happen to them (ms from the start on), and how many random ones come in ten minutes. An
     incident happens to the first pair, which it may change. Raises `Misuse` for faults that are none of these."""
+    name, listed, rate = _meant(faults)
+    if name is None:
+        return pairs, listed, rate
+    first, made = incident(name, pairs[0])
+    return (first, *pairs[1:]), made, 0.0
+
+
+def planned_for_resources(
+    cluster: ResourceCluster, apps: Sequence[PartialApp], faults: str | Path | Sequence[Fault] | None, seed: int
+) -> tuple[ResourceCluster, tuple[Fault, ...], float]:
+    """The same for a fully distributed deployment, which an incident may change."""
+    name, listed, rate = _meant(faults)
+    if name is None:
+        return cluster, listed, rate
+    return (*resource_incident(name, cluster, apps, seed), 0.0)
+
+
+def _meant(faults: str | Path | Sequence[Fault] | None) -> tuple[str | None, tuple[Fault, ...], float]:
+    """The name of an incident; or faults; or how many random ones come in ten minutes."""
     if faults is None:
-        return pairs, (), 0.0
+        return None, (), 0.0
     if isinstance(faults, str) and (found := re.fullmatch(r"random(?::(\d+(?:\.\d+)?))?", faults)):
         rate = RATE if found[1] is None else float(found[1])
         if rate <= 0:
             raise Misuse(f"faults='{faults}': the number of faults for each ten minutes is above 0")
-        return pairs, (), rate
+        return None, (), rate
     if isinstance(faults, Path) or (isinstance(faults, str) and faults.endswith((".yaml", ".yml"))):
-        return pairs, schedule_of(Path(faults)), 0.0
+        return None, schedule_of(Path(faults)), 0.0
     if isinstance(faults, str):
-        first, made = incident(faults, pairs[0])
-        return (first, *pairs[1:]), made, 0.0
+        return faults, (), 0.0
     listed = [f for f in faults if isinstance(f, Fault)] if isinstance(faults, Sequence) else []
     if not isinstance(faults, Sequence) or len(listed) < len(faults):
         what = "'random', an incident's name, a schedule file or a list of faults"
         raise Misuse(f"faults is {what}, not {shown(faults)}")
-    return pairs, tuple(listed), 0.0
+    return None, tuple(listed), 0.0
 
 
 def schedule_of(path: Path) -> tuple[Fault, ...]:

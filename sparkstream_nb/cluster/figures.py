@@ -50,6 +50,8 @@ def stats_of(
     p = progress
     passes_on = life.groups is None and idle(split(Parts(plan, life.led).own(plan, leads=False))[1])
     nodes = {}
+    # The first node of a distributed app works for all of them.
+    placed = next((r.engine["runs_by_node"] for r in p.nodes.values() if "runs_by_node" in r.engine), {})
     held: Counter[str] = Counter()
     for n in life.over if life.leader is None else (*life.over, life.leader):
         report = p.nodes.get(n)
@@ -60,7 +62,8 @@ def stats_of(
         clock = None if report.clock is None else report.clock.after
         shard = life.shards[n]
         nodes[shard] = NodeStats(
-            shard, taken, rate, report.ms, report.state_bytes, clock, str(report.engine.get("runs", ""))
+            shard, taken, rate, report.ms, report.state_bytes, clock,
+            str(placed.get(shard, "nothing") if placed else report.engine.get("runs", "")),
         )  # fmt: skip
         held.update(report.engine.get("state_bytes", {}))
     return Stats(

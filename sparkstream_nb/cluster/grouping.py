@@ -12,10 +12,11 @@ from ..plan.layer import Divided
 from ..plan.nodes import Plan
 from ..simulation.faults import Fault
 from ..simulation.groups import PARTITIONED, Distribution, Groups, groups_of
+from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
 from ..spark.routing import Route
 from ..types import Schema
-from .conf import NodeFile
+from .conf import DISTRIBUTED, NodeFile
 from .conf_pair import pair_of, pairs_of
 from .deployment import HA, SCALABLE
 from .fault_schedule import planned
@@ -26,19 +27,31 @@ class Trial:
     """What `deploy` was given of groups: their figures, their faults, the seed."""
 
     pair: Pair | None = None
+    resources: ResourceCluster | None = None
     faults: str | Path | Sequence[Fault] | None = None
     seed: int = 0
 
     def refuse(self, why: str) -> None:
         """Raises `Misuse` with the reason `why` where anything was given."""
-        for name, unused in (("pair", self.pair is None), ("faults", self.faults is None), ("seed", not self.seed)):
-            if not unused:
+        given = {"pair": self.pair, "resources": self.resources, "faults": self.faults, "seed": self.seed or None}
+        for name, value in given.items():
+            if value is not None:
                 raise Misuse(f"{name} is for {why}")
+
+    def check(self, mode: str) -> None:
+        """Raises `Misuse` for what a mode with faults has no use for, and for a seed that is none."""
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise Misuse(f"seed is a whole number, not {shown(self.seed)}")
+        unused = "pair" if mode == DISTRIBUTED else "resources"
+        if getattr(self, unused) is not None:
+            raise Misuse(f"mode {mode} has no use for {unused}: leave it out")
 
 
 def mode_of_files(files: Sequence[NodeFile]) -> str | None:
-    """The mode that deployment files mean: minimum HA by two of that type, scaled out by more of them or by files of a
-    partitioning layer beside them; None: another one."""
+    """The mode that deployment files mean: distributed by those of that type, minimum HA by two of its type, scaled out
+    by more of them or by files of a partitioning layer beside them; None: another one."""
+    if any(f.kind == DISTRIBUTED for f in files):
+        return DISTRIBUTED
     pairs = sum(f.kind == HA for f in files)
     return None if not pairs else HA if pairs == len(files) <= 2 else SCALABLE
 
@@ -85,12 +98,11 @@ def groups_for(
     """The groups of modes ha and scalable, which have the `nodes`, two each, and what happens to them; None in another
     mode. Raises `Misuse` for arguments that do not fit together."""
     if mode not in (HA, SCALABLE):
-        trial.refuse(f"mode='{HA}' and mode='{SCALABLE}', and the mode is {mode}")
+        trial.refuse(f"modes {HA}, {SCALABLE} and {DISTRIBUTED}, and the mode is {mode}")
         if files and files[0].kind == HA:
             raise Misuse(f"{files[0].path} is of minimum HA: leave mode out, or give mode='{HA}'")
         return None
-    if isinstance(trial.seed, bool) or not isinstance(trial.seed, int):
-        raise Misuse(f"seed is a whole number, not {shown(trial.seed)}")
+    trial.check(mode)
     if trial.pair is not None and not isinstance(trial.pair, Pair):
         raise Misuse(f"pair is a Pair, not {shown(trial.pair)}")
     if files and trial.pair is not None:
@@ -134,8 +146,11 @@ def check_groups(plan: Plan, mode: str, routing: str, alerts: str) -> None:
     """Raises `Misuse` for what groups of nodes have no use for."""
     if mode == HA and routing != "round_robin":
         raise Misuse(f"mode {HA} has no routing: one node takes all. Who is sent what is Pair(balancer=...)")
+    if mode == DISTRIBUTED and routing != "round_robin":
+        raise Misuse(f"mode {DISTRIBUTED} has no routing: partitions of the app say who gets what")
     if alerts != "on":
-        raise Misuse(f"mode {mode} has one active node in a group, which puts out what one node does: leave alerts out")
+        why = "runs what @dist says where it says" if mode == DISTRIBUTED else "has one active node in a group"
+        raise Misuse(f"mode {mode} {why}: leave alerts out")
     for what, found in (("aggregation", plan.aggregations), ("table", plan.tables)):
         for name, definition in found.items():
             if find_annotation(definition.annotations, "store") is not None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import Misuse, SparkStreamError, shown
+from ..lanes.distributed import Distributed
 from ..simulation.faults import Fault, members_of
 from ..simulation.groups import Groups
 from ..simulation.topology import Pair
@@ -14,6 +15,7 @@ from ..spark.entries import FaultEntry
 from ..spark.failover import items_of, outcome_of, span_of, truth_of
 from ..spark.failover_study import failovers
 from ..spark.replay import NOT_KEPT, Nodes, Way, planned_faults
+from ..spark.rescheduled import distributed_outcome
 from ..spark.routing import Route
 from ..spark.study import Input
 from . import given
@@ -22,6 +24,7 @@ from .deployment import HA, MOST_NODES
 from .divergence import Divergence, Truth
 from .failover import Failover
 from .failover_study import FailoverStudy, Wanted, runs_of
+from .rescheduling import DistributedFailover
 from .running import RunningApp
 from .study import Material, Study, material, study
 
@@ -43,8 +46,8 @@ class ReplayedApp(RunningApp):
 
     @property
     def cluster(self) -> Cluster:
-        """The nodes of an app in mode ha or scalable, to be killed, restarted, paused and cut off. Raises `Misuse` in
-        other modes."""
+        """The nodes of an app in mode ha, scalable or distributed, to be killed, restarted, paused and cut off. Raises
+        `Misuse` in other modes."""
         groups = self._groups()
 
         def told() -> Told:
@@ -61,10 +64,10 @@ class ReplayedApp(RunningApp):
 
         return Cluster(groups, told, add)
 
-    def failover(self) -> Failover:
-        """What the nodes of mode ha or scalable put out, held against one node that takes all that came in and never
-        fails: who took over when, which events were lost or processed twice, which outputs are lost, spurious or
-        duplicated.
+    def failover(self) -> Failover | DistributedFailover:
+        """What the nodes of mode ha, scalable or distributed put out, held against one node that takes all that came in
+        and never fails: who took over when, which events were lost or processed twice, which outputs are lost, spurious
+        or duplicated.
 
         What came in is replayed here, without Spark. Raises `Misuse` in other modes, SparkStreamError where the
         beginning of what came in is not kept any more.
@@ -72,6 +75,9 @@ class ReplayedApp(RunningApp):
         groups, nodes = self._groups(), self._replayed_nodes()
         self.flush()
         items = items_of(self._recorded().read(), self.plan)
+        if isinstance(groups, Distributed):
+            found = distributed_outcome(items, groups, nodes, truth_of(items, nodes))
+            return DistributedFailover(self.name, groups, found, self._writers_of_streams())
         outcome = outcome_of(items, groups, nodes, truth_of(items, nodes))
         return Failover(self.name, groups, outcome, self._writers_of_streams())
 
@@ -97,12 +103,13 @@ class ReplayedApp(RunningApp):
         groups = self.deployment.groups
         first, last = span_of(came_in.source.read())
         wanted = Wanted(seeds, faults, figures)
-        varied, runs = runs_of(Pair() if groups is None else groups.pairs[0], wanted, last - first)
+        pair = groups.pairs[0] if isinstance(groups, Groups) else Pair()
+        varied, runs = runs_of(pair, wanted, last - first)
         self.start()
         found = failovers(self._session, came_in.source, nodes, [r.scenario for r in runs], f"failover {came_in.key}")
         return FailoverStudy(self.name, varied, runs, found)
 
-    def _groups(self) -> Groups:
+    def _groups(self) -> Groups | Distributed:
         self._check_open()
         if self.deployment.groups is None:
             raise Misuse(f"{self.name} has mode {self.mode}: deploy it with mode='{HA}' for nodes that take over")

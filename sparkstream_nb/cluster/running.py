@@ -16,6 +16,7 @@ import numpy as np
 
 from ..engine.batch import InputBatch, StreamRows
 from ..errors import Misuse, SparkStreamError, did_you_mean, nearest, shown
+from ..lanes.distributed import Distributed
 from ..plan import placement
 from ..plan.leader import LEADER, Parts
 from ..plan.nodes import Plan
@@ -126,7 +127,8 @@ class RunningApp(Displayed):
     def _marks(self) -> Marks:
         """How far the nodes, and the tasks before them, are within a micro-batch."""
         if self.deployment.groups is not None:  # its nodes do all of it themselves
-            return Marks(self._inbox.folder, self.nodes, tasks=False)
+            working = 1 if isinstance(self.deployment.groups, Distributed) else self.nodes
+            return Marks(self._inbox.folder, working, tasks=False)
         ahead, rest = placement.split(self._parts.own(self.plan, leads=False))
         return Marks(self._inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None)
 
@@ -179,7 +181,7 @@ class RunningApp(Displayed):
 
     @property
     def mode(self) -> str:
-        """ "single", "active-active", "ha" or "scalable"."""
+        """ "single", "active-active", "ha", "scalable" or "distributed"."""
         return self.deployment.mode
 
     @property

@@ -19,9 +19,7 @@ from .conf import NodeFile, data_source
 from .secrets import References
 
 
-def databases_of(
-    plans: Sequence[Plan], nodes: Sequence[NodeFile], references: References
-) -> dict[str, Database]:
+def databases_of(plans: Sequence[Plan], nodes: Sequence[NodeFile], references: References) -> dict[str, Database]:
     """The database of each aggregation with a `@store`, by the aggregation's id.
 
     `nodes` are the deployment files, one for each plan, or none. Raises SiddhiBindError, at the annotation, for a

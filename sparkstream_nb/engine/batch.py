@@ -95,7 +95,7 @@ class InputBatch:
 
 @dataclass(slots=True)
 class Chunks:
-    """Which events came out at once: `number` int64[n], not decreasing, and `timed` bool[n]: whether a timer made them."""
+    """Which events came out at once: `number` int64[n], not decreasing, and `timed` bool[n]: if a timer made it."""
 
     number: Array
     timed: Array

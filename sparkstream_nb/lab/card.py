@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 from ..cluster import App
+from ..lanes.distributed import Distributed
 from ..plan.nodes import AggregationDef, Plan, Query, Safety
 from ..plan.safety import depending
 from .tables import MUTED, paragraph
@@ -44,9 +45,12 @@ def card_html(app: App) -> str:
 
 def headline(app: App) -> str:
     """`running · 3 nodes, active-active · shards a, b, c · routing round_robin`."""
-    if app.nodes == 1:
+    if app.nodes == 1 and app.deployment.groups is None:
         return f"{app.state} · 1 node"
     shards, groups = ", ".join(app.shard_ids), app.deployment.groups
+    if isinstance(groups, Distributed):
+        parts = sum(g.parallel for g in groups.split.groups)
+        return f"{app.state} · {parts} partial app{'s' if parts > 1 else ''}, {app.mode} over {shards}"
     if groups is not None and len(groups.pairs) == 1:
         return f"{app.state} · {app.nodes} nodes, {app.mode}: {shards}"
     of = f"shards {shards}" if groups is None else f"groups {', '.join(groups.names)}"
@@ -60,6 +64,8 @@ def warnings_of(app: App) -> list[str]:
         said = f"On the leader, which takes all events, as their outputs depend on which node sees which event: {led}."
         return [*app.warnings, said]
     groups = app.deployment.groups
+    if isinstance(groups, Distributed):
+        return [*app.warnings, *(f"{note[0].upper()}{note[1:]}." for note in groups.split.notes)]
     if app.nodes == 1 or (groups is not None and len(groups.pairs) == 1):
         return app.warnings
     if off := app.deployment.switched_off:

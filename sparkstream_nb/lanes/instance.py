@@ -152,7 +152,7 @@ class InstanceLane:
         return call.out
 
     def _needed(self, events: Sequence[Event]) -> list[Event]:
-        """What concerns this partial app. Of times to persist: the last one before it begins somewhere, and the last."""
+        """What concerns this partial app. Of times to persist: the last before it begins, and the last."""
         running = {r.node for r in self.runs.values()}
         halted, cut = set(self.halted), {min(e - {DATABASE}) for e in self.unreachable if DATABASE in e}
         out: list[Event] = []

@@ -54,6 +54,13 @@ def split(plan: n.Plan) -> tuple[n.Plan | None, n.Plan]:
     return first, rest
 
 
+def nothing(plan: n.Plan) -> n.Plan:
+    """The plan of a node that does nothing of `plan`, but knows its streams."""
+    streams = {s: replace(d, annotations=()) for s, d in plan.streams.items()}
+    bare = replace(plan, tables={}, windows={}, triggers={}, functions={}, aggregations={}, elements=())
+    return replace(bare, streams=streams)
+
+
 def idle(plan: n.Plan) -> bool:
     """Whether a node that runs `plan` does not use its events."""
     return not (plan.elements or plan.aggregations or plan.triggers or plan.windows or connected(plan))

@@ -86,6 +86,11 @@ class Groups:
         meant = [f for fault in faults for f in self.meant(fault)]
         return tuple(f for f in meant if self.place(next(n for n in f.nodes if n in self.nodes)) == place)
 
+    @property
+    def planned(self) -> bool:
+        """Whether faults are planned from the start on."""
+        return any(s.faults for s in self.scenarios)
+
     def check(self, start: int, until: int, more: tuple[Fault, ...]) -> None:
         """Raises `Misuse` for faults that are impossible on top of those that are planned; times as in `schedule`."""
         for place, scenario in enumerate(self.scenarios):

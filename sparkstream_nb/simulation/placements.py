@@ -3,9 +3,10 @@ which partial app runs where."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .timeline import Happening
+from .timeline import Down, Happening
 
 
 @dataclass(frozen=True)
@@ -86,3 +87,52 @@ class HeldBack(Happening):
     def __str__(self) -> str:
         nodes = "1 node is" if self.there == 1 else f"{self.there} nodes are"
         return f"{self.manager} lets the app wait: {self.app} needs {self.needed} nodes of its kind, and {nodes} there"
+
+
+@dataclass(frozen=True)
+class RunSpan:
+    """A partial app runs on a node from `first` to `end` (ms, exclusive)."""
+
+    app: str
+    node: str
+    first: int
+    end: int
+
+
+def run_spans(happenings: Iterable[Happening], until: int) -> list[RunSpan]:
+    """Which partial app runs where when, up to `until` (ms), in the order in which they begin."""
+    since: dict[tuple[str, str], int] = {}
+    out: list[RunSpan] = []
+
+    def ends(app: str, node: str, at: int) -> None:
+        first = since.pop((app, node), None)
+        if first is not None and at > first:
+            out.append(RunSpan(app, node, first, at))
+
+    for h in happenings:
+        match h:
+            case Placed(node=node, app=app):
+                since.setdefault((app, node), h.at)
+            case Dropped(node=node, app=app):
+                ends(app, node, h.at)
+            case Down(node=node):
+                for app, on in [key for key in since if key[1] == node]:
+                    ends(app, on, h.at)
+    for app, node in list(since):
+        ends(app, node, until)
+    return sorted(out, key=lambda s: (s.first, s.end))
+
+
+def leader_spans(happenings: Iterable[Happening], until: int) -> list[RunSpan]:
+    """Which manager leads when, as spans of an app called "leader". A manager that another one has replaced may not
+    know of that yet."""
+    out: list[RunSpan] = []
+    leads: tuple[str, int] | None = None
+    for h in happenings:
+        gone = isinstance(h, Down) and leads is not None and h.node == leads[0]
+        if (isinstance(h, Leads) or gone) and leads is not None:
+            out.append(RunSpan("leader", leads[0], leads[1], h.at))
+            leads = None
+        if isinstance(h, Leads):
+            leads = h.node, h.at
+    return out if leads is None else [*out, RunSpan("leader", leads[0], leads[1], until)]

@@ -53,7 +53,7 @@ class Outcome:
 
 
 @dataclass
-class _Collected:
+class Collected:
     """Parts of the outputs by stream."""
 
     parts: dict[str, list[pa.Table]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def span_of(recording: Recording) -> tuple[int, int]:
 
 def truth_of(items: Sequence[Item], nodes: Nodes) -> Tables:
     """What one node puts out."""
-    engine, found = engine_of(nodes), _Collected()
+    engine, found = engine_of(nodes), Collected()
     for item in items:
         if isinstance(item, InputBatch):
             found.take(engine.step(item))
@@ -118,7 +118,7 @@ def truth_of(items: Sequence[Item], nodes: Nodes) -> Tables:
 
 def outcome_of(items: Sequence[Item], groups: Groups, nodes: Nodes, truth: Tables) -> Outcome:
     """What groups make of `items`, against the `truth` of one node."""
-    found, runs = _Collected(), []
+    found, runs = Collected(), []
     for place in range(len(groups.pairs)):
         group, taken = GroupLane(groups, place, nodes.plan, lambda: engine_of(nodes)), []
         for item in items:

@@ -14,7 +14,7 @@ import os
 import pickle
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -26,11 +26,13 @@ from ..engine.batch import Answer, Outputs
 from ..engine.node import NodeEngine
 from ..engine.pieces import pieces
 from ..errors import SparkStreamError
+from ..lanes.distributed import Distributed
+from ..lanes.distributed_member import DistributedMember, NodesOutputs
 from ..lanes.member import PairMember
 from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
 from ..plan.nodes import BatchClock, Plan
-from ..plan.placement import idle, split
+from ..plan.placement import idle, nothing, split
 from ..simulation.faults import fault_of
 from . import journal, rows, segments
 from .aside import taken
@@ -46,13 +48,14 @@ from .spill import Spill
 if TYPE_CHECKING:
     from .tables import NodeTables
 
+Engine = NodeEngine | PairMember | DistributedMember
 ENGINES_KEPT = 64
 
 
 @dataclass
 class _Kept:
     version: str
-    engine: NodeEngine | PairMember
+    engine: Engine
     pieces: list[str]
     restored: bool = False
 
@@ -73,10 +76,12 @@ def _plan(spec: NodeSpec) -> tuple[Plan, Plan]:
     return _plans[key]
 
 
-def _engine(spec: NodeSpec) -> NodeEngine | PairMember:
+def _engine(spec: NodeSpec) -> Engine:
     """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small. Those
     of a pair are in the state of its nodes, which has to be whole in a revision."""
     plan = _plan(spec)[1]
+    if isinstance(spec.groups, Distributed):
+        return _distributed(spec, spec.groups, plan)
     if spec.groups is not None:
         return PairMember(
             spec.groups,
@@ -91,6 +96,15 @@ def _engine(spec: NodeSpec) -> NodeEngine | PairMember:
         stored=not spec.trace,
         allow_scripts=spec.scripts,
         start=spec.start,
+    )
+
+
+def _distributed(spec: NodeSpec, app: Distributed, plan: Plan) -> Engine:
+    """All nodes of a distributed app for the first of them; nothing to do for the others."""
+    if spec.index:
+        return NodeEngine(nothing(plan), start=spec.start)
+    return DistributedMember(
+        plan, app, lambda part: NodeEngine(part, allow_scripts=spec.scripts, start=spec.start, chunks=True)
     )
 
 
@@ -264,7 +278,11 @@ def _steps(
     place = Place(folder, str(spec.index))
     for piece in segments.ahead(found):
         for part, outputs in with_care(_care(p), place, piece, take):
-            out += spill.encode(outputs if spec.duty is None else only(outputs, spec.duty), spec.node, part)
+            if isinstance(outputs, NodesOutputs):
+                for node, own in outputs.by_node.items():
+                    out += spill.encode(own, node, part)
+            else:
+                out += spill.encode(outputs if spec.duty is None else only(outputs, spec.duty), spec.node, part)
         steps += len(piece.batch.clock)
         events += segments.events_of(piece.batch)
         mark_node(folder, spec.index, piece.last)
@@ -272,29 +290,32 @@ def _steps(
     return steps, events
 
 
-def _idle(engine: NodeEngine | PairMember) -> TypeGuard[NodeEngine]:
+def _idle(engine: Engine) -> TypeGuard[NodeEngine]:
     """Whether a node does not use its events."""
     return isinstance(engine, NodeEngine) and idle(engine.plan)
 
 
-def _aside(p: NodeProcessor, engine: NodeEngine | PairMember, spec: NodeSpec, entry: Entry) -> list[Row]:
+def _aside(p: NodeProcessor, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Row]:
     """On-demand queries and faults go to every node; rejected rows pass through the first one to the commit."""
     where = (spec.node, entry.seq, entry.seq)
     match entry:
+        case Ask() if isinstance(spec.groups, Distributed) and spec.index:
+            return []  # the first node answers for all
         case Ask() if entry.seq in _care(p).asks:
             return [rows.Answered(*where, Failed("SiddhiRuntimeError", f"The query was set aside: {DIED}."))]
         case Ask() if _care(p).concerns([entry]):
             with trying(Place(Path(p.folder), str(spec.index)), Trying(ask=entry.seq)):
-                return [rows.Answered(*where, _answer(engine, spec, entry))]
+                return _answered(engine, spec, entry)
         case Ask():
-            return [rows.Answered(*where, _answer(engine, spec, entry))]
+            return _answered(engine, spec, entry)
         case Reject():
             if spec.index:
                 return []
             lines = (Path(p.folder) / entry.file).read_bytes()
             return [rows.Errors(*where, lines.count(b"\n"), lines)]
-        case FaultEntry() if isinstance(engine, PairMember):
-            engine.happen(fault_of(entry.fault))
+        case FaultEntry():
+            if isinstance(engine, PairMember | DistributedMember):
+                engine.happen(fault_of(entry.fault))
             return []
     raise TypeError(f"a node does not know what to do with an entry of kind '{entry.kind}'")
 
@@ -305,13 +326,23 @@ def _piece(p: NodeProcessor, digest: str) -> bytes:
     return bytes(found[0])
 
 
-def _answer(engine: NodeEngine | PairMember, spec: NodeSpec, entry: Ask) -> Answer | Failed:
+def _answered(engine: Engine, spec: NodeSpec, entry: Ask) -> list[Row]:
+    """The node's answer; of a distributed app, that of each node which runs what is asked for."""
+    found = _answer(engine, spec, entry)
+    if not isinstance(found, Mapping):
+        found = {spec.node: found}
+    return [rows.Answered(node, entry.seq, entry.seq, answer) for node, answer in found.items()]
+
+
+def _answer(engine: Engine, spec: NodeSpec, entry: Ask) -> Answer | Failed | Mapping[int, Answer | Failed]:
     plan, text = _plan(spec)[0], entry.text
     try:
         retrieval = bind_retrieval(parse_on_demand(text), plan, text)
         source = retrieval.source
         if retrieval.shared and spec.index != (entry.over[0] if entry.over else 0):
             return Answer([(a.name, str(a.type)) for a in retrieval.columns], [])
+        if isinstance(engine, DistributedMember):
+            return engine.answers(retrieval)
         if source is not None and source.kind == "aggregation" and source.id not in engine.plan.aggregations:
             raise SparkStreamError(f"Aggregation '{source.id}' is kept by its store.")
         return engine.answer(retrieval)

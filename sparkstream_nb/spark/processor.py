@@ -17,6 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..lanes.distributed import Distributed
     from ..plan.leader import Duty
     from ..plan.nodes import Plan
     from ..simulation.groups import Groups
@@ -29,7 +30,8 @@ class NodeSpec:
 
     `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
     None: with the first event or tick). `tables` is `tables.packed`, empty where no table is in a database. A node with
-    a `duty` is the leader, and one of `groups` has another node to take over: these take all events.
+    a `duty` is the leader, and one of `groups` has another node to take over: these take all events. Of the nodes of a
+    distributed app the first one computes all.
     """
 
     node: int
@@ -42,7 +44,7 @@ class NodeSpec:
     start: int | None = None
     tables: bytes = field(default=b"", repr=False)
     duty: Duty | None = None
-    groups: Groups | None = None
+    groups: Groups | Distributed | None = None
 
     @property
     def takes_all(self) -> bool:
@@ -62,7 +64,7 @@ class NodeSpec:
         start: int | None = None,
         tables: bytes = b"",
         duty: Duty | None = None,
-        groups: Groups | None = None,
+        groups: Groups | Distributed | None = None,
     ) -> NodeSpec:
         return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables, duty, groups)
 

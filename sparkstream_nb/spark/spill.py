@@ -23,12 +23,12 @@ UNTAKEN = ".new"
 
 class Spill:
     """Turns what a node puts out, piece after piece, into rows. What is large goes to files under `folder`, where there
-    is one: a file per stream, written while the node goes on. `close` gives the rows of the files.
+    is one: a file per node and stream, written while the node goes on. `close` gives the rows of the files.
     """
 
     def __init__(self, folder: str | None) -> None:
         self.folder = None if folder is None else Path(folder, UNTAKEN)
-        self._files: dict[str, _File] = {}
+        self._files: dict[tuple[int, str], _File] = {}
         self._pool: ThreadPoolExecutor | None = None
 
     def encode(self, outputs: Outputs, node: int, piece: Piece) -> list[Row]:
@@ -36,7 +36,7 @@ class Spill:
         out: list[Row] = []
         where = (node, piece.seq, piece.last)
         for stream, emitted in outputs.streams.items():
-            if stream in self._files or (self.folder is not None and len(emitted) > INLINE_ROWS):
+            if (node, stream) in self._files or (self.folder is not None and len(emitted) > INLINE_ROWS):
                 self._append(stream, emitted, node, piece)
             elif len(emitted):
                 out.append(StreamEvents(*where, stream, len(emitted), _blob(emitted, piece)))
@@ -62,9 +62,9 @@ class Spill:
 
     def _append(self, stream: str, emitted: Emitted, node: int, piece: Piece) -> None:
         self._pool = self._pool or ThreadPoolExecutor(1)
-        file = self._files.get(stream)
+        file = self._files.get((node, stream))
         if file is None:
-            file = self._files[stream] = _File(self._new(), node, piece.seq)
+            file = self._files[node, stream] = _File(self._new(), node, piece.seq)
         if file.writing is not None:
             file.writing.result()
         file.last, file.rows = piece.last, file.rows + len(emitted)
@@ -78,7 +78,7 @@ class Spill:
     def close(self) -> list[Row]:
         """Ends the files; their rows."""
         out: list[Row] = []
-        for stream, f in self._files.items():
+        for (_, stream), f in self._files.items():
             f.close()
             out.append(StreamEvents(f.node, f.seq, f.last, stream, f.rows, file=str(f.path)))
         if self._pool is not None:

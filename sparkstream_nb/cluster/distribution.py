@@ -1,0 +1,59 @@
+"""The deployment of a fully distributed app: its partial apps, the nodes that run them, and what happens to these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import Misuse, shown
+from ..lanes.distributed import Distributed, apps_of
+from ..lang.tree import find_annotation
+from ..plan.distribute import distribute
+from ..plan.nodes import Plan
+from ..plan.partial_apps import in_memory
+from ..simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
+from .conf import DISTRIBUTED, NodeFile
+from .conf_distributed import resources_of
+from .fault_schedule import planned_for_resources
+from .grouping import Trial
+
+
+def resource_cluster(
+    files: Sequence[NodeFile], given: ResourceCluster | None, nodes: int | None, ids: Sequence[str] | None
+) -> ResourceCluster:
+    """The managers and resource nodes: of deployment files, as `given`, or so many `nodes` with these `ids`. Raises
+    `Misuse` for arguments that do not fit together."""
+    if given is not None and not isinstance(given, ResourceCluster):
+        raise Misuse(f"resources is a ResourceCluster, not {shown(given)}")
+    for what, is_given in (("nodes", nodes is not None), ("shard_ids", ids is not None)):
+        if is_given and (files or given is not None):
+            source = "deployment files" if files else "resources"
+            raise Misuse(f"the {source} say which nodes there are: leave {what} out")
+    if files and given is not None:
+        raise Misuse("the deployment files give the figures of the nodes: leave resources out")
+    if files:
+        return resources_of(files)
+    if given is not None:
+        return given
+    names = ids if ids is not None else [f"worker-{i + 1}" for i in range(2 if nodes is None else nodes)]
+    return ResourceCluster(tuple(ResourceNode(n) for n in names))
+
+
+def distributed_for(plan: Plan, name: str, cluster: ResourceCluster, trial: Trial) -> Distributed:
+    """The partial apps of the app `name` on a cluster, and what happens to that. Raises SiddhiBindError for what the
+    manager refuses, `Misuse` for what is impossible here."""
+    for stream in in_memory(plan):
+        raise Misuse(
+            f"an inMemory source or sink is in one process, and stream '{stream}' has one: partial apps of a "
+            "distributed app exchange events by streams. Leave it out"
+        )
+    for what, found in (("aggregation", plan.aggregations), ("table", plan.tables)):
+        for element, definition in found.items():
+            if find_annotation(definition.annotations, "store") is not None:
+                raise Misuse(
+                    f"mode {DISTRIBUTED} keeps tables and aggregations in the nodes' memory, and {what} '{element}' "
+                    "has a @store. Leave @store out"
+                )
+    split = distribute(plan, name)
+    apps = apps_of(split)
+    cluster, faults, rate = planned_for_resources(cluster, apps, trial.faults, trial.seed)
+    return Distributed(split, ResourceScenario(cluster, apps, trial.seed, faults, rate))

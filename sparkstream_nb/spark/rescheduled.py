@@ -1,0 +1,54 @@
+"""What the nodes of a fully distributed app make of a recording, against one node that takes all and never fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..engine.batch import InputBatch
+from ..engine.node import NodeEngine
+from ..lanes.distributed import Distributed, DistributedLane
+from ..lanes.instance import InstanceReport
+from ..lanes.tallies import Tally, tally_close
+from ..plan.nodes import Retrieval
+from ..simulation.faults import Fault
+from ..simulation.timeline import Happening
+from .failover import Collected, Item, Tables
+from .replay import Nodes
+
+
+@dataclass(frozen=True)
+class DistributedOutcome:
+    """A run from clock `first` to `last` (ms): what became of each partial app's events, what came to pass, what the
+    nodes put out (with `node` and `replayed`), and how that compares with one node's, by stream."""
+
+    reports: Mapping[str, InstanceReport]
+    happenings: Sequence[Happening]
+    outputs: Tables
+    tallies: dict[str, Tally]
+    first: int
+    last: int
+
+
+def distributed_outcome(items: Sequence[Item], app: Distributed, nodes: Nodes, truth: Tables) -> DistributedOutcome:
+    """What the nodes make of `items`, against the `truth` of one node."""
+    lane = DistributedLane(
+        nodes.plan, app, lambda plan: NodeEngine(plan, allow_scripts=nodes.scripts, start=nodes.start, chunks=True)
+    )
+    found = Collected()
+    for item in items:
+        match item:
+            case InputBatch():
+                for p in lane.step(item):
+                    found.take(p.outputs, node=p.node, replayed=p.replayed)
+            case Retrieval():
+                lane.answer(item)
+            case Fault():
+                lane.happen(item)
+    happenings = [] if lane.start is None else lane.timeline(lane.now).happenings
+    outputs = found.tables()
+    bare = {s: t.drop_columns(["node", "replayed"]) for s, t in outputs.items()}
+    streams = [s for s in nodes.plan.streams if s in truth or s in bare]
+    tallies = {s: tally_close(truth.get(s), bare.get(s)) for s in streams}
+    reports = {i.lane.name: i.lane.report for i in lane.instances}
+    return DistributedOutcome(reports, happenings, outputs, tallies, lane.start or 0, lane.now)
