@@ -141,8 +141,8 @@ class App(ReplayedApp):
         if isinstance(groups, Distributed):
             found = {self._life.shards[n]: a for n, a in self._asked(text).items()}
             failed = next((a.message for a in found.values() if isinstance(a, Failed)), None)
-            if failed is not None or not found:
-                raise SiddhiRuntimeError(failed or "no node runs the partial app that has it")
+            if failed is not None:
+                raise SiddhiRuntimeError(failed)
             return {n: a for n, a in found.items() if isinstance(a, Answer)}
         answers = {self._life.shards[n]: a for n, a in self._asked(text).items() if n in self._life.over}
         out: dict[str, Answer] = {}

@@ -51,7 +51,8 @@ def stats_of(
     passes_on = life.groups is None and idle(split(Parts(plan, life.led).own(plan, leads=False))[1])
     nodes = {}
     # The first node of a distributed app works for all of them.
-    placed = next((r.engine["runs_by_node"] for r in p.nodes.values() if "runs_by_node" in r.engine), {})
+    told = [r.engine["runs_by_node"] for r in p.nodes.values() if "runs_by_node" in r.engine]
+    placed: dict[str, str] = told[0] if told else {}
     held: Counter[str] = Counter()
     for n in life.over if life.leader is None else (*life.over, life.leader):
         report = p.nodes.get(n)

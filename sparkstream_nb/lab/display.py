@@ -696,3 +696,7 @@ def _(shown: Study) -> str:
     table = f"<details><summary>table</summary>{_study_grid(shown).html()}</details>"
     said = paragraph(f"<b>{markup.escape(shown.app)}</b>: {markup.escape(shown.recommendation)}")
     return f"{said}{study_image(shown)}{table}"
+
+
+# Modules that register how further classes look.
+from . import rescheduled  # noqa: E402, F401

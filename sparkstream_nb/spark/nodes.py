@@ -342,7 +342,7 @@ def _answer(engine: Engine, spec: NodeSpec, entry: Ask) -> Answer | Failed | Map
         if retrieval.shared and spec.index != (entry.over[0] if entry.over else 0):
             return Answer([(a.name, str(a.type)) for a in retrieval.columns], [])
         if isinstance(engine, DistributedMember):
-            return engine.answers(retrieval)
+            return engine.answers(retrieval) or Failed("SiddhiRuntimeError", "no node runs the partial app that has it")
         if source is not None and source.kind == "aggregation" and source.id not in engine.plan.aggregations:
             raise SparkStreamError(f"Aggregation '{source.id}' is kept by its store.")
         return engine.answer(retrieval)
