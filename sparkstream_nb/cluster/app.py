@@ -18,6 +18,7 @@ from ..plan import compile_retrieval, explain
 from ..plan.graph import graph_of
 from ..plan.nodes import AggregationDef, Plan, Ref, Retrieval
 from ..plan.repair import repairs
+from ..plan.split_graph import split_graph
 from ..spark import feeds
 from ..spark.arrivals import InboxReader
 from ..spark.entries import Ask
@@ -301,7 +302,11 @@ class App(ReplayedApp):
         return RepairList(found, self.lines_before)
 
     def graph(self) -> AppGraph:
-        """Streams, queries, tables and the rest as a picture, marked by what routing does to them."""
+        """Streams, queries, tables and the rest as a picture, marked by what routing does to them; in mode distributed
+        the execution groups, what runs in them, and the topics between them."""
+        groups = self.deployment.groups
+        if isinstance(groups, Distributed):
+            return AppGraph(split_graph(self.plan, groups.split))
         return AppGraph(graph_of(self.plan))
 
     def stats(self) -> Stats:

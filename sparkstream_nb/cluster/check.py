@@ -6,11 +6,14 @@ from collections.abc import Mapping
 
 from ..errors import SiddhiError
 from ..plan import compile_app
+from ..plan.distribute import distribute
 from ..plan.explain import explain as explain_plan
 from ..plan.graph import graph_of
 from ..plan.nodes import Plan
 from ..plan.repair import repairs
+from ..plan.split_graph import split_graph
 from .answers import AppGraph, Check, PlanText, RepairList
+from .conf import DISTRIBUTED
 
 _ONE_NODE = {"shardId": "node-1"}
 """A deployment gives every node its shard id; an app that is only checked is taken as one of them."""
@@ -49,10 +52,14 @@ def repair(text: str, *, variables: Mapping[str, str] | None = None, lines_befor
         raise error.below(lines_before) from None
 
 
-def graph(text: str, *, variables: Mapping[str, str] | None = None, lines_before: int = 0) -> AppGraph:
-    """The graph of an app's text. Nothing starts. Raises `SiddhiError` where the text is wrong, as `explain` does."""
+def graph(
+    text: str, *, variables: Mapping[str, str] | None = None, lines_before: int = 0, mode: str | None = None
+) -> AppGraph:
+    """The graph of an app's text; with `mode` "distributed" that of its execution groups and topics. Nothing starts.
+    Raises `SiddhiError` where the text is wrong, as `explain` does."""
     try:
-        return AppGraph(graph_of(_compiled(text, variables)))
+        plan = _compiled(text, variables)
+        return AppGraph(split_graph(plan, distribute(plan)) if mode == DISTRIBUTED else graph_of(plan))
     except SiddhiError as error:
         raise error.below(lines_before) from None
 

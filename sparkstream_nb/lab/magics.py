@@ -87,7 +87,7 @@ class SiddhiMagic(Magics):
         if o.repair:
             return cluster.repair(cell, variables=how["variables"], lines_before=above)
         if o.graph:
-            return cluster.graph(cell, variables=how["variables"], lines_before=above)
+            return cluster.graph(cell, variables=how["variables"], lines_before=above, mode=how["mode"])
         with _below(above):
             app = self._interruptible(lambda: cluster.deploy(cell, name=o.name, **how))
         app.lines_before = above

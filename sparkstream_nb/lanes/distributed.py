@@ -191,7 +191,8 @@ class DistributedLane:
 
     def _turn(self, batch: InputBatch) -> None:
         for stream, rows in batch.rows.items():
-            self.turns[stream] = self.turns.get(stream, 0) + len(np.unique(rows.step))
+            if sum(stream in i.direct for i in self.instances) > 1:
+                self.turns[stream] = self.turns.get(stream, 0) + len(np.unique(rows.step))
 
     def _from_outside(self, i: _Instance, batch: InputBatch) -> dict[str, StreamRows]:
         """The instance's part of what clients, and the messaging layer, bring."""

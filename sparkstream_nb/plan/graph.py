@@ -11,13 +11,16 @@ from .query_parts import connector_type, expressions, sources
 from .safety import aggregation_safety
 
 NodeKind = Literal[
-    "source", "stream", "trigger", "fault stream", "window", "table", "aggregation", "query", "partition", "sink"
-]
+    "source", "stream", "trigger", "fault stream", "window", "table", "aggregation", "query", "partition", "sink",
+    "group", "topic",
+]  # fmt: skip
+AROUND = ("partition", "group")
+"""Kinds of nodes that others lie in."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A part of an app. `inside` is the id of the partition around it; `text` its text in the app, where it has one.
+    """A part of an app. `inside` is the id of what is around it; `text` its text in the app, where it has one.
     Only queries, aggregations and partitions have a `safety`."""
 
     id: str

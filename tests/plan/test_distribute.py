@@ -7,6 +7,7 @@ import pytest
 from sparkstream_nb.errors import SiddhiBindError
 from sparkstream_nb.plan import compile_app, explain
 from sparkstream_nb.plan.distribute import Split, Strategy, Subscription, Topic, distribute, shares
+from sparkstream_nb.plan.split_graph import split_graph
 
 # WSO2 Stream Processor 4.3.0, Fully Distributed Deployment; the quotes are straight here, and group-1 is written out.
 ROOMS = """
@@ -181,3 +182,32 @@ def test_what_the_manager_refuses(text: str, message: str) -> None:
         distribute(plan, "A")
     assert raised.value.span is not None
     assert raised.value.hint
+
+
+def test_the_split_as_a_graph() -> None:
+    """Groups around their elements; topics between them, and within a group no topic."""
+    plan = compile_app(
+        "@source(type='http', @map(type='json'))" + S + """
+        @dist(execGroup='a') from S select k, v insert into M;
+        @dist(execGroup='b', parallel='2')
+        partition with (k of M) begin from M select k, sum(v) as v insert into P; end;
+        @dist(execGroup='c') @info(name='c1') from P select k insert into Own;
+        @dist(execGroup='c') @info(name='c2') from Own select k insert into O;
+        """
+    )
+    graph = split_graph(plan, distribute(plan, "A"))
+    assert [(n.kind, n.label) for n in graph.nodes] == [
+        ("source", "outside"),
+        ("group", "A-a"), ("query", "query1"),
+        ("group", "A-b × 2"), ("query", "partition0"),
+        ("group", "A-c"), ("query", "c1"), ("query", "c2"),
+        ("topic", "M"), ("topic", "P"),
+    ]  # fmt: skip
+    assert {(e.start, e.end, e.label) for e in graph.edges} == {
+        ("source:outside", "group:A-a/query1", ""),
+        ("group:A-a/query1", "topic:A.M.k", ""),
+        ("topic:A.M.k", "group:A-b/partition0", "by k"),
+        ("group:A-b/partition0", "topic:A.P", ""),
+        ("topic:A.P", "group:A-c/c1", ""),
+        ("group:A-c/c1", "group:A-c/c2", ""),
+    }

@@ -6,7 +6,7 @@ import base64
 import html
 import zlib
 
-from ...plan.graph import Graph, Node
+from ...plan.graph import AROUND, Graph, Node
 from ..card import LEVELS, SIGNS, words_of
 from .layout import Box, Layout, Path, layout_of
 
@@ -57,9 +57,9 @@ def image(graph: Graph) -> str:
     picture = _markup(graph, layout)
     data = base64.b64encode(picture.encode()).decode()
     name = f"graph-{zlib.crc32(picture.encode()):08x}"
-    areas = "".join(  # the first area at a point counts, so partitions come last
+    areas = "".join(  # the first area at a point counts, so what is around others comes last
         f'<area shape="rect" coords="{_corners(layout.boxes[node.id])}" title="{_clean(about(node))}">'
-        for node in sorted(graph.nodes, key=lambda node: node.kind == "partition")
+        for node in sorted(graph.nodes, key=lambda node: node.kind in AROUND)
     )
     return (
         f'<div style="overflow-x:auto"><img src="data:image/svg+xml;base64,{data}" alt="the app\'s graph" '
@@ -73,17 +73,19 @@ def _laid_out(graph: Graph) -> Layout:
 
 
 def _markup(graph: Graph, layout: Layout) -> str:
-    width, height = max(layout.width, _LEGEND_WIDTH), layout.height + _LEGEND_HEIGHT
+    width, height = layout.width, layout.height
+    if _has_legend(graph):
+        width, height = max(width, _LEGEND_WIDTH), height + _LEGEND_HEIGHT
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}" role="img" aria-label="the app\'s graph" style="font:12px system-ui,sans-serif">',
         f'<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
         f'orient="auto"><path d="M0 0L8 4L0 8z" fill="{_INK}"/></marker></defs>',
     ]
-    out += [_node(node, layout.boxes[node.id]) for node in graph.nodes if node.kind == "partition"]
+    out += [_node(node, layout.boxes[node.id]) for node in graph.nodes if node.kind in AROUND]
     out += [_edge(e.label, p) for e, p in zip(graph.edges, layout.paths, strict=True)]
-    out += [_node(node, layout.boxes[node.id]) for node in graph.nodes if node.kind != "partition"]
-    for i, (level, x) in enumerate(_LEGEND):
+    out += [_node(node, layout.boxes[node.id]) for node in graph.nodes if node.kind not in AROUND]
+    for i, (level, x) in enumerate(_LEGEND if _has_legend(graph) else ()):
         colour, dash = _STYLES[level]
         y = layout.height + 12 + 20 * (i // 2)
         out.append(
@@ -95,10 +97,14 @@ def _markup(graph: Graph, layout: Layout) -> str:
     return "".join([*out, "</svg>"])
 
 
+def _has_legend(graph: Graph) -> bool:
+    return not graph.nodes or any(node.safety for node in graph.nodes)
+
+
 def _node(node: Node, box: Box) -> str:
     colour, dash = _STYLES[node.safety.level] if node.safety else (_INK, "")
     left, top = box.x - box.width / 2, box.y - box.height / 2
-    around = node.kind == "partition"
+    around = node.kind in AROUND
     rect = (
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
         f'rx="{9 if node.kind == "query" else 3}" fill="{_INK if around else "#fff"}" '
