@@ -15,12 +15,12 @@ from typing import Protocol
 from ..engine.scripts import refuse_scripts
 from ..errors import Misuse, SiddhiBindError, SiddhiError, SparkStreamError, nearest
 from ..lang.tree import find_annotation
+from ..plan import compile_app
 from ..plan.distribute import Split, distribute
 from ..plan.gaps import refuse
 from ..plan.nodes import Plan
 from . import given
 from .app import App
-from .check import check
 from .deploy import apps, get, remove
 
 MOST_BYTES = 1_000_000
@@ -28,6 +28,8 @@ MOST_BYTES = 1_000_000
 STATISTICS = "statistics"
 """A word that stands for all apps where else a name stands; so no app is called by it."""
 _SECRET = re.compile(r"\$\{(sec|env):")
+_ONE_NODE = {"shardId": "node-1"}
+"""A deployment gives every node its shard id; an app is checked as if it ran on one of them."""
 _IN_PATHS = re.compile(r"[/\\\x00-\x1f\x7f]|^\.{1,2}$")
 
 
@@ -123,16 +125,13 @@ class _Entry:
     file: str | None
 
 
-def checked_app(text: str, name: str | None = None) -> CheckedApp:
-    """The app of a text, called as it says itself, else `name`.
+def checked_app(text: str, name: str | None = None, properties: Mapping[str, str] | None = None) -> CheckedApp:
+    """The app of a text, called as it says itself, else `name`. `properties`: those of the deployment files.
 
     Raises SiddhiError, with line and caret, where it is wrong, needs a declared gap, a script or a secret, or where
     WSO2's manager refuses its `@dist`; and `Misuse` where its name is missing or cannot be part of a path.
     """
-    found = check(text)
-    if found.plan is None:
-        raise found.error or Misuse("the app is wrong")
-    plan = found.plan
+    plan = compile_app(text, {**(properties or {}), **_ONE_NODE})
     called = plan.name or name
     if called is None:
         raise Misuse("the app has no name: begin it with @app:name('NAME')")
@@ -153,7 +152,11 @@ def _refuse_secrets(plan: Plan) -> None:
     annotations = [d.annotations for d in plan.tables.values()] + [d.annotations for d in plan.aggregations.values()]
     for own in annotations:
         store = find_annotation(own, "store")
-        if store is not None and any(_SECRET.search(e.value) for e in store.elements):
+        if store is None:
+            continue
+        # With the address of the app, the password of a `ref` would go to a server that the app chooses.
+        lent = store.get("ref") is not None and store.get("jdbc.url") is not None
+        if lent or any(_SECRET.search(e.value) for e in store.elements):
             raise SiddhiBindError(
                 "an app that comes to a manager cannot name secrets of its machine",
                 store.span,
@@ -164,11 +167,16 @@ def _refuse_secrets(plan: Plan) -> None:
 class Manager:
     """The apps that one manager has. May be used from several threads: apps are deployed and removed one at a time."""
 
-    def __init__(self, deployer: Deployer) -> None:
-        self._deployer = deployer
+    def __init__(self, deployer: Deployer, properties: Mapping[str, str] | None = None) -> None:
+        """`properties`: those of the deployment files, for `ref` in apps."""
+        self._deployer, self._properties = deployer, dict(properties or {})
         self._entries: dict[str, _Entry] = {}
         self._lock = threading.Lock()
         self._closed = False
+
+    def check(self, text: str, name: str | None = None) -> CheckedApp:
+        """The app of a text, as `checked_app` has it."""
+        return checked_app(text, name, self._properties)
 
     def add(self, app: CheckedApp) -> ManagedApp:
         """Deploys an app under a name that is not in use. Raises `NameTaken`, and what the deployer raises."""

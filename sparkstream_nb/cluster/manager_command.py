@@ -69,7 +69,7 @@ def running(options: ManagerOptions, deployer: Deployer, log: Log) -> Iterator[M
     if options.tls_cert is not None and options.tls_key is not None:
         tls = tls_context(Path(options.tls_cert), Path(options.tls_key))
     _check_exposure(file, address, encrypted=tls is not None)
-    manager = Manager(deployer)
+    manager = Manager(deployer, file.properties)
     watched = None if options.watch is None else WatchedDirectory(Path(options.watch), manager, log)
     port = file.port if options.port is None else options.port
     server = ManagerServer(manager, Credentials(file.user, file.password), address, port, log, tls=tls)

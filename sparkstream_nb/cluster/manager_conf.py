@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,17 @@ _INTERFACE = "httpsInterface"
 
 @dataclass(frozen=True)
 class ManagerFile:
-    """A manager's HTTP interface as its file has it: `host` where other machines would reach it, if it says so."""
+    """A manager's HTTP interface as its file has it: `host` where other machines would reach it, if it says so.
+
+    `properties`: those of `siddhi` in all files of the deployment, the first file's before those of others.
+    """
 
     path: Path
     host: str | None
     port: int
     user: str
     password: str = field(repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def deployment_files(conf: Sequence[str]) -> list[Path]:
@@ -50,7 +54,8 @@ def read_manager(paths: Sequence[Path], references: References) -> ManagerFile:
     for file in files:
         if file.kind != DISTRIBUTED:
             raise _other_kind(file)
-    return _interface(files[0], references)
+    properties = {key: value for file in reversed(files) for key, value in file.properties.items()}
+    return replace(_interface(files[0], references), properties=properties)
 
 
 def _other_kind(file: NodeFile) -> Misuse:

@@ -30,12 +30,14 @@ from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from ..errors import Misuse, SiddhiError, SparkStreamError, masked, printable, shown
-from .manager import MOST_BYTES, STATISTICS, ManagedApp, Manager, ManagerClosed, NameTaken, NoSuchApp, checked_app
+from .manager import MOST_BYTES, STATISTICS, ManagedApp, Manager, ManagerClosed, NameTaken, NoSuchApp
 
 APPS = "siddhi-apps"
 SECONDS = 10.0
 """For a request to come in, and for an answer to go out."""
 MOST_CONNECTIONS = 32
+_POLL = 0.1
+"""Seconds until the server sees that it is to end."""
 _DRAINED = 8 * MOST_BYTES
 """Bytes of a refused body that are read and thrown away, so that the client gets to read why it was refused."""
 _VALIDATION, _PROCESSING = 800_101, 800_102
@@ -124,7 +126,7 @@ class ManagerServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self.address_family = address.family
         self._tls, self._host = tls, address.ip
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        self._thread = threading.Thread(target=self.serve_forever, name="manager-http", daemon=True)
+        self._thread = threading.Thread(target=self.serve_forever, args=(_POLL,), name="manager-http", daemon=True)
         try:
             super().__init__((address.ip, port), _Handler)
         except OSError as e:
@@ -327,7 +329,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._allow("GET", "POST", "PUT")
         if self.command == "GET":
             return self._ok([a.app.name for a in self._wanted(asked)])
-        app = checked_app(self._text())
+        app = self.server.manager.check(self._text())
         if self.command == "POST":
             made, new = self.server.manager.add(app), True
         else:

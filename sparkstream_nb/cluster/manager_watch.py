@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import Misuse, SparkStreamError, masked, printable
-from .manager import MOST_BYTES, Manager, ManagerClosed, NameTaken, NoSuchApp, checked_app
+from .manager import MOST_BYTES, Manager, ManagerClosed, NameTaken, NoSuchApp
 
 SUFFIX = ".siddhi"
 PAUSE = 1.0
@@ -123,7 +123,7 @@ class WatchedDirectory:
             self._say(name, f"{e}\nApp '{former}' goes on as it was." if goes_on else str(e))
 
     def _deploy(self, name: str, text: str) -> None:
-        app = checked_app(text, Path(name).stem)
+        app = self._manager.check(text, Path(name).stem)
         former = self._apps.get(name)
         if former == app.name and self._same(app.name, text):
             return
