@@ -79,9 +79,10 @@ class Address:
 def address_of(host: str) -> Address:
     """The address of a host's name. Raises `Misuse` where it has none."""
     try:
-        family, _, _, _, found = socket.getaddrinfo(host or "-", None, type=socket.SOCK_STREAM)[0]
+        every = socket.getaddrinfo(host or "-", None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise Misuse(f"--host: {shown(host)} is not an address of this machine, such as 127.0.0.1") from None
+    family, _, _, _, found = min(every, key=lambda a: a[0] is not socket.AF_INET)  # localhost is 127.0.0.1, then ::1
     ip = str(found[0])
     return Address(ip, family, ipaddress.ip_address(ip.partition("%")[0]).is_loopback)
 
