@@ -1,4 +1,4 @@
-"""The command `sparkstream`: check, explain, audit, fmt, replay, run, query, store, bench.
+"""The command `sparkstream`: check, explain, audit, fmt, replay, run, query, store, manager, bench.
 
 Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
 Results go to standard output, short error messages to standard error.
@@ -24,6 +24,7 @@ from .options import (
     add,
     add_deployment,
     deployment_of,
+    port,
     positive,
     read_text,
     stream_and_file,
@@ -164,6 +165,9 @@ def parser() -> Options:
 
     _add_store(command("store", store, "Look after stored aggregations: shards, and tables from before partitioning."))
 
+    what = "Run a manager of a distributed deployment: it takes apps over HTTP, and from a directory."
+    _add_manager(command("manager", manager, what))
+
     c = command("bench", bench, "Measure the throughput of workloads; prints one JSON line for each.")
     c.add_argument(
         "workloads", metavar="WORKLOADS.json", help="a JSON list of {name, app}, each app with one input stream"
@@ -200,6 +204,25 @@ _UPKEEP = {
     "drop": "drop the tables",
     "rebuild": "make coarse durations of a finer one, or, with --from FILE, all of the events, as rows of SHARD",
 }
+
+
+def _add_manager(c: Options) -> None:
+    add(c, "--conf", required=True, help="the manager's deployment.yaml; then, with --conf for each, or as their "
+        "folder, the files of the rest of its deployment")  # fmt: skip
+    c.add_argument("--host", metavar="HOST", help="where to listen (default: 127.0.0.1); elsewhere only with TLS")
+    c.add_argument("--port", type=port, metavar="PORT", help="0 is a free one (default: that of the file)")
+    c.add_argument("--tls-cert", metavar="FILE", help="listen with TLS, with this certificate (PEM)")
+    c.add_argument("--tls-key", metavar="FILE", help="the certificate's key, without a password (PEM)")
+    c.add_argument("--watch", metavar="DIR", help="deploy the .siddhi files of this directory, as they come and go")
+    add(c, "--allow-env", help="an environment variable that the password of the deployment file may be in")
+
+
+def manager(options: Any) -> int:
+    """`sparkstream manager`."""
+    from .cluster.manager_command import ManagerOptions, run_manager
+
+    o = options
+    return run_manager(ManagerOptions(o.conf, o.host, o.port, o.tls_cert, o.tls_key, o.watch, o.allow_env))
 
 
 def store(options: Any) -> int:

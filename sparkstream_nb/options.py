@@ -131,6 +131,13 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def port(text: str) -> int:
+    """A port's number, or 0 for a free one."""
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port: a number from 0 to 65535")
+    return int(text)
+
+
 def counts(text: str) -> list[int]:
     """Numbers of nodes: `4`, `1-8` or `2,4,8`."""
     found: list[int] = []

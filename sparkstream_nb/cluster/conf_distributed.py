@@ -9,7 +9,8 @@ from ..errors import Misuse
 from ..simulation.resources import MANAGEMENT, ResourceCluster, ResourceNode
 from ..simulation.topology import Coordination
 from .conf import DISTRIBUTED, NodeFile
-from .conf_pair import at_keys, wrong
+from .conf_lines import wrong_key
+from .conf_pair import at_keys
 
 _SERVER = ("deployment.config", "httpsInterface")
 _MANAGERS = ("deployment.config", "resourceManagers")
@@ -69,7 +70,7 @@ def _check_addresses(files: Sequence[NodeFile]) -> None:
             other = listeners.setdefault((str(server.get("host")), server["port"]), file)
             if other is not file:
                 what = f"is {server['port']}, at which the node of {other.path} listens"
-                raise wrong(file, (*_SERVER, "port"), what)
+                raise wrong_key(file, (*_SERVER, "port"), what)
 
 
 def _persist(workers: Sequence[NodeFile]) -> int | None:
@@ -77,7 +78,7 @@ def _persist(workers: Sequence[NodeFile]) -> int | None:
     enabled = [at_keys(f.sections, ("state.persistence", "enabled")) is True for f in workers]
     if len(set(enabled)) > 1:
         file = workers[enabled.index(not enabled[0])]
-        raise wrong(file, ("state.persistence", "enabled"), f"is not what it is in {workers[0].path}")
+        raise wrong_key(file, ("state.persistence", "enabled"), f"is not what it is in {workers[0].path}")
     return _shared(workers, _PERSIST, 1) * 60_000 if enabled[0] else None
 
 
@@ -86,7 +87,7 @@ def _shared(files: Sequence[NodeFile], keys: tuple[str, ...], default: int) -> i
     values = [_figure(f, keys, default) for f in files]
     for file, value in zip(files, values, strict=True):
         if value != values[0]:
-            raise wrong(file, keys, f"is {value} here and {values[0]} in {files[0].path}; the nodes have to agree")
+            raise wrong_key(file, keys, f"is {value} here and {values[0]} in {files[0].path}; the nodes have to agree")
     return values[0]
 
 
@@ -95,5 +96,5 @@ def _figure(file: NodeFile, keys: tuple[str, ...], default: int) -> int:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise wrong(file, keys, f"is a whole number above 0, not {value!r}")
+        raise wrong_key(file, keys, f"is a whole number above 0, not {value!r}")
     return value

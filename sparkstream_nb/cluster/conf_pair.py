@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from ..errors import Misuse
 from ..simulation.topology import Coordination, Pair
 from .conf import HA, NodeFile
+from .conf_lines import wrong_key
 
 
 def pairs_of(files: Sequence[NodeFile]) -> list[Pair]:
@@ -26,7 +24,7 @@ def pairs_of(files: Sequence[NodeFile]) -> list[Pair]:
             other = ports.setdefault((str(server.get("host")), server["port"]), file)
             if other is not file:
                 keys = ("deployment.config", "eventSyncServer", "port")
-                raise wrong(file, keys, f"is {server['port']}, at which the node of {other.path} listens")
+                raise wrong_key(file, keys, f"is {server['port']}, at which the node of {other.path} listens")
     return [pair_of(own) for own in by_group.values()]
 
 
@@ -42,7 +40,7 @@ def pair_of(files: Sequence[NodeFile]) -> Pair:
     for keys, at in _PLACES.items():
         values = [p[at] for p in pairs]
         if values[0] != values[1]:
-            raise wrong(
+            raise wrong_key(
                 files[1], keys, f"is {values[1]} here and {values[0]} in {files[0].path}; the two nodes have to agree"
             )
     group, heartbeat, retries, poll, persist, revisions, queue = pairs[0]
@@ -67,7 +65,7 @@ def _one(file: NodeFile) -> tuple[Any, int, int, int, int, int, int]:
     for section in ("cluster.config", "state.persistence"):
         if file.sections.get(section, {}).get("enabled") is not True:
             why = "nodes find each other through it" if section == "cluster.config" else "a node takes over from it"
-            raise wrong(file, (section, "enabled"), f"is not true; {why}")
+            raise wrong_key(file, (section, "enabled"), f"is not true; {why}")
     defaults = Pair()
     d = defaults.coordination
     figures = [d.heartbeat, d.retries, d.poll, defaults.persist // 60_000, defaults.revisions, defaults.queue]
@@ -77,7 +75,7 @@ def _one(file: NodeFile) -> tuple[Any, int, int, int, int, int, int]:
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise wrong(file, keys, f"is a whole number above 0, not {value!r}")
+            raise wrong_key(file, keys, f"is a whole number above 0, not {value!r}")
         figures[i] = value
     name = at_keys(file.sections, group)
     return (defaults.group if name is None else name, *figures)  # type: ignore[return-value]
@@ -91,21 +89,3 @@ def at_keys(sections: Mapping[str, Any], keys: Sequence[str]) -> Any:
             continue
         found = found.get(key) if isinstance(found, Mapping) else None
     return found
-
-
-def wrong(file: NodeFile, keys: Sequence[str], what: str) -> Misuse:
-    """An error of the value at a path of keys, with its file and line."""
-    line = _line(file.path, keys)
-    return Misuse(f"{file.path}{'' if line is None else f', line {line}'}: {': '.join(keys)} {what}")
-
-
-def _line(path: Path, keys: Sequence[str]) -> int | None:
-    """The line of a key, or of the last one on its path that is there."""
-    node, line = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader), None
-    for key in keys:
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        for k, v in pairs:
-            if k.value == key:
-                node, line = v, k.start_mark.line + 1
-                break
-    return line

@@ -321,6 +321,15 @@ def get(name: str) -> App:
     return found
 
 
+def remove(name: str) -> None:
+    """Stops an app, lets go of its store, and forgets it; its folder stays. Raises `Misuse` as `get` does."""
+    with _lock:
+        app = get(name)
+        app.stop()
+        app.close()
+        del _apps[name]
+
+
 def stop_all() -> None:
     """Stops every app and lets go of its store."""
     with _lock:

@@ -42,7 +42,8 @@ class References:
                 return found
         if kind not in (None, "env", "sec"):
             raise Misuse(f"{place}: ${{{kind}:{name}}} is not a known reference; use ${{sec:...}} or ${{env:...}}")
-        ways = [f"set the environment variable {variable} and allow it (allow_env=['{variable}'])"]
+        allow = f"allow_env=['{variable}'], or --allow-env {variable}"
+        ways = [f"set the environment variable {variable} and allow it ({allow})"]
         if kind == "sec":
             ways.append(f"store it in the keyring: keyring set {KEYRING_SERVICE} {name}")
         if kind is None:
