@@ -22,6 +22,7 @@ _MANAGER_FIGURES = {
     ("deployment.config", "heartbeatMaxRetry"): 2,
     ("deployment.config", "minResourceCount"): 1,
 }
+_RECEIVER = ("deployment.config", "isReceiverNode")
 _RETRY = ("deployment.config", "leaderRetryInterval")
 _PERSIST = ("state.persistence", "intervalInMin")
 
@@ -31,30 +32,34 @@ def is_manager(file: NodeFile) -> bool:
     return file.kind == DISTRIBUTED and at_keys(file.sections, _MANAGERS) is None
 
 
-def resources_of(files: Sequence[NodeFile]) -> ResourceCluster:
-    """The managers and resource nodes that deployment files describe; what they leave out is as servers have it. Raises
-    `Misuse`, with file and line, for figures that are impossible or that nodes do not share, and for an address that
-    two nodes listen at."""
+def resources_of(files: Sequence[NodeFile], nodes: int | None = None) -> ResourceCluster:
+    """The managers and resource nodes that deployment files describe; what they leave out is as servers have it. With
+    files of managers alone, there are so many resource `nodes` (by default two, or as many as the managers want) and a
+    receiver. Raises `Misuse`, with file and line, for figures that are impossible or that nodes do not share, and for
+    an address that two nodes listen at."""
     managers = [f for f in files if is_manager(f)]
     workers = [f for f in files if not is_manager(f)]
     if not managers:
         raise Misuse(f"a fully distributed deployment has a manager, and {_listed(files)} of resource nodes")
-    if not workers:
-        raise Misuse(f"a fully distributed deployment has resource nodes, and {_listed(files)} of managers")
     _check_addresses(files)
     figures = [_shared(managers, keys, default) for keys, default in _MANAGER_FIGURES.items()]
-    retry = _shared(workers, _RETRY, 10_000)
+    names, coordination = tuple(f.shard_id for f in managers), Coordination(*figures[:3])
+    beat, retries, minimum = figures[3:]
+    if not workers:
+        count = max(2, minimum) if nodes is None else nodes
+        plain = [ResourceNode(f"worker-{i + 1}") for i in range(count)]
+        made = (ResourceNode("receiver-1", receiver=True), *plain)
+        return ResourceCluster(made, names, coordination, heartbeat=beat, retries=retries, minimum=minimum)
     return ResourceCluster(
-        tuple(ResourceNode(f.shard_id, at_keys(f.sections, ("deployment.config", "isReceiverNode")) is True)
-              for f in workers),
-        tuple(f.shard_id for f in managers),
-        Coordination(*figures[:3]),
-        heartbeat=figures[3],
-        retries=figures[4],
-        minimum=figures[5],
-        retry=retry,
+        tuple(ResourceNode(f.shard_id, at_keys(f.sections, _RECEIVER) is True) for f in workers),
+        names,
+        coordination,
+        heartbeat=beat,
+        retries=retries,
+        minimum=minimum,
+        retry=_shared(workers, _RETRY, 10_000),
         persist=_persist(workers),
-    )  # fmt: skip
+    )
 
 
 def _listed(files: Sequence[NodeFile]) -> str:

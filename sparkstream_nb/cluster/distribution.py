@@ -12,7 +12,7 @@ from ..plan.nodes import Plan
 from ..plan.partial_apps import in_memory
 from ..simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
 from .conf import DISTRIBUTED, NodeFile
-from .conf_distributed import resources_of
+from .conf_distributed import is_manager, resources_of
 from .fault_schedule import planned_for_resources
 from .grouping import Trial
 
@@ -24,14 +24,15 @@ def resource_cluster(
     `Misuse` for arguments that do not fit together."""
     if given is not None and not isinstance(given, ResourceCluster):
         raise Misuse(f"resources is a ResourceCluster, not {shown(given)}")
-    for what, is_given in (("nodes", nodes is not None), ("shard_ids", ids is not None)):
-        if is_given and (files or given is not None):
+    named = given is not None or any(not is_manager(f) for f in files)
+    for what, unwanted in (("nodes", nodes is not None and named), ("shard_ids", ids is not None and (named or files))):
+        if unwanted:
             source = "deployment files" if files else "resources"
             raise Misuse(f"the {source} say which nodes there are: leave {what} out")
     if files and given is not None:
         raise Misuse("the deployment files give the figures of the nodes: leave resources out")
     if files:
-        return resources_of(files)
+        return resources_of(files, nodes)
     if given is not None:
         return given
     names = ids if ids is not None else [f"worker-{i + 1}" for i in range(2 if nodes is None else nodes)]

@@ -19,6 +19,7 @@ from ..plan import compile_app
 from ..plan.distribute import Split, distribute
 from ..plan.gaps import refuse
 from ..plan.nodes import Plan
+from ..plan.partial_apps import without_sources
 from . import given
 from .app import App
 from .deploy import apps, get, remove
@@ -49,8 +50,8 @@ class ManagerClosed(SparkStreamError):
 class HostedApp:
     """A deployed app, as a `Deployer` tells of it.
 
-    `state`: "running", "stopped" or "failed". `placement`: the node of each app that it was split into, by its name;
-    empty where that is not known.
+    `state`: "running", "stopped" or "failed". `placement`: the node (several, with commas) of each app that it was
+    split into, by its name; empty where that is not known.
     """
 
     state: str
@@ -90,7 +91,8 @@ class ClusterDeployer:
         return [name for name, app in apps().items() if not app.closed]
 
     def get(self, name: str) -> HostedApp:
-        return HostedApp(get(name).state)
+        app = get(name)
+        return HostedApp(app.state, {a: ", ".join(nodes) for a, nodes in app.placement.items() if nodes})
 
     def remove(self, name: str) -> None:
         remove(name)
@@ -139,7 +141,7 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
     if _IN_PATHS.search(called) or called == STATISTICS:
         raise Misuse(f"an app cannot be called '{called}': give it a name of letters, digits, - and _")
     try:
-        refuse(plan)
+        refuse(without_sources(plan))
         refuse_scripts(plan, allowed=False)
         _refuse_secrets(plan)
         return CheckedApp(called, text, distribute(plan, called))

@@ -10,6 +10,8 @@ from ..errors import Misuse, SparkStreamError, shown
 from ..lanes.distributed import Distributed
 from ..simulation.faults import Fault, members_of
 from ..simulation.groups import Groups
+from ..simulation.placements import run_spans
+from ..simulation.resource_manager import simulate_resources
 from ..simulation.topology import Pair
 from ..spark.entries import FaultEntry
 from ..spark.failover import items_of, outcome_of, span_of, truth_of
@@ -63,6 +65,20 @@ class ReplayedApp(RunningApp):
                 self._append([FaultEntry(fault=members_of(fault))])
 
         return Cluster(groups, told, add)
+
+    @property
+    def placement(self) -> dict[str, list[str]]:
+        """The nodes that run each partial app of mode distributed, as far as the app's clock is; empty in other
+        modes."""
+        groups = self.deployment.groups
+        if not isinstance(groups, Distributed):
+            return {}
+        first, faults = planned_faults(self._inbox.folder, self.schemas)
+        start = 0 if first is None else first
+        now = max(start, self._inbox.position.clock or start)
+        happenings = simulate_resources(groups.scenario, start=start, until=now, more=tuple(faults)).happenings
+        spans = [s for s in run_spans(happenings, now + 1) if s.end > now]
+        return {a.name: [s.node for s in spans if s.app == a.name] for a in groups.scenario.apps}
 
     def failover(self) -> Failover | DistributedFailover:
         """What the nodes of mode ha, scalable or distributed put out, held against one node that takes all that came in

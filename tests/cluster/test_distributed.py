@@ -193,6 +193,11 @@ def test_the_files_of_a_distributed_deployment(run: Callable[..., App], tmp_path
         at.write_text(at.read_text().replace(old, new))
         with pytest.raises(Misuse, match=message):
             run(text_, conf=tmp_path / "conf")
+    managers = [CONF / "distributed" / f"manager-{i}.yaml" for i in (1, 2)]
+    alone = run(ROOMS, conf=managers, nodes=3, name="Rooms")
+    assert alone.cluster.nodes == ("receiver-1", "worker-1", "worker-2", "worker-3")
+    assert sorted(alone.placement) == [f"Rooms-group-{g}" for g in ("1-1", "2-1", "2-2", "3-1")]
+    assert all(len(nodes) == 1 for nodes in alone.placement.values())
     with pytest.raises(Misuse, match="has a manager"):
         run(text_, conf=CONF / "distributed" / "worker-1.yaml")
 

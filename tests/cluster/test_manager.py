@@ -225,7 +225,7 @@ REFUSED = [
         beside("define function f[javascript] return int { return 1; };"),
         "function 'f' is a script, and scripts are disabled",
     ),
-    (beside("@source(type='http') define stream H (a string);"), "this build cannot run a source of type 'http'"),
+    (beside("@sink(type='http') define stream H (a string);"), "this build cannot run a sink of type 'http'"),
     (DISTRIBUTED.replace("'make'", "'sum'"), "execGroup 'sum' has parallel 1 before, and 2 here"),
 ]
 
@@ -544,12 +544,19 @@ def test_the_command_ends_by_a_signal(number: int, tmp_path: Path) -> None:
 
 
 def test_an_app_that_was_posted_runs_on_spark(spark: Any, serve: Callable[..., Client], tmp_path: Path) -> None:
+    """Distributed over the resource nodes that there are where the manager's file is the only one; a source of the
+    app stands for what is sent to it."""
+
     def start(text: str, name: str) -> cluster.App:
-        return cluster.deploy(text, name=name, mode="single", home=tmp_path / "home")
+        return cluster.deploy(text, name=name, mode="distributed", conf=CONF, home=tmp_path / "home")
 
     client = serve(ClusterDeployer(start))
-    assert client.ask("POST", body=APP).status == 201
+    source = "@source(type='http', receiver.url='http://0.0.0.0:8006', @map(type='json')) define"
+    assert client.ask("POST", body=APP.replace("define", source)).status == 201
     app = cluster.get("Rooms")
+    assert app.cluster.nodes == ("receiver-1", "worker-1", "worker-2")
+    (group,) = client.ask("GET", "Rooms").body["groups"]
+    assert group["instances"] == [{"name": "Rooms-default-1", "node": "receiver-1"}]
     app.send("S", ["kitchen", 5])
     app.send("S", ["hall", 1])
     app.flush()
