@@ -125,6 +125,8 @@ class _Splitting:
         """By stream and group, the keys of its partitions."""
         self.held: dict[str, str] = {}
         """The group of each table in memory, and window."""
+        self.faults: list[tuple[str, _Group]] = []
+        """The streams whose errors a group reads."""
         self.notes: list[str] = []
 
     def split(self) -> Split:
@@ -134,6 +136,12 @@ class _Splitting:
                 self._element(e)
         for aggregation in self.plan.aggregations.values():
             self._aggregation(aggregation)
+        for stream, group in self.faults:
+            if stream not in group.reads:
+                self.notes.append(
+                    f"group '{group.name}' reads '!{stream}', and not '{stream}': errors are those of a group's own "
+                    "queries, so it gets none"
+                )
         self._sources()
         inner = {g.name: self._inner(g) for g in self.groups.values()}
         self._check_inner_partitions(inner)
@@ -207,7 +215,9 @@ class _Splitting:
             self._check_parallel(q, group, inside=inside)
         for i in read:
             self._use(i.source, group, q.span)
-            if i.source.kind == "stream":  # a trigger fires in each instance that reads it
+            if i.source.id.startswith("!"):
+                self.faults.append((i.source.id[1:], group))
+            elif i.source.kind == "stream":  # a trigger fires in each instance that reads it
                 self._subscribe(i.source.id, group, q.span, inside=inside)
         for top in expressions(q):
             for e in n.walk(top):

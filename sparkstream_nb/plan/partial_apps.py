@@ -31,7 +31,7 @@ def partial_plan(plan: n.Plan, split: Split, group: Group) -> n.Plan:
         streams={s: d if s in own else replace(d, annotations=()) for s, d in plan.streams.items()},
         tables={t: d for t, d in plan.tables.items() if t in used},
         windows={w: d for w, d in plan.windows.items() if w in used},
-        triggers={t: d for t, d in plan.triggers.items() if t in used},
+        triggers={t: d for t, d in plan.triggers.items() if any(s.id == t for q in queries for s in sources(q))},
         aggregations=aggregations,
         elements=elements,
     )

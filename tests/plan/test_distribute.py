@@ -211,3 +211,14 @@ def test_the_split_as_a_graph() -> None:
         ("topic:A.P", "group:A-c/c1", ""),
         ("group:A-c/c1", "group:A-c/c2", ""),
     }
+
+
+def test_errors_of_a_stream_are_those_of_a_groups_own_queries() -> None:
+    split = split_of(
+        "@OnError(action='STREAM') " + S + "@dist(execGroup='a') from S select convert(k, 'int') as n insert into O;"
+        "@dist(execGroup='a') from !S select k insert into Own; @dist(execGroup='b') from !S select k insert into Faults;"
+    )
+    assert split.notes == (
+        "group 'A-b' reads '!S', and not 'S': errors are those of a group's own queries, so it gets none",
+    )
+    assert [t.stream for t in split.topics] == ["S"]
