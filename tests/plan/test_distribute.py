@@ -216,7 +216,8 @@ def test_the_split_as_a_graph() -> None:
 def test_errors_of_a_stream_are_those_of_a_groups_own_queries() -> None:
     split = split_of(
         "@OnError(action='STREAM') " + S + "@dist(execGroup='a') from S select convert(k, 'int') as n insert into O;"
-        "@dist(execGroup='a') from !S select k insert into Own; @dist(execGroup='b') from !S select k insert into Faults;"
+        "@dist(execGroup='a') from !S select k insert into Own;"
+        "@dist(execGroup='b') from !S select k insert into Faults;"
     )
     assert split.notes == (
         "group 'A-b' reads '!S', and not 'S': errors are those of a group's own queries, so it gets none",
