@@ -60,7 +60,7 @@ class _Map:
 
     def _group(self, name: str, nodes: Sequence[ClusterNode], left: float, top: float) -> Iterator[str]:
         room = (self.block - _GAP) / len(nodes)
-        wide = min(_BOX, room - _GAP if len(nodes) > 2 else room * 0.62)
+        wide = min(_BOX, room - _GAP if len(nodes) > 2 else room * 0.74)
         spread = (self.block - _GAP - wide) / max(1, len(nodes) - 1)
         x = {n.name: left + _GAP / 2 + i * spread for i, n in enumerate(nodes)}
         y, middle = top + 70.0, left + self.block / 2
@@ -115,7 +115,7 @@ class _Map:
         )
         room = wide - 24
         yield _text(x + 16, y + 19, _fit(node.name, room / 1.1), 'font-weight="600" font-size="13"')
-        yield _text(x + 16, y + 37, _fit(f"{SIGNS[node.role]} {role_words(node)}", room))
+        yield _text(x + 16, y + 37, _fit(f"{SIGNS[node.role]} {node.role.value}", room))
         if more := _fit(_third(node), room):
             yield _text(x + 16, y + 54, more, 'fill-opacity=".85"')
         yield "</g>"
@@ -140,6 +140,8 @@ def clock_of(ms: int) -> str:
 
 
 def _third(node: ClusterNode) -> str:
+    if node.until is not None:
+        return f"until {clock_of(node.until)}"
     if node.runs:
         return f"runs {', '.join(node.runs)}"
     return "" if node.queue is None else f"queue {node.queue.held:,} of {node.queue.capacity:,}"
@@ -156,9 +158,10 @@ def _line(link: Link, a: tuple[float, float], b: tuple[float, float]) -> Iterato
     if cut:
         x, y = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
         until = "" if link.until is None else f" until {clock_of(link.until)}"
+        # Outside of the diamond that the links make.
         anchor = "middle" if a[1] == b[1] else "end" if a[0] < b[0] else "start"
-        x += {"middle": 0, "end": -12, "start": 12}[anchor]
-        y += -7 if anchor == "middle" else 4
+        x += {"middle": 0, "end": -6, "start": 6}[anchor]
+        y += 14 if b[1] > a[1] else -7
         yield _text(x, y, f"✕ cut{until}", f'text-anchor="{anchor}" font-size="11" style="fill:{_CUT}"')
 
 

@@ -53,6 +53,7 @@ from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.replay import Nodes, Way
 from sparkstream_nb.spark.study import Input, Outcome
 
+from .clusters import fed
 from .conftest import HOUR, TRADES, StandIn, unbegun_feed
 
 
@@ -84,6 +85,7 @@ APP = StandIn()
 FAILOVER = failing()
 RUNS = runs_of(Pair(), Wanted(2, "kill", {"queue": [10, 20]}), 300_000)
 COSTS = FailoverStudy("<App>", *RUNS, [FailoverCounts(1, 30_000, 30 + i, 5, i, 0, 1000 * i, 99) for i in range(4)])
+CLUSTER = fed(Groups((Scenario(Pair(), 1, (Kill(90_000, "node-1"),)),)), 200, app="<App>").cluster
 DIVERGENCE = diverging(Path(tempfile.mkdtemp()))
 STUDIED = Study("App", [Outcome(Way(2, "hash:<k>"), {"O": Tally(5, 1, 20_000, 1)}, (3, 1))], {"O": "q"})
 STORED = "@store(type='mongodb') define table T (a string); define stream S (a string); from S insert into T;"
@@ -145,6 +147,8 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "   20     2  30.0 (30.0) s  32 (33)      2 (3)  0 (0)     2,500 (2,950)\n2 settings",
         "<b>&lt;App&gt;</b>",
     ),
+    (CLUSTER, "<App>: 2 nodes, ha · clock 2024-06-01 10:03:19 UTC · 176 events taken, 24 lost\n", "<b>&lt;App&gt;</b>"),
+    (CLUSTER.snapshot(), "node-1  ✕ down\nnode-2  ● active  <App>", "<img"),
     (AppGraph(Graph((Node("stream:<A>", "stream", "<A>"),), ())), "stream <A>", "stream &lt;A&gt;"),
     (
         repair("define stream S (v int); from S#window.timeBatch(1 sec) select '<i>' as x insert into O;"),
