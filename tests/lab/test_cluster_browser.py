@@ -24,7 +24,8 @@ define stream Readings (room string, temp double);
 @info(name='mean') from Readings#window.time(1 min) select room, avg(temp) as mean group by room insert into Means;
 '''
 app = sparkstream_nb.deploy(text, name="Rooms", mode="ha", fresh=True)
-frame = pd.DataFrame({"room": ["<i>a</i>", "b"] * 150, "temp": 20.5, "at": 1_717_236_000_000 + 1000 * pd.RangeIndex(300)})
+at = 1_717_236_000_000 + 1000 * pd.RangeIndex(300)
+frame = pd.DataFrame({"room": ["<i>a</i>", "b"] * 150, "temp": 20.5, "at": at})
 
 def feed(start, end):
     app.feed("Readings", frame[start:end], time="at", progress=lambda p: None)
@@ -126,7 +127,7 @@ def test_errors_are_one_line_in_the_view(lab: Lab, page: Any) -> None:
 
 def test_it_reads_in_a_dark_theme(lab: Lab, page: Any) -> None:
     page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
-    page.wait_for_selector("body[data-jp-theme-light=false]", timeout=30_000)
+    page.wait_for_selector("body[data-jp-theme-light=false]", state="attached")
     page.locator(CLUSTER).scroll_into_view_if_needed()
     lab.picture(page, "cluster-dark")
     ink = page.locator(f"{CLUSTER} .map svg").evaluate("e => getComputedStyle(e).color")
