@@ -109,12 +109,13 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Logged:
-    """What came to pass at `at` (ms), in words; `node`: to which one, where it is one."""
+    """What came to pass at `at` (ms), in words; `node`: to which one, where it is one; `group`: in which one."""
 
     at: int
     text: str
     kind: Kind = Kind.OTHER
     node: str | None = None
+    group: str | None = None
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,11 @@ class ClusterSnapshot(Displayed):
         return sum(n for g in self.state.groups for n in g.lost.values())
 
     def followed(self, fault: Fault) -> Sequence[Logged]:
-        """What came to pass from a fault on, without itself; nothing where it waits for the clock."""
-        return [h for h in self.state.log if h.at >= fault.at and h.text != str(fault)]
+        """What came to pass from a fault on in the groups of its nodes, without itself; nothing where it waits for the
+        clock."""
+        groups = {n.group for n in self.state.nodes if n.name in fault.nodes}
+        later = [h for h in self.state.log if h.at >= fault.at and h.text != str(fault)]
+        return [h for h in later if h.group is None or h.group in groups]
 
     def waits(self, fault: Fault) -> bool:
         """Whether a fault did not come to pass yet."""

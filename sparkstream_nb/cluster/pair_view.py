@@ -158,16 +158,16 @@ class _Pair:
             if h.at == self.start and isinstance(h, Active | Passive | Syncing):
                 continue
             node = h.node if isinstance(h, Active | Passive | Elected | Deposed | Down | Halted | Resumed) else None
+            text, kind = str(h), Kind.OTHER
             match h:
                 case Faulted():
-                    yield Logged(h.at, h.text, Kind.FAULT, None)
+                    kind = Kind.FAULT
                 case Elected() | Deposed():
-                    yield Logged(h.at, str(h), Kind.ELECTION, node)
+                    kind = Kind.ELECTION
                 case Active():
-                    counts = takeovers.get((h.node, h.at))
-                    yield Logged(h.at, str(h) if counts is None else f"{h}: {_told(counts)}", Kind.TAKEOVER, node)
-                case _:
-                    yield Logged(h.at, str(h), Kind.OTHER, node)
+                    kind, counts = Kind.TAKEOVER, takeovers.get((h.node, h.at))
+                    text = text if counts is None else f"{text}: {_told(counts)}"
+            yield Logged(h.at, text, kind, node, self.pair.group)
 
 
 def _told(t: TakeoverCounts) -> str:

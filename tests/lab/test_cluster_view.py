@@ -94,12 +94,12 @@ def test_what_can_be_done_follows_the_roles() -> None:
 def test_a_fault_and_what_followed_in_words() -> None:
     members = fed(BARE, 60)
     fault = members.cluster.act(Action("kill", A))
-    assert "waits for the clock. It comes to pass at 2024-06-01 10:00:59.001, and it is at" in said(
+    assert "waits for the clock. It comes to pass at 2024-06-01 10:00:59.001, and the clock is at" in said(
         members.cluster.snapshot(), fault
     )
     members.feed(60)
     told = said(members.cluster.snapshot(), fault)
-    assert told.startswith("kill node-1 at 2024-06-01 10:00:59.001. at once: node-1 is down; 2")
+    assert told.startswith("kill node-1 at 2024-06-01 10:00:59.001: at once node-1 is down; 2")
     assert "events lost before it, 60 replayed" in told
 
 
@@ -119,6 +119,8 @@ def test_groups_behind_a_layer() -> None:
     assert [g.name for g in shown.state.groups] == ["g1", "g2"]
     assert shown.taken + shown.lost == 100
     assert text.count("g2-a and clients: cut until") == 1
+    # What is told of a fault is of its own group.
+    assert {h.group for h in shown.followed(Pause(START + 70_000, "g1-a", START + 80_000))} == {"g1"}
 
 
 def test_names_are_escaped_in_every_form() -> None:

@@ -20,7 +20,7 @@ from .live import Follower, LiveOutput
 
 STRETCHES = {"all": None, "last hour": 3_600_000, "last 10 min": 600_000, "last 2 min": 120_000}
 """What the time line may show, in ms before the clock."""
-_SAID = 3
+_SAID = 4
 """What followed from a fault that is told under the buttons, at most; the rest is in the log."""
 
 
@@ -132,15 +132,15 @@ class ClusterView:
 def said(shown: ClusterSnapshot, fault: Fault) -> str:
     """What became of a fault that was added by a button."""
     if shown.waits(fault):
-        clock = "" if shown.state.clock is None else f", and it is at {when(shown.state.clock)}"
+        clock = "" if shown.state.clock is None else f", and the clock is at {when(shown.state.clock)}"
         return (
-            f"{fault}: waits for the clock. It comes to pass at {when(fault.at)}{clock}: the next event, or "
-            f"tick({fault.at}) of the app, lets it happen."
+            f"{fault}: waits for the clock. It comes to pass at {when(fault.at)}{clock}: the next event lets it "
+            f"happen, or tick({fault.at}) of the app."
         )
     followed = shown.followed(fault)
-    lines = [f"{_after(h.at - fault.at)}: {h.text}" for h in followed[:_SAID]]
-    more = f"; and {len(followed) - _SAID:,} more in the log" if len(followed) > _SAID else ""
-    return f"{fault} at {when(fault.at)}. " + "; ".join(lines) + more + ("." if lines else "")
+    lines = [f"{_after(h.at - fault.at)} {h.text}" for h in followed[:_SAID]]
+    lines += [f"{len(followed) - _SAID:,} more in the log"] if len(followed) > _SAID else []
+    return f"{fault} at {when(fault.at)}" + (f": {'; '.join(lines)}" if lines else "")
 
 
 def _after(ms: int) -> str:
@@ -151,7 +151,7 @@ def _controls(node: ClusterNode) -> dict[str, Any]:
     """A node with its buttons, as the page draws them."""
     return {
         "name": node.name,
-        "role": f"{cluster_map.SIGNS[node.role]} {cluster_map.role_words(node)}",
+        "role": f"{cluster_map.SIGNS[node.role]} {node.role.value}",
         "colour": COLOURS[node.role],
         "actions": [
             {"kind": a.kind, "other": a.other, "label": _label(a), "title": _title(a), "refused": a.refused}
