@@ -104,7 +104,8 @@ class _Map:
             f'<line x1="{start:.1f}" x2="{end:.1f}" y1="{at:.1f}" y2="{at:.1f}" stroke="currentColor"{style}>'
             f"<title>{html.escape(said(link))}</title></line>"
         )
-        yield _text((left + right) / 2, at - 6, label, 'text-anchor="middle" font-size="11"')
+        if label:
+            yield _text((left + right) / 2, at - 6, label, 'text-anchor="middle" font-size="11"')
 
     def _node(self, node: ClusterNode, x: float, y: float, wide: float) -> Iterator[str]:
         colour = COLOURS[node.role]

@@ -143,6 +143,7 @@ def timeline(shown: ClusterSnapshot, last: int | None = None) -> Lanes | None:
         lost_between=s.lost_between,
         faults=[(h.at, h.text) for h in s.log if h.kind is Kind.FAULT],
         marks=[Mark(h.at, h.node, _SIGN[h.kind], h.text) for h in s.log if h.kind in _SIGN and h.node is not None],
+        label_rows=3,
     )
 
 

@@ -13,7 +13,7 @@ from .pictures import INK, WIDTH, embedded, text_width
 from .tables import when
 
 _ROW, _TOP, _TICK_ROOM = 30.0, 64.0, 86.0
-_LABEL_ROW, _LABEL_ROWS = 13.0, 3
+_LABEL_ROW = 13.0
 # Okabe and Ito's colours, which the colour-blind tell apart.
 COLOURS = {Role.ACTIVE: "#009E73", Role.PASSIVE: "#56B4E9", Role.HALTED: "#E69F00", Role.DOWN: "#D55E00"}
 LOST = "#CC79A7"
@@ -34,7 +34,8 @@ class Mark:
 @dataclass(frozen=True)
 class Lanes:
     """What is drawn from `start` to `end` (ms): a lane for the clients' events and one for each of `nodes`. `title` is
-    read out, `head` stands above. `faults` are (ms, words). What lies outside is left out."""
+    read out, `head` stands above. `faults` are (ms, words); the words stand in `label_rows` as far as there is room. What
+    lies outside is left out."""
 
     title: str
     head: str
@@ -45,6 +46,7 @@ class Lanes:
     lost_between: Sequence[tuple[int, int]]
     faults: Sequence[tuple[int, str]]
     marks: Sequence[Mark] = ()
+    label_rows: int = 1
 
 
 def lanes_of(shown: Failover) -> Lanes:
@@ -92,18 +94,18 @@ class _Drawing:
     def _within(self, first: int, last: int) -> bool:
         return last >= self.shown.start and first <= self.shown.end
 
-    def _labels(self) -> tuple[list[tuple[float, int, str]], int]:
-        """Words of faults with their x and row, those that find room; how many rows they take."""
-        free, out = [-1e9] * _LABEL_ROWS, []
+    def _labels(self) -> tuple[list[tuple[float, int] | None], int]:
+        """For each fault the x and the row of its words, None where there is no room; how many rows they take."""
+        free, out = [-1e9] * self.shown.label_rows, list[tuple[float, int] | None]()
         for at, text in self.shown.faults:
-            if not self._within(at, at):
-                continue
             x = max(4.0, min(self.x(at), self.width - 4 - text_width(text)))
             row = next((i for i, f in enumerate(free) if x > f), None)
-            if row is not None:
-                free[row] = x + text_width(text) + 6
-                out.append((x, row, text))
-        return out, 1 + max((row for _, row, _ in out), default=0)
+            if row is None or not self._within(at, at):
+                out.append(None)
+                continue
+            free[row] = x + text_width(text) + 6
+            out.append((x, row))
+        return out, 1 + max((place[1] for place in out if place is not None), default=0)
 
     def parts(self) -> Iterator[str]:
         shown, height = self.shown, self.bottom + 52
@@ -122,16 +124,17 @@ class _Drawing:
         for s in shown.spans:
             told = f"{s.node} {s.role.value}: {when(s.first)} to {when(s.end)}"
             yield self._bar(s.first, s.end, 1 + shown.nodes.index(s.node), COLOURS[s.role], told)
-        for at, text in shown.faults:
-            if self._within(at, at):
-                place = self.x(at)
-                yield (
-                    f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{self.top - 4:.0f}" y2="{self.bottom:.0f}" '
-                    f'stroke="currentColor" stroke-dasharray="3 3"><title>{html.escape(text)}</title></line>'
-                )
-        for x, row, text in self.labels:
-            y = self.top - 9 - _LABEL_ROW * row
-            yield f'<text x="{x:.1f}" y="{y:.0f}" font-size="11">{html.escape(text)}</text>'
+        for (at, text), label in zip(shown.faults, self.labels, strict=True):
+            if not self._within(at, at):
+                continue
+            place, words = self.x(at), html.escape(text)
+            yield (
+                f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{self.top - 4:.0f}" y2="{self.bottom:.0f}" '
+                f'stroke="currentColor" stroke-dasharray="3 3"><title>{words}</title></line>'
+            )
+            if label is not None:
+                y = self.top - 9 - _LABEL_ROW * label[1]
+                yield f'<text x="{label[0]:.1f}" y="{y:.0f}" font-size="11">{words}</text>'
         for m in shown.marks:
             if self._within(m.at, m.at):
                 y = self.top + _ROW * (1 + shown.nodes.index(m.node) + 0.5) + 4
