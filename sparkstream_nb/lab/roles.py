@@ -33,9 +33,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Lanes:
-    """What is drawn from `start` to `end` (ms): a lane for the clients' events and one for each of `nodes`. `title` is
-    read out, `head` stands above. `faults` are (ms, words); the words stand in `label_rows` as far as there is room. What
-    lies outside is left out."""
+    """What is drawn from `start` to `end` (ms), and nothing outside: a lane for the clients' events and one for each of
+    `nodes`. `title` is read out, `head` stands above. `faults` are (ms, words); the words stand in `label_rows`, those
+    that find room."""
 
     title: str
     head: str
