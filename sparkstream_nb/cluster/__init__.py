@@ -15,6 +15,8 @@ from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText
 from .app import App, check_feed
 from .auditing import AppAudit, AuditReport
 from .check import check, explain, graph, repair
+from .cluster_view import ClusterSnapshot
+from .controls import Cluster
 from .deploy import apps, deploy, get, stop_all
 from .deployment import Deployment
 from .divergence import Divergence
@@ -34,6 +36,8 @@ __all__ = [
     "Apps",
     "AuditReport",
     "Check",
+    "Cluster",
+    "ClusterSnapshot",
     "Coordination",
     "Cut",
     "Deployment",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -46,9 +45,6 @@ from .frontend import View
 from .hints import why_empty
 from .rejected import again, chosen, errors_of
 from .replays import ReplayedApp
-
-_SETTLE_SECONDS = 10.0
-"""How long a view waits for events that were sent, at most."""
 
 ARRIVALS = 1_000
 """Events of an input stream that `App.output` reads where it is not told how many."""
@@ -223,18 +219,6 @@ class App(ReplayedApp):
         by = aggregation.by
         time = by.name if isinstance(by, Ref) and by.name in self.schemas[stream].names else None
         return InputStream(self.name, stream, self.schemas[stream], time)
-
-    def _settle_briefly(self) -> None:
-        """Waits until what was sent is committed. A feed is not waited for: it goes on after a micro-batch."""
-        last, batch = self._inbox.position.seq - 1, self._progress.batch
-        if self._progress.last >= last:
-            return
-        self.start()
-        end = clock.monotonic() + _SETTLE_SECONDS
-        with self._cancelling():
-            while not self._stream.wait(last, timeout=1.0):
-                if self._progress.batch > batch or clock.monotonic() > end:
-                    return
 
     def _aggregation(self, name: str) -> None:
         given.a_text("name", name)

@@ -51,8 +51,7 @@ def stats_of(
     passes_on = life.groups is None and idle(split(Parts(plan, life.led).own(plan, leads=False))[1])
     nodes = {}
     # The first node of a distributed app works for all of them.
-    told = [r.engine["runs_by_node"] for r in p.nodes.values() if "runs_by_node" in r.engine]
-    placed: dict[str, str] = told[0] if told else {}
+    told = next((r.engine["by_node"] for r in p.nodes.values() if "by_node" in r.engine), None)
     held: Counter[str] = Counter()
     for n in life.over if life.leader is None else (*life.over, life.leader):
         report = p.nodes.get(n)
@@ -61,11 +60,10 @@ def stats_of(
         taken, worked = p.taken.get(n, 0), p.worked.get(n, 0.0)
         rate = None if (passes_on and n != life.leader) or not worked else 1000 * taken / worked
         clock = None if report.clock is None else report.clock.after
-        shard = life.shards[n]
-        nodes[shard] = NodeStats(
-            shard, taken, rate, report.ms, report.state_bytes, clock,
-            str(placed.get(shard, "nothing") if placed else report.engine.get("runs", "")),
-        )  # fmt: skip
+        shard, runs = life.shards[n], str(report.engine.get("runs", ""))
+        if told is not None:
+            taken, rate, runs = told[shard]["events"], None, told[shard]["runs"] or "nothing"
+        nodes[shard] = NodeStats(shard, taken, rate, report.ms, report.state_bytes, clock, runs)
         held.update(report.engine.get("state_bytes", {}))
     return Stats(
         app=app,

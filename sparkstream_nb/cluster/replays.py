@@ -19,14 +19,18 @@ from ..spark.failover_study import failovers
 from ..spark.replay import NOT_KEPT, Nodes, Way, planned_faults
 from ..spark.rescheduled import distributed_outcome
 from ..spark.routing import Route
+from ..spark.rows import NodeReport
 from ..spark.study import Input
 from . import given
-from .controls import Cluster, Told
+from .cluster_view import ClusterAdapter, ClusterReader
+from .controls import Cluster, FaultJournal, Told
 from .deployment import HA, MOST_NODES
 from .divergence import Divergence, Truth
 from .failover import Failover
 from .failover_study import FailoverStudy, Wanted, runs_of
+from .pair_view import PairAdapter
 from .rescheduling import DistributedFailover
+from .resource_view import ResourceAdapter
 from .running import RunningApp
 from .study import Material, Study, material, study
 
@@ -48,23 +52,37 @@ class ReplayedApp(RunningApp):
 
     @property
     def cluster(self) -> Cluster:
-        """The nodes of an app in mode ha, scalable or distributed, to be killed, restarted, paused and cut off. Raises
-        `Misuse` in other modes."""
+        """The nodes of an app in mode ha, scalable or distributed, to be looked at, killed, restarted, paused and cut
+        off. Raises `Misuse` in other modes."""
         groups = self._groups()
+        journal = FaultJournal(self._told, self._add_fault, self._lock)
+        adapter: ClusterAdapter = (
+            ResourceAdapter(groups) if isinstance(groups, Distributed) else PairAdapter(self.name, groups)
+        )
+        reader = ClusterReader(
+            self.name, self.mode, adapter, self._node_reports, self.on_commit, self._settle_briefly
+        )  # fmt: skip
+        return Cluster(groups, journal, reader)
 
-        def told() -> Told:
-            try:
-                first, faults = planned_faults(self._inbox.folder, self.schemas)
-            except FileNotFoundError:
-                raise SparkStreamError(NOT_KEPT) from None
-            return Told(first, self._inbox.position.clock, faults)
+    def _told(self) -> Told:
+        self._check_open()
+        try:
+            first, faults = planned_faults(self._inbox.folder, self.schemas)
+        except FileNotFoundError:
+            raise SparkStreamError(NOT_KEPT) from None
+        return Told(first, self._inbox.position.clock, faults)
 
-        def add(fault: Fault) -> None:
-            with self._lock:
-                self.start()
-                self._append([FaultEntry(fault=members_of(fault))])
+    def _add_fault(self, fault: Fault) -> None:
+        self.start()
+        self._append([FaultEntry(fault=members_of(fault))])
 
-        return Cluster(groups, told, add)
+    def _node_reports(self) -> dict[str, NodeReport]:
+        """What each node reported last, by its id; where this process has seen none yet, what an earlier one kept."""
+        with self._progress.changed:
+            found = dict(self._progress.nodes)
+        if not found and self._reports is not None:
+            found = self._reports.read()
+        return {self._life.shards[n]: report for n, report in found.items() if n < len(self._life.shards)}
 
     @property
     def placement(self) -> dict[str, list[str]]:

@@ -26,6 +26,7 @@ from ..spark.entries import Entry, Reject
 from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of, too_late
+from ..spark.last_reports import LastReports
 from ..spark.marks import Marks
 from ..spark.merging import Merging
 from ..spark.outputs import OutputFiles
@@ -55,6 +56,9 @@ from .progress import OnProgress
 from .scaling import scaled, wanted_ids
 from .stores import open_store, prepare_tables
 from .whole import Found, check_whole
+
+_SETTLE_SECONDS = 10.0
+"""How long a view waits for events that were sent, at most."""
 
 
 class RunningApp(Displayed):
@@ -107,9 +111,11 @@ class RunningApp(Displayed):
             for i, s in enumerate(life.shards)
         ]  # fmt: skip
         merging = Merging(self._outputs, deployment.retention)
+        self._reports = None if deployment.groups is None else LastReports(folder / "nodes.json")
         commit = Commit(
-            self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan, merging=merging
-        )
+            self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan,
+            merging=merging, reports=self._reports,
+        )  # fmt: skip
         self._stream = Stream(
             self._session, self.name, folder, life.run, specs, self.schemas, commit,
             deployment.rows_per_micro_batch, deployment.retention,
@@ -358,6 +364,18 @@ class RunningApp(Displayed):
         if self._progress.last < last:
             self.start()
             self._stream.wait(last, tell=tell)
+
+    def _settle_briefly(self) -> None:
+        """Waits until what was sent is committed. A feed is not waited for: it goes on after a micro-batch."""
+        last, batch = self._inbox.position.seq - 1, self._progress.batch
+        if self._progress.last >= last:
+            return
+        self.start()
+        end = clock.monotonic() + _SETTLE_SECONDS
+        with self._cancelling():
+            while not self._stream.wait(last, timeout=1.0):
+                if self._progress.batch > batch or clock.monotonic() > end:
+                    return
 
     @contextlib.contextmanager
     def _cancelling(self) -> Iterator[None]:

@@ -186,6 +186,11 @@ def line_options() -> dict[str, Options]:
     for figure, meaning in STUDIED.items():
         p.add_argument(f"--{figure}", type=counts, metavar="A,B", help=f"with --seeds: {meaning}")
 
+    p = command(
+        "cluster", "Shows the nodes of mode ha or scalable: roles, links, a log, and buttons to kill or cut them."
+    )
+    p.add_argument("app", metavar="NAME")
+
     p = command("fault", "Lets something happen to a node of mode ha or scalable, when the clock gets there.")
     p.add_argument("app", metavar="NAME")
     kinds = ("kill", "restart", "pause", "cut")

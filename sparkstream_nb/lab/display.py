@@ -17,6 +17,8 @@ from ..cluster import (
     Apps,
     AuditReport,
     Check,
+    Cluster,
+    ClusterSnapshot,
     Displayed,
     Divergence,
     Errors,
@@ -38,10 +40,10 @@ from ..cluster.progress import span
 from ..plan.nodes import Plan
 from .bars import bar_html
 from .card import card_html, card_text
-from .costs import image as costs_image
+from .cluster_view import cluster_html, cluster_text
+from .failover import failover_html, failover_text, study_html, study_text
 from .graph import drawing
 from .heatmap import image as study_image
-from .roles import image as roles_image
 from .tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, size, text_of, when
 from .timeline import Timeline, whole
 from .timeline import image as timeline_image
@@ -64,6 +66,8 @@ def html(shown: object) -> str:
 
 def bundle(shown: Displayed, include: Any = None, exclude: Any = None) -> dict[str, str]:
     """Both forms by their MIME types, as IPython's formatter asks for them."""
+    if isinstance(shown, Cluster):
+        shown = shown.snapshot()  # the same in both
     return {"text/plain": text(shown), "text/html": html(shown)}
 
 
@@ -76,6 +80,7 @@ def register(shell: Any) -> None:
 
         shell.display_formatter.ipython_display_formatter.for_type(Feed, show_live)
         shell.display_formatter.ipython_display_formatter.for_type(Divergence, _show_timeline)
+        shell.display_formatter.ipython_display_formatter.for_type(Cluster, _show_cluster)
 
 
 def _show_timeline(shown: Divergence) -> None:
@@ -91,6 +96,18 @@ def _show_timeline(shown: Divergence) -> None:
     from IPython.display import display
 
     display(bundle(shown), raw=True)
+
+
+def _show_cluster(shown: Cluster) -> None:
+    """The same for a cluster."""
+    try:
+        from .widgets.cluster import ClusterView
+    except ImportError:
+        from IPython.display import display
+
+        display(bundle(shown), raw=True)
+    else:
+        ClusterView(shown).display()
 
 
 def _limit(limit: int | None) -> int:
@@ -597,85 +614,47 @@ def divergence_html(shown: Divergence, drawn: Timeline | None) -> str:
     return "".join(out)
 
 
-# ------------------------------------------------------------------------------------------------------------ failover
+# ------------------------------------------------------------------------------------------------- nodes that fail
 
 
-def _failover_grids(shown: Failover) -> list[Grid]:
-    """Outputs by stream, events that came to harm, takeovers, and what came to pass."""
-    counts = shown.frame.astype(object)
-    for verdict in ("same", "lost", "spurious", "duplicated"):
-        counts[verdict] = [Count(n) for n in counts[verdict]]
-    grids = [Grid.of_frame(counts, what="stream")]
-    several = len(shown.groups.pairs) > 1
-    if several:
-        rows = [
-            [r.group, r.nodes, Count(r.events), f"{r.share:.0%}", Count(r.lost)] for r in shown.shares.itertuples()
-        ]
-        grids.append(Grid(["group", "nodes", "events", "share", "lost"], rows, what="group"))
-    if len(shown.events):
-        rows = [
-            [*([r.group] if several else []), r.reason, Count(r.events), when(r.first), when(r.last)]
-            for r in shown.events.itertuples()
-        ]
-        names = [*(["group"] if several else []), "events", "how many", "from", "to"]
-        grids.append(Grid(names, rows, what="reason"))
-    if shown.takeovers:
-        names = ["takes over", "at", "nobody was active", "revision of", "replayed", "missing", "doubled"]
-        taken = [
-            [t.node, when(t.at), "" if t.gap is None else span(t.gap / 1000),
-             "none" if t.revision is None else when(t.revision),
-             Count(t.replayed), Count(t.missing), Count(t.doubled)]
-            for t in shown.takeovers
-        ]  # fmt: skip
-        grids.append(Grid(names, taken, what="takeover"))
-    if shown.happenings:
-        told = [[when(h.at), str(h)] for h in shown.happenings[:DISPLAY_LIMIT]]
-        grids.append(Grid(["at", "what"], told, total=len(shown.happenings), what="happening"))
-    return grids
+@text.register
+def _(shown: Cluster) -> str:
+    return cluster_text(shown.snapshot(), DISPLAY_LIMIT)
 
 
-def _failover_head(shown: Failover) -> str:
-    count = len(shown.groups.pairs)
-    on = "two nodes" if count == 1 else f"{count} groups of two nodes (the busiest has {shown.skew:.2f} times the mean)"
-    return f"{shown.app} on {on}, against one that never fails: {shown.said}"
+@html.register
+def _(shown: Cluster) -> str:
+    return cluster_html(shown.snapshot(), DISPLAY_LIMIT)
+
+
+@text.register
+def _(shown: ClusterSnapshot) -> str:
+    return cluster_text(shown, DISPLAY_LIMIT)
+
+
+@html.register
+def _(shown: ClusterSnapshot) -> str:
+    return cluster_html(shown, DISPLAY_LIMIT)
 
 
 @text.register
 def _(shown: Failover) -> str:
-    return "\n\n".join([_failover_head(shown), *(g.text(footer=False) for g in _failover_grids(shown))])
+    return failover_text(shown, DISPLAY_LIMIT)
 
 
 @html.register
 def _(shown: Failover) -> str:
-    outputs, *rest = (g.html(footer=False) for g in _failover_grids(shown))
-    more = f"<details><summary>events, takeovers and what came to pass</summary>{''.join(rest)}</details>"
-    picture = roles_image(shown) if any(g.happenings for g in shown.outcome.groups) else ""
-    head = paragraph(f"<b>{markup.escape(_failover_head(shown))}</b>")
-    return "".join([head, picture, outputs, more if rest else ""])
-
-
-def _costs_grid(shown: FailoverStudy) -> Grid:
-    names = [*shown.varied, "runs", "nobody active", "events lost", "lost", "spurious", "duplicated"]
-    costs = ("events_lost", "lost", "spurious", "duplicated")
-    rows = []
-    for r in shown.settings.head(DISPLAY_LIMIT).to_dict("records"):
-        gap = f"{r['gap_median'] / 1000:.1f} ({r['gap_p95'] / 1000:.1f}) s"
-        counts = [f"{r[f'{c}_median']:,.0f} ({r[f'{c}_p95']:,.0f})" for c in costs]
-        rows.append([*(r[n] for n in shown.varied), Count(r["runs"]), gap, *counts])
-    return Grid(names, rows, total=len(shown.settings), what="setting")
+    return failover_html(shown, DISPLAY_LIMIT)
 
 
 @text.register
 def _(shown: FailoverStudy) -> str:
-    head = f"{shown.app}: {shown.said}\nmedians, and in parentheses what 19 of 20 do not exceed"
-    return f"{head}\n\n{_costs_grid(shown).text()}"
+    return study_text(shown, DISPLAY_LIMIT)
 
 
 @html.register
 def _(shown: FailoverStudy) -> str:
-    table = f"<details><summary>medians, and what 19 of 20 do not exceed</summary>{_costs_grid(shown).html()}</details>"
-    said = paragraph(f"<b>{markup.escape(shown.app)}</b>: {markup.escape(shown.said)}")
-    return f"{said}{costs_image(shown)}{table}"
+    return study_html(shown, DISPLAY_LIMIT)
 
 
 def _study_grid(shown: Study) -> Grid:
@@ -698,5 +677,5 @@ def _(shown: Study) -> str:
     return f"{said}{study_image(shown)}{table}"
 
 
-# Modules that register how further classes look.
+# What registers how a further class looks.
 from . import rescheduled  # noqa: E402, F401

@@ -187,6 +187,9 @@ class SiddhiMagic(Magics):
             self.shell.user_ns[o.out] = found.frame
         return found
 
+    def _do_cluster(self, options: Options, rest: str) -> Any:
+        return cluster.get(options.parse(split(rest)).app).cluster
+
     def _do_fault(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         nodes = cluster.get(o.app).cluster

@@ -7,65 +7,46 @@ import html as markup
 from ..cluster import DistributedFailover
 from ..cluster.progress import span
 from ..simulation.placements import RunSpan, leader_spans
+from ..simulation.timeline import Faulted
 from .display import DISPLAY_LIMIT, html, text
-from .pictures import INK, WIDTH, embedded, text_width
-from .roles import ROW, TOP, axis, bar, fault_marks
+from .pictures import embedded
+from .roles import Bar, Lanes, svg
 from .tables import Count, Grid, paragraph, when
 
 # Okabe and Ito's colours, which the colour-blind tell apart; nodes beyond them begin anew.
 _NODES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 
 
-def svg(shown: DistributedFailover, width: int = WIDTH) -> str:
+def lanes_of(shown: DistributedFailover) -> Lanes:
     """A lane for the leading manager and one for each partial app, in the colours of the nodes; two nodes that run one
-    at once share its lane. Faults are lines with their words."""
+    at once share its lane."""
     o, cluster = shown.outcome, shown.distributed.scenario.cluster
-    apps = list(o.reports)
-    lanes = ["leader", *apps]
-    left = 20 + max(map(text_width, lanes))
-    start, end = o.first, max(o.last, o.first + 1)
-
-    def x(ms: int) -> float:
-        return left + (ms - start) / (end - start) * (width - 18 - left)
-
-    bottom = TOP + ROW * len(lanes)
-    title = markup.escape(f"{shown.app}: {shown.said}")
-    head = markup.escape(f"{shown.app}: where its partial apps ran")
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 52:.0f}" width="{width}" '
-        f'height="{bottom + 52:.0f}" role="img" aria-label="{title}" '
-        f'style="font:12px system-ui,sans-serif;color:{INK}" fill="currentColor">'
-        f'<text x="4" y="18" font-size="14" font-weight="600">{head}</text>'
-    ]
+    end = max(o.last, o.first + 1)
     colours = {n: _NODES[i % len(_NODES)] for i, n in enumerate(cluster.nodes)}
-    at = 8.0
-    for node, colour in colours.items():
-        out.append(
-            f'<rect x="{at:.0f}" y="28" width="12" height="12" rx="2" fill="{colour}"/>'
-            f'<text x="{at + 17:.0f}" y="39">{markup.escape(node)}</text>'
-        )
-        at += 34 + text_width(node)
-    for i, name in enumerate(lanes):
-        out.append(f'<text x="8" y="{TOP + ROW * (i + 0.5) + 4:.0f}">{markup.escape(name)}</text>')
+    bars = []
     for s in leader_spans(o.happenings, end):
         told = f"{s.node} leads: {when(s.first)} to {when(s.end)}"
-        out.append(bar(x(s.first), x(s.end), 0, "currentColor", told, 0.25))
-        if x(s.end) - x(s.first) > text_width(s.node):
-            out.append(f'<text x="{x(s.first) + 5:.1f}" y="{TOP + ROW / 2 + 4:.0f}">{markup.escape(s.node)}</text>')
-    for i, app in enumerate(apps):
-        own = [s for s in shown.spans if s.app == app]
-        for s in own:
-            told = f"{app} on {s.node}: {when(s.first)} to {when(s.end)}"
-            shift = 0.18 if any(_before(other, s) for other in own) else 0.0
-            out.append(bar(x(s.first), x(s.end), 1 + i + shift, colours[s.node], told))
-    out += fault_marks(shown.happenings, x, width, bottom)
-    out += axis(start, end, width, left, bottom)
-    return "".join([*out, "</svg>"])
+        bars.append(Bar("leader", s.first, s.end, "currentColor", told, 0.25, label=s.node))
+    for s in shown.spans:
+        told = f"{s.app} on {s.node}: {when(s.first)} to {when(s.end)}"
+        shift = 0.18 if any(_before(other, s) for other in shown.spans) else 0.0
+        bars.append(Bar(s.app, s.first, s.end, colours[s.node], told, shift=shift))
+    return Lanes(
+        title=f"{shown.app}: {shown.said}",
+        head=f"{shown.app}: where its partial apps ran",
+        lanes=["leader", *o.reports],
+        start=o.first,
+        end=end,
+        bars=bars,
+        legend=list(colours.items()),
+        faults=[(h.at, str(h)) for h in shown.happenings if isinstance(h, Faulted)],
+    )
 
 
 def _before(other: RunSpan, s: RunSpan) -> bool:
     """Whether another node ran it already, and still does."""
-    return other is not s and (other.first, other.node) < (s.first, s.node) and other.end > s.first
+    same = other is not s and other.app == s.app
+    return same and (other.first, other.node) < (s.first, s.node) and other.end > s.first
 
 
 def _grids(shown: DistributedFailover) -> list[Grid]:
@@ -108,5 +89,6 @@ def _(shown: DistributedFailover) -> str:
 def _(shown: DistributedFailover) -> str:
     outputs, *rest = (g.html(footer=False) for g in _grids(shown))
     more = f"<details><summary>partial apps, moves and what came to pass</summary>{''.join(rest)}</details>"
-    picture = embedded(svg(shown), f"{shown.app}: {shown.said}") if shown.outcome.happenings else ""
+    lanes = lanes_of(shown)
+    picture = embedded(svg(lanes), lanes.title) if shown.outcome.happenings else ""
     return "".join([paragraph(f"<b>{markup.escape(_head(shown))}</b>"), picture, outputs, more])

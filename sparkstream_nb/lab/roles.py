@@ -3,107 +3,230 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ..cluster.failover import Failover
-from ..simulation.timeline import Faulted, Happening, Role, roles
+from ..simulation.timeline import Faulted, Role, RoleSpan, roles
 from .charts import time_ticks
 from .pictures import INK, WIDTH, embedded, text_width
 from .tables import when
 
-ROW, TOP, _TICK_ROOM = 30.0, 64.0, 86.0
+_ROW, _TOP, _TICK_ROOM = 30.0, 64.0, 86.0
+_LABEL_ROW = 13.0
 # Okabe and Ito's colours, which the colour-blind tell apart.
 COLOURS = {Role.ACTIVE: "#009E73", Role.PASSIVE: "#56B4E9", Role.HALTED: "#E69F00", Role.DOWN: "#D55E00"}
-_LOST = "#CC79A7"
+LOST = "#CC79A7"
+MARKS = {"◆": "election", "▲": "takeover"}
+"""Signs on the lanes of nodes, and what they mean."""
 
 
-def svg(shown: Failover, width: int = WIDTH) -> str:
-    """A lane for the clients' events and one for each node, in their colours; faults as lines with their words."""
-    o, nodes = shown.outcome, shown.groups.nodes
-    lanes = ["events", *nodes]
-    left = 20 + max(map(text_width, lanes))
-    start, end = o.first, max(o.last, o.first + 1)
+@dataclass(frozen=True)
+class Mark:
+    """A sign of `MARKS` on the lane of `node` at `at` (ms), and what it stands for."""
 
-    def x(ms: int) -> float:
-        return left + (ms - start) / (end - start) * (width - 18 - left)
+    at: int
+    node: str
+    sign: str
+    text: str
 
-    bottom = TOP + ROW * len(lanes)
-    title = html.escape(f"{shown.app}: {shown.said}")
-    head = html.escape(f"{shown.app}: the nodes, and what happened to them")
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 52:.0f}" width="{width}" '
-        f'height="{bottom + 52:.0f}" role="img" aria-label="{title}" '
-        f'style="font:12px system-ui,sans-serif;color:{INK}" fill="currentColor">'
-        f'<text x="4" y="18" font-size="14" font-weight="600">{head}</text>'
-    ]
-    spans = [s for g in o.groups for s in roles(g.happenings, end)]
-    legend = [(r.value, COLOURS[r]) for r in Role if any(s.role is r for s in spans)]
-    at = 8.0
-    for label, colour in [*legend, *([("events lost", _LOST)] if shown.lost else [])]:
-        out.append(
-            f'<rect x="{at:.0f}" y="28" width="12" height="12" rx="2" fill="{colour}"/>'
-            f'<text x="{at + 17:.0f}" y="39">{label}</text>'
-        )
-        at += 34 + text_width(label)
-    for i, name in enumerate(lanes):
-        out.append(f'<text x="8" y="{TOP + ROW * (i + 0.5) + 4:.0f}">{html.escape(name)}</text>')
-    out += [bar(x(start), x(end), 0, "currentColor", "events came in", 0.12)]
-    for first, last in shown.lost_between:
+
+@dataclass(frozen=True)
+class Bar:
+    """A stretch of a lane from `first` to `end` (ms), and what a pointer over it tells. `least`: how wide (px) it is at
+    least; `shift`: by what part of a lane it lies lower; `label`: words on it, where there is room."""
+
+    lane: str
+    first: int
+    end: int
+    colour: str
+    told: str
+    opacity: float = 1.0
+    least: float = 1.0
+    shift: float = 0.0
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """What is drawn from `start` to `end` (ms), and nothing outside: the `lanes` from above, with `bars`. `title` is
+    read out, `head` stands above, `legend` has (words, colour). `faults` are (ms, words); the words stand in
+    `label_rows`, those that find room."""
+
+    title: str
+    head: str
+    lanes: Sequence[str]
+    start: int
+    end: int
+    bars: Sequence[Bar]
+    legend: Sequence[tuple[str, str]]
+    faults: Sequence[tuple[int, str]]
+    marks: Sequence[Mark] = ()
+    label_rows: int = 1
+
+
+EVENTS = "events"
+"""The lane of what clients send."""
+
+
+def role_bars(
+    spans: Sequence[RoleSpan], lost_between: Sequence[tuple[int, int]], between: tuple[int, int]
+) -> tuple[list[Bar], list[tuple[str, str]]]:
+    """Bars for which role a node had when, and for when (ms, both included) events were lost; and their legend."""
+    bars = [Bar(EVENTS, *between, "currentColor", "events came in", 0.12)]
+    for first, last in lost_between:
         told = f"{when(first)} to {when(last)}: no node took the events"
-        out.append(bar(x(first), max(x(last), x(first) + 2), 0, _LOST, told))
+        bars.append(Bar(EVENTS, first, last, LOST, told, least=2.0))
     for s in spans:
         told = f"{s.node} {s.role.value}: {when(s.first)} to {when(s.end)}"
-        out.append(bar(x(s.first), x(s.end), 1 + nodes.index(s.node), COLOURS[s.role], told))
-    out += fault_marks(shown.happenings, x, width, bottom)
-    out += axis(start, end, width, left, bottom)
-    return "".join([*out, "</svg>"])
+        bars.append(Bar(s.node, s.first, s.end, COLOURS[s.role], told))
+    legend = [(r.value, COLOURS[r]) for r in Role if any(s.role is r for s in spans)]
+    return bars, [*legend, *([("events lost", LOST)] if lost_between else [])]
 
 
-def image(shown: Failover) -> str:
-    """`svg` as an HTML image."""
-    return embedded(svg(shown), f"{shown.app}: {shown.said}")
-
-
-def bar(first: float, end: float, lane: float, colour: str, told: str, opacity: float = 1.0) -> str:
-    """A bar in a lane, with what a pointer over it tells."""
-    y = TOP + ROW * lane + 5
-    return (
-        f'<rect x="{first:.1f}" y="{y:.0f}" width="{max(1.0, end - first):.1f}" height="{ROW - 10:.0f}" rx="2" '
-        f'fill="{colour}" fill-opacity="{opacity}"><title>{html.escape(told)}</title></rect>'
+def lanes_of(shown: Failover) -> Lanes:
+    """The time line of a failover's whole run."""
+    o = shown.outcome
+    end = max(o.last, o.first + 1)
+    spans = [s for g in o.groups for s in roles(g.happenings, end)]
+    bars, legend = role_bars(spans, shown.lost_between, (o.first, end))
+    return Lanes(
+        title=f"{shown.app}: {shown.said}",
+        head=f"{shown.app}: the nodes, and what happened to them",
+        lanes=[EVENTS, *shown.groups.nodes],
+        start=o.first,
+        end=end,
+        bars=bars,
+        legend=legend,
+        faults=[(h.at, str(h)) for h in shown.happenings if isinstance(h, Faulted)],
     )
 
 
-def fault_marks(happenings: Iterable[Happening], x: Callable[[int], float], width: int, bottom: float) -> list[str]:
-    """A line for each fault, with its words where there is room for them."""
-    out = []
-    free = -1e9
-    for h in happenings:
-        if isinstance(h, Faulted):
-            place = x(h.at)
-            out.append(
-                f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{TOP - 4:.0f}" y2="{bottom:.0f}" '
-                f'stroke="currentColor" stroke-dasharray="3 3"><title>{html.escape(str(h))}</title></line>'
-            )
-            words = text_width(str(h))
-            begin = min(place, width - 4 - words)
-            if begin > free:
-                out.append(f'<text x="{begin:.1f}" y="{TOP - 9:.0f}" font-size="11">{html.escape(str(h))}</text>')
-                free = begin + words + 6
-    return out
+def svg(shown: Lanes, width: int = WIDTH) -> str:
+    """The lanes in their colours; faults as lines with their words."""
+    return "".join(_Drawing(shown, width).parts())
 
 
-def axis(start: int, end: int, width: int, left: float, bottom: float) -> list[str]:
-    """The app's clock below the lanes."""
-    out = [
-        f'<text x="{(left + width) / 2:.0f}" y="{bottom + 46:.0f}" text-anchor="middle">the app\'s clock (UTC)</text>'
-    ]
-    former = ""
-    for k in time_ticks(start, end + 1, "sec", (width - left) / _TICK_ROOM):
-        x = left + (k.ms - start) / (end - start) * (width - 18 - left)
-        out.append(f'<text x="{x:.1f}" y="{bottom + 15:.0f}" text-anchor="middle">{k.label}</text>')
-        if k.context != former:
-            former = k.context
-            out.append(
-                f'<text x="{x:.1f}" y="{bottom + 29:.0f}" text-anchor="middle" fill-opacity=".75">{k.context}</text>'
+def image(shown: Failover) -> str:
+    """The time line of a failover as an HTML image."""
+    lanes = lanes_of(shown)
+    return embedded(svg(lanes), lanes.title)
+
+
+class _Drawing:
+    def __init__(self, shown: Lanes, width: int) -> None:
+        self.shown, self.width = shown, width
+        self.left = 20 + min(max(map(text_width, shown.lanes)), width / 4)
+        self.names = [_cut(name, self.left - 16) for name in shown.lanes]
+        self.place = {name: i for i, name in enumerate(shown.lanes)}
+        self.labels, rows = self._labels()
+        self.top = _TOP + _LABEL_ROW * max(0, rows - 1)
+        self.bottom = self.top + _ROW * len(shown.lanes)
+
+    def x(self, ms: int) -> float:
+        start, end = self.shown.start, self.shown.end
+        share = (min(max(ms, start), end) - start) / (end - start)
+        return self.left + share * (self.width - 18 - self.left)
+
+    def _within(self, first: int, last: int) -> bool:
+        return last >= self.shown.start and first <= self.shown.end
+
+    def _labels(self) -> tuple[list[tuple[float, int] | None], int]:
+        """For each fault the x and the row of its words, None where there is no room; how many rows they take."""
+        free, out = [-1e9] * self.shown.label_rows, list[tuple[float, int] | None]()
+        for at, text in self.shown.faults:
+            x = max(4.0, min(self.x(at), self.width - 4 - text_width(text)))
+            row = next((i for i, f in enumerate(free) if x > f), None)
+            if row is None or not self._within(at, at):
+                out.append(None)
+                continue
+            free[row] = x + text_width(text) + 6
+            out.append((x, row))
+        return out, 1 + max((place[1] for place in out if place is not None), default=0)
+
+    def parts(self) -> Iterator[str]:
+        shown, height = self.shown, self.bottom + 52
+        yield (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" width="{self.width}" '
+            f'height="{height:.0f}" role="img" aria-label="{html.escape(shown.title)}" '
+            f'style="font:12px system-ui,sans-serif;color:{INK}" fill="currentColor">'
+            f'<text x="4" y="18" font-size="14" font-weight="600">{html.escape(shown.head)}</text>'
+        )
+        yield from self._legend()
+        for i, name in enumerate(self.names):
+            yield f'<text x="8" y="{self.top + _ROW * (i + 0.5) + 4:.0f}">{html.escape(name)}</text>'
+        for bar in shown.bars:
+            yield from self._bar(bar)
+        for (at, text), label in zip(shown.faults, self.labels, strict=True):
+            if not self._within(at, at):
+                continue
+            place, words = self.x(at), html.escape(text)
+            yield (
+                f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{self.top - 4:.0f}" y2="{self.bottom:.0f}" '
+                f'stroke="currentColor" stroke-dasharray="3 3"><title>{words}</title></line>'
             )
-    return out
+            if label is not None:
+                y = self.top - 9 - _LABEL_ROW * label[1]
+                yield f'<text x="{label[0]:.1f}" y="{y:.0f}" font-size="11">{words}</text>'
+        for m in shown.marks:
+            if self._within(m.at, m.at):
+                y = self.top + _ROW * (self.place[m.node] + 0.5) + 4
+                yield (
+                    f'<text x="{self.x(m.at):.1f}" y="{y:.0f}" text-anchor="middle" fill="#111" stroke="#fff" '
+                    f'stroke-width="2.5" paint-order="stroke">{m.sign}'
+                    f"<title>{html.escape(f'{when(m.at)}: {m.text}')}</title></text>"
+                )
+        yield from self._axis()
+        yield "</svg>"
+
+    def _legend(self) -> Iterator[str]:
+        shown = self.shown
+        at = 8.0
+        for label, colour in shown.legend:
+            yield (
+                f'<rect x="{at:.0f}" y="28" width="12" height="12" rx="2" fill="{colour}"/>'
+                f'<text x="{at + 17:.0f}" y="39">{html.escape(label)}</text>'
+            )
+            at += 34 + text_width(label)
+        for sign, meaning in MARKS.items():
+            if any(m.sign == sign for m in shown.marks):
+                yield f'<text x="{at + 2:.0f}" y="39">{sign} {meaning}</text>'
+                at += 34 + text_width(meaning)
+
+    def _bar(self, bar: Bar) -> Iterator[str]:
+        if not self._within(bar.first, bar.end):
+            return
+        row = self.place[bar.lane]
+        left, wide = self.x(bar.first), max(bar.least, self.x(bar.end) - self.x(bar.first))
+        yield (
+            f'<rect x="{left:.1f}" y="{self.top + _ROW * (row + bar.shift) + 5:.0f}" width="{wide:.1f}" '
+            f'height="{_ROW - 10:.0f}" rx="2" fill="{bar.colour}" fill-opacity="{bar.opacity}">'
+            f"<title>{html.escape(bar.told)}</title></rect>"
+        )
+        if bar.label and wide > text_width(bar.label):
+            y = self.top + _ROW * (row + 0.5) + 4
+            yield f'<text x="{left + 5:.1f}" y="{y:.0f}">{html.escape(bar.label)}</text>'
+
+    def _axis(self) -> Iterator[str]:
+        start, end = self.shown.start, self.shown.end
+        yield (
+            f'<text x="{(self.left + self.width) / 2:.0f}" y="{self.bottom + 46:.0f}" text-anchor="middle">'
+            "the app's clock (UTC)</text>"
+        )
+        former = ""
+        for k in time_ticks(start, end + 1, "sec", (self.width - self.left) / _TICK_ROOM):
+            x = self.x(k.ms)
+            yield f'<text x="{x:.1f}" y="{self.bottom + 15:.0f}" text-anchor="middle">{k.label}</text>'
+            if k.context != former:
+                former = k.context
+                yield (
+                    f'<text x="{x:.1f}" y="{self.bottom + 29:.0f}" text-anchor="middle" fill-opacity=".75">'
+                    f"{k.context}</text>"
+                )
+
+
+def _cut(text: str, room: float) -> str:
+    """As much of a text as has room (px)."""
+    while len(text) > 1 and text_width(text) > room:
+        text = text[:-2] + "…"
+    return text

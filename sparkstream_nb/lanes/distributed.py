@@ -24,6 +24,7 @@ from ..simulation.resource_manager import simulate_resources
 from ..simulation.resources import PartialApp, ResourceScenario
 from ..simulation.timeline import Clock, Timeline
 from ..types import Schema
+from .app_figures import DistributedFigures
 from .instance import DIRECT, KEYED, SUBSCRIBED, Due, Engine, Event, InstanceLane
 from .pair import Published
 from .partitioning import by_hash
@@ -258,17 +259,21 @@ class DistributedLane:
         items: list[tuple[int, int, Any]] = [(h.at, 1, h) for h in coming]
         marks = np.array(sorted({*(h.at for h in coming), last}), np.int64)
         for c in self._timeline.clocks:
-            items += [(at, 0, Due(at, c.node)) for at in self._due(c, marks)]
+            items += [(due.at, 0, due) for due in self._due(c, marks)]
         for at, _, what in sorted(items, key=lambda x: x[:2]):
             yield int(np.searchsorted(clock, at)), what
 
-    def _due(self, clock: Clock, marks: Array) -> list[int]:
+    def _due(self, clock: Clock, marks: Array) -> Iterator[Due]:
         """When a node persists: of several times with nothing between them, the last one counts."""
         assert self._timeline is not None
         later = [c.started for c in self._timeline.clocks if c.node == clock.node and c.started > clock.started]
         marks = np.minimum(marks, min(later, default=int(marks[-1])))
         due = clock.started + (marks - clock.started) // clock.every * clock.every
-        return [int(t) for t in np.unique(due) if t > max(self.now, clock.started)]
+        before = max(self.now, clock.started)
+        for at in np.unique(due).tolist():
+            if at > before:
+                yield Due(at, clock.node, clock.due(before, at))
+                before = at
 
     # ----------------------------------------------------------------------------------------------- answers, and state
 
@@ -284,6 +289,11 @@ class DistributedLane:
                 for run in i.lane.runs.values():
                     out.setdefault(run.node, []).append(run.engine.answer(retrieval))
         return out
+
+    def figures(self) -> DistributedFigures:
+        """What it tells of itself."""
+        apps = {i.lane.name: i.lane.figures() for i in self.instances}
+        return DistributedFigures(self.start, self.now, self.faults, apps)
 
     def state(self) -> dict[str, Any]:
         """All that it has to remember, as plain data."""

@@ -71,8 +71,14 @@ class DistributedMember:
                 runs.setdefault(run.node, []).append(i.lane.name)
                 for name, size in run.engine.stats()["state_bytes"].items():
                     held[name] = held.get(name, 0) + size
-        by_node = {node: ", ".join(apps) for node, apps in runs.items()}
-        return {"clock": self.now, "steps": self.steps - 1, "runs_by_node": by_node, "state_bytes": held}
+        processed: dict[str, int] = {}
+        for i in self.lane.instances:
+            for node, events in i.lane.processed.items():
+                processed[node] = processed.get(node, 0) + events
+        by_node = {n: {"runs": ", ".join(runs.get(n, [])), "events": processed.get(n, 0)} for n in self.app.nodes}
+        told = self.lane.figures().packed()
+        steps = self.steps - 1
+        return {"clock": self.now, "steps": steps, "by_node": by_node, "state_bytes": held, "distributed": told}
 
     def snapshot(self) -> bytes:
         """All state as bytes."""

@@ -10,7 +10,7 @@ published while nobody ran. What a client sends to a source of the app is lost t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..plan.nodes import Retrieval
 from ..simulation.placements import Dropped, Placed
 from ..simulation.timeline import Down, Halted, Happening, Reached, Resumed
 from ..simulation.topology import CLIENTS, DATABASE
+from .app_figures import KEPT, BegunCounts, PartialAppFigures
 from .batches import between, events_by_step, masked
 from .pair import Published
 from .spans import Spans
@@ -110,10 +111,11 @@ class _Revision:
 
 @dataclass(frozen=True)
 class Due:
-    """A node persists at `at` (ms) what it runs."""
+    """A node persists at `at` (ms) what it runs, for the last of so many `times` with nothing between them."""
 
     at: int
     node: str
+    times: int = 1
 
 
 Event = tuple[int, Happening | Due]
@@ -132,6 +134,28 @@ class InstanceLane:
         self.unreachable: set[frozenset[str]] = set()
         self.halted: set[str] = set()
         self.report = InstanceReport()
+        self.revisions = 0
+        self.begun: list[BegunCounts] = []
+        self.processed: dict[str, int] = {}
+        """How many events each node has processed, again or not."""
+
+    def figures(self) -> PartialAppFigures:
+        """What it tells of itself."""
+        revision = None if self.revision is None else self.revision.at
+        r = self.report
+        return PartialAppFigures(
+            len(r.taken), len(r.several), len(r.lost), self._waiting(), revision, self.revisions, self.begun
+        )
+
+    def _waiting(self) -> dict[str, int]:
+        """How many events of its topics nobody has consumed, by stream."""
+        out: dict[str, int] = {}
+        for entry in {id(e): e for e in (*self.log, *(e for r in self.runs.values() for e in r.behind))}.values():
+            for stream, rows in entry.batch.rows.items():
+                consumed = entry.keyed if self.kinds[stream] == KEYED else entry.subscribed
+                if not consumed:
+                    out[stream] = out.get(stream, 0) + len(rows.ts)
+        return out
 
     def step(self, batch: InputBatch, place: Array, events: Sequence[Event]) -> list[Published]:
         """Takes steps, whose app's steps are `place`, with what comes to pass before which of these; what the nodes put
@@ -164,6 +188,7 @@ class InstanceLane:
                     if node not in running or node in halted or node in cut:
                         continue
                     last = len(out)
+                    self.revisions += what.times
                 case Placed(node=node, app=self.name):
                     running.add(node)
                     needed |= set() if last is None else {last}
@@ -236,6 +261,8 @@ class InstanceLane:
                 new.common(had), had.without(run.held), new.without(had),
             )
         )  # fmt: skip
+        b = self.report.begun[-1]
+        self.begun = [*self.begun, BegunCounts(b.node, b.at, len(b.again), len(b.waiting), len(b.missing))][-KEPT:]
         self._trim()
 
     def _catch_up(self, call: _Call, before: int, run: _Run) -> None:
@@ -293,13 +320,13 @@ class InstanceLane:
         """A run takes those steps of a batch that are `wanted`, with the events `own`."""
         self.report.taken.add_all(own)
         run.held.add_all(own)
+        self.processed[run.node] = self.processed.get(run.node, 0) + len(own)
         return run.engine.step(masked(batch, wanted))
 
     # ---------------------------------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
-        """All that it has to remember, as plain data. The report of what became of events begins anew, but for which
-        events were taken."""
+        """All that it has to remember, as plain data. What the report says of each time that it began is not kept."""
         log = list(self.log) + [e for r in self.runs.values() for e in r.behind if e not in self.log]
         revision = self.revision
         return {
@@ -314,6 +341,11 @@ class InstanceLane:
             "halted": sorted(self.halted),
             "events": self.report.events,
             "taken": list(self.report.taken),
+            "several": list(self.report.several),
+            "lost": list(self.report.lost),
+            "revisions": self.revisions,
+            "begun": [asdict(b) for b in self.begun],
+            "processed": dict(self.processed),
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -332,7 +364,10 @@ class InstanceLane:
         self.revision = None if found is None else _Revision(found[0], bytes(found[1]), Spans(*found[2]))
         self.unreachable = {frozenset(ends) for ends in state["unreachable"]}
         self.halted = set(state["halted"])
-        self.report = InstanceReport(state["events"], Spans(*state["taken"]))
+        taken, lost, several = (Spans(*state[which]) for which in ("taken", "lost", "several"))
+        self.report = InstanceReport(state["events"], taken, lost, several)
+        self.revisions, self.processed = state["revisions"], dict(state["processed"])
+        self.begun = [BegunCounts(**b) for b in state["begun"]]
 
 
 @dataclass

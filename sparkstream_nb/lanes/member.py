@@ -20,7 +20,9 @@ from ..errors import SiddhiRuntimeError
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
 from ..simulation.groups import Groups
+from ..simulation.timeline import Role
 from .batches import concatenated
+from .figures import GroupCounts, MemberFigures
 from .layer import GroupLane
 from .pair import PairLane, Published, Queued, Revision, Server
 from .spans import Spans
@@ -77,10 +79,26 @@ class PairMember:
             return "active, and stands still" if server.halted else "active"
         return "passive" if server.up else "down"
 
+    def figures(self) -> MemberFigures:
+        """What it tells of itself and its group."""
+        lane, server = self.lane, self.lane.servers[self.name]
+        role = Role.ACTIVE if server.engine is not None else Role.PASSIVE
+        role = Role.DOWN if not server.up else Role.HALTED if server.halted else role
+        revision = None if lane.revision is None else lane.revision.at
+        return MemberFigures(
+            role, server.queued, lane.start, lane.now, revision, lane.counts, self.group.own_faults
+        )  # fmt: skip
+
     def stats(self) -> dict[str, Any]:
-        """Those of its engine, where it is active, with its role."""
+        """Those of its engine, where it is active, with its role, and `figures` as plain data."""
         held = {} if self._engine is None else self._engine.stats()["state_bytes"]
-        return {"clock": self.now, "steps": self.steps - 1, "runs": self._role, "state_bytes": held}
+        return {
+            "clock": self.now,
+            "steps": self.steps - 1,
+            "runs": self._role,
+            "state_bytes": held,
+            "group": self.figures().packed(),
+        }
 
     def snapshot(self) -> bytes:
         """All state as bytes."""
@@ -99,12 +117,15 @@ class PairMember:
             "servers": [_server(s) for s in lane.servers.values()],
             "revision": None if revision is None else [revision.at, revision.state, list(revision.held)],
             "events": lane.report.events,
+            "elsewhere": list(_elsewhere(lane)),
+            "counts": lane.counts.packed(),
             "share": self.group.share.state(),
         }
         return packed(state, Strings())
 
     def restore(self, blob: bytes) -> None:
-        """Restores a snapshot of the same pair. The report of what became of events begins anew."""
+        """Restores a snapshot of the same pair. The report of what became of events begins anew, but for those
+        that were taken; the counts go on. A snapshot of an earlier version has no counts: they begin anew too."""
         state = unpack(blob, Strings())
         new = self.lane.new_engine
         self.group.share.load(state["share"])
@@ -118,6 +139,11 @@ class PairMember:
             at, blob, held = state["revision"]
             lane.revision = Revision(at, bytes(blob), Spans(*held))
         lane.report.events = state["events"]
+        for spans in (*(s.held for s in lane.servers.values()), state.get("elsewhere", ())):
+            for span in spans:
+                lane.report.taken.add(*span)
+        if "counts" in state:
+            lane.counts = GroupCounts.of(state["counts"])
         self.group.lane = lane
 
 
@@ -144,6 +170,15 @@ def _chained(a: Emitted, b: Emitted) -> Emitted:
         return b if len(b) else a
     columns = [concatenated([x, y]) for x, y in zip(a.columns, b.columns, strict=True)]
     return Emitted(a.names, np.concatenate([a.step, b.step]), np.concatenate([a.ts, b.ts]), columns)
+
+
+def _elsewhere(lane: PairLane) -> Spans:
+    """Events that were taken and are in no active node's state: with these states, they are all that were taken."""
+    rest = lane.report.taken
+    for server in lane.servers.values():
+        # Mostly one node took all of them, in many spans where each second event went to the other node.
+        rest = Spans() if rest == server.held else rest.without(server.held)
+    return rest
 
 
 def _server(server: Server) -> dict[str, Any]:

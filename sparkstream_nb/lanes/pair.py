@@ -38,6 +38,7 @@ from ..simulation.timeline import (
 )
 from ..simulation.topology import CLIENTS, DATABASE
 from .batches import between, events_by_step, masked, picked
+from .figures import GroupCounts, TakeoverCounts
 from .spans import Spans
 
 
@@ -163,9 +164,11 @@ class _Coming:
 
 @dataclass
 class _Call:
-    """A call of `step`: its batch, and how many events each step has, with the number of the first of them."""
+    """A call of `step`: its batch, the `clock` (ms) at each step, and how many events each step has, with the number of
+    the first of them."""
 
     batch: InputBatch
+    clock: Array
     counts: Array
     numbers: Array
     out: list[Published] = field(default_factory=list)
@@ -186,6 +189,7 @@ class PairLane:
         self.revision: Revision | None = None
         self._coming: _Coming | None = None
         self.report = Report()
+        self.counts = GroupCounts()
         self.start: int | None = None
         self.now = 0
         self.turn = 0
@@ -217,7 +221,7 @@ class PairLane:
             self.start = self.now = int(clock[0])
         clock = np.maximum(clock, self.now)
         counts = events_by_step(batch)
-        call = _Call(batch, counts, self.report.events + np.cumsum(counts) - counts)
+        call = _Call(batch, clock, counts, self.report.events + np.cumsum(counts) - counts)
         self.report.events += int(counts.sum())
         at = 0
         for upto, time, happening in self._until(clock):
@@ -262,6 +266,10 @@ class PairLane:
 
     def _happen(self, call: _Call, at: int, time: int, happening: Happening | str) -> None:
         """Lets something come to pass before step number `at`."""
+        if isinstance(happening, Active | Passive | Down | Halted | Resumed | Reached):
+            self.counts.close_loss()
+        if isinstance(happening, Down | Halted | Passive) and self.servers[happening.node].engine is not None:
+            self.counts.begin_gap()
         match happening:
             case str(node):
                 self._persist(self.servers[node], at, time)
@@ -331,17 +339,11 @@ class PairLane:
                 for spans in (server.held, again):
                     _add(spans, queued.first, queued.counts, queued.kept)
         server.queue, server.queued, server.trimmed = [], 0, -1
-        missing = self.report.taken.without(server.held)
-        self.report.takeovers.append(
-            Takeover(
-                server.name,
-                time,
-                None if revision is None else revision.at,
-                server.held.copy(),
-                missing,
-                again,
-                again.common(before),
-            )
+        missing, doubled = self.report.taken.without(server.held), again.common(before)
+        made = None if revision is None else revision.at
+        self.report.takeovers.append(Takeover(server.name, time, made, server.held.copy(), missing, again, doubled))
+        self.counts.takes_over(
+            TakeoverCounts(server.name, time, made, self.counts.lost_in_gap, len(again), len(missing), len(doubled))
         )
         return out
 
@@ -352,6 +354,7 @@ class PairLane:
         if self._reaches(server.name, DATABASE):
             self._coming = _Coming(server, at, time, server.held.copy())
             self.report.revisions[server.name] += 1
+            self.counts.revisions += 1
         server.sequence += 1
         peer = self.servers[self.pair.peer(server.name)]
         if server.syncing and peer.up and not peer.halted and self._reaches(server.name, peer.name):
@@ -370,13 +373,22 @@ class PairLane:
         for place, server in enumerate(self.servers.values()):
             taken = (chosen == place) & (counts > 0)
             if server.engine is None or server.halted:
-                _note(self.report.lost, Loss.PASSIVE, numbers, counts, taken)
+                self._lose(Loss.PASSIVE, call, first, np.where(taken, counts, 0))
                 continue
+            self.counts.taken += int(counts[taken].sum())
             _add(server.held, numbers, counts, taken)
             _add(self.report.taken, numbers, counts, taken)
             server.todo.append(taken)
             self._send(server, call, first, np.where(taken, counts, 0))
-        _note(self.report.lost, Loss.NOBODY, numbers, counts, (chosen < 0) & (counts > 0))
+        self._lose(Loss.NOBODY, call, first, np.where(chosen < 0, counts, 0))
+
+    def _lose(self, why: Loss, call: _Call, at: int, counts: Array) -> None:
+        """No node takes the events of some steps; `counts` are of the steps from `at` on."""
+        steps = np.flatnonzero(counts)
+        if len(steps):
+            _note(self.report.lost, why, call.numbers[at : at + len(counts)], counts, counts > 0)
+            first, last = call.clock[at + steps[0]], call.clock[at + steps[-1]]
+            self.counts.lose(why.value, int(counts.sum()), (int(first), int(last)))
 
     def _chosen(self, counts: Array) -> Array:
         """The place of the node that each step's events are sent to; -1: none takes them."""

@@ -81,12 +81,10 @@ class HeldBack(Happening):
 
     manager: str
     app: str
-    needed: int
-    there: int
+    why: str
 
     def __str__(self) -> str:
-        nodes = "1 node is" if self.there == 1 else f"{self.there} nodes are"
-        return f"{self.manager} lets the app wait: {self.app} needs {self.needed} nodes of its kind, and {nodes} there"
+        return f"{self.manager} lets the app wait: {self.why} for {self.app}"
 
 
 @dataclass(frozen=True)

@@ -417,7 +417,9 @@ class _Run:
         nodes = pool.kind(receiver=part.receiver)
         needed = part.parallel if part.receiver else self.cluster.minimum
         if not nodes or len(nodes) < needed:
-            self._say(HeldBack(now, manager.name, part.name, max(1, needed), len(nodes)))
+            kind = "receivers" if part.receiver else "resource nodes"
+            why = f"{len(nodes)} of {max(1, needed)} {kind} that are needed are there"
+            self._say(HeldBack(now, manager.name, part.name, why))
             return None
         for _ in range(len(nodes) + 1):
             left = [n for n in manager.passes.get(part.receiver, []) if n in nodes] or list(nodes)
@@ -425,6 +427,7 @@ class _Run:
             if self._reaches(manager.name, node):
                 self._place(self.workers[node], part.name, now)
                 return node
+        self._say(HeldBack(now, manager.name, part.name, "no node answers"))
         return None
 
     def _place(self, worker: _Worker, app: str, now: int) -> None:

@@ -18,6 +18,7 @@ from ..engine.aggregation import storable
 from ..engine.batch import Answer
 from ..plan.nodes import Plan
 from ..stores.protocol import ErrorRow, Store
+from .last_reports import LastReports
 from .merging import Merging
 from .outputs import OutputFiles
 from .results import Failed, errors_of
@@ -66,10 +67,11 @@ class Commit:
         plan: Plan,
         on_batch: Callable[[int], None] | None = None,
         merging: Merging | None = None,
+        reports: LastReports | None = None,
     ) -> None:
         self.app, self.run, self.shards = app, run, list(shards)
         self.store, self.outputs, self.progress, self.on_batch = store, outputs, progress, on_batch
-        self.merging = merging
+        self.merging, self.reports = merging, reports
         self._aggregations, self._zone = plan.aggregations, plan.aggregation_zone
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -93,6 +95,8 @@ class Commit:
         if self.on_batch is not None:
             self.on_batch(batch)
         p = self.progress
+        if self.reports is not None:
+            self.reports.write({**p.nodes, **found.nodes})
         with p.changed:
             p.batch, p.last = max(p.batch, batch), max(p.last, found.last)
             p.nodes.update(found.nodes)

@@ -163,6 +163,17 @@ class NodeReport:
     clock: BatchClock | None = None
     events: int = 0
 
+    def to_json(self) -> bytes:
+        """As JSON."""
+        return json.dumps(asdict(self), default=str).encode()
+
+    @classmethod
+    def of_json(cls, text: bytes) -> Self:
+        """The inverse of `to_json`."""
+        found = json.loads(text)
+        clock = found.pop("clock")
+        return cls(**found, clock=None if clock is None else BatchClock(**clock))
+
 
 @dataclass(frozen=True, slots=True)
 class Mark(Row):
@@ -174,14 +185,11 @@ class Mark(Row):
     report: NodeReport
 
     def _pack(self) -> Packed:
-        return "", self.steps, json.dumps(asdict(self.report), default=str).encode(), ""
+        return "", self.steps, self.report.to_json(), ""
 
     @classmethod
     def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
-        report = json.loads(packed[2])
-        clock = report.pop("clock")
-        clock = None if clock is None else BatchClock(**clock)
-        return cls(node, seq, last, packed[1], NodeReport(**report, clock=clock))
+        return cls(node, seq, last, packed[1], NodeReport.of_json(packed[2]))
 
 
 @dataclass(frozen=True, slots=True)

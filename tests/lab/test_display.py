@@ -20,6 +20,7 @@ from sparkstream_nb.cluster import (
     AuditReport,
     Check,
     Displayed,
+    DistributedFailover,
     Divergence,
     Errors,
     Events,
@@ -30,6 +31,8 @@ from sparkstream_nb.cluster import (
     Kill,
     Pair,
     PlanText,
+    ResourceCluster,
+    ResourceNode,
     Result,
     Study,
     check,
@@ -42,17 +45,22 @@ from sparkstream_nb.cluster.failover_study import Wanted, runs_of
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab import display
+from sparkstream_nb.lanes.distributed import Distributed, apps_of
 from sparkstream_nb.lanes.tallies import Tally
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.distribute import distribute
 from sparkstream_nb.plan.graph import Graph, Node
 from sparkstream_nb.simulation.faults import Scenario
 from sparkstream_nb.simulation.groups import Groups
+from sparkstream_nb.simulation.resources import ResourceScenario
 from sparkstream_nb.spark.failover import outcome_of, truth_of
 from sparkstream_nb.spark.failover_study import FailoverCounts
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.replay import Nodes, Way
+from sparkstream_nb.spark.rescheduled import distributed_outcome
 from sparkstream_nb.spark.study import Input, Outcome
 
+from .clusters import fed
 from .conftest import HOUR, TRADES, StandIn, unbegun_feed
 
 
@@ -80,10 +88,27 @@ def failing() -> Failover:
     return Failover("<App>", groups, outcome_of(items, groups, nodes, truth_of(items, nodes)), {"O": "<q>"})
 
 
+def moving() -> DistributedFailover:
+    """Two nodes of a distributed app, of which one dies after a minute and a half of five."""
+    plan = compile_app("define stream S (v int); @info(name='<q>') from S select v insert into O;")
+    at = HOUR + 1000 * np.arange(300)
+    items = [InputBatch(at, {"S": StreamRows(np.arange(300), at, [list(range(300))])})]
+    split, cluster = distribute(plan, "<App>"), ResourceCluster((ResourceNode("<n>"), ResourceNode("n2")))
+    for node in cluster.nodes:
+        app = Distributed(split, ResourceScenario(cluster, apps_of(split), 1, (Kill(90_000, node),)))
+        nodes = Nodes(plan)
+        found = distributed_outcome(items, app, nodes, truth_of(items, nodes))
+        if found.reports["<App>-default-1"].begun[1:]:
+            return DistributedFailover("<App>", app, found, {"O": "<q>"})
+    raise AssertionError("no node ran the app")
+
+
 APP = StandIn()
 FAILOVER = failing()
+MOVED = moving()
 RUNS = runs_of(Pair(), Wanted(2, "kill", {"queue": [10, 20]}), 300_000)
 COSTS = FailoverStudy("<App>", *RUNS, [FailoverCounts(1, 30_000, 30 + i, 5, i, 0, 1000 * i, 99) for i in range(4)])
+CLUSTER = fed(Groups((Scenario(Pair(), 1, (Kill(90_000, "node-1"),)),)), 200, app="<App>").cluster
 DIVERGENCE = diverging(Path(tempfile.mkdtemp()))
 STUDIED = Study("App", [Outcome(Way(2, "hash:<k>"), {"O": Tally(5, 1, 20_000, 1)}, (3, 1))], {"O": "q"})
 STORED = "@store(type='mongodb') define table T (a string); define stream S (a string); from S insert into T;"
@@ -93,6 +118,7 @@ REFUSED = pd.DataFrame(
     {"stream": ["S"] * 2, "timestamp": [HOUR, None], "values": [["<b>"], [1]], "reason": ["<r>"] * 2}
 )
 SHOWN: list[tuple[Displayed, str, str]] = [
+    (MOVED, "<App> on 2 resource nodes, against one node that never fails: 1 partial app begun again", "&lt;q&gt;"),
     (APP, "Trades: running · 2 nodes, active-active · shards node-1, node-2 · routing round_robin\n", "<b>Trades</b>"),
     (Apps({"Trades": APP}), "Trades  running      2  active-active  node-1, node-2\n1 app", "<td"),
     (Apps({}), "No app yet. %%siddhi NAME deploys the text of a cell.", "No app yet."),
@@ -145,6 +171,8 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "   20     2  30.0 (30.0) s  32 (33)      2 (3)  0 (0)     2,500 (2,950)\n2 settings",
         "<b>&lt;App&gt;</b>",
     ),
+    (CLUSTER, "<App>: 2 nodes, ha · clock 2024-06-01 10:03:19 UTC · 176 events taken, 24 lost\n", "<b>&lt;App&gt;</b>"),
+    (CLUSTER.snapshot(), "node-1  ✕ down\nnode-2  ● active  <App>", "<img"),
     (AppGraph(Graph((Node("stream:<A>", "stream", "<A>"),), ())), "stream <A>", "stream &lt;A&gt;"),
     (
         repair("define stream S (v int); from S#window.timeBatch(1 sec) select '<i>' as x insert into O;"),

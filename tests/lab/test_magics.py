@@ -166,6 +166,7 @@ def test_stop_button_is_one_line(shell: Any, app: StandIn) -> None:
         ("failover Trades", "Trades has mode active-active: deploy it with mode='ha'"),
         ("failover Trades --queue 3", "--queue is for a study: add --seeds 1000"),
         ("fault Trades kill node-1", "deploy it with mode='ha'"),
+        ("cluster Trades", "deploy it with mode='ha'"),
     ],
 )
 def test_mistakes(shell: Any, app: StandIn, text: str, message: str) -> None:

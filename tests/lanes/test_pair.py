@@ -3,6 +3,7 @@ that the report says each state is made of."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from sparkstream_nb.engine.batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.lanes.batches import between
+from sparkstream_nb.lanes.figures import MemberFigures, TakeoverCounts
 from sparkstream_nb.lanes.member import PairMember
 from sparkstream_nb.lanes.pair import Loss, PairLane, Published
 from sparkstream_nb.lanes.spans import Spans
@@ -88,6 +90,8 @@ def test_a_failover_loses_what_nobody_takes_and_repeats_what_came_since_the_last
     assert not takeover.missing
     lost = Spans((90, -(-at // 1000)))
     assert run.report.lost == {Loss.NOBODY: lost}
+    assert run.counts.lost_between == [(90_000, 1000 * (-(-at // 1000) - 1))]
+    assert run.counts.takeovers[-1] == TakeoverCounts(B, at, 60_000, len(lost), 30, 0, 0)
     values = Counter(v for _, _, (_, v) in all_rows(found).elements())
     assert values == Counter({v: 1 + (60 <= v < 90) for v in range(300) if v not in lost})
     assert all(p.node == B for p in found if p.replayed)
@@ -234,6 +238,18 @@ def test_members_that_are_restored_between_batches_are_the_pair(
             members[node].restore(m.snapshot())
     assert found == expected
     assert all(m.steps == 1 + len(batch.clock) for m in members.values())
+    report = whole.report
+    assert whole.counts.taken == len(report.taken)
+    assert whole.counts.lost == {why.value: len(spans) for why, spans in report.lost.items()}
+    assert whole.counts.revisions == report.revisions.total()
+    counted = [(t.node, t.at, t.replayed, t.missing, t.doubled) for t in whole.counts.takeovers]
+    assert counted == [
+        (t.node, t.at, len(t.replayed), len(t.missing), len(t.doubled)) for t in report.takeovers
+    ]  # fmt: skip
+    for m in members.values():
+        assert replace(m.lane.counts, losing=whole.counts.losing) == whole.counts
+        assert m.lane.report.taken == report.taken
+        assert MemberFigures.of(json.loads(json.dumps(m.figures().packed()))) == m.figures()
 
 
 class Noting(NodeEngine):

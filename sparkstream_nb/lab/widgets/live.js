@@ -52,7 +52,10 @@ export default {
       root.className = "sparkstream-live-root";
       const view = { host, root, draw: create(root, send, () => width(view.host)) };
       root.addEventListener("focusin", (e) => (view.focus = e.target));
-      root.addEventListener("focusout", (e) => { if (root.isConnected) view.focus = null; });
+      // An element that is taken out loses the focus while it is still in the page; then it gets it back in its new host.
+      root.addEventListener("focusout", () => queueMicrotask(() => {
+        if (root.isConnected && !root.contains(document.activeElement)) view.focus = null;
+      }));
       views.push(view);
       view.draw(model.get("state"));
       host.replaceChildren(root);

@@ -131,7 +131,7 @@ class Follower:
             self._changed.set()
             if not self._runs:
                 self._runs = True
-                threading.Thread(target=self._follow, name="follow-aggregation", daemon=True).start()
+                threading.Thread(target=self._follow, name="follow-commits", daemon=True).start()
 
     def _follow(self) -> None:
         try:

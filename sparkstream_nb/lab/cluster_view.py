@@ -1,0 +1,154 @@
+"""How a cluster looks: nodes by group, links, a time line, and the log of what came to pass; as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+
+from ..cluster.cluster_view import ClusterNode, ClusterSnapshot, Kind, LinkState
+from ..cluster.progress import span
+from . import cluster_map
+from .pictures import WIDTH, embedded
+from .roles import EVENTS, Lanes, Mark, role_bars, svg
+from .tables import MUTED, Count, Figure, Grid, Whole, counted, paragraph, when
+
+_SIGN = {Kind.ELECTION: "◆", Kind.TAKEOVER: "▲"}
+_MOST_AHEAD = 3
+
+
+def cluster_text(shown: ClusterSnapshot, limit: int) -> str:
+    """The nodes, links that are not up, and the latest `limit` lines of the log."""
+    links = [f"  ! {cluster_map.said(k)}" for k in shown.state.links if k.state is LinkState.CUT]
+    head = "\n".join([f"{shown.app}: {headline(shown)}", *(f"  {line}" for line in _figures(shown)), *links])
+    grids = [g.text(footer=g.what == "line" and g.total > len(g.cells)) for g in _grids(shown, limit)]
+    return "\n\n".join([head, *grids])
+
+
+def cluster_html(shown: ClusterSnapshot, limit: int) -> str:
+    """The same with a map and a time line."""
+    map_, lanes = cluster_map.image(shown), timeline(shown)
+    drawn = "" if lanes is None else embedded(svg(lanes), lanes.title)
+    return f"{head_html(shown)}{map_}{drawn}{log_html(shown, limit)}{tables_html(shown)}"
+
+
+def head_html(shown: ClusterSnapshot) -> str:
+    """What the app is, and its figures."""
+    lines = "".join(paragraph(f'<span style="{MUTED}">{html.escape(line)}</span>') for line in _figures(shown))
+    return paragraph(f"<b>{html.escape(shown.app)}</b> {html.escape(headline(shown))}") + lines
+
+
+def log_html(shown: ClusterSnapshot, limit: int) -> str:
+    """The latest `limit` lines of the log."""
+    if not shown.state.log:
+        return ""
+    log = log_grid(shown, limit)
+    return log.html(footer=log.total > len(log.cells))
+
+
+def tables_html(shown: ClusterSnapshot) -> str:
+    """Nodes, groups, links and topics as tables, folded."""
+    tables = [_nodes_grid(shown), *_more_grids(shown), _links_grid(shown)]
+    inner = "".join(g.html(footer=False) for g in tables if g.cells)
+    return f"<details><summary>nodes and links</summary>{inner}</details>"
+
+
+def headline(shown: ClusterSnapshot) -> str:
+    """`2 nodes, ha · clock 2024-06-01 10:00:00 UTC · 1,428 events taken, 12 lost`."""
+    words = [f"{counted(len(shown.state.nodes), 'node')}, {shown.mode}"]
+    if shown.state.clock is None:
+        return " · ".join([*words, "no event came in yet"])
+    words.append(f"clock {when(shown.state.clock)} UTC")
+    words.append(f"{counted(shown.taken, 'event')} taken, {shown.lost:,} lost")
+    return " · ".join(words)
+
+
+def _figures(shown: ClusterSnapshot) -> list[str]:
+    """The revisions of a single group, why events were lost, and the faults that wait for the clock."""
+    s, out = shown.state, []
+    if len(s.groups) == 1 and s.clock is not None:
+        out.append(f"last revision {_revision(s.groups[0].revision, s.clock)}, {s.groups[0].revisions:,} made")
+    if shown.lost:
+        reasons: dict[str, int] = {}
+        for g in s.groups:
+            for reason, n in g.lost.items():
+                reasons[reason] = reasons.get(reason, 0) + n
+        out.append("lost: " + ", ".join(f"{n:,} × {reason}" for reason, n in reasons.items()))
+    if s.ahead:
+        first = [f"{f} at {when(f.at)}" for f in s.ahead[:_MOST_AHEAD]]
+        more = [f"and {len(s.ahead) - _MOST_AHEAD:,} more"] if len(s.ahead) > _MOST_AHEAD else []
+        out.append("waits for the clock: " + ", ".join([*first, *more]))
+    return out
+
+
+def _revision(made: int | None, clock: int) -> str:
+    return "none" if made is None else f"{span((clock - made) / 1000)} old"
+
+
+def _grids(shown: ClusterSnapshot, limit: int) -> list[Grid]:
+    grids = [_nodes_grid(shown), *_more_grids(shown)]
+    return [*grids, log_grid(shown, limit)] if shown.state.log else grids
+
+
+def _nodes_grid(shown: ClusterSnapshot) -> Grid:
+    several = len(shown.state.groups) > 1
+
+    def row(n: ClusterNode) -> list[object]:
+        queue = "" if n.queue is None else f"{n.queue.held:,} of {n.queue.capacity:,}"
+        role = f"{cluster_map.SIGNS[n.role]} {cluster_map.role_words(n)}"
+        return [*([n.group] if several else []), n.name, role, ", ".join(n.runs), Figure(queue)]
+
+    names = [*(["group"] if several else []), "node", "role", "runs", "queue"]
+    return Grid(names, [row(n) for n in shown.state.nodes], what="node")
+
+
+def _more_grids(shown: ClusterSnapshot) -> list[Grid]:
+    """Several groups, and topics."""
+    s, out = shown.state, []
+    if len(s.groups) > 1 and s.clock is not None:
+        rows = [
+            [g.name, Count(g.taken), Count(sum(g.lost.values())), _revision(g.revision, s.clock), Count(g.revisions)]
+            for g in s.groups
+        ]
+        out.append(Grid(["group", "events taken", "lost", "last revision", "revisions"], rows, what="group"))
+    if s.topics:
+        topics = [[t.name, ", ".join(t.writers), ", ".join(t.readers), Count(t.waiting)] for t in s.topics]
+        out.append(Grid(["topic", "from", "to", "events waiting"], topics, what="topic"))
+    return out
+
+
+def _links_grid(shown: ClusterSnapshot) -> Grid:
+    rows = [[k.a, k.b, cluster_map.said(k).partition(": ")[2]] for k in shown.state.links]
+    return Grid(["link of", "and", "is"], rows, what="link")
+
+
+def log_grid(shown: ClusterSnapshot, limit: int) -> Grid:
+    """What came to pass, the latest first."""
+    log = list(reversed(shown.state.log))
+    rows = [[when(h.at), Whole(h.text)] for h in log[:limit]]
+    return Grid(["at", "what came to pass"], rows, total=len(log), what="line")
+
+
+def timeline(shown: ClusterSnapshot, last: int | None = None) -> Lanes | None:
+    """The time line, of the `last` so many ms where given; None before anything came in."""
+    s = shown.state
+    if s.start is None or s.clock is None:
+        return None
+    end = max(s.clock, s.start + 1)
+    bars, legend = role_bars(s.spans, s.lost_between, (s.start, end))
+    return Lanes(
+        title=f"{shown.app}: roles of the nodes, {len(s.log):,} entries in the log",
+        head="Roles, elections and faults",
+        lanes=[EVENTS, *(n.name for n in s.nodes)],
+        start=s.start if last is None else max(s.start, end - last),
+        end=end,
+        bars=bars,
+        legend=legend,
+        faults=[(h.at, h.text) for h in s.log if h.kind is Kind.FAULT],
+        marks=[Mark(h.at, h.node, _SIGN[h.kind], h.text) for h in s.log if h.kind in _SIGN and h.node is not None],
+        label_rows=3,
+    )
+
+
+def timeline_svg(shown: ClusterSnapshot, last: int | None = None, width: int = WIDTH) -> str:
+    """The time line as an SVG element; "" before anything came in."""
+    lanes = timeline(shown, last)
+    return "" if lanes is None else svg(lanes, width)

@@ -1,0 +1,183 @@
+"""The view of a cluster: its map, buttons for what can be done to each node, the time line and the log."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...cluster.cluster_view import ACTION_KINDS, Action, ClusterNode, ClusterSnapshot
+from ...cluster.controls import LASTING, Cluster
+from ...errors import SparkStreamError
+from ...simulation.faults import Fault
+from .. import cluster_map, display
+from ..cluster_view import head_html, log_html, tables_html, timeline_svg
+from ..pictures import WIDTH
+from ..roles import COLOURS
+from ..tables import when
+from .live import Follower, LiveOutput
+
+STRETCHES = {"all": None, "last hour": 3_600_000, "last 10 min": 600_000, "last 2 min": 120_000}
+"""What the time line may show, in ms before the clock."""
+_SAID = 4
+"""What followed from a fault that is told under the buttons, at most; the rest is in the log."""
+
+
+class ClusterView:
+    """A cluster that is interactive while the kernel lives, and follows what is committed; what is saved is its
+    picture, tables and text."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.snapshot = cluster.snapshot()
+        self.pressed: Fault | None = None
+        self.stretch = "all"
+        self._lock = threading.RLock()
+        self._width = WIDTH
+        self._failed = ""
+        self._leave: Callable[[], None] | None = None
+        self._behind = False
+        script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+        self._output = LiveOutput(self._forms, script, self._received)
+
+    def display(self) -> None:
+        """Puts the view into the cell that runs."""
+        self._output.display()
+
+    def _forms(self) -> dict[str, str]:
+        with self._lock:
+            return display.bundle(self.snapshot)
+
+    # ------------------------------------------------------------------------------------------- the interactive form
+
+    def _received(self, message: Mapping[str, Any]) -> None:
+        """What a person does in the page. Runs in whatever thread Jupyter handles messages."""
+        do = message["do"]
+        if do == "gone":
+            self._stop_following()
+            return
+        if do == "here":
+            with self._lock:
+                self._width = max(320, int(message["width"]))
+            self._start_following()
+        with self._lock:
+            self._failed = ""
+            try:
+                if do == "act":
+                    self._act(message)
+                elif do == "stretch":
+                    wanted = str(message["stretch"])
+                    self.stretch = wanted if wanted in STRETCHES else "all"
+            except SparkStreamError as e:
+                self._failed = " ".join(str(e).split())
+            self._draw()
+        if do != "here":
+            self._output.keep()
+
+    def _act(self, message: Mapping[str, Any]) -> None:
+        other = message.get("other")
+        action = Action(str(message["kind"]), str(message["node"]), None if other is None else str(other))
+        self.pressed = self.cluster.act(action)
+
+    def _draw(self) -> None:
+        self.snapshot = self.cluster.reader.read()
+        self._output.show(self._state())
+
+    def _state(self) -> dict[str, Any]:
+        s = self.snapshot
+        return {
+            "head": head_html(s),
+            "map": cluster_map.svg(s, self._width),
+            "nodes": [_controls(n) for n in s.state.nodes],
+            "said": "" if self.pressed is None else said(s, self.pressed),
+            "failed": self._failed,
+            "stretches": list(STRETCHES),
+            "stretch": self.stretch,
+            "timeline": timeline_svg(s, STRETCHES[self.stretch], self._width),
+            "log": log_html(s, display.DISPLAY_LIMIT),
+            "tables": tables_html(s),
+        }
+
+    # ----------------------------------------------------------------------------------------------------- following
+
+    def _start_following(self) -> None:
+        """Draws what is committed from now on, as long as the page shows it."""
+        with self._lock:
+            if self._leave is None:
+                follower = Follower(self._follow, self._rest)
+                self._leave = self.cluster.reader.follow(lambda batches: follower())
+
+    def _stop_following(self) -> None:
+        with self._lock:
+            if self._leave is not None:
+                self._leave()
+                self._leave = None
+
+    def _follow(self) -> None:
+        """Draws what was committed, unless the page cannot keep up."""
+        with self._lock:
+            self._behind = self._output.lags
+            if self._leave is not None and not self._behind:
+                self._draw()
+
+    def _rest(self) -> None:
+        """Draws the last commits where that was put off, and keeps the static form of them."""
+        with self._lock:
+            if self._leave is not None and self._behind:
+                self._draw()
+        self._output.keep()
+
+
+def said(shown: ClusterSnapshot, fault: Fault) -> str:
+    """What became of a fault that was added by a button."""
+    if shown.waits(fault):
+        clock = "" if shown.state.clock is None else f", and the clock is at {when(shown.state.clock)}"
+        return (
+            f"{fault}: waits for the clock. It comes to pass at {when(fault.at)}{clock}: the next event lets it "
+            f"happen, or tick({fault.at}) of the app."
+        )
+    followed = shown.followed(fault)
+    lines = [f"{_after(h.at - fault.at)} {h.text}" for h in followed[:_SAID]]
+    lines += [f"{len(followed) - _SAID:,} more in the log"] if len(followed) > _SAID else []
+    return f"{fault} at {when(fault.at)}" + (f": {'; '.join(lines)}" if lines else "")
+
+
+def _after(ms: int) -> str:
+    return "at once" if ms < 100 else f"{ms / 1000:,.1f} s later"
+
+
+def _controls(node: ClusterNode) -> dict[str, Any]:
+    """A node with its buttons, as the page draws them."""
+    return {
+        "name": node.name,
+        "role": f"{cluster_map.SIGNS[node.role]} {node.role.value}",
+        "colour": COLOURS[node.role],
+        "actions": [
+            {"kind": a.kind, "other": a.other, "label": _label(a), "title": _title(a), "refused": a.refused}
+            for a in node.actions
+            if a.kind in ACTION_KINDS
+        ],
+    }
+
+
+def _label(action: Action) -> str:
+    match action.kind:
+        case "pause":
+            return f"Pause {LASTING // 1000} s"
+        case "cut":
+            return str(action.other)
+    return action.kind.capitalize()
+
+
+def _title(action: Action) -> str:
+    """What a button does, for a tip and for those who cannot see where it stands."""
+    node, seconds = action.node, LASTING // 1000
+    match action.kind:
+        case "kill":
+            return f"Kill {node}: its process ends, and its memory is gone"
+        case "restart":
+            return f"Restart {node}"
+        case "pause":
+            return f"Pause {node} for {seconds} s: it stands still, as in a long collection of garbage"
+    return f"Cut {node} off from {action.other} for {seconds} s"

@@ -1,0 +1,65 @@
+"""What a fully distributed app tells of itself after each micro-batch, as plain data: counts of its partial apps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from ..simulation.faults import Fault, fault_of, members_of
+
+KEPT = 200
+"""Times at which a partial app began that are told of: the latest ones."""
+
+
+@dataclass(frozen=True)
+class BegunCounts:
+    """A partial app began on `node` at `at` (ms): how many events it processed `again`, found `waiting`, and its state
+    is `missing`."""
+
+    node: str
+    at: int
+    again: int
+    waiting: int
+    missing: int
+
+
+@dataclass(frozen=True)
+class PartialAppFigures:
+    """A partial app: how many events were `taken`, taken by `several` nodes at once, and `lost`; how many `waiting`
+    there are by stream; when (ms) the last `revision` was made (None: there is none), how many `revisions` were; and
+    when it began."""
+
+    taken: int
+    several: int
+    lost: int
+    waiting: Mapping[str, int]
+    revision: int | None
+    revisions: int
+    begun: Sequence[BegunCounts]
+
+
+@dataclass(frozen=True)
+class DistributedFigures:
+    """When (ms) the app began (None: nothing came in yet), its `clock` (ms), the faults that were `added`, and its
+    partial apps by name."""
+
+    start: int | None
+    clock: int
+    added: Sequence[Fault]
+    apps: Mapping[str, PartialAppFigures]
+
+    def packed(self) -> dict[str, Any]:
+        """As plain data."""
+        added = [members_of(f) for f in self.added]
+        apps = {name: asdict(a) for name, a in self.apps.items()}
+        return {"start": self.start, "clock": self.clock, "added": added, "apps": apps}
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """The inverse of `packed`."""
+        apps = {
+            name: PartialAppFigures(**{**a, "begun": [BegunCounts(**b) for b in a["begun"]]})
+            for name, a in found["apps"].items()
+        }
+        return cls(found["start"], found["clock"], tuple(fault_of(f) for f in found["added"]), apps)

@@ -1,0 +1,35 @@
+"""The last reports of an app's nodes on the disk: what a view shows of an app that was started again, until its next
+micro-batch."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from .private import private_file
+from .rows import NodeReport
+
+
+class LastReports:
+    """The reports of a micro-batch in the file `path`, by the numbers of the nodes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, reports: Mapping[int, NodeReport]) -> None:
+        """Replaces the file. That it cannot be written, as on a full disk, is no reason to fail a micro-batch."""
+        new = self.path.with_suffix(".new")
+        found = {str(node): r.to_json().decode() for node, r in reports.items()}
+        with contextlib.suppress(OSError):
+            private_file(new).write_text(json.dumps(found), encoding="utf-8")
+            new.replace(self.path)
+
+    def read(self) -> dict[int, NodeReport]:
+        """The reports; nothing where there is no file, or one that is not whole."""
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+            return {int(node): NodeReport.of_json(text.encode()) for node, text in found.items()}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return {}
