@@ -8,7 +8,7 @@ app.query("from TradeAggregation within '2014-**-** **:**:**' per 'sec' select s
 from __future__ import annotations
 
 from ..retention import Retention
-from ..simulation.faults import Cut, Kill, Pause, Restart
+from ..simulation.faults import Cut, Kill, Pause, Restart, Slow
 from ..simulation.topology import Coordination, Pair
 from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, RepairList, Result, Stats
 from .app import App, check_feed
@@ -54,6 +54,7 @@ __all__ = [
     "Restart",
     "Result",
     "Retention",
+    "Slow",
     "Stats",
     "Study",
     "apps",

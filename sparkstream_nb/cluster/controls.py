@@ -9,7 +9,7 @@ from datetime import datetime
 import pandas as pd
 
 from ..errors import Misuse
-from ..simulation.faults import Cut, Fault, Kill, Pause, Restart
+from ..simulation.faults import Cut, Fault, Kill, Pause, Restart, Slow
 from ..simulation.groups import Groups
 from .deployment import milliseconds
 
@@ -66,6 +66,12 @@ class Cluster:
         group and one of these two. To nodes behind a partitioning layer, that is their clients."""
         first, end = _both(during)
         self._take(Cut(self._time(first), a, b, milliseconds(end, "during")))
+
+    def slow(self, a: str, b: str, by: int, during: tuple[Time | None, Time]) -> None:
+        """Makes the link of two ends slower by `by` ms: of a node and the other one or "database"; or of all nodes of a
+        group and the database. `Slow` says what that does. Raises `Misuse` for a link to the clients."""
+        first, end = _both(during)
+        self._take(Slow(self._time(first), a, b, by, milliseconds(end, "during")))
 
     def _time(self, at: Time | None) -> int:
         if at is not None:

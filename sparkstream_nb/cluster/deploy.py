@@ -115,8 +115,8 @@ def deploy(
       takes all events; its shard id is `leader`.
     - `pair`: modes ha and scalable: the figures of two nodes, a `Pair`, by default those of WSO2's servers.
     - `faults`: modes ha and scalable: what happens to the nodes, counted from the first event: a list of `Kill`,
-      `Restart`, `Pause` and `Cut`; a schedule file; "random", or "random:N" for N in ten minutes in each group; or an
-      incident that operators know, of the first group: "two-active", "both-passive", "repeated-outputs",
+      `Restart`, `Pause`, `Cut` and `Slow`; a schedule file; "random", or "random:N" for N in ten minutes in each group;
+      or an incident that operators know, of the first group: "two-active", "both-passive", "repeated-outputs",
       "sent-to-passive", "queue-overflow". `App.cluster` adds more.
     - `seed`: modes ha and scalable: what nodes' loops and random faults follow: the same one gives the same outputs.
     - `retention`: how much of what came in and of what was put out the app's folder keeps: a `Retention`, or a text
