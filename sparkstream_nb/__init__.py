@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Coordination,
         Cut,
         Kill,
+        Limits,
         Pair,
         Pause,
         Restart,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
-    "App", "Coordination", "Cut", "Kill", "Pair", "Pause", "Restart", "Retention", "Slow",
+    "App", "Coordination", "Cut", "Kill", "Limits", "Pair", "Pause", "Restart", "Retention", "Slow",
     "__version__", "apps", "check", "deploy", "explain", "get",
 ]  # fmt: skip
 

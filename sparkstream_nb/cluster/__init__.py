@@ -7,6 +7,7 @@ app.query("from TradeAggregation within '2014-**-** **:**:**' per 'sec' select s
 
 from __future__ import annotations
 
+from ..limits import Limits
 from ..retention import Retention
 from ..simulation.faults import Cut, Kill, Pause, Restart, Slow
 from ..simulation.topology import Coordination, Pair
@@ -46,6 +47,7 @@ __all__ = [
     "FeedReport",
     "Feeds",
     "Kill",
+    "Limits",
     "Pair",
     "Pause",
     "PlanText",

@@ -16,6 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -28,6 +29,7 @@ from ..engine.pieces import pieces
 from ..errors import SparkStreamError
 from ..lanes.member import PairMember
 from ..lang.parser import parse_on_demand
+from ..limits import Limits
 from ..plan import bind_retrieval
 from ..plan.nodes import BatchClock, Plan
 from ..plan.placement import idle, split
@@ -54,6 +56,7 @@ class _Kept:
     version: str
     engine: NodeEngine | PairMember
     pieces: list[str]
+    limits: Limits
     restored: bool = False
 
 
@@ -77,21 +80,10 @@ def _engine(spec: NodeSpec) -> NodeEngine | PairMember:
     """A node at its start. Aggregations that no query reads are kept by the store alone: the state stays small. Those
     of a pair are in the state of its nodes, which has to be whole in a revision."""
     plan = _plan(spec)[1]
+    new = partial(NodeEngine, plan, shard=spec.shard, allow_scripts=spec.scripts, start=spec.start, limits=spec.limits)
     if spec.groups is not None:
-        return PairMember(
-            spec.groups,
-            spec.shard,
-            plan,
-            lambda: NodeEngine(plan, shard=spec.shard, allow_scripts=spec.scripts, start=spec.start),
-        )
-    return NodeEngine(
-        plan,
-        shard=spec.shard,
-        trace=spec.trace,
-        stored=not spec.trace,
-        allow_scripts=spec.scripts,
-        start=spec.start,
-    )
+        return PairMember(spec.groups, spec.shard, plan, new)
+    return new(trace=spec.trace, stored=not spec.trace)
 
 
 def work(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> pd.DataFrame:
@@ -159,8 +151,10 @@ def _restored(p: NodeProcessor, key: int) -> _Kept:
     stored = p.version.get()
     # Taken out while it works: an engine that fails half-way must not be found again.
     kept = _engines.pop((p.run, key), None)
-    if kept is None or not p.keep or stored is None or kept.version != stored[0]:
-        kept = _Kept("", _engine(p.specs[key]), [])
+    spec = p.specs[key]
+    # An app that is deployed again goes on with its state, also under other limits.
+    if kept is None or not p.keep or stored is None or (kept.version, kept.limits) != (stored[0], spec.limits):
+        kept = _Kept("", _engine(spec), [], spec.limits)
         if stored is not None:
             kept.restored = True
             kept.pieces = json.loads(stored[1])
