@@ -272,6 +272,64 @@ def test_messages_keep_their_order_as_a_link_is_fast_again() -> None:
     assert held == list(range(36))
 
 
+def test_revisions_between_steps_that_are_far_apart() -> None:
+    """From 0:10 on one after the other, 70 s each: that of 3:40 is the last to be there as the node dies at 5:50."""
+    pair = Pair(coordination=Coordination(heartbeat=100_000))
+    run = lane(Slow(5_000, A, DATABASE, 70_000, until=345_000), Kill(350_000, A), pair=pair)
+    run.step(feed([10_000, 310_000, *range(400_000, 1_500_000, 10_000)]))
+    assert run.report.takeovers[-1].revision == 220_000
+
+
+def test_what_arrives_while_no_event_comes() -> None:
+    run = lane(Slow(5_000, A, B, 10_000, until=200_000))
+    run.step(feed(SECONDS[:20]))
+    assert run.servers[B].queued == 10
+    run.step(InputBatch(np.array([40_000], np.int64)))
+    assert run.servers[B].queued == 20
+
+
+PATIENT = Coordination(heartbeat=30_000, retries=2)
+
+
+@pytest.mark.parametrize(
+    ("pair", "faults"),
+    [
+        (Pair(), [Slow(50_000, A, DATABASE, 10_000, until=80_000), Kill(75_000, A)]),
+        (Pair(), [Slow(50_000, A, DATABASE, 10_000, until=61_000), Kill(68_000, A)]),
+        (
+            Pair(persist=10_000, coordination=PATIENT),
+            [Slow(15_000, A, DATABASE, 25_000, until=94_000), Kill(72_000, A)],
+        ),
+        (Pair(persist=1_000_000), [Slow(10_000, A, B, 20_000, until=15_000), Kill(31_000, A)]),
+        (Pair(), [Slow(50_000, A, B, 45_000, until=200_000), Kill(90_000, A)]),
+        (
+            Pair(coordination=PATIENT),
+            [Slow(50_000, A, DATABASE, 5_000, until=70_000), Pause(62_000, A, until=72_000), Kill(90_000, A)],
+        ),
+    ],
+)
+def test_what_is_under_way_is_part_of_a_state(pair: Pair, faults: list[Fault]) -> None:
+    """Restored after every step, members put out what the pair does that takes all at once."""
+    batch = feed(SECONDS[:200])
+    expected = {node: Counter[Row]() for node in (A, B)}
+    whole = lane(*faults, pair=pair, plan=STATEFUL)
+    for p in whole.step(batch):
+        expected[p.node] += rows(p.outputs)
+    assert len(whole.report.takeovers) == 2
+    assert expected[B]
+    groups = Groups((Scenario(pair, 1),))
+    for node in (A, B):
+        member, found = PairMember(groups, node, STATEFUL, lambda: NodeEngine(STATEFUL)), Counter[Row]()
+        for fault in faults:
+            member.happen(fault)
+        for i in range(len(batch.clock)):
+            found += rows(member.step(between(batch, i, i + 1)))
+            state = member.snapshot()
+            member = PairMember(groups, node, STATEFUL, lambda: NodeEngine(STATEFUL))
+            member.restore(state)
+        assert found == expected[node]
+
+
 # -------------------------------------------------------------------------------------------------------------- laws
 
 
