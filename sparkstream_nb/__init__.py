@@ -24,10 +24,12 @@ if TYPE_CHECKING:
         Coordination,
         Cut,
         Kill,
+        Limits,
         Pair,
         Pause,
         Restart,
         Retention,
+        Slow,
         apps,
         check,
         deploy,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
-    "App", "Coordination", "Cut", "Kill", "Pair", "Pause", "Restart", "Retention",
+    "App", "Coordination", "Cut", "Kill", "Limits", "Pair", "Pause", "Restart", "Retention", "Slow",
     "__version__", "apps", "check", "deploy", "explain", "get",
 ]  # fmt: skip
 

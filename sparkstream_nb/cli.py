@@ -133,6 +133,8 @@ def parser() -> Options:
         help="output file: each case with `got` or `failure`, one per line; - is standard output",
     )
 
+    add(c, "--limits")
+
     c = command("run", run_app, "Deploy an app, run its feeds to their end, and print the output.")
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
     add(c, "--name")
@@ -416,6 +418,8 @@ def replay(options: Any) -> int:
         if options.out:
             out = sys.stdout if options.out == "-" else _opened(options.out)
         for case in _cases(options.cases):
+            if options.limits is not None:
+                case.setdefault("limits", str(options.limits))
             result = _answer(case, run_case)
             counts["failed" if "failure" in result else "answered"] += 1
             if "failure" in result:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .errors import Misuse, SparkStreamError, did_you_mean, nearest
+from .limits import Limits
 from .retention import Retention
 
 DAY = 86_400_000
@@ -115,6 +116,11 @@ def ahead(text: str) -> int | None:
 def retention(text: str) -> Retention:
     """Limits such as `recording=500MB,outputs=5GB,days=7`."""
     return Retention.of(text)
+
+
+def limits(text: str) -> Limits:
+    """Limits such as `characters=1MB,nesting=100`."""
+    return Limits.of(text)
 
 
 def positive(text: str) -> int:
@@ -299,6 +305,12 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "what the app's folder keeps of the past, such as recording=500MB,outputs=5GB,days=7 (default: 1 GB of "
         "what came in, 10 GB of what was put out)",
     },
+    "--limits": {
+        "type": limits,
+        "metavar": "LIMITS",
+        "help": "what one event may ask for, such as characters=1MB,nesting=100,firings=1e6: of a text that a function "
+        "makes, levels of an object, firings of a trigger in a step (default: 16MB, 200, 1e6)",
+    },
     "--time": {
         "metavar": "COLUMN",
         "help": "the column of event times: ms since 1970, times, or text (default: events are 1 ms apart)",
@@ -332,6 +344,7 @@ _DEPLOYMENT = (
     "--faults",
     "--seed",
     "--retention",
+    "--limits",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from .errors import Misuse, nearest, shown
@@ -45,16 +46,20 @@ class Retention:
 
 
 def _parsed(text: str) -> Retention:
-    known = [f.name for f in fields(Retention)]
-    found: dict[str, float | None] = {}
+    values = named_values("retention", text, [f.name for f in fields(Retention)])
+    found = {name: None if value == _OFF else _number(name, value) for name, value in values.items()}
+    return Retention(**found)  # type: ignore[arg-type]
+
+
+def named_values(what: str, text: str, known: Sequence[str]) -> dict[str, str]:
+    """A text such as `a=1,b=2`, by name. Raises `Misuse`, naming `what`, for a part without a name that is `known`."""
+    found = {}
     for part in filter(None, map(str.strip, text.split(","))):
         name, equals, value = (p.strip() for p in part.partition("="))
         if name not in known or not equals:
-            raise Misuse(
-                nearest(f"retention: '{part}' is not one of {', '.join(f'{k}=...' for k in known)}", name, known)
-            )
-        found[name] = None if value == _OFF else _number(name, value)
-    return Retention(**found)  # type: ignore[arg-type]
+            raise Misuse(nearest(f"{what}: '{part}' is not one of {', '.join(f'{k}=...' for k in known)}", name, known))
+        found[name] = value
+    return found
 
 
 def bytes_of(name: str, value: str) -> int:

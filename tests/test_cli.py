@@ -54,9 +54,7 @@ def test_check_says_what_cannot_run(app: str, capsys: pytest.CaptureFixture[str]
     assert shown.endswith(f", but this build cannot run table 'T' in a store of type 'mongodb' (line 2) and {cannot}\n")
 
 
-def test_fmt(
-    tmp_path: Path, app: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fmt(tmp_path: Path, app: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     neat = APP.replace(";\n@info", ";\n\n@info").replace("] select a, b ", "]\nselect a, b\n")
     neat = neat.replace("')\ndefine", "')\n\ndefine")
     wrong = tmp_path / "wrong.siddhi"
@@ -107,6 +105,22 @@ def test_replay_goes_on_after_a_failure(tmp_path: Path, capsys: pytest.CaptureFi
     shown = capsys.readouterr()
     assert shown.out.startswith("2 cases answered, 1 failed, in")
     assert shown.err.startswith("t/two: ")
+
+
+def test_replay_with_limits(tmp_path: Path) -> None:
+    """A case's own come first, and are kept with its result."""
+    case = {
+        "id": "t/long",
+        "app": "define stream S (s string); from S select str:repeat(s, 101) as r insert into O;",
+        "feed": [["S", 1, ["x"]]],
+    }
+    out = tmp_path / "results.jsonl"
+    given = cases(tmp_path, case, {**case, "limits": "characters=200"})
+    for options, expected in (([], [1, 1]), (["--limits", "characters=100"], [0, 1])):
+        assert cli.main(["replay", given, "--out", str(out), *options]) == 0
+        results = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [len(r["got"]["streams"].get("O", [])) for r in results] == expected
+    assert [r["limits"] for r in results] == ["characters=100,nesting=200,firings=1000000", "characters=200"]
 
 
 def test_replay_says_which_line_is_no_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

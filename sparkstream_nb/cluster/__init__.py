@@ -7,8 +7,9 @@ app.query("from TradeAggregation within '2014-**-** **:**:**' per 'sec' select s
 
 from __future__ import annotations
 
+from ..limits import Limits
 from ..retention import Retention
-from ..simulation.faults import Cut, Kill, Pause, Restart
+from ..simulation.faults import Cut, Kill, Pause, Restart, Slow
 from ..simulation.resources import ResourceCluster, ResourceNode
 from ..simulation.topology import Coordination, Pair
 from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, RepairList, Result, Stats
@@ -53,6 +54,7 @@ __all__ = [
     "FeedReport",
     "Feeds",
     "Kill",
+    "Limits",
     "Pair",
     "Pause",
     "PlanText",
@@ -63,6 +65,7 @@ __all__ = [
     "Restart",
     "Result",
     "Retention",
+    "Slow",
     "Stats",
     "Study",
     "apps",

@@ -83,8 +83,12 @@ class App(ReplayedApp):
             first = next(iter(self._ask(text, among).values()))
             return Result(first.columns, first.rows, limit=limit)
         answers = {self._life.shards[n]: a for n, a in self._ask(rows_wanted(text), among).items()}
-        context = Context(scripts=scripts_of(self.plan, self.deployment.allow_scripts))
+        context = self._context()
         return _merged(merge_nodes(retrieval, answers, context, self._now()), limit)
+
+    def _context(self) -> Context:
+        """What a select over the rows of several nodes is evaluated with."""
+        return Context(scripts=scripts_of(self.plan, self.deployment.allow_scripts), limits=self.deployment.limits)
 
     def _holders(self, retrieval: Retrieval) -> Sequence[int]:
         """The numbers of the nodes that have what a retrieval asks for: all, or the leader alone."""
@@ -119,7 +123,7 @@ class App(ReplayedApp):
         if not self._divided(retrieval) or retrieval.output is not None:
             first = next(iter(self._active(text).values()))
             return Result(first.columns, first.rows, limit=limit)
-        context = Context(scripts=scripts_of(self.plan, self.deployment.allow_scripts))
+        context = self._context()
         return _merged(merge_nodes(retrieval, self._active(rows_wanted(text)), context, self._now()), limit)
 
     def _divided(self, retrieval: Retrieval) -> bool:
@@ -266,7 +270,7 @@ class App(ReplayedApp):
         self._check_open()
         with self._lock:
             wanted = chosen(self.errors, errors, self.schemas)
-            events = [again(e, self.schemas[e.stream], self._now()) for e in wanted]
+            events = [again(e, self.schemas[e.stream], self._now(), self.deployment.limits) for e in wanted]
             for event in events:
                 if (latest := self._latest()) is not None and event.at > latest:
                     raise SparkStreamError(f"error {event.id}: {too_late(event.at, latest)}")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..errors import Misuse
 from ..lanes.distributed import Distributed
-from ..simulation.faults import Cut, Fault, Kill, Pause, Restart
+from ..simulation.faults import Cut, Fault, Kill, Pause, Restart, Slow
 from ..simulation.groups import Groups
 from .cluster_view import Action, ClusterReader, ClusterSnapshot
 from .deployment import milliseconds
@@ -101,6 +101,12 @@ class Cluster(Displayed):
             fault = _meant(action, self._time(None))
             self._take(fault)
         return fault
+
+    def slow(self, a: str, b: str, by: int, during: tuple[Time | None, Time]) -> None:
+        """Makes the link of two ends slower by `by` ms: of a node and the other one or "database"; or of all nodes of a
+        group and the database. `Slow` says what that does. Raises `Misuse` for a link to the clients."""
+        first, end = _both(during)
+        self._take(Slow(self._time(first), a, b, by, milliseconds(end, "during")))
 
     def _time(self, at: Time | None) -> int:
         if at is not None:

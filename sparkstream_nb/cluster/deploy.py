@@ -12,6 +12,7 @@ from typing import Any
 from ..engine.scripts import refuse_scripts
 from ..errors import Misuse, nearest, shown
 from ..lanes.distributed import Distributed
+from ..limits import Limits
 from ..options import DAY
 from ..plan import compile_app
 from ..plan.gaps import refuse
@@ -81,6 +82,7 @@ def deploy(
     faults: str | Path | Sequence[Fault] | None = None,
     seed: int = 0,
     retention: Retention | str | None = None,
+    limits: Limits | str | None = None,
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), carried by Spark, and starts it.
 
@@ -125,14 +127,17 @@ def deploy(
     - `resources`: mode distributed: managers, resource nodes and their figures, by default two of each with those of
       WSO2's servers.
     - `faults`: modes ha, scalable and distributed: what happens to the nodes, counted from the first event: a list of
-      `Kill`, `Restart`, `Pause` and `Cut`; a schedule file; "random", or "random:N" for N in ten minutes (in each group
-      of a scaled-out app); or an incident that operators know. Of the first group: "two-active", "both-passive",
-      "repeated-outputs", "sent-to-passive", "queue-overflow"; of mode distributed: "old-revision", "two-copies",
-      "lost-leader", "paused-leader", "below-minimum". `App.cluster` adds more.
+      `Kill`, `Restart`, `Pause`, `Cut` and (not in mode distributed) `Slow`; a schedule file; "random", or "random:N"
+      for N in ten minutes (in each group of a scaled-out app); or an incident that operators know. Of the first group:
+      "two-active", "both-passive", "repeated-outputs", "sent-to-passive", "queue-overflow"; of mode distributed:
+      "old-revision", "two-copies", "lost-leader", "paused-leader", "below-minimum". `App.cluster` adds more.
     - `seed`: modes ha, scalable and distributed: what nodes' loops and random faults follow: the same one gives the
       same outputs.
     - `retention`: how much of what came in and of what was put out the app's folder keeps: a `Retention`, or a text
       such as "recording=500MB,outputs=5GB,days=7". By default 1 GB and 10 GB; the oldest goes first.
+    - `limits`: what one event may ask for, more of which is an error of that event: a `Limits`, or a text such as
+      "characters=1MB,nesting=100,firings=1e6". By default 16 million characters of a text that a function makes, 200
+      levels of an object, 1 million firings of a trigger in one step. What is replayed has the limits of now.
 
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
@@ -230,6 +235,7 @@ def deploy(
         switched_off=off,
         led=led,
         retention=Retention.of(retention),
+        limits=Limits.of(limits),
         groups=groups,
     )
     app = _start(deployment, plans, master)

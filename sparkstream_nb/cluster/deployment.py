@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from ..errors import Misuse, did_you_mean, nearest, shown
 from ..lanes.distributed import Distributed
 from ..lang.tree import find_annotation
+from ..limits import Limits
 from ..options import ALERTS, DAY, MODES
 from ..plan.nodes import Plan
 from ..plan.stored import StoredTableLayout
@@ -57,6 +58,7 @@ class Deployment:
     switched_off: tuple[str, ...] = ()
     led: tuple[str, ...] | None = None
     retention: Retention = field(default_factory=Retention)
+    limits: Limits = field(default_factory=Limits)
     groups: Groups | Distributed | None = None
 
     @property

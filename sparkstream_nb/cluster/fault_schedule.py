@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from ..errors import Misuse, shown
-from ..simulation.faults import Cut, Fault, Kill, Pause, Restart
+from ..simulation.faults import Cut, Fault, Kill, Pause, Restart, Slow
 from ..simulation.incidents import incident
 from ..simulation.resource_incidents import resource_incident
 from ..simulation.resources import PartialApp, ResourceCluster
@@ -20,7 +20,7 @@ RATE = 2.0
 """Random faults for each ten minutes, where nobody says how many."""
 _SECOND, _MINUTE, _HOUR = 1_000, 60_000, 3_600_000
 _UNITS = {"ms": 1, "s": _SECOND, "sec": _SECOND, "second": _SECOND, "min": _MINUTE, "minute": _MINUTE, "hour": _HOUR}
-_KINDS = {"kill": Kill, "restart": Restart, "pause": Pause, "cut": Cut}
+_KINDS = {"kill": Kill, "restart": Restart, "pause": Pause, "cut": Cut, "slow": Slow}
 
 
 def planned(
@@ -66,8 +66,9 @@ def _meant(faults: str | Path | Sequence[Fault] | None) -> tuple[str | None, tup
 
 
 def schedule_of(path: Path) -> tuple[Fault, ...]:
-    """The faults of a file: a list of entries such as `{at: 90 sec, kill: node-1}`, with `restart`, `pause` and `cut:
-    [node-1, database]`, the last two with `for: 20 sec`. Raises `Misuse`, with file and line, for anything else."""
+    """The faults of a file: a list of entries such as `{at: 90 sec, kill: node-1}`, with `restart`, `pause`, `cut:
+    [node-1, database]` and `slow: [node-1, database]`, the last three with `for: 20 sec`, the last with `by: 3 sec`.
+    Raises `Misuse`, with file and line, for anything else."""
     try:
         root = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
         entries = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -90,20 +91,30 @@ def _fault(entry: Mapping[str, Any], where: str) -> Fault:
     kinds = [k for k in _KINDS if k in entry]
     if len(kinds) != 1 or "at" not in entry:
         raise Misuse(f"{where}: a fault has a time `at`, and one of {', '.join(_KINDS)}")
-    kind, lasting = kinds[0], kinds[0] in ("pause", "cut")
-    unknown = [str(k) for k in entry if k not in ("at", kind, *(["for"] if lasting else []))]
+    kind = kinds[0]
+    lasting = kind in ("pause", "cut", "slow")
+    known = ("at", kind, *(["for"] if lasting else []), *(["by"] if kind == "slow" else []))
+    unknown = [str(k) for k in entry if k not in known]
     if unknown:
         raise Misuse(f"{where}: a fault of kind '{kind}' has no {', '.join(unknown)}")
     if lasting and "for" not in entry:
         raise Misuse(f"{where}: how long does it last? Write for: 20 sec")
     at, subject = duration(entry["at"], where), entry[kind]
-    if kind == "cut":
+    if kind in ("cut", "slow"):
         if not isinstance(subject, list) or len(subject) != 2:
-            raise Misuse(f"{where}: cut has two ends, such as [node-1, database]")
-        return Cut(at, str(subject[0]), str(subject[1]), at + duration(entry["for"], where))
+            raise Misuse(f"{where}: {kind} has two ends, such as [node-1, database]")
+        a, b, until = str(subject[0]), str(subject[1]), at + duration(entry["for"], where)
+        return Cut(at, a, b, until) if kind == "cut" else Slow(at, a, b, _delay(entry, where), until)
     if kind == "pause":
         return Pause(at, str(subject), at + duration(entry["for"], where))
     return Kill(at, str(subject)) if kind == "kill" else Restart(at, str(subject))
+
+
+def _delay(entry: Mapping[str, Any], where: str) -> int:
+    by = duration(entry["by"], where) if "by" in entry else 0
+    if by < 1:
+        raise Misuse(f"{where}: by how much is it slower? Write by: 3 sec")
+    return by
 
 
 def duration(value: Any, where: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..lanes.figures import GroupCounts, MemberFigures, TakeoverCounts
-from ..simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario
+from ..simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario, Slow
 from ..simulation.groups import Groups
 from ..simulation.high_availability import simulate
 from ..simulation.timeline import (
@@ -92,8 +92,8 @@ class _Pair:
             until = max((f.until for f in self._lasting(Pause) if name in f.nodes), default=None)
             yield ClusterNode(name, self.pair.group, role, runs, queue, tuple(self._actions(name)), until)
 
-    def _lasting(self, kind: type[Pause | Cut]) -> Iterator[Pause | Cut]:
-        """The pauses, or cuts, that have begun and not ended."""
+    def _lasting(self, kind: type[Pause | Cut | Slow]) -> Iterator[Pause | Cut | Slow]:
+        """The faults of a kind that have begun and not ended."""
         return (f for f in self.faults if isinstance(f, kind) and f.at <= self.now < f.until)
 
     def _actions(self, node: str) -> Iterator[Action]:
@@ -124,7 +124,8 @@ class _Pair:
         between = self._link(first, second)
         if between.state is LinkState.UP:
             note = "no events are sent to a second node" if source is None else f"{source} sends its events"
-            between = Link(first, second, source=source, note=note)
+            words = [note, between.note] if between.note else [note]
+            between = Link(first, second, source=source, note=", ".join(words))
         yield between
         for node in self.pair.nodes:
             yield self._link(node, DATABASE)
@@ -135,7 +136,9 @@ class _Pair:
         if until is not None:
             return Link(a, b, LinkState.CUT, until)
         down = any(self.role(n) is Role.DOWN for n in (a, b) if n in self.pair.nodes)
-        return Link(a, b, LinkState.DOWN if down else LinkState.UP)
+        slow = [f for f in self._lasting(Slow) if {*f.nodes} == {a, b} and isinstance(f, Slow)]
+        note = f"slower by {max(f.by for f in slow) / 1000:g} s" if slow else ""
+        return Link(a, b, LinkState.DOWN if down else LinkState.UP, note=note)
 
     def _sends(self, node: str) -> bool:
         """Whether a node sends what it takes to the other one."""

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..engine.batch import InputBatch, StreamRows
 from ..errors import Misuse, SparkStreamError, shown
+from ..limits import Limits
 from ..spark.ingest import columns_of
 from ..stores import Store
 from ..types import Schema
@@ -76,13 +77,13 @@ def chosen(known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: 
     return out
 
 
-def again(error: Rejected, schema: Schema, now: int) -> Again:
+def again(error: Rejected, schema: Schema, now: int, limits: Limits) -> Again:
     """An error as an event of its stream; one without a time has `now` (ms). Raises SparkStreamError where its values
     do not fit."""
     at = now if error.at is None else error.at
     values = [*error.values, *[None] * (len(schema) - len(error.values))]
     try:
-        columns = columns_of(schema, [values], error.stream)
+        columns = columns_of(schema, [values], error.stream, limits)
     except SparkStreamError as e:
         raise SparkStreamError(f"error {error.id}: {e}") from None
     step = np.zeros(1, np.int64)

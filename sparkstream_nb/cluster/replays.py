@@ -181,7 +181,8 @@ class ReplayedApp(RunningApp):
                 f"{self.name} cannot be replayed: table '{stored[0]}' is in a database, and what it held at each time "
                 "is not known any more. Leave @store out of the app to study it"
             )
-        return Nodes(self.plan, self.deployment.start, self.deployment.allow_scripts, self.deployment.led)
+        d = self.deployment
+        return Nodes(self.plan, d.start, d.allow_scripts, d.led, limits=d.limits)
 
     def study(
         self,

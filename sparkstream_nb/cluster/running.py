@@ -106,7 +106,7 @@ class RunningApp(Displayed):
             NodeSpec.of(
                 i, s, self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader),
                 scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
-                duty=self._parts.duty if i == life.leader else None, groups=deployment.groups,
+                duty=self._parts.duty if i == life.leader else None, groups=deployment.groups, limits=deployment.limits,
             )
             for i, s in enumerate(life.shards)
         ]  # fmt: skip
@@ -406,7 +406,7 @@ class RunningApp(Displayed):
         schema = self._schema(stream)
         several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
         rows = [_row(stream, schema, v) for v in (values if several else [values])]
-        columns = columns_of(schema, rows, stream)
+        columns = columns_of(schema, rows, stream, self.deployment.limits)
         route = self.routing if node is None else f"node:{node}"
         Route.parse(route, self.nodes)
         with self._lock:
@@ -511,6 +511,7 @@ class RunningApp(Displayed):
         if isinstance(source, str | Path):
             given.path("the feed", source)
         shape = feeds.Shape(stream, schema, time, _mapped(schema, columns), latest=self._latest())
+        shape = replace(shape, limits=self.deployment.limits)
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
         followed = len(self._listeners) > 0

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..errors import NotInThisBuild, SiddhiError, SparkStreamError
 from ..lang.parser import parse_on_demand
+from ..limits import Limits
 from ..plan import bind_retrieval, compile_app
 from ..plan.nodes import Plan
 from ..types import Type
@@ -107,15 +108,22 @@ def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[
     """Runs the case's app on its feed; returns the output in the form of the case's `expect`.
 
     The clock starts at 0, as in Siddhi's playback, or at the case's `start`; where that is null, with the first event.
-    A case with `scripts` true may run script functions. `cuts` are positions in the feed at which a new micro-batch
-    begins. Raises `NotInThisBuild` for an app that needs a declared gap, so that it is not mistaken for a rejection.
+    A case with `scripts` true may run script functions, and one event may ask for what its `limits` say. `cuts` are
+    positions in the feed at which a new micro-batch begins. Raises `NotInThisBuild` for an app that needs a declared
+    gap, so that it is not mistaken for a rejection.
     """
     shard = case.get("properties", {}).get("shardId", "")
 
     def new_node() -> NodeEngine:
         scripts = bool(case.get("scripts"))
         return NodeEngine(
-            plan, shard=shard, trace=True, allow_scripts=scripts, by_chunk=by_chunk, start=case.get("start", 0)
+            plan,
+            shard=shard,
+            trace=True,
+            allow_scripts=scripts,
+            by_chunk=by_chunk,
+            start=case.get("start", 0),
+            limits=Limits.of(case.get("limits")),
         )
 
     try:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..limits import Limits
 from ..plan import nodes
 from ..plan.gaps import refuse, refuse_retrieval
 from ..plan.stored import RowSource, TableChanges
@@ -54,7 +55,7 @@ class NodeEngine:
     `start` is the time (ms) at which the clock starts, 0 in Siddhi's playback; None: the time of the first event or
     tick. `by_chunk` forces the mode *by chunk*, for tests. `chunks`: outputs tell which events came out at once. Raises
     `NotInThisBuild` for an app that needs a declared gap, and SiddhiBindError for one with script functions unless
-    `allow_scripts`.
+    `allow_scripts`. `limits`: what one event may ask for.
     """
 
     def __init__(
@@ -68,11 +69,13 @@ class NodeEngine:
         stored: bool = False,
         start: int | None = None,
         chunks: bool = False,
+        limits: Limits | None = None,
     ) -> None:
         refuse(plan)
         keep_freed_memory()
         self.plan, self.shard, self.trace, self.tells_chunks = plan, shard, trace, chunks
-        context = Context(scripts=scripts_of(plan, allow_scripts), timezone=plan.properties.get("timezone", "UTC"))
+        scripts, zone = scripts_of(plan, allow_scripts), plan.properties.get("timezone", "UTC")
+        context = Context(scripts=scripts, timezone=zone, limits=Limits() if limits is None else limits)
         self.services = Services(Strings(), context)
         self.now = 0 if start is None else start
         self._start_known = start is not None

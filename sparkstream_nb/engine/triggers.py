@@ -18,10 +18,12 @@ from .batch import EventError
 from .columns import Array, Column
 from .cron import CronTimes
 from .graph import OpNode
-from .limits import MOST_FIRINGS
 from .operators import Passing
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
 from .services import Services
+
+_LONGEST = 1 << 62
+"""A time span (ms) that an int64 holds."""
 
 
 @dataclass(slots=True)
@@ -81,7 +83,7 @@ class TriggerOperator(Passing):
         step, the earlier ones are left out."""
         if self.next is None:
             return np.empty(0, np.int64)
-        most = MOST_FIRINGS * self._every
+        most = min(self.services.context.limits.firings * self._every, _LONGEST)
         jumps = np.flatnonzero(np.diff(now, prepend=self.next) > most)
         if not len(jumps):
             return self._due(int(now[-1]))

@@ -193,12 +193,13 @@ def line_options() -> dict[str, Options]:
 
     p = command("fault", "Lets something happen to a node of mode ha or scalable, when the clock gets there.")
     p.add_argument("app", metavar="NAME")
-    kinds = ("kill", "restart", "pause", "cut")
-    p.add_argument("kind", choices=kinds, metavar="KIND", help="kill, restart, pause or cut")
+    kinds = ("kill", "restart", "pause", "cut", "slow")
+    p.add_argument("kind", choices=kinds, metavar="KIND", help="kill, restart, pause, cut or slow")
     p.add_argument("node", metavar="NODE")
-    p.add_argument("other", metavar="END", nargs="?", help="for cut: the other end, a node, `database` or `clients`")
+    p.add_argument("other", metavar="END", nargs="?", help="of cut and slow: a node, `database`, of cut `clients`")
     p.add_argument("--at", metavar="TIME", help="when: ms since 1970, or a time in UTC (default: right now)")
-    p.add_argument("--until", metavar="TIME", help="when a pause or a cut ends")
+    p.add_argument("--until", metavar="TIME", help="when a pause, a cut or a slow link ends")
+    p.add_argument("--by", type=positive, metavar="MS", help="for slow: how much longer what is sent is under way")
 
     p = command("graph", "Draws an app: what reads and writes what, marked by what routing does to each query.")
     p.add_argument("app", metavar="NAME")

@@ -193,19 +193,27 @@ class SiddhiMagic(Magics):
     def _do_fault(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         nodes = cluster.get(o.app).cluster
-        if o.other is not None and o.kind != "cut":
+        if o.other is not None and o.kind not in ("cut", "slow"):
             raise Misuse(f"%siddhi fault: {o.kind} has one node, and '{o.other}' is one more")
+        if o.by is not None and o.kind != "slow":
+            raise Misuse(f"%siddhi fault: {o.kind} is not by so many ms: leave --by out")
         if o.kind in ("kill", "restart"):
             if o.until is not None:
                 raise Misuse(f"%siddhi fault: {o.kind} has no end: leave --until out")
             (nodes.kill if o.kind == "kill" else nodes.restart)(o.node, o.at)
             return
         if o.until is None:
-            raise Misuse(f"%siddhi fault: when does the {o.kind} end? Add --until TIME")
+            what = "slow link" if o.kind == "slow" else o.kind
+            raise Misuse(f"%siddhi fault: when does the {what} end? Add --until TIME")
         if o.kind == "pause":
             nodes.pause(o.node, (o.at, o.until))
         elif o.other is None:
-            raise Misuse("%siddhi fault: cut has two ends: a node, and the other one, `database` or `clients`")
+            ends = "the other one, `database` or `clients`" if o.kind == "cut" else "the other one or `database`"
+            raise Misuse(f"%siddhi fault: {o.kind} has two ends: a node, and {ends}")
+        elif o.kind == "slow":
+            if o.by is None:
+                raise Misuse("%siddhi fault: by how much is the link slower? Add --by MS")
+            nodes.slow(o.node, o.other, o.by, (o.at, o.until))
         else:
             nodes.cut(o.node, o.other, (o.at, o.until))
 

@@ -21,11 +21,12 @@ from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
 from ..simulation.groups import Groups
 from ..simulation.timeline import Role
-from .batches import concatenated
+from .batches import between, concatenated, picked
 from .figures import GroupCounts, MemberFigures
 from .layer import GroupLane
-from .pair import PairLane, Published, Queued, Revision, Server
+from .pair import PairLane, Published, Queued, Revision, Server, Writing
 from .spans import Spans
+from .transit import SentEvents, Trim
 
 
 class PairMember:
@@ -106,7 +107,7 @@ class PairMember:
 
     def snapshot_parts(self) -> list[Buffer]:
         """The parts of `snapshot`."""
-        lane, revision = self.lane, self.lane.revision
+        lane = self.lane
         state = {
             "steps": self.steps,
             "start": lane.start,
@@ -114,8 +115,9 @@ class PairMember:
             "turn": lane.turn,
             "passed": lane.passed,
             "unreachable": sorted(sorted(ends) for ends in lane.unreachable),
+            "delays": [[*sorted(ends), by] for ends, by in lane.delays.items()],
             "servers": [_server(s) for s in lane.servers.values()],
-            "revision": None if revision is None else [revision.at, revision.state, list(revision.held)],
+            "revision": None if lane.revision is None else _revision(lane.revision),
             "events": lane.report.events,
             "elsewhere": list(_elsewhere(lane)),
             "counts": lane.counts.packed(),
@@ -133,11 +135,11 @@ class PairMember:
         self.steps = state["steps"]
         lane.start, lane.now, lane.turn, lane.passed = state["start"], state["now"], state["turn"], state["passed"]
         lane.unreachable = {frozenset(ends) for ends in state["unreachable"]}
+        lane.delays = {frozenset({a, b}): by for a, b, by in state["delays"]}
         for server, found in zip(lane.servers.values(), state["servers"], strict=True):
             _restore(server, found, new)
         if state["revision"] is not None:
-            at, blob, held = state["revision"]
-            lane.revision = Revision(at, bytes(blob), Spans(*held))
+            lane.revision = _revision_of(state["revision"])
         lane.report.events = state["events"]
         for spans in (*(s.held for s in lane.servers.values()), state.get("elsewhere", ())):
             for span in spans:
@@ -192,7 +194,34 @@ def _server(server: Server) -> dict[str, Any]:
         "trimmed": server.trimmed,
         "queued": server.queued,
         "queue": [_queued(q) for q in server.queue],
+        "writing": None if server.writing is None else [_revision(server.writing.revision), server.writing.lands],
+        "overdue": server.overdue,
+        "transit": [_message(m) for m in server.transit.messages],
+        "last": server.transit.last,
     }
+
+
+def _revision(revision: Revision) -> list[Any]:
+    return [revision.at, list(revision.held), revision.state]
+
+
+def _revision_of(found: list[Any]) -> Revision:
+    at, held, state = found
+    return Revision(at, Spans(*held), bytes(state))
+
+
+def _message(message: SentEvents | Trim) -> list[Any]:
+    if isinstance(message, Trim):
+        return [message.number, message.due]
+    sent = message.counts > 0
+    batch = picked(between(message.source, message.at, message.at + len(sent)), sent)
+    return [batch.to_bytes(), *(a[sent] for a in (message.number, message.first, message.counts, message.due))]
+
+
+def _message_of(found: list[Any]) -> SentEvents | Trim:
+    if len(found) == 2:
+        return Trim(*found)
+    return SentEvents(InputBatch.from_bytes(bytes(found[0])), 0, *found[1:])
 
 
 def _queued(q: Queued) -> list[Any]:
@@ -207,6 +236,12 @@ def _restore(server: Server, found: dict[str, Any], engine: Callable[[], NodeEng
         Queued(InputBatch.from_bytes(bytes(blob)), 0, np.ones(len(number), bool), number, first, counts)
         for blob, number, first, counts in found["queue"]
     ]
+    if found["writing"] is not None:
+        revision, lands = found["writing"]
+        server.writing = Writing(_revision_of(revision), lands)
+    server.overdue = found["overdue"]
+    server.transit.messages = [_message_of(m) for m in found["transit"]]
+    server.transit.last = found["last"]
     if found["engine"] is not None:
         server.engine = engine()
         server.engine.restore(bytes(found["engine"]))

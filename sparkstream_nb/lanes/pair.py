@@ -4,6 +4,11 @@ The rules are those of `HAManager`, `HACoordinationSourceHandler`, `EventListMap
 (carbon-analytics). What a happening does comes before the first step whose clock is not earlier, so a run does not
 depend on how its steps are cut into batches.
 
+A slow link delays what it carries (`simulation.faults.Slow`). A revision counts once it is in the database. As the
+servers do, a node numbers the message about it only then: the other node takes events that came while it was written
+for old ones, though the next revision is the first to have them. A node writes one revision at a time; one more makes
+up for all that fell due meanwhile.
+
 In one thing the queue differs from the servers' code, and is as their manuals describe it: it holds so many events, and
 one that finds it full is not held.
 """
@@ -27,6 +32,7 @@ from ..simulation.high_availability import simulate
 from ..simulation.timeline import (
     Active,
     Clock,
+    Delayed,
     Down,
     Halted,
     Happening,
@@ -40,6 +46,7 @@ from ..simulation.topology import CLIENTS, DATABASE
 from .batches import between, events_by_step, masked, picked
 from .figures import GroupCounts, TakeoverCounts
 from .spans import Spans
+from .transit import LONG_AGO, SentEvents, Transit, Trim
 
 
 class Loss(Enum):
@@ -50,6 +57,7 @@ class Loss(Enum):
     FULL = "on one node alone: the queue of the passive one was full"
     STALE = "on one node alone: the passive one took its number for an old one"
     UNSENT = "on one node alone: no passive one was there"
+    UNDERWAY = "on one node alone: it was under way to the other one, which was cut off, died or took over"
 
 
 @dataclass(frozen=True)
@@ -90,13 +98,22 @@ class Report:
     """How often each node persisted."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Revision:
-    """A node's state at some time (ms): the engine's snapshot, and the events that it is made of."""
+    """A node's state at some time (ms): the engine's snapshot, and the events that it is made of. `state` is None until
+    the engine has worked up to then, which it has at the end of a call."""
 
     at: int
-    state: bytes
     held: Spans
+    state: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A revision on its way to the database, and when (ms) it is there."""
+
+    revision: Revision
+    lands: int
 
 
 @dataclass
@@ -150,16 +167,24 @@ class Server:
     queued: int = 0
     todo: list[Array] = field(default_factory=list)
     """What its engine has still to take: for consecutive runs of steps up to now, which have events for it."""
+    snapshots: list[tuple[int, Revision]] = field(default_factory=list)
+    """Revisions to make of its state before a step, by its number."""
+    writing: Writing | None = None
+    overdue: bool = False
+    """Whether it has to persist as soon as it has written."""
+    transit: Transit = field(default_factory=Transit)
+    """What is under way to it from the other node."""
 
 
 @dataclass(frozen=True)
-class _Coming:
-    """A revision that is to be made of a node's state before step number `at`, at `time` (ms)."""
+class _Landed:
+    """The revision that a node writes is in the database."""
 
-    server: Server
-    at: int
-    time: int
-    held: Spans
+    node: str
+
+
+_Event = Happening | _Landed | str
+"""What comes to pass in a lane; a text is the name of a node that persists."""
 
 
 @dataclass
@@ -179,7 +204,7 @@ class PairLane:
     `faults` come on top of the scenario's, at times (ms) of their own.
 
     An engine works when its state or what it puts out is needed: as its node dies or stands still, as a revision of its
-    state is restored, at the end of a call. Of the revisions up to then, the last one alone is made.
+    state is restored, at the end of a call. Of the revisions up to then, those alone are made that still count.
     """
 
     def __init__(self, scenario: Scenario, engine: Callable[[], NodeEngine], faults: Sequence[Fault] = ()) -> None:
@@ -187,13 +212,14 @@ class PairLane:
         self.pair = scenario.pair
         self.servers = {name: Server(name) for name in self.pair.nodes}
         self.revision: Revision | None = None
-        self._coming: _Coming | None = None
         self.report = Report()
         self.counts = GroupCounts()
         self.start: int | None = None
         self.now = 0
         self.turn = 0
         self.unreachable: set[frozenset[str]] = set()
+        self.delays: dict[frozenset[str], int] = {}
+        """Links that are slow, and by how many ms."""
         self._timeline: Timeline | None = None
         self._known = 0
         self.passed = 0
@@ -229,9 +255,10 @@ class PairLane:
             at = upto
             self._happen(call, upto, time, happening)
         self._process(call, at, len(clock))
+        self.now = int(clock[-1])
         for server in self.servers.values():
             self._work(call, server, len(clock))
-        self.now = int(clock[-1])
+            self._deliver(server, self.now)
         return call.out
 
     def answer(self, retrieval: Retrieval) -> dict[str, Answer]:
@@ -240,8 +267,8 @@ class PairLane:
 
     # --------------------------------------------------------------------------- what comes to pass
 
-    def _until(self, clock: Array) -> Iterator[tuple[int, int, Happening | str]]:
-        """What comes to pass before which step, at which time: happenings, and the names of nodes that persist."""
+    def _until(self, clock: Array) -> Iterator[tuple[int, int, _Event]]:
+        """What comes to pass before which step, at which time. It goes on as each has come to pass."""
         last = int(clock[-1])
         if self._timeline is None or self._known < last:
             self._timeline, self._known = self.timeline(last), last
@@ -249,43 +276,76 @@ class PairLane:
         while self.passed < len(happenings) and happenings[self.passed].at <= last:
             self.passed += 1
         coming = happenings[first : self.passed]
-        items: list[tuple[int, int, Happening | str]] = [(h.at, 1, h) for h in coming]
+        items: list[tuple[int, int, _Event]] = [(h.at, 1, h) for h in coming]
         marks = np.unique(np.concatenate([clock, np.array([h.at for h in coming], np.int64)]))
         for c in self._timeline.clocks:
             items += [(due, 0, c.node) for due in self._due(c, marks)]
         for time, _, what in sorted(items, key=lambda x: x[:2]):
+            for landing, node in self._landings(time):
+                yield int(np.searchsorted(clock, landing)), landing, node
             yield int(np.searchsorted(clock, time)), time, what
+        for landing, node in self._landings(last):
+            yield int(np.searchsorted(clock, landing)), landing, node
+
+    def _landings(self, upto: int) -> Iterator[tuple[int, _Landed]]:
+        """Revisions that are in the database by `upto` (ms), those too whose writing begins as others are there."""
+        while True:
+            writing = [(s.writing.lands, _Landed(s.name)) for s in self.servers.values() if s.writing and not s.halted]
+            first = min(writing, key=lambda x: x[0], default=None)
+            if first is None or first[0] > upto:
+                return
+            yield first
 
     def _due(self, clock: Clock, marks: Array) -> list[int]:
-        """When a node persists. Of several times with no step and no happening between them, the last one counts."""
+        """When a node persists. Of several times with no step and no happening between them, the last one counts, or
+        each one while the database is slow for it."""
         assert self._timeline is not None
         later = [c.started for c in self._timeline.clocks if c.node == clock.node and c.started > clock.started]
-        marks = np.minimum(marks, min(later, default=int(marks[-1])))
+        last = min(later, default=int(marks[-1]))
+        for begin, end in self._timeline.slow_spans(clock.node, DATABASE, int(marks[-1])):
+            begin = max(begin, self.now, clock.started)
+            first = begin + (clock.started - begin) % clock.every
+            marks = np.concatenate([marks, np.arange(first, end + 1, clock.every)])
+        marks = np.minimum(marks, last)
         due = clock.started + (marks - clock.started) // clock.every * clock.every
         return [int(t) for t in np.unique(due) if t > max(self.now, clock.started)]
 
-    def _happen(self, call: _Call, at: int, time: int, happening: Happening | str) -> None:
+    def _happen(self, call: _Call, at: int, time: int, happening: _Event) -> None:
         """Lets something come to pass before step number `at`."""
         if isinstance(happening, Active | Passive | Down | Halted | Resumed | Reached):
             self.counts.close_loss()
         if isinstance(happening, Down | Halted | Passive) and self.servers[happening.node].engine is not None:
             self.counts.begin_gap()
+        for server in self.servers.values():
+            self._deliver(server, time)
         match happening:
             case str(node):
                 self._persist(self.servers[node], at, time)
+            case _Landed(node=node):
+                self._land(self.servers[node], at, time)
             case Down(node=node):
                 self._work(call, self.servers[node], at)
+                self._drop_sent(self.servers[node])
                 self.servers[node] = Server(node, up=False)
             case Halted(node=node):
                 self._work(call, self.servers[node], at)
                 self.servers[node].halted = True
             case Resumed(node=node):
-                self.servers[node].halted = False
+                server = self.servers[node]
+                server.halted = False
+                if server.writing is not None:
+                    server.writing = replace(server.writing, lands=max(server.writing.lands, time))
+            case Delayed(a=a, b=b, by=by):
+                self.delays[frozenset({a, b})] = by
             case Reached(a=a, b=b, whether=whether):
+                if not whether and {a, b} == set(self.servers):
+                    for server in self.servers.values():
+                        self._drop_sent(server, after=time)
                 (self.unreachable.discard if whether else self.unreachable.add)(frozenset({a, b}))
             case Active(node=node, started=started):
                 for server in self.servers.values():
                     self._work(call, server, at)
+                self._drop_sent(self.servers[node])
                 again = self._activate(self.servers[node], time, replay=not started)
                 call.out += [_moved(p, at, only=True) for p in again]
             case Passive(node=node):
@@ -300,14 +360,14 @@ class PairLane:
                     self._persist(server, at, time)
 
     def _work(self, call: _Call, server: Server, at: int) -> None:
-        """Lets a node's engine take what it has still to take before step number `at`, and makes its revision."""
+        """Lets a node's engine take what it has still to take before step number `at`, and makes its revisions."""
         if server.engine is None:
             return
-        coming = self._coming
-        if coming is not None and coming.server is server:
-            self._take(call, server, coming.at, at)
-            self.revision = Revision(coming.time, server.engine.snapshot(), coming.held)
-            self._coming = None
+        for place, revision in server.snapshots:
+            if revision is self.revision or (server.writing and revision is server.writing.revision):
+                self._take(call, server, place, at)
+                revision.state = server.engine.snapshot()
+        server.snapshots = []
         self._take(call, server, at, at)
 
     def _take(self, call: _Call, server: Server, end: int, at: int) -> None:
@@ -324,12 +384,17 @@ class PairLane:
     def _reaches(self, a: str, b: str) -> bool:
         return frozenset({a, b}) not in self.unreachable
 
+    def _delay(self, a: str, b: str) -> int:
+        """How much later (ms) what one sends to the other arrives."""
+        return self.delays.get(frozenset({a, b}), 0)
+
     def _activate(self, server: Server, time: int, *, replay: bool) -> list[Published]:
         """`HAManager.changeToActive`, or the start of an active node."""
         server.up, server.engine = True, self.new_engine()
         revision = self.revision
         server.held = Spans()
         if revision is not None:
+            assert revision.state is not None
             server.engine.restore(revision.state)
             server.held = revision.held.copy()
         out, again, before = [], Spans(), server.held.copy()
@@ -348,19 +413,39 @@ class PairLane:
         return out
 
     def _persist(self, server: Server, at: int, time: int) -> None:
-        """`PersistenceManager`: a revision, and a message to the passive node that what came before it is old."""
+        """`PersistenceManager`: a revision. A node that writes one begins the next as that is written."""
         if server.engine is None or server.halted:
             return
+        if server.writing is not None:
+            server.overdue = True
+            return
+        revision = Revision(time, server.held.copy())
+        server.snapshots.append((at, revision))
+        reached = self._reaches(server.name, DATABASE)
+        server.writing = Writing(revision, time + (self._delay(server.name, DATABASE) if reached else 0))
+        if server.writing.lands == time:
+            self._land(server, at, time)
+
+    def _land(self, server: Server, at: int, time: int) -> None:
+        """What a node has written is in the database, or failed: it tells the passive one what is old by that."""
+        assert server.writing is not None
+        revision, server.writing = server.writing.revision, None
         if self._reaches(server.name, DATABASE):
-            self._coming = _Coming(server, at, time, server.held.copy())
             self.report.revisions[server.name] += 1
             self.counts.revisions += 1
+            if self.revision is None or revision.at >= self.revision.at:
+                self.revision = revision
+        overdue, server.overdue = server.overdue, False
+        if server.engine is None:
+            return
         server.sequence += 1
         peer = self.servers[self.pair.peer(server.name)]
         if server.syncing and peer.up and not peer.halted and self._reaches(server.name, peer.name):
-            peer.trimmed = max(peer.trimmed, server.sequence)
-            peer.queue = [kept for q in peer.queue if (kept := q.after(server.sequence)) is not None]
-            peer.queued = sum(q.events for q in peer.queue)
+            due = max(time + self._delay(server.name, peer.name), peer.transit.last)
+            peer.transit.add(Trim(server.sequence, due))
+            self._deliver(peer, time)
+        if overdue:
+            self._persist(server, at, time)
 
     # --------------------------------------------------------------------------- what comes in
 
@@ -420,14 +505,40 @@ class PairLane:
             return
         number = server.sequence + np.cumsum(counts)  # that of the last event of each step
         server.sequence += int(counts.sum())
-        fresh = any_ & (number - counts + 1 > peer.trimmed)
+        clock = call.clock[at : at + len(counts)]
+        due = np.maximum(clock + self._delay(server.name, peer.name), peer.transit.last)
+        peer.transit.add(SentEvents(call.batch, at, number, numbers, counts, due))
+        self._deliver(peer, int(clock[-1]))
+
+    def _deliver(self, server: Server, upto: int) -> None:
+        """Lets a node have what has arrived for it up to `upto` (ms), once it does not stand still."""
+        if server.halted:
+            return
+        for message in server.transit.take(upto):
+            if isinstance(message, SentEvents):
+                self._hold(server, message)
+                continue
+            server.trimmed = max(server.trimmed, message.number)
+            server.queue = [kept for q in server.queue if (kept := q.after(message.number)) is not None]
+            server.queued = sum(q.events for q in server.queue)
+
+    def _hold(self, server: Server, sent: SentEvents) -> None:
+        """`EventListMapManager`: what a passive node keeps of events that have arrived."""
+        numbers, counts = sent.first, sent.counts
+        any_ = counts > 0
+        fresh = any_ & (sent.number - counts + 1 > server.trimmed)
         _note(self.report.unheld, Loss.STALE, numbers, counts, any_ & ~fresh)
-        fits = np.cumsum(np.where(fresh, counts, 0)) + peer.queued <= self.pair.queue
+        fits = np.cumsum(np.where(fresh, counts, 0)) + server.queued <= self.pair.queue
         _note(self.report.unheld, Loss.FULL, numbers, counts, fresh & ~fits)
         kept = fresh & fits
         if kept.any():
-            peer.queue.append(Queued(call.batch, at, kept, number, numbers, counts))
-            peer.queued += int(counts[kept].sum())
+            server.queue.append(Queued(sent.source, sent.at, kept, sent.number, numbers, counts))
+            server.queued += int(counts[kept].sum())
+
+    def _drop_sent(self, server: Server, after: int = LONG_AGO) -> None:
+        """What would arrive for a node later than `after` (ms) does not."""
+        for sent in server.transit.lose(after):
+            _note(self.report.unheld, Loss.UNDERWAY, sent.first, sent.counts, sent.counts > 0)
 
 
 def _moved(published: Published, by: int, *, only: bool = False) -> Published:
@@ -442,13 +553,7 @@ def _moved(published: Published, by: int, *, only: bool = False) -> Published:
 
 def _add(spans: Spans, numbers: Array, counts: Array, steps: Array) -> None:
     """The events of some steps."""
-    if not steps.any():
-        return
-    first, end = numbers[steps], (numbers + counts)[steps]
-    joins = np.flatnonzero(first[1:] != end[:-1])
-    begins, ends = first[np.concatenate([[0], joins + 1])], end[np.append(joins, -1)]
-    for low, high in zip(begins.tolist(), ends.tolist(), strict=True):
-        spans.add(low, high)
+    spans.add_all(Spans.of(numbers, counts, steps))
 
 
 def _note(where: dict[Loss, Spans], why: Loss, numbers: Array, counts: Array, steps: Array) -> None:

@@ -3,6 +3,9 @@
 The rules are those of `RDBMSCoordinationStrategy` (carbon-coordination): every node runs two loops. One writes its
 heartbeat; a member's checks the coordinator's as well, and takes its place where it is too old, the coordinator's finds
 nodes that are new or silent. The other reads what these have written down as events. Nothing here reads a clock.
+
+A run of a loop is one exchange with the database. On a slow link it takes effect later, with the time of its begin: a
+heartbeat that is written late is older for the others by that.
 """
 
 from __future__ import annotations
@@ -73,7 +76,9 @@ class Listener(Protocol):
 
 @dataclass
 class Member:
-    """A node's part in the coordination. `next_beat` and `next_poll`: when its loops run (ms)."""
+    """A node's part in the coordination. `next_beat` and `next_poll`: when its loops run, or end the run that is under
+    way (ms). `beat_began`: when that run of the first loop began; None: none is under way. `polls`: whether one of the
+    second loop is."""
 
     name: str
     next_beat: int = NEVER
@@ -82,6 +87,8 @@ class Member:
     coordinates: bool = False
     joining: bool = False
     silent_since: int | None = None
+    beat_began: int | None = None
+    polls: bool = False
 
 
 class Coordinators:
@@ -93,6 +100,8 @@ class Coordinators:
         self.database = Database()
         self.cut: set[str] = set()
         """Nodes that do not reach the database."""
+        self.delays: dict[str, int] = {}
+        """How much later (ms) what a node exchanges with the database takes effect."""
         self.listener: Listener
 
     def settled(self, now: int) -> None:
@@ -112,13 +121,17 @@ class Coordinators:
         member = self.members[name]
         member.running, member.joining, member.silent_since = True, True, None
         member.next_poll = now + self.figures.poll
-        self._join(member, now)
+        if self._delay(member):
+            member.beat_began, member.next_beat = now, now + self._delay(member)
+        else:
+            self._join(member, now, now)
 
     def stop(self, name: str) -> None:
         """A node ends."""
         member = self.members[name]
         member.running = member.coordinates = member.joining = False
         member.next_beat = member.next_poll = NEVER
+        member.beat_began, member.polls = None, False
 
     def resume(self, name: str, now: int) -> None:
         """A node that stood still goes on: what fell due meanwhile runs at once, in an order that the seed decides."""
@@ -137,15 +150,10 @@ class Coordinators:
         awake = [m for m in self.members.values() if m.name not in halted]
         for member in awake:
             if member.next_beat <= now:
-                member.next_beat = now + self.figures.heartbeat + LATE
-                if member.joining:
-                    self._join(member, now)
-                else:
-                    self._beat(member, now)
+                self._run_beat(member, now)
         for member in awake:
             if member.next_poll <= now:
-                member.next_poll = now + self.figures.poll + LATE
-                self._poll(member, now)
+                self._run_poll(member, now)
 
     def quiet(self, now: int) -> bool:
         """Whether nothing will change until something happens from outside: heartbeats are all that there is."""
@@ -159,6 +167,8 @@ class Coordinators:
             and all(not r.new and now - r.at <= oldest for r in db.heartbeats.values())
             and not self.cut.intersection(n for n, m in self.members.items() if m.running)
             and not any(m.joining or m.silent_since is not None for m in self.members.values())
+            and not any(self.delays.values())
+            and not any(m.polls or m.beat_began is not None for m in self.members.values())
             and self.figures.retries > 1
         )
 
@@ -174,23 +184,49 @@ class Coordinators:
             if m.coordinates:
                 self.database.coordinator_at = m.next_beat - beat
 
-    def _join(self, member: Member, now: int) -> None:
+    def _delay(self, member: Member) -> int:
+        """How long (ms) a run that begins now is under way; 0 also for one that fails at once."""
+        return 0 if member.name in self.cut else self.delays.get(member.name, 0)
+
+    def _run_beat(self, member: Member, now: int) -> None:
+        """The first loop is due: it begins a run, which ends at once where nothing is slow, or ends one."""
+        if member.beat_began is None and self._delay(member):
+            member.beat_began, member.next_beat = now, now + self._delay(member)
+            return
+        began = now if member.beat_began is None else member.beat_began
+        # `HeartBeatExecutionTask` counts its interval from the begin, and goes on at once where that has passed.
+        member.beat_began, member.next_beat = None, max(began + self.figures.heartbeat + LATE, now)
+        if member.joining:
+            self._join(member, began, now)
+        else:
+            self._beat(member, began, now)
+
+    def _run_poll(self, member: Member, now: int) -> None:
+        """The second loop is due, as in `_run_beat`; its interval begins as a run ends."""
+        if not member.polls and self._delay(member):
+            member.polls, member.next_poll = True, now + self._delay(member)
+            return
+        member.polls, member.next_poll = False, now + self.figures.poll + LATE
+        self._poll(member, now)
+
+    def _join(self, member: Member, began: int, now: int) -> None:
         if member.name in self.cut:
             member.next_beat = now + 5_000
             return
         db = self.database
         db.changes.pop(member.name, None)
         row = db.heartbeats.get(member.name)
-        if row is not None and now - row.at < self.figures.oldest and db.coordinator == member.name:
+        if row is not None and began - row.at < self.figures.oldest and db.coordinator == member.name:
             member.coordinates = True  # it comes back before anybody has missed it
-            db.coordinator_at = now
+            db.coordinator_at = began
         member.joining = False
-        member.next_beat = now + self.figures.heartbeat + LATE
-        self._beat(member, now)
+        member.next_beat = max(began + self.figures.heartbeat + LATE, now)
+        self._beat(member, began, now)
         self.listener.joined(member.name, now)
 
-    def _beat(self, member: Member, now: int) -> None:
-        """`runCoordinationElectionTask`: whatever it raises makes the node a member."""
+    def _beat(self, member: Member, began: int, now: int) -> None:
+        """`runCoordinationElectionTask`: whatever it raises makes the node a member. All ages are taken from its
+        begin."""
         if member.name in self.cut:
             member.coordinates = False
             return
@@ -198,41 +234,41 @@ class Coordinators:
         if member.coordinates and db.coordinator != member.name:
             self.listener.deposed(member.name, now)
             member.coordinates = False
-            self._elect(member, now, None)
+            self._elect(member, began, now, None)
         elif member.coordinates:
-            db.coordinator_at = now
-            self._heartbeat(member, now)
-            self._find_changes(now)
+            db.coordinator_at = began
+            self._heartbeat(member, began)
+            self._find_changes(began)
         else:
-            self._heartbeat(member, now)
-            age = None if db.coordinator is None else now - db.coordinator_at
+            self._heartbeat(member, began)
+            age = None if db.coordinator is None else began - db.coordinator_at
             if age is None or age > self.figures.oldest:
                 db.coordinator = None
-                self._elect(member, now, age)
+                self._elect(member, began, now, age)
 
-    def _heartbeat(self, member: Member, now: int) -> None:
+    def _heartbeat(self, member: Member, began: int) -> None:
         row = self.database.heartbeats.get(member.name)
         if row is None:
-            self.database.heartbeats[member.name] = _Row(now, new=True)
+            self.database.heartbeats[member.name] = _Row(began, new=True)
         else:
-            row.at = now
+            row.at = began
 
-    def _elect(self, member: Member, now: int, age: int | None) -> None:
+    def _elect(self, member: Member, began: int, now: int, age: int | None) -> None:
         """`tryToElectSelfAsCoordinator`: the row of the coordinator can be written once."""
         db = self.database
         if db.coordinator is not None:
             return
-        db.coordinator, db.coordinator_at = member.name, now
+        db.coordinator, db.coordinator_at = member.name, began
         known = list(db.heartbeats)
-        self._find_changes(now)
+        self._find_changes(began)
         member.coordinates = True
         db.tell(Change.COORDINATOR, member.name, known)
         self.listener.elected(member.name, now, age)
 
-    def _find_changes(self, now: int) -> None:
+    def _find_changes(self, began: int) -> None:
         """`findAddedRemovedMembers`: silent nodes are forgotten, new ones announced."""
         db = self.database
-        removed = [n for n, row in db.heartbeats.items() if now - row.at >= self.figures.oldest]
+        removed = [n for n, row in db.heartbeats.items() if began - row.at >= self.figures.oldest]
         added = [n for n, row in db.heartbeats.items() if row.new and n not in removed]
         for node in removed:
             del db.heartbeats[node]

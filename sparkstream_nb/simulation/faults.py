@@ -1,7 +1,7 @@
 """What happens to a deployment: faults, each at a virtual time (ms), and schedules of them.
 
 A pause stops a node and keeps its memory, as a long collection of garbage does. A cut keeps two ends from reaching each
-other: two nodes, a node and the database, a node and the clients.
+other: two nodes, a node and the database, a node and the clients. A slow link delays what two ends send to each other.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..errors import Misuse, nearest
+from ..errors import Misuse, nearest, shown
 from .topology import CLIENTS, DATABASE, Pair
 
 
@@ -86,15 +86,57 @@ class Cut(Fault):
         return f"cut {self.a} from {self.b} for {(self.until - self.at) / 1000:g} s"
 
 
+@dataclass(frozen=True)
+class Slow(Fault):
+    """The link between two nodes, or between a node and the database, is slower by `by` ms until `until` (ms). Of
+    several on one link the slowest counts.
+
+    Database: one run of a loop (heartbeat, poll, start) is one exchange, which takes effect and ends `by` after its
+    begin, with the times that the node read at its begin. A revision is in the database `by` after it was made. What a
+    node has under way there is a transaction: it is lost if the node dies, and waits while the node stands still.
+
+    Nodes: what the active one sends arrives `by` later, in order. It arrives also if the sender dies: an operating
+    system delivers what a process has handed to it, and such a link is long, not jammed. It is lost if the link is cut,
+    or if the receiver dies or takes over before it arrives.
+
+    A link to the clients cannot be slow, as an event's own time is the time at which a node takes it.
+
+    Raises `Misuse` for a `by` that is no whole number above 0.
+    """
+
+    a: str
+    b: str
+    by: int
+    until: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.by, bool) or not isinstance(self.by, int) or self.by < 1:
+            raise Misuse(f"slow {self.a} {self.b}: by is a whole number of ms above 0, not {shown(self.by)}")
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.a, self.b)
+
+    def __str__(self) -> str:
+        return f"slow the link of {self.a} and {self.b} by {self.by / 1000:g} s for {(self.until - self.at) / 1000:g} s"
+
+
+Lasting = Pause | Cut | Slow
+"""Faults with an end, `until`."""
+Linked = Cut | Slow
+"""Faults of a link between two ends, `a` and `b`."""
+
+
 def check_faults(faults: Sequence[Fault], nodes: Sequence[str], others: Sequence[str]) -> tuple[Fault, ...]:
     """Faults in the order of their times, of `nodes` and links that also have the ends `others`. Raises `Misuse` for
-    one that names a node that is not there, kills a dead one or restarts a living one, or ends before it begins."""
+    one that names a node that is not there, kills a dead one or restarts a living one, slows the clients, or ends
+    before it begins."""
     found = tuple(sorted(faults, key=lambda f: f.at))
     dead: set[str] = set()
     for fault in found:
         when = f"{fault} at {fault.at} ms"
         for name in fault.nodes:
-            if name not in nodes and (not isinstance(fault, Cut) or name not in others):
+            if name not in nodes and (not isinstance(fault, Linked) or name not in others):
                 raise Misuse(nearest(f"{when}: there is no node '{name}'", name, nodes))
         match fault:
             case Kill(node=node) if node in dead:
@@ -107,9 +149,11 @@ def check_faults(faults: Sequence[Fault], nodes: Sequence[str], others: Sequence
                 dead.remove(node)
             case Pause(node=node) if node in dead:
                 raise Misuse(f"{when}: {node} is down")
-            case Cut(a=a, b=b) if a == b or {a, b} <= {*others}:
+            case Cut(a=a, b=b) | Slow(a=a, b=b) if a == b or {a, b} <= {*others}:
                 raise Misuse(f"{when}: there is no link between {a} and {b}")
-        if isinstance(fault, Pause | Cut) and fault.until <= fault.at:
+            case Slow() if CLIENTS in fault.nodes:
+                raise Misuse(f"{when}: an event comes at its own time, so clients are never slow")
+        if isinstance(fault, Lasting) and fault.until <= fault.at:
             raise Misuse(f"{when}: it ends at {fault.until} ms, before it begins")
     return found
 
@@ -184,12 +228,12 @@ class Scenario:
 
 def shifted(fault: Fault, by: int) -> Fault:
     """The fault `by` ms later."""
-    if isinstance(fault, Pause | Cut):
+    if isinstance(fault, Lasting):
         return replace(fault, at=fault.at + by, until=fault.until + by)
     return replace(fault, at=fault.at + by)
 
 
-KINDS = {kind.__name__.lower(): kind for kind in (Kill, Restart, Pause, Cut)}
+KINDS = {kind.__name__.lower(): kind for kind in (Kill, Restart, Pause, Cut, Slow)}
 
 
 def members_of(fault: Fault) -> dict[str, Any]:

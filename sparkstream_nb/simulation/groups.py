@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..errors import Misuse, nearest
-from .faults import Cut, Fault, Scenario
+from .faults import Fault, Linked, Scenario
 from .topology import CLIENTS, DATABASE, Pair
 
 PARTITIONED, ROUND_ROBIN, BROADCAST = "partitioned", "roundRobin", "broadcast"
@@ -69,9 +69,9 @@ class Groups:
         return next(i for i, p in enumerate(self.pairs) if node in p.nodes)
 
     def meant(self, fault: Fault) -> tuple[Fault, ...]:
-        """A fault as those of single nodes: a group that is cut off is each of its nodes. Raises `Misuse` for a name
-        that is neither a node nor a group."""
-        if isinstance(fault, Cut):
+        """A fault as those of single nodes: a group that is cut off or slow is each of its nodes. Raises `Misuse` for a
+        name that is neither a node nor a group."""
+        if isinstance(fault, Linked):
             for near, far in ((fault.a, fault.b), (fault.b, fault.a)):
                 if len(self.pairs) > 1 and near in self.names and far in (CLIENTS, DATABASE):
                     return tuple(replace(fault, a=n, b=far) for n in self.pairs[self.names.index(near)].nodes)

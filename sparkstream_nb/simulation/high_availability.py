@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 
 from .coordination import NEVER, Change, Coordinators
-from .faults import Cut, Fault, Kill, Pause, Restart, Schedule
+from .faults import Cut, Fault, Kill, Lasting, Pause, Restart, Schedule, Slow
 from .timeline import (
     Active,
     Clock,
+    Delayed,
     Deposed,
     Down,
     Elected,
@@ -45,10 +46,11 @@ class _Run:
         self.coordinators.listener = self
         self.halted: dict[str, int] = {}
         self.cuts: list[Cut] = []
+        self.slows: list[Slow] = []
         self.faults: list[tuple[int, int, Fault, bool]] = sorted(
             [
                 *((f.at, i, f, True) for i, f in enumerate(schedule.faults)),
-                *((f.until, i, f, False) for i, f in enumerate(schedule.faults) if isinstance(f, Pause | Cut)),
+                *((f.until, i, f, False) for i, f in enumerate(schedule.faults) if isinstance(f, Lasting)),
             ],
             key=lambda x: x[:2],
         )
@@ -105,6 +107,8 @@ class _Run:
                 self.coordinators.resume(node, now)
             case Cut():
                 self._cut(fault, now, begins=begins)
+            case Slow():
+                self._slow(fault, now, begins=begins)
 
     def _cut(self, cut: Cut, now: int, *, begins: bool) -> None:
         ends = {cut.a, cut.b}
@@ -117,6 +121,22 @@ class _Run:
         if before != after:
             self._say(Reached(now, cut.a, cut.b, not after))
         self.coordinators.cut = {(ends - {DATABASE}).pop() for c in self.cuts if DATABASE in (ends := {c.a, c.b})}
+
+    def _slow(self, slow: Slow, now: int, *, begins: bool) -> None:
+        ends = {slow.a, slow.b}
+        before = self._delay(ends)
+        if begins:
+            self.slows.append(slow)
+        else:
+            self.slows.remove(slow)
+        after = self._delay(ends)
+        if before != after:
+            self._say(Delayed(now, slow.a, slow.b, after))
+        if DATABASE in ends:
+            self.coordinators.delays[(ends - {DATABASE}).pop()] = after
+
+    def _delay(self, ends: set[str]) -> int:
+        return max((s.by for s in self.slows if {s.a, s.b} == ends), default=0)
 
     def _leader(self) -> str | None:
         return self.coordinators.database.coordinator

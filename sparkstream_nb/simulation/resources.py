@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import Misuse
-from .faults import Cut, Fault, Kill, Pause, Restart, check_faults, shifted
+from .faults import Cut, Fault, Kill, Pause, Restart, Slow, check_faults, shifted
 from .topology import CLIENTS, DATABASE, Coordination
 
 MANAGERS = "managers"
@@ -117,6 +117,8 @@ class ResourceScenario:
         c = self.cluster
         found = check_faults([*_single_links(c, faults)], (*c.managers, *c.nodes), (DATABASE, CLIENTS))
         for f in found:
+            if isinstance(f, Slow):
+                raise Misuse(f"{f} at {f.at} ms: mode distributed has no slow links")
             if isinstance(f, Cut) and {f.a, f.b} not in _links(c):
                 raise Misuse(f"{f} at {f.at} ms: there is no link between {f.a} and {f.b}")
         return found

@@ -67,6 +67,19 @@ class Reached(Happening):
 
 
 @dataclass(frozen=True)
+class Delayed(Happening):
+    """What two ends send to each other arrives `by` ms later, from now on; 0: without delay."""
+
+    a: str
+    b: str
+    by: int
+
+    def __str__(self) -> str:
+        how = f"slower by {self.by / 1000:g} s" if self.by else "as fast as before"
+        return f"the link between {self.a} and {self.b} is {how}"
+
+
+@dataclass(frozen=True)
 class Elected(Happening):
     """A node found the coordinator's heartbeat `age` ms old (None: there was none), and took its place."""
 
@@ -145,6 +158,17 @@ class Timeline:
 
     happenings: list[Happening] = field(default_factory=list)
     clocks: list[Clock] = field(default_factory=list)
+
+    def slow_spans(self, a: str, b: str, upto: int) -> list[tuple[int, int]]:
+        """From when to when (ms) the link between two ends was slow, up to `upto` (ms)."""
+        out: list[tuple[int, int]] = []
+        begun: int | None = None
+        for h in self.happenings:
+            if isinstance(h, Delayed) and {h.a, h.b} == {a, b}:
+                if begun is not None and not h.by:
+                    out.append((begun, h.at))
+                begun = None if not h.by else h.at if begun is None else begun
+        return out if begun is None else [*out, (begun, upto)]
 
 
 class Role(Enum):

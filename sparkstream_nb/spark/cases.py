@@ -21,6 +21,7 @@ from ..engine.batch import Answer
 from ..engine.cases import events, input_batch, jsonable
 from ..engine.node import NodeEngine
 from ..errors import NotInThisBuild, SiddhiError, SparkStreamError
+from ..limits import Limits
 from ..plan import compile_app, compile_retrieval
 from ..plan.nodes import BatchClock, Partition, Plan, Retrieval, Safety
 from ..plan.safety import aggregation_safety
@@ -78,6 +79,7 @@ class _Running:
     store: DuckDBStore | None
     rounds: list[_Round]
     start: int | None
+    limits: Limits
     emitted: list[tuple[int, rows.TableRow]] = field(default_factory=list)
     failure: Exception | None = None
 
@@ -144,7 +146,7 @@ class _Replay:
             store = DuckDBStore(":memory:")
             store.prepare(plans[0].aggregations.values())
         route = "node:1" if self.nodes == 1 else route_of(plans[0])
-        return _Running(plans, shards, route, got, store, rounds, case.get("start", 0))
+        return _Running(plans, shards, route, got, store, rounds, case.get("start", 0), Limits.of(case.get("limits")))
 
     def _fill(self, inbox: Inbox) -> None:
         """Writes the rounds of all cases, each round a micro-batch."""
@@ -194,7 +196,7 @@ class _Replay:
             keys = {app: [app * self.nodes + k for k in range(self.nodes)] for app in self.running}
             specs = {
                 keys[app][k]: NodeSpec.of(
-                    keys[app][k], shard, plan, trace=True, index=k, count=self.nodes, start=r.start
+                    keys[app][k], shard, plan, trace=True, index=k, count=self.nodes, start=r.start, limits=r.limits
                 )
                 for app, r in self.running.items()
                 for k, (shard, plan) in enumerate(zip(r.shards, r.plans, strict=True))

@@ -151,4 +151,4 @@ def _times(batches: Sequence[InputBatch]) -> Array:
 
 def engine_of(nodes: Nodes) -> NodeEngine:
     """A node at its start, that keeps its aggregations itself."""
-    return NodeEngine(nodes.plan, allow_scripts=nodes.scripts, start=nodes.start)
+    return nodes.engine(nodes.plan)

@@ -32,6 +32,7 @@ from pyspark.sql import functions as F
 
 from ..engine.columns import ARROW, Array
 from ..errors import SparkStreamError, shown
+from ..limits import Limits
 from ..types import Schema
 from . import results
 from .causes import cause_of
@@ -56,7 +57,8 @@ _INFO = "part int, number int, file string, rows long, rejected long"
 class Shape:
     """What a feed is read as: `columns` maps attributes to source columns, `time` names the column of event times.
 
-    `offered` are all columns of the source, for hints. Events after `latest` (ms) are rejected.
+    `offered` are all columns of the source, for hints. Events after `latest` (ms) are rejected. `limits`: what one
+    event may ask for.
     """
 
     stream: str
@@ -65,6 +67,7 @@ class Shape:
     columns: Mapping[str, str]
     offered: tuple[str, ...] = ()
     latest: int | None = None
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def names(self) -> list[str]:
@@ -114,7 +117,7 @@ def read_feed(
         shape = replace(shape, offered=tuple(map(str, names)))
     if isinstance(source, pd.DataFrame):
         keep = [c for c in shape.names if c in source.columns]
-        source = _arrow_of(source[keep])
+        source = _arrow_of(source[keep], shape.limits)
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table):
@@ -139,7 +142,7 @@ def read_feed(
 _SIMPLE = ("string", "empty", "floating", "integer", "boolean", "decimal", "datetime", "date", "bytes")
 
 
-def _arrow_of(frame: pd.DataFrame) -> pa.Table:
+def _arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
     """The frame's columns. Of one that Arrow does not take as it is, each value is judged by itself: those of mixed
     types become texts, and a row with a value that is none of Arrow's is malformed."""
     arrays: dict[str, Any] = {}
@@ -152,20 +155,20 @@ def _arrow_of(frame: pd.DataFrame) -> pa.Table:
                 continue
             except (pa.ArrowException, UnicodeError):
                 pass
-        arrays[name] = _each_value(name, column, malformed)
+        arrays[name] = _each_value(name, column, malformed, limits)
     if any(why is not None for why in malformed):
         arrays[MALFORMED] = pa.array(malformed, pa.string())
     return pa.table(arrays)
 
 
-def _each_value(name: str, column: pd.Series, malformed: list[str | None]) -> pa.Array:
+def _each_value(name: str, column: pd.Series, malformed: list[str | None], limits: Limits) -> pa.Array:
     mixed = pd.api.types.infer_dtype(column, skipna=True).startswith("mixed")
     values: list[Any] = []
     nested = False
     for i, value in enumerate(column):
         try:
             if isinstance(value, list | tuple | dict | set | np.ndarray):
-                check_object(value, name)
+                check_object(value, name, limits)
                 nested = True
             elif isinstance(value, str):
                 value.encode()

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.columns import ARROW, Array
-from ..engine.limits import MOST_NESTED
 from ..errors import SparkStreamError, did_you_mean, shown
+from ..limits import Limits
 from ..types import Schema, Type
 from .csvfile import MALFORMED
 
@@ -314,7 +314,7 @@ def time_of(value: Any) -> int:
 # -------------------------------------------------------------------------------------------------------- single rows
 
 
-def columns_of(schema: Schema, rows: Sequence[Sequence[Any]], stream: str) -> list[Any]:
+def columns_of(schema: Schema, rows: Sequence[Sequence[Any]], stream: str, limits: Limits) -> list[Any]:
     """Rows of Python values as input columns. Raises SparkStreamError for the first value that does not fit."""
     out: list[Any] = []
     for row in rows:
@@ -324,7 +324,7 @@ def columns_of(schema: Schema, rows: Sequence[Sequence[Any]], stream: str) -> li
         values = [row[k] for row in rows]
         if attribute.type is Type.OBJECT:
             for value in values:
-                check_object(value, f"{stream}.{attribute.name}")
+                check_object(value, f"{stream}.{attribute.name}", limits)
             out.append(values)
             continue
         typed = []
@@ -355,15 +355,15 @@ def _value(value: Any, type: Type) -> Any:
     return _number(value, type)
 
 
-def check_object(value: Any, place: str) -> None:
+def check_object(value: Any, place: str, limits: Limits) -> None:
     """Raises SparkStreamError for what is no plain data, and what is nested too deep, or in itself."""
     left = [(value, 0)]
     while left:  # depth first: the levels of an object that is in itself twice grow without bound
         one, depth = left.pop()
         if isinstance(one, np.ndarray | np.generic):
             one = one.tolist()
-        if depth > MOST_NESTED:
-            raise SparkStreamError(f"{place}: the object is nested deeper than {MOST_NESTED} levels, or in itself.")
+        if depth > limits.nesting:
+            raise SparkStreamError(f"{place}: the object is nested deeper than {limits.nesting} levels, or in itself.")
         if isinstance(one, Mapping):
             left += [(part, depth + 1) for pair in one.items() for part in pair]
         elif isinstance(one, list | tuple | set | frozenset):

@@ -16,6 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -30,6 +31,7 @@ from ..lanes.distributed import Distributed
 from ..lanes.distributed_member import DistributedMember, NodesOutputs
 from ..lanes.member import PairMember
 from ..lang.parser import parse_on_demand
+from ..limits import Limits
 from ..plan import bind_retrieval
 from ..plan.nodes import BatchClock, Plan
 from ..plan.placement import idle, nothing, split
@@ -57,6 +59,7 @@ class _Kept:
     version: str
     engine: Engine
     pieces: list[str]
+    limits: Limits
     restored: bool = False
 
 
@@ -82,21 +85,10 @@ def _engine(spec: NodeSpec) -> Engine:
     plan = _plan(spec)[1]
     if isinstance(spec.groups, Distributed):
         return _distributed(spec, spec.groups, plan)
+    new = partial(NodeEngine, plan, shard=spec.shard, allow_scripts=spec.scripts, start=spec.start, limits=spec.limits)
     if spec.groups is not None:
-        return PairMember(
-            spec.groups,
-            spec.shard,
-            plan,
-            lambda: NodeEngine(plan, shard=spec.shard, allow_scripts=spec.scripts, start=spec.start),
-        )
-    return NodeEngine(
-        plan,
-        shard=spec.shard,
-        trace=spec.trace,
-        stored=not spec.trace,
-        allow_scripts=spec.scripts,
-        start=spec.start,
-    )
+        return PairMember(spec.groups, spec.shard, plan, new)
+    return new(trace=spec.trace, stored=not spec.trace)
 
 
 def _distributed(spec: NodeSpec, app: Distributed, plan: Plan) -> Engine:
@@ -104,7 +96,11 @@ def _distributed(spec: NodeSpec, app: Distributed, plan: Plan) -> Engine:
     if spec.index:
         return NodeEngine(nothing(plan), start=spec.start)
     return DistributedMember(
-        plan, app, lambda part: NodeEngine(part, allow_scripts=spec.scripts, start=spec.start, chunks=True)
+        plan,
+        app,
+        lambda part: NodeEngine(
+            part, allow_scripts=spec.scripts, start=spec.start, chunks=True, limits=spec.limits
+        ),
     )
 
 
@@ -173,8 +169,10 @@ def _restored(p: NodeProcessor, key: int) -> _Kept:
     stored = p.version.get()
     # Taken out while it works: an engine that fails half-way must not be found again.
     kept = _engines.pop((p.run, key), None)
-    if kept is None or not p.keep or stored is None or kept.version != stored[0]:
-        kept = _Kept("", _engine(p.specs[key]), [])
+    spec = p.specs[key]
+    # An app that is deployed again goes on with its state, also under other limits.
+    if kept is None or not p.keep or stored is None or (kept.version, kept.limits) != (stored[0], spec.limits):
+        kept = _Kept("", _engine(spec), [], spec.limits)
         if stored is not None:
             kept.restored = True
             kept.pieces = json.loads(stored[1])

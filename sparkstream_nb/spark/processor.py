@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from ..limits import Limits
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -31,7 +33,7 @@ class NodeSpec:
     `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
     None: with the first event or tick). `tables` is `tables.packed`, empty where no table is in a database. A node with
     a `duty` is the leader, and one of `groups` has another node to take over: these take all events. Of the nodes of a
-    distributed app the first one computes all.
+    distributed app the first one computes all. `limits`: what one event may ask for.
     """
 
     node: int
@@ -45,6 +47,7 @@ class NodeSpec:
     tables: bytes = field(default=b"", repr=False)
     duty: Duty | None = None
     groups: Groups | Distributed | None = None
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def takes_all(self) -> bool:
@@ -65,8 +68,12 @@ class NodeSpec:
         tables: bytes = b"",
         duty: Duty | None = None,
         groups: Groups | Distributed | None = None,
+        limits: Limits | None = None,
     ) -> NodeSpec:
-        return NodeSpec(node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables, duty, groups)
+        return NodeSpec(
+            node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables, duty, groups,
+            Limits() if limits is None else limits,
+        )  # fmt: skip
 
 
 class NodeProcessor(StatefulProcessor):

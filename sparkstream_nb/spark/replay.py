@@ -25,6 +25,7 @@ from ..engine.services import Services
 from ..errors import SparkStreamError
 from ..lanes.partitioning import part
 from ..lang.parser import parse_on_demand
+from ..limits import Limits
 from ..plan import bind_retrieval
 from ..plan.leader import Divided, divided, led_by
 from ..plan.lineage import LINEAGE, change_with_lineage, with_lineage
@@ -177,14 +178,20 @@ class Replay:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a replay: the plan of all of them, where their clocks start, whether scripts may run; and the
-    queries that a leader has (None: there is no leader). Where `plan` has lineage, `untraced` is the app's own."""
+    """The nodes of a replay: the plan of all of them, where their clocks start, whether scripts may run, what one event
+    may ask for; and the queries that a leader has (None: there is no leader). Where `plan` has lineage, `untraced` is
+    the app's own."""
 
     plan: Plan
     start: int | None = None
     scripts: bool = False
     led: tuple[str, ...] | None = None
     untraced: Plan | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def engine(self, plan: Plan, shard: str = "") -> NodeEngine:
+        """A node at its start that runs `plan`."""
+        return NodeEngine(plan, shard=shard, allow_scripts=self.scripts, start=self.start, limits=self.limits)
 
     def traced(self, *, every: bool = False) -> Nodes:
         """The same nodes, whose outputs name what they were made of; `every`: as in `with_lineage`."""
@@ -207,7 +214,7 @@ def replayed(recording: Recording, way: Way, nodes: Nodes) -> list[Replay]:
     for node in range(max(way.nodes, -1 if leader is None else leader + 1)):
         duty = parts.duty if parts is not None and node == leader else None
         plan = nodes.plan if parts is None else parts.nodes if duty is None else parts.leader
-        engine = NodeEngine(plan, shard=f"node-{node + 1}", allow_scripts=nodes.scripts, start=nodes.start)
+        engine = nodes.engine(plan, f"node-{node + 1}")
         found = Replay(node)
         for item, place in zip(recording.items, places, strict=True):
             if isinstance(item, str):

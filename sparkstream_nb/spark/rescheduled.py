@@ -33,7 +33,9 @@ class DistributedOutcome:
 def distributed_outcome(items: Sequence[Item], app: Distributed, nodes: Nodes, truth: Tables) -> DistributedOutcome:
     """What the nodes make of `items`, against the `truth` of one node."""
     lane = DistributedLane(
-        nodes.plan, app, lambda plan: NodeEngine(plan, allow_scripts=nodes.scripts, start=nodes.start, chunks=True)
+        nodes.plan,
+        app,
+        lambda plan: NodeEngine(plan, allow_scripts=nodes.scripts, start=nodes.start, limits=nodes.limits, chunks=True),
     )
     found = Collected()
     for item in items:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..engine.batch import Outputs
 from ..engine.node import NodeEngine
+from ..limits import Limits
 from ..plan.nodes import Plan
 from ..plan.placement import idle, split
 from ..retention import Retention
@@ -38,7 +39,7 @@ class SourceApp:
     of its plan without state for each node (None for one that takes all events; empty where there is none). Large
     results go to the folder `outputs`. With `trace`, an error of the engine is a row of kind `failure`. `start` is that
     of the nodes (`NodeSpec`). The app began with `began` nodes. What is set aside (`care`) becomes errors here where it
-    `tells`, as no node works on events; else the nodes tell.
+    `tells`, as no node works on events; else the nodes tell. `limits` are the nodes'.
     """
 
     keys: tuple[int, ...]
@@ -52,6 +53,7 @@ class SourceApp:
     began: int = 1
     care: Care = field(default_factory=Care)
     tells: bool = False
+    limits: Limits = field(default_factory=Limits)
 
 
 def app_of(
@@ -77,6 +79,7 @@ def app_of(
         specs[0].count,
         care or Care(),
         all(rest is not None and idle(rest) for _, rest in halves),
+        specs[0].limits,
     )
 
 
@@ -132,8 +135,7 @@ def _of_app(folder: Path, app: SourceApp, found: Sequence[Entry]) -> list[tuple[
                     events[k] += segments.events_of(piece.batch)
             mark_task(folder, run)
     out += [
-        (key, rows.Entries(node, low, high, text, n))
-        for key, node, n in zip(app.keys, app.nodes, events, strict=True)
+        (key, rows.Entries(node, low, high, text, n)) for key, node, n in zip(app.keys, app.nodes, events, strict=True)
     ]
     return out
 
@@ -143,7 +145,7 @@ def _results(folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.P
 
     def step(part: segments.Piece) -> Outputs:
         clock = max((t for t in (app.start, part.before) if t is not None), default=None)
-        engine = NodeEngine(plan, shard=app.shards[k], trace=app.trace, stored=True, start=clock)
+        engine = NodeEngine(plan, shard=app.shards[k], trace=app.trace, stored=True, start=clock, limits=app.limits)
         return engine.step(part.batch)
 
     spill, out = Spill(app.outputs), []

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, Cut, Kill, Pair, Pause, Restart
+from sparkstream_nb.cluster import App, Cut, Kill, Pair, Pause, Restart, Slow
 from sparkstream_nb.cluster.fault_schedule import schedule_of
 from sparkstream_nb.errors import Misuse, SiddhiRuntimeError, SparkStreamError
 from sparkstream_nb.lab.display import html, text
@@ -118,6 +118,27 @@ def test_what_a_person_does_to_nodes(run: Callable[..., App]) -> None:
     assert "the groups of nodes, their figures, faults or seed changed" in (other.redeployed or "")
 
 
+def test_a_slow_database(run: Callable[..., App]) -> None:
+    """The other node takes over though no node is down, and both are active until the slow one has read so. The report
+    tells what came out on Spark, also of a revision and of messages that are under way between two micro-batches."""
+    slow = [Slow(40_000, "node-1", "database", 17_000, 200_000), Slow(70_000, "node-1", "node-2", 3_000, 100_000)]
+    app = run(APP, mode="ha", pair=Pair(persist=10_000, balancer="round_robin"), faults=slow)
+    for first, end in ((0, 75), (75, 90), (90, 300)):
+        app.feed("S", EVENTS[first:end], time="at")
+    with pytest.raises(Misuse, match="clients are never slow"):
+        app.cluster.slow("node-1", "clients", 3, (None, START + 900_000))
+    with pytest.raises(Misuse, match="by is a whole number of ms above 0"):
+        app.cluster.slow("node-1", "node-2", 0, (None, START + 900_000))
+    app.cluster.slow("node-2", "database", 2_000, (None, START + 900_000))
+    assert app.cluster.faults["what"].tolist() == ["slow the link of node-2 and database by 2 s for 600.999 s"]
+    report = app.failover()
+    assert [t.node for t in report.takeovers][:1] == ["node-2"]
+    each = next(report.frame.itertuples(index=False))
+    assert len(app.output("Each").frame) == each.same + each.spurious + each.duplicated
+    assert {node for node, own in numbers(app).items() if own} == {"node-1", "node-2"}
+    assert "the link between node-1 and database is slower by 17 s" in report.timeline["what"].tolist()
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -187,12 +208,14 @@ def test_a_schedule_file(tmp_path: Path) -> None:
     path.write_text(
         "- {at: 90 sec, kill: node-1}\n- {at: 2 min, restart: node-1}\n"
         "- at: 150000\n  pause: node-2\n  for: 1.5 seconds\n- {at: 1 hour, cut: [node-1, database], for: 20 s}\n"
+        "- {at: 90 sec, slow: [node-1, database], by: 3 sec, for: 60 sec}\n"
     )
     assert schedule_of(path) == (
         Kill(90_000, "node-1"),
         Restart(120_000, "node-1"),
         Pause(150_000, "node-2", 151_500),
         Cut(3_600_000, "node-1", "database", 3_620_000),
+        Slow(90_000, "node-1", "database", 3_000, 150_000),
     )
 
 
@@ -207,6 +230,10 @@ def test_a_schedule_file(tmp_path: Path) -> None:
         ("- {at: 1 sec, pause: node-1}\n", "line 1: how long does it last"),
         ("- {at: 1 sec, kill: node-1, for: 3 s}\n", "line 1: a fault of kind 'kill' has no for"),
         ("- {at: 1 sec, cut: node-1, for: 3 s}\n", "line 1: cut has two ends"),
+        ("- {at: 1 sec, cut: [a, b], by: 1 s, for: 3 s}\n", "line 1: a fault of kind 'cut' has no by"),
+        ("- {at: 1 sec, slow: [a, b], for: 3 s}\n", "line 1: by how much is it slower"),
+        ("- {at: 1 sec, slow: [a, b], by: 0, for: 3 s}\n", "line 1: by how much is it slower"),
+        ("- {at: 1 sec, slow: a, by: 1 s, for: 3 s}\n", "line 1: slow has two ends"),
         ("- [\n", "is not YAML"),
     ],
 )

@@ -9,17 +9,19 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.engine.batch import InputBatch, Outputs, StreamRows
-from sparkstream_nb.engine.limits import MOST_FIRINGS
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.limits import Limits
 from sparkstream_nb.plan import compile_app
 
 S = "define stream S (s string, n int);\n"
 DEEP_LIST, DEEP_MAP = "[" * 50_000 + "]" * 50_000, '{"a":' * 50_000 + "1" + "}" * 50_000
 
 
-def sent(app: str, events: list[tuple[int, str, int]], *, allow_scripts: bool = False) -> Outputs:
+def sent(
+    app: str, events: list[tuple[int, str, int]], *, allow_scripts: bool = False, limits: Limits | None = None
+) -> Outputs:
     """What an app puts out for events (time, s, n), each a step. Its state can be kept."""
-    engine = NodeEngine(compile_app(S + app), allow_scripts=allow_scripts)
+    engine = NodeEngine(compile_app(S + app), allow_scripts=allow_scripts, limits=limits)
     at = np.array([e[0] for e in events], np.int64)
     columns = [pa.array([e[1] for e in events]), pa.array([e[2] for e in events], pa.int32())]
     out = engine.step(InputBatch(at, {"S": StreamRows(np.arange(len(at)), at, columns)}))
@@ -56,12 +58,10 @@ def test_a_function_that_fails(call: str, value: str, n: int, said: str) -> None
 
 
 @pytest.mark.parametrize("definition", ["every 1 sec", "'* * * * * ?'"])
-def test_a_trigger_whose_clock_jumps_leaves_times_out_and_says_so(
-    definition: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sparkstream_nb.engine.triggers.MOST_FIRINGS", 100)
+def test_a_trigger_whose_clock_jumps_leaves_times_out_and_says_so(definition: str) -> None:
     app = f"define trigger T at {definition}; from S select s insert into O;"
-    out = sent(app, [(0, "a", 1), (5_000, "b", 1), (1_700_000_000_000, "c", 1), (1_700_000_002_000, "d", 1)])
+    events = [(0, "a", 1), (5_000, "b", 1), (1_700_000_000_000, "c", 1), (1_700_000_002_000, "d", 1)]
+    out = sent(app, events, limits=Limits(firings=100))
     times = out.streams["T"].ts.tolist()
     assert times[:5] == [1_000, 2_000, 3_000, 4_000, 5_000]
     assert times[5:] == list(range(1_699_999_900_000 + 1000 * (len(times) == 107), 1_700_000_002_001, 1000))
@@ -72,12 +72,56 @@ def test_a_trigger_whose_clock_jumps_leaves_times_out_and_says_so(
     assert len(out.streams["O"]) == 4
 
 
-def test_a_long_feed_without_jumps_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkstream_nb.engine.triggers.MOST_FIRINGS", 3)
+def test_a_long_feed_without_jumps_leaves_nothing_out() -> None:
     events: list[Any] = [(2_000 * i, "a", 1) for i in range(50)]
-    out = sent("define trigger T at every 1 sec; from S select s insert into O;", events)
+    out = sent("define trigger T at every 1 sec; from S select s insert into O;", events, limits=Limits(firings=3))
     assert (len(out.streams["T"]), out.errors) == (98, [])
-    assert MOST_FIRINGS > 3
+
+
+@pytest.mark.parametrize("definition", ["every 1 sec", "every 100000 hours"])
+def test_the_highest_limit_of_firings_is_none_of_time(definition: str) -> None:
+    events: list[Any] = [(2_000 * i, "a", 1) for i in range(50)]
+    app = f"define trigger T at {definition}; from S select s insert into O;"
+    out = sent(app, events, limits=Limits(firings=1_000_000_000))
+    assert (len(out.streams.get("T", ())), out.errors) == (98 if definition == "every 1 sec" else 0, [])
+
+
+SMALL = Limits(characters=100, nesting=3)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("str:repeat(s, n)", "a text of 101 characters is too long: 100 are the most"),
+        ("str:concat(s, str:repeat(s, n - 1))", "a text of 101 characters is too long: 100 are the most"),
+        ("str:replaceAll(str:repeat(s, 26), 'x', str:repeat('y', n - 97))", "a text of 104 characters is too long"),
+        ("f(s, n)", "a text of 101 characters is too long: 100 are the most"),
+        ("convert(json:toObject(str:repeat('1', n)), 'string')", "a text of 101 characters is too long"),
+        ("json:toObject(str:concat(str:repeat('[', n - 97), str:repeat(']', n - 97)))", "deeper than 3 levels"),
+    ],
+)
+@pytest.mark.parametrize("rows", [1, 300])
+def test_a_smaller_limit_refuses_what_the_default_takes(call: str, said: str, rows: int) -> None:
+    """Alone, and among so many that a function has them all at once; the events beside it come out."""
+    app = "define function f[javascript] return string { return data[0].repeat(data[1]); };\n"
+    app += f"from S select n, {call} as r insert into O;"
+    events = [(i, "x", 100) for i in range(rows)] + [(rows, "x", 101), (rows + 1, "x", 100)]
+    whole = sent(app, events, allow_scripts=True)
+    assert (len(whole.streams["O"]), whole.errors) == (rows + 2, [])
+    out = sent(app, events, allow_scripts=True, limits=SMALL)
+    assert [v[0] for _, v in out.streams["O"].rows()] == [100] * (rows + 1)
+    (error,) = out.errors
+    assert (error.ts, said in error.message) == (rows, True)
+
+
+def test_columns_of_different_texts_are_checked_as_well() -> None:
+    """Whole columns of texts without codes: each that is too long is an error with its own length."""
+    app = "from S select str:concat(s, s) as a, str:upper(s) as b, str:concat(s, '!') as c insert into O;"
+    events = [(i, f"{i:0{40 + i % 20}d}", 1) for i in range(5_000)]
+    out = sent(app, events, limits=SMALL)
+    assert len(out.streams["O"]) == sum(len(s) <= 50 for _, s, _ in events)
+    assert {e.message.split(" characters")[0] for e in out.errors} == {f"a text of {2 * n}" for n in range(51, 60)}
+    assert not sent(app, events).errors
 
 
 ROPE = "var x = data[0]; for (var i = 0; i < 5000; i++) x = x + 'y'; return x;"

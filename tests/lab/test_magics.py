@@ -183,17 +183,23 @@ def test_faults_and_studies_of_failovers(shell: Any, app: StandIn, monkeypatch: 
     line(shell, "fault Trades restart node-1 --at 2024-06-01T10:00:00")
     line(shell, "fault Trades pause node-2 --at 1 --until 2")
     line(shell, "fault Trades cut node-2 database --until 7")
+    line(shell, "fault Trades slow node-2 database --by 3000 --at 3 --until 7")
     assert nodes.method_calls == [
         call.kill("node-1", None),
         call.restart("node-1", "2024-06-01T10:00:00"),
         call.pause("node-2", ("1", "2")),
         call.cut("node-2", "database", (None, "7")),
+        call.slow("node-2", "database", 3000, ("3", "7")),
     ]
     for text, message in (
         ("kill node-1 node-2", "kill has one node, and 'node-2' is one more"),
         ("kill node-1 --until 3", "kill has no end: leave --until out"),
         ("pause node-1", "when does the pause end? Add --until TIME"),
-        ("cut node-1 --until 3", "cut has two ends"),
+        ("cut node-1 --until 3", "cut has two ends: a node, and the other one, `database` or `clients`"),
+        ("cut node-1 node-2 --until 3 --by 3", "cut is not by so many ms: leave --by out"),
+        ("slow node-1 --until 3 --by 3", "slow has two ends: a node, and the other one or `database`"),
+        ("slow node-1 node-2 --by 3", "when does the slow link end? Add --until TIME"),
+        ("slow node-1 node-2 --until 3", "by how much is the link slower? Add --by MS"),
     ):
         with pytest.raises(Misuse, match=re.escape(message)):
             line(shell, f"fault Trades {text}")

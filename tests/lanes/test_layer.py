@@ -20,7 +20,7 @@ from sparkstream_nb.lanes.layer import GroupLane, Share
 from sparkstream_nb.lanes.member import PairMember
 from sparkstream_nb.lanes.pair import Loss
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.simulation.faults import Cut, Fault, Kill, random_schedule
+from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Slow, random_schedule
 from sparkstream_nb.simulation.groups import Distribution, Groups, groups_of
 from sparkstream_nb.simulation.timeline import Role, roles
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Pair
@@ -52,6 +52,12 @@ def runs(draw: st.DrawFn) -> tuple[Groups, tuple[Fault, ...], InputBatch]:
         f
         for i, p in enumerate(groups.pairs)
         for f in random_schedule(p, seed + i, (START + 1, int(clock[-1])), rate=4).faults
+    ]
+    faults += [
+        Slow(at, a, b, by, at + 90_000)
+        for p in groups.pairs
+        for a, b in ((p.nodes[0], DATABASE), p.nodes)
+        for at, by in [(START + int(rng.integers(1, 500_000)), int(rng.choice([2_000, 15_000])))]
     ]
     first = rng.random(200) < 0.6
     keys = pa.array([f"key-{i}" for i in rng.integers(0, 7, int(first.sum()))])
@@ -146,6 +152,14 @@ def test_members_that_are_restored_between_batches_are_the_groups(
     assert found == expected
 
 
+def test_a_slow_group_is_each_of_its_nodes() -> None:
+    groups = groups_of(pairs(2), 0, (Slow(0, DATABASE, "g1", 500, 10_000),))
+    assert [str(f) for s in groups.scenarios for f in s.faults] == [
+        "slow the link of 1-a and database by 0.5 s for 10 s",
+        "slow the link of 1-b and database by 0.5 s for 10 s",
+    ]
+
+
 def test_a_request_of_several_events_is_not_taken_apart() -> None:
     groups = groups_of(pairs(2), 0)
     ts = np.full(6, START)
@@ -181,6 +195,8 @@ def test_a_group_that_is_alone_takes_all_and_one_that_is_cut_off_loses_its_own()
         (Kill(1, "9-a"), "there is no node '9-a'"),
         (Cut(1, "g7", CLIENTS, 2), "there is no node 'g7'"),
         (Cut(1, "0-a", "1-a", 2), "there is no node '1-a'"),
+        (Slow(1, "0-a", "1-a", 3, 2), "there is no node '1-a'"),
+        (Slow(1, "g1", CLIENTS, 3, 9), "clients are never slow"),
         (Cut(1, CLIENTS, DATABASE, 2), "there is no node 'clients'"),
     ],
 )

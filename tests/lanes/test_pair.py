@@ -24,9 +24,19 @@ from sparkstream_nb.lanes.member import PairMember
 from sparkstream_nb.lanes.pair import Loss, PairLane, Published
 from sparkstream_nb.lanes.spans import Spans
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario, Schedule, random_schedule
+from sparkstream_nb.simulation.faults import (
+    Cut,
+    Fault,
+    Kill,
+    Pause,
+    Restart,
+    Scenario,
+    Schedule,
+    Slow,
+    random_schedule,
+)
 from sparkstream_nb.simulation.groups import Groups
-from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Pair
+from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Coordination, Pair
 
 SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "100"))
 A, B = "node-1", "node-2"
@@ -156,7 +166,187 @@ def test_without_the_database_there_is_no_revision_and_the_queue_is_trimmed_none
     assert takeover.missing == Spans((0, 60))
 
 
+# ------------------------------------------------------------------------------------------------------- slow links
+
+
+def test_a_revision_counts_once_it_is_in_the_database() -> None:
+    """That of 1:00 is there at 1:10. A node that dies before leaves the first one, and the queue that belongs to it."""
+    slow = Slow(50_000, A, DATABASE, 10_000, until=80_000)
+    for dies, revision in ((65_500, 0), (71_500, 60_000)):
+        run = lane(slow, Kill(dies, A))
+        run.step(feed(SECONDS, seed=0))
+        takeover = run.report.takeovers[-1]
+        assert (takeover.node, takeover.revision) == (B, revision)
+        assert takeover.held == Spans((0, 60 if revision else 0)) or takeover.replayed
+        assert run.report.revisions[A] == (1 if revision == 0 else 2)
+
+
+def test_events_that_come_while_a_revision_is_written_are_old_and_in_no_revision() -> None:
+    """The message about a revision is numbered as it is there, so the other node lets go of what came meanwhile."""
+    run = lane(Slow(50_000, A, DATABASE, 10_000, until=80_000), Kill(90_000, A))
+    run.step(feed(SECONDS, seed=0))
+    takeover = run.report.takeovers[-1]
+    assert takeover.revision == 60_000
+    assert takeover.replayed == Spans((70, 90))
+    assert takeover.missing == Spans((60, 70))
+
+
+def test_a_node_writes_one_revision_at_a_time() -> None:
+    """Every 10 s with 25 s each: one begins as the other is there. That of 1:10 is there with the next."""
+    pair = Pair(persist=10_000, coordination=Coordination(retries=50))
+    run = lane(Slow(15_000, A, DATABASE, 25_000, until=94_000), pair=pair)
+    made = []
+    for second in SECONDS[:120]:
+        run.step(feed([second]))
+        assert run.revision is not None
+        made.append(run.revision.at)
+    assert sorted(set(made)) == [0, 10_000, 20_000, 45_000, 95_000, 100_000, 110_000]
+    assert made[44:46] == [10_000, 20_000]
+
+
+def test_a_node_that_stands_still_ends_its_writing_as_it_goes_on() -> None:
+    run = lane(Slow(50_000, A, DATABASE, 5_000, until=70_000), Pause(62_000, A, until=72_000), plan=STATEFUL)
+    batch = feed(SECONDS)
+    run.step(between(batch, 0, 71))
+    assert run.revision is not None
+    assert run.revision.at == 0
+    run.step(between(batch, 71, 74))
+    assert run.revision.at == 60_000
+
+
+def test_what_is_under_way_arrives_after_the_sender_has_died() -> None:
+    """All 30 events since the revision, though those of the last 20 s arrive late."""
+    run = lane(Slow(50_000, A, B, 20_000, until=200_000), Kill(90_000, A))
+    run.step(feed(SECONDS, seed=0))
+    takeover = run.report.takeovers[-1]
+    assert takeover.replayed == Spans((60, 90))
+    assert not takeover.missing
+    assert Loss.UNDERWAY not in run.report.unheld
+
+
+def test_what_is_under_way_as_the_other_node_takes_over_is_lost() -> None:
+    run = lane(Slow(50_000, A, B, 45_000, until=200_000), Kill(90_000, A))
+    run.step(feed(SECONDS, seed=0))
+    takeover = run.report.takeovers[-1]
+    arrived = (takeover.at - 45_000) // 1000 + 1
+    assert takeover.replayed == Spans((60, arrived))
+    assert takeover.missing == run.report.unheld[Loss.UNDERWAY] == Spans((arrived, 90))
+    assert not takeover.doubled
+
+
+def test_a_node_that_hears_of_a_revision_too_late_replays_what_is_in_it() -> None:
+    """The message about the revision of 1:00 is behind the events that it is about."""
+    run = lane(Slow(50_000, A, B, 55_000, until=200_000), Kill(61_500, A))
+    run.step(feed(SECONDS, seed=0))
+    takeover = run.report.takeovers[-1]
+    arrived = (takeover.at - 55_000) // 1000 + 1
+    assert (takeover.revision, takeover.at < 115_000) == (60_000, True)
+    assert takeover.replayed == takeover.doubled == Spans((0, max(50, arrived)))
+    assert run.report.unheld[Loss.UNDERWAY] == Spans((max(50, arrived), 62))
+
+
+@pytest.mark.parametrize(
+    ("fault", "lost"),
+    [
+        (Kill(61_000, B), Spans((51, 61))),
+        (Cut(61_000, A, B, until=70_000), Spans((52, 61))),
+        (Pause(61_000, B, until=70_000), Spans()),
+    ],
+)
+def test_what_breaks_a_link_loses_what_is_under_way(fault: Fault, lost: Spans) -> None:
+    """A node that stands still finds what has arrived meanwhile."""
+    run = lane(Slow(50_000, A, B, 10_000, until=60_000), fault, pair=Pair(persist=1_000_000))
+    run.step(feed(SECONDS, seed=0))
+    lost_under_way = run.report.unheld.get(Loss.UNDERWAY, Spans())
+    assert lost_under_way.without(lost) == Spans()
+    assert bool(lost_under_way) == bool(lost)
+
+
+def test_messages_keep_their_order_as_a_link_is_fast_again() -> None:
+    """What is sent afterwards waits for what is under way, and the queue has it behind that."""
+    run = lane(Slow(10_000, A, B, 20_000, until=15_000), pair=Pair(persist=1_000_000))
+    batch = feed(SECONDS, seed=0)
+    run.step(between(batch, 0, 21))
+    assert run.servers[B].queued == 10
+    run.step(between(batch, 21, 32))
+    assert run.servers[B].queued == 12
+    run.step(between(batch, 32, 36))
+    assert run.servers[B].queued == 36
+    held = [int(n) for q in run.servers[B].queue for n in q.first[q.kept]]
+    assert held == list(range(36))
+
+
+def test_revisions_between_steps_that_are_far_apart() -> None:
+    """From 0:10 on one after the other, 70 s each: that of 3:40 is the last to be there as the node dies at 5:50."""
+    pair = Pair(coordination=Coordination(heartbeat=100_000))
+    run = lane(Slow(5_000, A, DATABASE, 70_000, until=345_000), Kill(350_000, A), pair=pair)
+    run.step(feed([10_000, 310_000, *range(400_000, 1_500_000, 10_000)]))
+    assert run.report.takeovers[-1].revision == 220_000
+
+
+def test_what_arrives_while_no_event_comes() -> None:
+    run = lane(Slow(5_000, A, B, 10_000, until=200_000))
+    run.step(feed(SECONDS[:20]))
+    assert run.servers[B].queued == 10
+    run.step(InputBatch(np.array([40_000], np.int64)))
+    assert run.servers[B].queued == 20
+
+
+PATIENT = Coordination(heartbeat=30_000, retries=2)
+
+
+@pytest.mark.parametrize(
+    ("pair", "faults"),
+    [
+        (Pair(), [Slow(50_000, A, DATABASE, 10_000, until=80_000), Kill(75_000, A)]),
+        (Pair(), [Slow(50_000, A, DATABASE, 10_000, until=61_000), Kill(68_000, A)]),
+        (
+            Pair(persist=10_000, coordination=PATIENT),
+            [Slow(15_000, A, DATABASE, 25_000, until=94_000), Kill(72_000, A)],
+        ),
+        (Pair(persist=1_000_000), [Slow(10_000, A, B, 20_000, until=15_000), Kill(31_000, A)]),
+        (Pair(), [Slow(50_000, A, B, 45_000, until=200_000), Kill(90_000, A)]),
+        (
+            Pair(coordination=PATIENT),
+            [Slow(50_000, A, DATABASE, 5_000, until=70_000), Pause(62_000, A, until=72_000), Kill(90_000, A)],
+        ),
+    ],
+)
+def test_what_is_under_way_is_part_of_a_state(pair: Pair, faults: list[Fault]) -> None:
+    """Restored after every step, members put out what the pair does that takes all at once."""
+    batch = feed(SECONDS[:200])
+    expected = {node: Counter[Row]() for node in (A, B)}
+    whole = lane(*faults, pair=pair, plan=STATEFUL)
+    for p in whole.step(batch):
+        expected[p.node] += rows(p.outputs)
+    assert len(whole.report.takeovers) == 2
+    assert expected[B]
+    groups = Groups((Scenario(pair, 1),))
+    for node in (A, B):
+        member, found = PairMember(groups, node, STATEFUL, lambda: NodeEngine(STATEFUL)), Counter[Row]()
+        for fault in faults:
+            member.happen(fault)
+        for i in range(len(batch.clock)):
+            found += rows(member.step(between(batch, i, i + 1)))
+            state = member.snapshot()
+            member = PairMember(groups, node, STATEFUL, lambda: NodeEngine(STATEFUL))
+            member.restore(state)
+        assert found == expected[node]
+
+
 # -------------------------------------------------------------------------------------------------------------- laws
+
+
+slow_links = st.lists(
+    st.builds(
+        lambda at, ends, by, span: Slow(at, *ends, by, at + span),
+        st.integers(1_000, 300_000),
+        st.sampled_from([(A, DATABASE), (B, DATABASE), (A, B)]),
+        st.sampled_from([1, 700, 3_000, 9_000, 20_000, 50_000]),
+        st.integers(1, 200_000),
+    ),
+    max_size=4,
+)
 
 
 @st.composite
@@ -168,6 +358,7 @@ def runs(draw: st.DrawFn) -> tuple[Schedule, InputBatch, int]:
     )
     seed = draw(st.integers(0, 10**9))
     schedule = random_schedule(pair, seed, (1_000, 400_000), rate=draw(st.sampled_from([1.0, 5.0, 20.0])))
+    schedule = schedule.plus(*draw(slow_links))
     rng = np.random.default_rng(seed)
     times = np.cumsum(rng.choice([0, 1, 500, 2_000, 9_000], draw(st.integers(1, 120))))
     return schedule, feed(times.tolist(), draw(st.integers(1, 100))), draw(st.integers(0, 1000))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause, Restart, Schedule, random_schedule
+from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause, Restart, Schedule, Slow, random_schedule
 from sparkstream_nb.simulation.high_availability import simulate
-from sparkstream_nb.simulation.timeline import Active, Elected, Happening, Passive, Syncing
-from sparkstream_nb.simulation.topology import DATABASE, Coordination, Pair
+from sparkstream_nb.simulation.timeline import Active, Delayed, Elected, Happening, Passive, Syncing
+from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Coordination, Pair
 
 A, B = PAIR_NODES = ("node-1", "node-2")
 PAIR = Pair()
@@ -110,20 +110,101 @@ def test_other_figures() -> None:
         assert 1_500 < active.at - 70_000 <= 3_500
 
 
+# What a heartbeat allows: a run that takes `by` writes what is `by` old, and the next one as much later, so that the
+# others find a heartbeat of 2 × by before they find a new one. It is void where it is older than 5000 × 5.
+ALLOWED = 12_500
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_other_node_takes_over_from_one_whose_heartbeats_come_too_late(seed: int) -> None:
+    found = happenings(Slow(70_000, A, DATABASE, 17_000, until=300_000), seed=seed)
+    elected = next(h for h in found if isinstance(h, Elected))
+    assert elected.node == B
+    assert elected.age is not None
+    assert 25_000 < elected.age <= 34_000
+    assert f"Active {B}" in roles(found)
+
+
+@pytest.mark.parametrize("by", [1, 4_999, 5_001, 9_999, ALLOWED])
+def test_a_node_whose_heartbeats_come_late_keeps_its_place(by: int) -> None:
+    for seed in range(200):
+        assert roles(happenings(Slow(70_000, A, DATABASE, by, until=300_000), seed=seed)) == []
+
+
+def test_heartbeats_allow_no_more() -> None:
+    """1 ms more is enough for some moment; a quarter of an interval is, for every moment but few."""
+    assert PAIR.coordination.oldest == ALLOWED * 2
+    moved = [
+        any(roles(happenings(Slow(70_000, A, DATABASE, by, until=900_000), seed=s)) for s in range(400))
+        for by in (ALLOWED, ALLOWED + 1)
+    ]
+    assert moved == [False, True]
+
+
+def test_a_slow_passive_node_is_missed_and_found_again() -> None:
+    found = roles(happenings(Slow(70_000, B, DATABASE, 20_000, until=200_000)))
+    assert found[0] == f"Syncing {A} ends"
+    assert found[-1] == f"Syncing {A}"
+    assert not any(f.startswith("Active") for f in found)
+
+
+def test_a_slow_node_gives_up_later() -> None:
+    """It reads that another one leads as late as it writes."""
+    quick = happenings(Cut(70_000, A, DATABASE, until=120_000))
+    slow = happenings(Cut(70_000, A, DATABASE, until=120_000), Slow(120_000, A, DATABASE, 4_000, until=400_000))
+
+    def gives_up(found: list[Happening]) -> int:
+        return next(h.at for h in found[3:] if isinstance(h, Passive) and h.node == A)
+
+    if gives_up(quick) > 120_000:
+        assert gives_up(slow) >= gives_up(quick)
+    started = happenings(
+        Kill(70_000, A), Slow(100_000, A, DATABASE, 4_000, until=400_000), Restart(130_000, A), until=200_000
+    )
+    assert gives_up(started) == 134_000
+
+
+def test_a_slow_link_between_nodes_is_the_nodes_own_matter() -> None:
+    found = happenings(Slow(70_000, A, B, 20_000, until=200_000), Slow(90_000, B, A, 30_000, until=100_000))
+    assert roles(found) == []
+    assert [(h.at, h.by) for h in found if isinstance(h, Delayed)] == [
+        (70_000, 20_000),
+        (90_000, 30_000),
+        (100_000, 20_000),
+        (200_000, 0),
+    ]
+    assert (
+        str(next(h for h in found if isinstance(h, Delayed))) == "the link between node-1 and node-2 is slower by 20 s"
+    )
+
+
+slow_links = st.lists(
+    st.builds(
+        lambda at, ends, by, span: Slow(at, *ends, by, at + span),
+        st.integers(1_000, 900_000),
+        st.sampled_from([(A, DATABASE), (B, DATABASE), (A, B)]),
+        st.integers(1, 40_000),
+        st.integers(1, 200_000),
+    ),
+    max_size=4,
+)
 schedules = st.builds(
-    lambda seed, rate: random_schedule(PAIR, seed, (1_000, 900_000), rate=rate),
+    lambda seed, rate, slow: random_schedule(PAIR, seed, (1_000, 900_000), rate=rate).plus(*slow),
     st.integers(0, 10**9),
     st.sampled_from([1.0, 5.0, 20.0]),
+    slow_links,
 )
 
 
 @given(schedules, st.integers(0, 1000), st.integers(0, 900_000))
+@settings(deadline=None)
 def test_what_is_said_does_not_depend_on_how_far_it_runs(schedule: Schedule, seed: int, until: int) -> None:
     whole = simulate(schedule, seed=seed, start=0, until=1_000_000).happenings
     assert simulate(schedule, seed=seed, start=0, until=until).happenings == [h for h in whole if h.at <= until]
 
 
 @given(schedules, st.integers(0, 1000))
+@settings(deadline=None)
 def test_faults_to_come_change_nothing_before_them(schedule: Schedule, seed: int) -> None:
     last = max((f.at for f in schedule.faults), default=0)
     whole = simulate(schedule, seed=seed, start=0, until=last).happenings
@@ -137,6 +218,7 @@ def test_faults_to_come_change_nothing_before_them(schedule: Schedule, seed: int
 
 
 @given(schedules, st.integers(0, 1000))
+@settings(deadline=None)
 def test_once_all_is_well_one_node_is_active(schedule: Schedule, seed: int) -> None:
     """Some minutes after the last fault exactly one of the nodes that are up is active, where one is up."""
     last = max((getattr(f, "until", f.at) for f in schedule.faults), default=0)
@@ -173,12 +255,22 @@ def test_years_without_faults_take_no_time() -> None:
         ((Pause(5, A, until=5),), "pause node-1 for 0 s at 5 ms: it ends at 5 ms, before it begins"),
         ((Cut(1, A, A, until=5),), "there is no link between node-1 and node-1"),
         ((Kill(1, A), Pause(2, A, until=5)), "node-1 is down"),
+        ((Slow(1, DATABASE, CLIENTS, 3, until=5),), "there is no link between database and clients"),
+        ((Slow(1, A, "node-3", 3, until=5),), "there is no node 'node-3'"),
+        ((Slow(1, A, CLIENTS, 3, until=5),), "an event comes at its own time, so clients are never slow"),
+        ((Slow(5, A, B, 3, until=5),), "it ends at 5 ms, before it begins"),
     ],
 )
 def test_wrong_schedules(faults: tuple[Fault, ...], message: str) -> None:
     with pytest.raises(Misuse) as error:
         Schedule(PAIR, faults)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("by", [0, -1, 2.5, True, "3 sec", None])
+def test_a_link_is_slower_by_whole_ms(by: object) -> None:
+    with pytest.raises(Misuse, match="slow node-1 node-2: by is a whole number of ms above 0, not"):
+        Slow(1, A, B, by, until=5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

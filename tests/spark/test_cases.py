@@ -62,6 +62,19 @@ def test_cases(spark: Any, nodes: int) -> None:
     assert answered == len(cases) if nodes == 1 else answered > 20
 
 
+def test_cases_of_one_worker_have_limits_of_their_own(spark: Any) -> None:
+    """All run in the same tasks; a query that needs no state, and one that does."""
+    case = {
+        "app": "define stream S (s string); from S select str:repeat(s, 101) as r insert into O;"
+        "from S#window.length(2) select str:repeat(s, 101) as r insert into P;",
+        "feed": [["S", 1, ["x"]], ["S", 2, ["y"]]],
+    }
+    low = {**case, "limits": "characters=100"}
+    found = run_cases_on_spark([low, case, low, case], spark)
+    counts = [[len(r["streams"].get(s, [])) for s in "OP"] for r in found if isinstance(r, dict)]
+    assert counts == [[0, 0], [2, 2], [0, 0], [2, 2]]
+
+
 def test_a_case_that_fails_does_not_hurt_the_others(spark: Any) -> None:
     good = {"id": "g", "app": "define stream S (a int); from S select a insert into Out;", "feed": [["S", 1, [1]]]}
     wrong = {"id": "w", "app": "define stream S (a int); from S select b insert into Out;", "feed": []}

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.limits import Limits
 from sparkstream_nb.spark.ingest import columns_of, convert, times, type_rows
 from sparkstream_nb.types import Schema, Type
 
@@ -120,4 +121,4 @@ def test_a_time_column_that_is_not_there() -> None:
 )
 def test_sent_values_that_do_not_fit(row: list[Any], said: str) -> None:
     with pytest.raises(SparkStreamError, match=said):
-        columns_of(SCHEMA, [row], "S")
+        columns_of(SCHEMA, [row], "S", Limits())

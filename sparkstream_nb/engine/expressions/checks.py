@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ..limits import MOST_CHARACTERS, MOST_NESTED, MOST_SHOWN
+from ...limits import Limits
 from .values import Failure
 
+MOST_SHOWN = 300
+"""Characters of an error's message."""
 
-def checked_text(length: int) -> None:
+
+def check_text(length: int, limits: Limits) -> None:
     """Raises Failure for a text of so many characters that would be too long."""
-    if length > MOST_CHARACTERS:
-        raise Failure(f"a text of {length:,} characters is too long: {MOST_CHARACTERS:,} are the most")
+    if length > limits.characters:
+        raise Failure(f"a text of {length:,} characters is too long: {limits.characters:,} are the most")
 
 
-def checked(value: Any) -> Any:
-    """What a function answered; raises Failure for a text that is too long, or an object that is nested too deep."""
-    if isinstance(value, str):
-        checked_text(len(value))
-    elif isinstance(value, dict | list | tuple):
-        _check_depth(value)
-    return value
+def within(limits: Limits, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, which raises Failure where it answers a text that is too long, or an object that is nested too
+    deep."""
+
+    def checked(*args: Any) -> Any:
+        value = function(*args)
+        if isinstance(value, str):
+            check_text(len(value), limits)
+        elif isinstance(value, dict | list | tuple):
+            _check_depth(value, limits.nesting)
+        return value
+
+    return checked
 
 
-def _check_depth(value: Any) -> None:
+def _check_depth(value: Any, most: int) -> None:
     level = [value]
-    for _ in range(MOST_NESTED):
+    for _ in range(most):
         level = [
             part
             for whole in level
@@ -34,7 +44,7 @@ def _check_depth(value: Any) -> None:
         ]
         if not level:
             return
-    raise Failure(f"an object is nested deeper than {MOST_NESTED} levels")
+    raise Failure(f"an object is nested deeper than {most} levels")
 
 
 def reason_of(error: Exception) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...limits import Limits
 from ...plan.nodes import Agg, EventRef, Expr, Ref
 from ..columns import Array, Column, Mask, Strings
 
@@ -72,9 +73,10 @@ Evaluator = Callable[[Env], Column]
 @dataclass(frozen=True)
 class Context:
     """The compile-time context: the app's own functions by name, a random number generator, the wall clock (ms), the
-    time zone of cron expressions."""
+    time zone of cron expressions, what one event may ask for."""
 
     scripts: Mapping[str, Script] = field(default_factory=dict)
     random: np.random.Generator = field(default_factory=np.random.default_rng)
     wall: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     timezone: str = "UTC"
+    limits: Limits = field(default_factory=Limits)

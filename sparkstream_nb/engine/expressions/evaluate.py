@@ -32,6 +32,7 @@ from ...plan.nodes import (
 from ...types import Type
 from ..columns import DTYPES, Column, Mask
 from .arithmetic import COMPARISON, as_type, common_type, compute, either, repeats
+from .checks import within
 from .env import Context, Env, Evaluator
 from .functions import FUNCTIONS
 from .rowwise import apply
@@ -225,7 +226,8 @@ def _script(e: ScriptCall, context: Context) -> Evaluator:
         except Exception as error:  # a user's script may raise anything
             raise Failure(f"{e.function}: {error}") from error
 
-    return _never_null(e.type, lambda env: apply(row, [a(env) for a in args], e.type, env))
+    checked = within(context.limits, row)
+    return _never_null(e.type, lambda env: apply(checked, [a(env) for a in args], e.type, env))
 
 
 _BUILDERS: Mapping[type[Expr], Callable[[Any, Context], Evaluator]] = {

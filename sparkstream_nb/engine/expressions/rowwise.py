@@ -15,11 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...limits import Limits
 from ...plan.nodes import Call, Const
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask, Strings, Texts, concat
-from .checks import checked, reason_of
+from ..texts import text_buffers
+from .checks import reason_of, within
 from .env import Context, Env, Evaluator
 from .kinds import distinct, numbered
 from .values import box
@@ -48,15 +50,34 @@ def typed(make: Callable[[Call], Plain], whole: Callable[[Call], Whole | None] |
     """As `rowwise`, for a function that depends on the types or constants of the call."""
 
     def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
-        function, type = make(call), call.type
+        function, type = within(context.limits, make(call)), call.type
         varying = [i for i, a in enumerate(call.args) if not isinstance(a, Const)]
         known = None
         if len(varying) == 1 and call.args[varying[0]].type is Type.STRING and type is not Type.OBJECT:
             known = _Answers(varying[0])
-        over = None if whole is None else whole(call)
+        over = None if whole is None else _whole_within(context.limits, whole(call))
         return lambda env: apply(function, [a(env) for a in args], type, env, known, over)
 
     return build
+
+
+def _whole_within(limits: Limits, whole: Whole | None) -> Whole | None:
+    """`whole`, which leaves the rows whose text would be too long to the plain form: that says what is wrong."""
+    if whole is None:
+        return None
+
+    def bounded(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        found = whole(columns, strings)
+        if found is None or not isinstance(found[0], Texts) or not found[0].many:
+            return found
+        texts, left = found[0].texts(strings), found[1]
+        offsets, _ = text_buffers(texts)
+        if int(offsets[-1]) - int(offsets[0]) <= limits.characters:  # bytes of all of them: that is quick to tell
+            return found
+        long = pc.greater(pc.utf8_length(texts), limits.characters).fill_null(False).to_numpy(zero_copy_only=False)
+        return found[0], long if left is None else left | long
+
+    return bounded
 
 
 def boxed(function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
@@ -153,7 +174,7 @@ def asked(
     inputs = [c.to_list(strings) for c in columns]
     for i, args in enumerate(zip(*inputs, strict=True) if inputs else [()] * n):
         try:
-            values.append(checked(function(*args)))
+            values.append(function(*args))
         except Exception as e:  # whatever one event raises is that event's error
             values.append(None)
             failed.setdefault(reason_of(e), []).append(i)

@@ -14,6 +14,7 @@ from ...columns import DTYPES, Array, Column, Mask, Strings, Texts, writable
 from ...jit import kernel
 from ...texts import string_array
 from ..arithmetic import as_type, choose, narrow
+from ..checks import within
 from ..env import Context, Env, Evaluator
 from ..numberreading import numbers_read
 from ..numbertexts import NUMBERS, number_texts
@@ -51,7 +52,7 @@ def _convert(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluat
     if source is target:
         return inner
     if target is Type.STRING:
-        return _to_text(inner, source)
+        return _to_text(inner, source, context)
     if source is Type.STRING:
         parse = _PARSERS[target]
         return rowwise(lambda v: None if v is None else parse(v), numbers_read)(call, args[:1], context)
@@ -63,10 +64,11 @@ def _convert(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluat
     return numbers
 
 
-def _to_text(inner: Evaluator, source: Type) -> Evaluator:
+def _to_text(inner: Evaluator, source: Type, context: Context) -> Evaluator:
     """Numbers all at once, of which most may be different, other values one of a kind each."""
     if source not in NUMBERS:
-        return lambda env: apply(lambda v: None if v is None else text(source, v), [inner(env)], Type.STRING, env)
+        plain = within(context.limits, lambda v: None if v is None else text(source, v))
+        return lambda env: apply(plain, [inner(env)], Type.STRING, env)
 
     def texts(env: Env) -> Column:
         return Texts(number_texts(inner(env)), env.strings, many=True)
@@ -127,9 +129,9 @@ def _cast(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
     if source is target:
         return inner
     if target is Type.STRING and source is not Type.OBJECT:
-        return _to_text(inner, source)
+        return _to_text(inner, source, context)
     if not (source.numeric and target.numeric):
-        cast = _cast_value(target)
+        cast = within(context.limits, _cast_value(target))
         return lambda env: apply(cast, [inner(env)], target, env)
 
     def numbers(env: Env) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +13,8 @@ from ....plan.nodes import Call
 from ....types import Type
 from ...columns import Column
 from ..asciitexts import ENTIRE, Answer, concatenated, cut, matching, on_text, over_text, replaced, simple, split_at
-from ..checks import checked_text
-from ..env import Env
+from ..checks import check_text
+from ..env import Context, Env, Evaluator
 from ..javaregex import compile_java, limited, replace, split
 from ..rowwise import Builder, Plain, Whole, eager, rowwise, typed
 from ..values import Failure, text
@@ -141,9 +141,14 @@ def _locate(wanted: str, s: str, *start: int) -> int:
     return wide[at:].find(units(wanted)) + at
 
 
-def _repeat(s: str, times: int) -> str:
-    checked_text(len(s) * max(times, 0))
-    return s * max(times, 0)
+def _repeat(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+    """Text that would be too long is not made at all."""
+
+    def repeat(s: str, times: int) -> str:
+        check_text(len(s) * max(times, 0), context.limits)
+        return s * max(times, 0)
+
+    return _strict("str:repeat", repeat)(call, args, context)
 
 
 def _reverse(s: str) -> str:
@@ -219,7 +224,7 @@ TABLE: Mapping[str, Builder] = {
     "str:locate": _strict("str:locate", _locate),
     "str:lower": _strict("str:lower", str.lower, simple(pc.ascii_lower)),
     "str:regexp": patterned(1, _regexp, on_text(0, matching(ENTIRE))),
-    "str:repeat": _strict("str:repeat", _repeat),
+    "str:repeat": _repeat,
     "str:replaceAll": _strict("str:replaceAll", replace, on_text(0, replaced(-1))),
     "str:replaceFirst": _strict("str:replaceFirst", lambda s, p, r: replace(s, p, r, 1), on_text(0, replaced(1))),
     "str:reverse": _strict("str:reverse", _reverse, simple(pc.ascii_reverse)),

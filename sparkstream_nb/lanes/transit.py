@@ -1,0 +1,79 @@
+"""Messages that are under way from the active node to the passive one: the link delays them and keeps their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..engine.batch import InputBatch
+from ..engine.columns import Array
+
+LONG_AGO = -(1 << 62)
+
+
+@dataclass(frozen=True)
+class SentEvents:
+    """The events of steps of `source` from number `at` on, by step: the sender's `number` of the last one, the number
+    of the `first` of them among all that came in, how many (`counts`), and when (ms) they arrive (`due`, ascending)."""
+
+    source: InputBatch
+    at: int
+    number: Array
+    first: Array
+    counts: Array
+    due: Array
+
+    def between(self, first: int, end: int) -> SentEvents:
+        """Those of the steps from number `first` to before `end`, counted from the first one here."""
+        number, numbers, counts, due = (a[first:end] for a in (self.number, self.first, self.counts, self.due))
+        return replace(self, at=self.at + first, number=number, first=numbers, counts=counts, due=due)
+
+
+@dataclass(frozen=True)
+class Trim:
+    """The message that events up to `number` are part of a revision; it arrives at `due` (ms)."""
+
+    number: int
+    due: int
+
+
+@dataclass
+class Transit:
+    """What is under way to a node, in the order in which it arrives. `last`: when (ms) the latest message does so."""
+
+    messages: list[SentEvents | Trim] = field(default_factory=list)
+    last: int = LONG_AGO
+
+    def add(self, message: SentEvents | Trim) -> None:
+        """Takes a message, which arrives after all others."""
+        self.messages.append(message)
+        self.last = message.due if isinstance(message, Trim) else int(message.due[-1])
+
+    def take(self, upto: int) -> Iterator[SentEvents | Trim]:
+        """What has arrived up to `upto` (ms, inclusive), in order. It is not under way any more."""
+        while self.messages:
+            match self.messages[0]:
+                case Trim(due=due) as message if due <= upto:
+                    self.messages.pop(0)
+                    yield message
+                case SentEvents(due=due) as message:
+                    arrived = int(np.searchsorted(due, upto, "right"))
+                    if arrived == len(due):
+                        self.messages.pop(0)
+                    else:
+                        self.messages[0] = message.between(arrived, len(due))
+                    if arrived:
+                        yield message.between(0, arrived)
+                    if arrived < len(due):
+                        return
+                case _:
+                    return
+
+    def lose(self, after: int = LONG_AGO) -> list[SentEvents]:
+        """The events that would arrive later than `after` (ms). They, and such trims, are not under way any more."""
+        arrived = list(self.take(after))
+        lost = [m for m in self.messages if isinstance(m, SentEvents)]
+        self.messages, self.last = arrived, min(self.last, after)
+        return lost

@@ -1,0 +1,57 @@
+"""How much one event may ask of a node: more is an error of that event, and the stream goes on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from decimal import Decimal
+
+from .errors import Misuse, shown
+from .retention import named_values
+
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+_HIGHEST = {"characters": 500_000_000, "nesting": 200, "firings": 1_000_000_000}
+"""An Arrow array has less than 2 GB, of which a character may take four bytes; deeper objects cannot be kept."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one event may ask of a node.
+
+    `characters`: of a text that a function makes. `nesting`: how deep the lists and maps of an object may be nested.
+    `firings`: how often a trigger fires in one step; of more, the earlier ones are left out, and an error says so.
+    """
+
+    characters: int = 16_000_000
+    nesting: int = 200
+    firings: int = 1_000_000
+
+    def __str__(self) -> str:
+        """The text of which `of` makes it again."""
+        return ",".join(f"{f.name}={getattr(self, f.name)}" for f in fields(self))
+
+    @staticmethod
+    def of(wanted: Limits | str | None) -> Limits:
+        """A `Limits`, the default for None, or that of a text such as `characters=1MB,nesting=100,firings=1e6`.
+
+        Raises `Misuse` for anything else, and for limits that are not whole, not above 0 or too high."""
+        if wanted is None:
+            return Limits()
+        if isinstance(wanted, str):
+            known = [f.name for f in fields(Limits)]
+            wanted = Limits(**{k: _number(k, v) for k, v in named_values("limits", wanted, known).items()})
+        if not isinstance(wanted, Limits):
+            raise Misuse(f"limits is a Limits, or a text such as 'characters=1MB,nesting=100', not {shown(wanted)}")
+        for name, highest in _HIGHEST.items():
+            value = getattr(wanted, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
+                raise Misuse(f"limits: {name} is a whole number from 1 to {highest:,}, not {shown(value)}")
+        return wanted
+
+
+def _number(name: str, value: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d{1,2})?)\s*([kmg]?)b?", value.lower())
+    number = None if match is None else Decimal(match[1]) * _UNITS[match[2]]
+    if number is None or number % 1:
+        raise Misuse(f"limits: {name} cannot be {shown(value)}. Write a whole number, such as 1000, 1e6 or 1MB")
+    return int(number)
