@@ -295,8 +295,9 @@ class DuckDBStore:
     def committed(self, app: str, run: str) -> int:
         with self._lock:
             last = f"SELECT max(batch) FROM {LEDGER} WHERE app = ? AND run = ?"
-            found = self._db.execute(last, [app, run]).fetchone()
-        return -1 if found is None or found[0] is None else int(found[0])
+            # All of it: a result that is not read to its end keeps the connection in use.
+            ((found,),) = self._db.execute(last, [app, run]).fetchall()
+        return -1 if found is None else int(found)
 
     def _purge(self, clock: BatchClock) -> None:
         for layout in self._layouts.values():

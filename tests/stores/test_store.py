@@ -112,6 +112,15 @@ def test_errors_come_with_the_batch(open_store: Open) -> None:
     assert store.errors("another").num_rows == 0
 
 
+def test_how_far_it_is_can_be_asked_before_anything_else(open_store: Open) -> None:
+    store = open_store()
+    assert store.committed("app", "run") == -1
+    assert store.errors("app").num_rows == 0
+    store.commit("app", "run", 3, {})
+    assert store.committed("app", "run") == 3
+    assert store.errors("app").num_rows == 0
+
+
 def test_null_and_empty_keys_are_kept_apart(open_store: Open) -> None:
     store = open_store()
     text = TRADES + (
