@@ -78,8 +78,8 @@ mutants: setup ## Small faults in the engine, one at a time: which of them no te
 	$(BIN)/python tests/mutation/run.py $(AREA) --count $(or $(COUNT),20) --seed $(or $(SEED),1) --tests
 
 # More than the defaults: make chaos KILLS=50 SEED=7
-chaos: setup ## 1,000 schedules of faults for a pair; kills apps: local, on a standalone cluster, over Connect; KILLS, SEED
-	SPARKSTREAM_SCHEDULES=1000 $(PYTEST) tests/lanes --timeout 1200
+chaos: setup ## 1,000 schedules of faults for each mode; kills apps: local, on a standalone cluster, over Connect; KILLS, SEED
+	SPARKSTREAM_SCHEDULES=1000 $(PYTEST) tests/lanes tests/simulation --timeout 1800
 	$(BIN)/python -m tests.chaos --kills $(or $(KILLS),140) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.chaos --kills $$(( $(or $(KILLS),140) * 3 / 14 )) --seed $(or $(SEED),1) --master standalone
 	$(BIN)/python -m tests.chaos --kills $$(( $(or $(KILLS),140) * 3 / 14 )) --seed $(or $(SEED),1) --master connect

@@ -19,7 +19,7 @@ from sparkstream_nb.simulation.resource_manager import simulate_resources
 from sparkstream_nb.simulation.resources import PartialApp, ResourceCluster, ResourceNode, ResourceScenario
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE
 
-SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "100"))
+SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "40"))
 WORKERS = tuple(ResourceNode(f"worker-{i}") for i in (1, 2, 3))
 CLUSTER = ResourceCluster(WORKERS)
 APPS = tuple(PartialApp(f"A-g{i}-1") for i in (1, 2, 3))
