@@ -35,6 +35,8 @@ def resource_cluster(
         return resources_of(files, nodes)
     if given is not None:
         return given
+    if ids is not None and nodes is not None and nodes != len(ids):
+        raise Misuse(f"each node needs an id: there are {nodes} nodes, and {len(ids)} shard_ids")
     names = ids if ids is not None else [f"worker-{i + 1}" for i in range(2 if nodes is None else nodes)]
     return ResourceCluster(tuple(ResourceNode(n) for n in names))
 

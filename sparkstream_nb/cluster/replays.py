@@ -91,10 +91,10 @@ class ReplayedApp(RunningApp):
         groups = self.deployment.groups
         if not isinstance(groups, Distributed):
             return {}
-        first, faults = planned_faults(self._inbox.folder, self.schemas)
-        start = 0 if first is None else first
-        now = max(start, self._inbox.position.clock or start)
-        happenings = simulate_resources(groups.scenario, start=start, until=now, more=tuple(faults)).happenings
+        told = self._told()
+        start = 0 if told.first is None else told.first
+        now = max(start, told.clock or start)
+        happenings = simulate_resources(groups.scenario, start=start, until=now, more=tuple(told.faults)).happenings
         spans = [s for s in run_spans(happenings, now + 1) if s.end > now]
         return {a.name: [s.node for s in spans if s.app == a.name] for a in groups.scenario.apps}
 

@@ -65,7 +65,8 @@ def warnings_of(app: App) -> list[str]:
         return [*app.warnings, said]
     groups = app.deployment.groups
     if isinstance(groups, Distributed):
-        return [*app.warnings, *(f"{note[0].upper()}{note[1:]}." for note in groups.split.notes)]
+        notes = [f"{note[0].upper()}{note[1:]}." for note in groups.split.notes]
+        return [*app.warnings, *_unplaced(groups), *notes]
     if app.nodes == 1 or (groups is not None and len(groups.pairs) == 1):
         return app.warnings
     if off := app.deployment.switched_off:
@@ -76,6 +77,18 @@ def warnings_of(app: App) -> list[str]:
         return app.warnings
     puts = "puts" if len(wrong) == 1 else "put"
     return [*app.warnings, f"What {', '.join(wrong)} {puts} out depends on which node sees which event."]
+
+
+def _unplaced(distributed: Distributed) -> list[str]:
+    """Why an app that is distributed waits from the start on."""
+    cluster = distributed.scenario.cluster
+    receivers, plain = len(cluster.receivers), len(cluster.nodes) - len(cluster.receivers)
+    out = []
+    for g in distributed.split.groups:
+        needed, there, kind = (g.parallel, receivers, "receivers") if g.receiver else (cluster.minimum, plain, "nodes")
+        if there < needed:
+            out.append(f"The app waits: group '{g.name}' needs {needed} {kind}, and there are {there}.")
+    return out
 
 
 def safety_of(query: Query) -> str:

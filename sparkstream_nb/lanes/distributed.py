@@ -7,7 +7,7 @@ which topics connect them, so a topic needs no store of its own: what is publish
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,14 @@ import numpy as np
 from ..engine.batch import Answer, Chunks, Emitted, InputBatch, Outputs, StreamRows
 from ..engine.columns import Array
 from ..engine.node import NodeEngine
-from ..errors import Misuse
-from ..plan.distribute import PASSTHROUGH, Group, Split, Strategy, shares
+from ..errors import Misuse, SiddhiRuntimeError
+from ..plan.distribute import Group, Split, Strategy, shares
 from ..plan.nodes import Plan, Retrieval
 from ..plan.partial_apps import partial_plan
+from ..plan.query_parts import sources
+from ..plan.safety_rules import tables_of_retrieval
 from ..simulation.faults import Fault, fault_of, members_of
-from ..simulation.resource_manager import simulate_resources
+from ..simulation.resource_manager import ResourceSimulation, simulate_resources
 from ..simulation.resources import PartialApp, ResourceScenario
 from ..simulation.timeline import Clock, Timeline
 from ..types import Schema
@@ -135,18 +137,24 @@ class DistributedLane:
         self.passed = 0
         self.turns: dict[str, int] = {}
         self._timeline: Timeline | None = None
+        self._run: ResourceSimulation | None = None
+        """The simulation as far as it is: going on costs less than beginning again."""
         self._known = 0
 
     def _instance(self, group: Group, number: int) -> _Instance:
         split, persists = self.app.split, self.app.scenario.cluster.persist is not None
         plan = partial_plan(self.plan, split, group)
         kinds = {r.stream: KEYED if r.strategy is Strategy.FIELD_GROUPING else SUBSCRIBED for r in group.reads}
-        given = frozenset(group.sources)
+        # A stream that the group makes for itself takes what is sent to it as well.
+        inner = {s.id for q in plan.queries for s in sources(q) if s.kind == "stream" and "#" not in s.id}
+        inner |= {a.input.source.id for a in plan.aggregations.values()}
+        made = {s for s in inner - {*kinds, *plan.triggers} if not s.startswith("!")}
+        given = frozenset(group.sources) | made
         kinds |= dict.fromkeys(given, DIRECT)
         names = {s: self.schemas[s].names for s in given}
 
         def engine() -> Engine:
-            return _PassedOn(names) if group.elements == (PASSTHROUGH,) else self._engine(plan)
+            return _PassedOn(names) if group.passes_on else self._engine(plan)
 
         lane = InstanceLane(group.instances[number], engine, kinds, persists=persists)
         return _Instance(group, number, plan, lane, given)
@@ -157,12 +165,19 @@ class DistributedLane:
             raise Misuse(f"{fault} at {fault.at} ms: the clock is at {self.now} ms already")
         faults = (*self.faults, fault)
         self.app.scenario.schedule(self.start or 0, fault.at, faults)
-        self.faults, self._timeline = faults, None
+        self.faults, self._timeline, self._run = faults, None, None
 
     def timeline(self, until: int) -> Timeline:
         """What comes to pass up to `until` (ms)."""
         assert self.start is not None
-        return simulate_resources(self.app.scenario, start=self.start, until=until, more=self.faults)
+        scenario = self.app.scenario
+        if scenario.random:  # its faults depend on how far they are drawn
+            return simulate_resources(scenario, start=self.start, until=until, more=self.faults)
+        if self._run is None:
+            schedule = scenario.schedule(self.start, until, self.faults)
+            self._run = ResourceSimulation(scenario, schedule, self.start)
+        self._run.upto(until)
+        return self._run.timeline
 
     def step(self, batch: InputBatch) -> list[Published]:
         """Takes steps, and says what the nodes put out: what queries write, not what is only passed on."""
@@ -184,11 +199,19 @@ class DistributedLane:
                     if stream in p.outputs.streams:
                         by_writer = topics.setdefault(stream, {})
                         by_writer.setdefault((i.lane.name, p.node), []).append(p.outputs.streams[stream])
-            if i.group.elements != (PASSTHROUGH,):
-                out += published
+            if not i.group.passes_on:
+                out += [self._once(i, p) for p in published]
         self._turn(batch)
         self.now = max(self.now, int(clock[-1]))
         return out
+
+    def _once(self, i: _Instance, published: Published) -> Published:
+        """Without the events of a trigger that another instance has as well: each fires its own."""
+        again = {t for t in i.plan.triggers if next(x for x in self.instances if t in x.plan.triggers) is not i}
+        if not again.intersection(published.outputs.streams):
+            return published
+        streams = {s: e for s, e in published.outputs.streams.items() if s not in again}
+        return replace(published, outputs=replace(published.outputs, streams=streams))
 
     def _turn(self, batch: InputBatch) -> None:
         for stream, rows in batch.rows.items():
@@ -217,7 +240,7 @@ class DistributedLane:
         return {s: r for s, r in out.items() if len(r.ts)}
 
     def _passed_on(self, stream: str) -> bool:
-        return any(stream in x.direct and x.group.elements == (PASSTHROUGH,) for x in self.instances)
+        return any(stream in x.direct and x.group.passes_on for x in self.instances)
 
     def _arrivals(
         self, i: _Instance, stream: str, writers: Mapping[tuple[str, str], Sequence[Emitted]]
@@ -278,16 +301,22 @@ class DistributedLane:
     # ----------------------------------------------------------------------------------------------- answers, and state
 
     def answer(self, retrieval: Retrieval) -> dict[str, list[Answer]]:
-        """The answers of the partial apps that hold what an on-demand query asks for, by node."""
+        """The answers of the partial apps that hold what an on-demand query asks for, by node: of one that several
+        nodes run, that of the first which does not stand still. A change is made on all of them. Raises
+        SiddhiRuntimeError where no partial app holds all that is asked for."""
         wanted = {retrieval.source.id} if retrieval.source is not None else set()
+        wanted |= {*tables_of_retrieval(retrieval)}
         if retrieval.output is not None:
             wanted.add(retrieval.output.target.id)
+        holders = [i for i in self.instances if wanted <= {*i.plan.tables, *i.plan.windows, *i.plan.aggregations}]
+        if not holders:
+            raise SiddhiRuntimeError(f"no partial app has all of {', '.join(sorted(wanted))}")
         out: dict[str, list[Answer]] = {}
-        for i in self.instances:
-            held = {*i.plan.tables, *i.plan.windows, *i.plan.aggregations}
-            if wanted <= held:
-                for run in i.lane.runs.values():
-                    out.setdefault(run.node, []).append(run.engine.answer(retrieval))
+        for i in holders:
+            runs = sorted(i.lane.runs.values(), key=lambda r: r.halted)
+            answers = [(r.node, r.engine.answer(retrieval)) for r in (runs[:1] if retrieval.output is None else runs)]
+            for node, answer in answers[:1]:
+                out.setdefault(node, []).append(answer)
         return out
 
     def figures(self) -> DistributedFigures:
@@ -311,7 +340,7 @@ class DistributedLane:
         self.start, self.now, self.passed = state["start"], state["now"], state["passed"]
         self.turns = dict(state["turns"])
         self.faults = tuple(fault_of(f) for f in state["faults"])
-        self._timeline = None
+        self._timeline = self._run = None
         for i, found in zip(self.instances, state["instances"], strict=True):
             i.lane.load(found)
 

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..engine.batch import Answer, InputBatch, Outputs
+import numpy as np
+
+from ..engine.batch import Answer, Emitted, InputBatch, Outputs
 from ..engine.columns import Strings
 from ..engine.node import NodeEngine
 from ..engine.snapshot import Buffer, packed, unpack
@@ -17,6 +19,7 @@ from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
 from .distributed import Distributed, DistributedLane
 from .member import joined
+from .topics import taken
 
 
 @dataclass(slots=True)
@@ -24,6 +27,16 @@ class NodesOutputs(Outputs):
     """What several nodes put out, by their numbers; it holds nothing itself."""
 
     by_node: dict[int, Outputs] = field(default_factory=dict)
+
+
+def _in_order(outputs: Outputs) -> Outputs:
+    """A node's outputs in the order of steps: it may run several instances that write one stream."""
+    for stream, emitted in outputs.streams.items():
+        if (np.diff(emitted.step) < 0).any():
+            order = np.argsort(emitted.step, kind="stable")
+            columns = [taken(c, order) for c in emitted.columns]
+            outputs.streams[stream] = Emitted(emitted.names, emitted.step[order], emitted.ts[order], columns)
+    return outputs
 
 
 class DistributedMember:
@@ -54,7 +67,7 @@ class DistributedMember:
         found = self.lane.step(batch)
         numbers = {name: i for i, name in enumerate(self.app.nodes)}
         nodes = sorted({p.node for p in found}, key=numbers.__getitem__)
-        return NodesOutputs(by_node={numbers[n]: joined([p for p in found if p.node == n]) for n in nodes})
+        return NodesOutputs(by_node={numbers[n]: _in_order(joined([p for p in found if p.node == n])) for n in nodes})
 
     def answers(self, retrieval: Retrieval) -> dict[int, Answer]:
         """The answers to an on-demand query of the nodes that run what it asks for, by their numbers."""

@@ -22,7 +22,7 @@ from ..simulation.placements import Dropped, Placed
 from ..simulation.timeline import Down, Halted, Happening, Reached, Resumed
 from ..simulation.topology import CLIENTS, DATABASE
 from .app_figures import KEPT, BegunCounts, PartialAppFigures
-from .batches import between, events_by_step, masked
+from .batches import between, events_by_step, masked, picked
 from .pair import Published
 from .spans import Spans
 
@@ -279,13 +279,16 @@ class InstanceLane:
             run.behind.append(entry)
             return
         wanted = (entry.kinds == KEYED) & keyed | (entry.kinds == SUBSCRIBED) & (not entry.subscribed)
+        wanted &= entry.counts > 0
         entry.keyed = entry.keyed or keyed
         entry.subscribed = True
         entry.saved = entry.saved or (keyed and not self.persists)
         if wanted.any():
             own = Spans.of(entry.numbers, entry.counts, wanted)
             again = bool(own.common(self.report.taken))
-            call.out.append(Published(run.node, again, _at(self._take(run, entry.batch, wanted, own), before)))
+            # Without the ticks between them: which of these are logged depends on where batches end.
+            outputs = self._take(run, picked(entry.batch, wanted), None, own)
+            call.out.append(Published(run.node, again, _at(outputs, before)))
 
     def _process(self, call: _Call, first: int, end: int) -> None:
         """Steps between two happenings."""
@@ -316,12 +319,12 @@ class InstanceLane:
             outputs = self._take(run, piece, wanted, own)
             call.out.append(Published(run.node, False, _at(outputs, call.place[first:end])))
 
-    def _take(self, run: _Run, batch: InputBatch, wanted: Array, own: Spans) -> Outputs:
-        """A run takes those steps of a batch that are `wanted`, with the events `own`."""
+    def _take(self, run: _Run, batch: InputBatch, wanted: Array | None, own: Spans) -> Outputs:
+        """A run takes a batch, with the events `own`: those of the steps that are `wanted` (None: all)."""
         self.report.taken.add_all(own)
         run.held.add_all(own)
         self.processed[run.node] = self.processed.get(run.node, 0) + len(own)
-        return run.engine.step(masked(batch, wanted))
+        return run.engine.step(batch if wanted is None else masked(batch, wanted))
 
     # ---------------------------------------------------------------------------------------------------------- state
 

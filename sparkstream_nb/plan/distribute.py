@@ -20,9 +20,14 @@ from ..errors import NOWHERE, SiddhiBindError, Span
 from ..lang.tree import Annotation, find_annotation
 from . import nodes as n
 from .query_parts import expressions, inputs
+from .safety_rules import tables_of_aggregation
 
 PASSTHROUGH = "passthrough"
 """The element of a group that passes the events of a source on to the groups that read it."""
+
+
+MOST_PARALLEL = 100
+"""Instances of a group that are simulated."""
 
 
 class Strategy(Enum):
@@ -54,6 +59,10 @@ class Group:
     reads: tuple[Subscription, ...]
     writes: tuple[str, ...]
     sources: tuple[str, ...] = ()
+    aggregations: tuple[str, ...] = ()
+    """Those of the elements that are aggregations."""
+    passes_on: bool = False
+    """Whether it only passes events on, from a source of the app to a topic."""
 
     @property
     def receiver(self) -> bool:
@@ -113,6 +122,8 @@ class _Group:
     reads: dict[str, Subscription] = field(default_factory=dict)
     writes: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
+    aggregations: list[str] = field(default_factory=list)
+    passes_on: bool = False
 
 
 class _Splitting:
@@ -149,7 +160,16 @@ class _Splitting:
             g.writes = [s for s in dict.fromkeys(g.writes) if s not in inner[g.name]]
             g.reads = {s: r for s, r in g.reads.items() if s not in inner[g.name]}
         made = tuple(
-            Group(g.name, g.parallel, tuple(g.elements), tuple(g.reads.values()), tuple(g.writes), tuple(g.sources))
+            Group(
+                g.name,
+                g.parallel,
+                tuple(g.elements),
+                tuple(g.reads.values()),
+                tuple(g.writes),
+                tuple(g.sources),
+                tuple(g.aggregations),
+                g.passes_on,
+            )
             for g in self.groups.values()
         )
         topics = tuple(self._topics(made))
@@ -217,7 +237,8 @@ class _Splitting:
             self._use(i.source, group, q.span)
             if i.source.id.startswith("!"):
                 self.faults.append((i.source.id[1:], group))
-            elif i.source.kind == "stream":  # a trigger fires in each instance that reads it
+            # A trigger fires in each instance that reads it.
+            elif i.source.kind == "stream" and i.source.id not in self.plan.triggers:
                 self._subscribe(i.source.id, group, q.span, inside=inside)
         for top in expressions(q):
             for e in n.walk(top):
@@ -311,12 +332,24 @@ class _Splitting:
             )
         if dist is None:
             self.notes.append(f"aggregation '{aggregation.id}' has no @dist: WSO2's manager makes no instance of it")
-        group = self.groups.setdefault(name, _Group(name, parallel))
+        self._check_free(name, _place(aggregation.annotations, aggregation.span))
+        group = self.groups[name] = _Group(name, parallel)
         group.elements.append(aggregation.id)
+        group.aggregations.append(aggregation.id)
         stream = aggregation.input.source.id
         strategy = Strategy.ROUND_ROBIN if parallel > 1 else Strategy.ALL
-        group.reads.setdefault(stream, Subscription(stream, strategy))
+        if stream not in self.plan.triggers:
+            group.reads.setdefault(stream, Subscription(stream, strategy))
+        for table in tables_of_aggregation(aggregation):
+            self._use(self.plan.tables[table].source, group, aggregation.span)
         for e in joining:
+            others = [g for g in self.groups.values() if g is not group and _name(e) in g.elements]
+            if others:
+                raise SiddhiBindError(
+                    f"'{_name(e)}' joins several aggregations, each of which is in a group of its own",
+                    _place(e.annotations, e.span),
+                    hint="Write a partition or query for each aggregation.",
+                )
             own = find_annotation(tuple(e.annotations), "dist")
             if _parallel(own) != parallel:
                 raise SiddhiBindError(
@@ -327,6 +360,13 @@ class _Splitting:
                 )
             if _name(e) not in group.elements:
                 self._element(e, group)
+
+    def _check_free(self, name: str, span: Span) -> None:
+        """A group that is made here has a name that no @dist has given."""
+        if name in self.groups:
+            own = name.removeprefix(f"{self.app}-")
+            hint = "Give that execGroup another name."
+            raise SiddhiBindError(f"execGroup '{own}' has the name of a group that is made", span, hint=hint)
 
     # ---------------------------------------------------------------------------------------------- streams
 
@@ -341,11 +381,17 @@ class _Splitting:
             if len(readers) == 1 and readers[0].parallel == 1:
                 readers[0].sources.append(stream)
                 del readers[0].reads[stream]
+                for writer in (g for g in self.groups.values() if stream in g.writes and g is not readers[0]):
+                    self.notes.append(
+                        f"'{stream}' has a source, so what group '{writer.name}' writes to it does not reach "
+                        f"'{readers[0].name}'"
+                    )
                 continue
             for i, a in enumerate(given):
                 name = f"{self.app}-passthrough-{stream}" + (f"-{i + 1}" if len(given) > 1 else "")
                 own = next((x for x in a.nested if x.name.lower() == "dist"), None)
-                front.append(_Group(name, _parallel(own), [PASSTHROUGH], {}, [stream], [stream]))
+                self._check_free(name, a.span)
+                front.append(_Group(name, _parallel(own), [PASSTHROUGH], {}, [stream], [stream], passes_on=True))
         self.groups = {g.name: g for g in chain(front, self.groups.values())}
 
     def _inner(self, group: _Group) -> set[str]:
@@ -413,8 +459,7 @@ def _parallel(dist: Annotation | None) -> int:
     given = None if dist is None else dist.get("parallel")
     if dist is None or given is None:
         return 1
-    if not given.isdecimal() or int(given) < 1:
-        raise SiddhiBindError(
-            f"parallel is a whole number from 1, not '{given}'", dist.span, hint="Write parallel='2'."
-        )
+    if not given.isdecimal() or len(given) > 6 or not 1 <= int(given) <= MOST_PARALLEL:
+        what = f"parallel is a whole number from 1 to {MOST_PARALLEL}, not '{given}'"
+        raise SiddhiBindError(what, dist.span, hint="Write parallel='2'.")
     return int(given)

@@ -7,39 +7,42 @@ from dataclasses import replace
 
 from ..lang.tree import Annotation
 from . import nodes as n
-from .distribute import PASSTHROUGH, Group, Split
+from .distribute import Group, Split
 from .query_parts import connector_type, sources
-from .safety_rules import tables_of
+from .safety_rules import tables_of, tables_of_aggregation
 
 
 def partial_plan(plan: n.Plan, split: Split, group: Group) -> n.Plan:
     """What an instance of `group` runs. Its sinks are those of streams that it writes, and of streams that nobody
-    writes where it is the first to read them."""
-    elements = tuple(e for e in plan.elements if _name(e) in group.elements)
-    aggregations = {a: d for a, d in plan.aggregations.items() if a in group.elements}
+    writes where it is the first to read them, or the first group where nobody does."""
+    named = {*group.elements} - {*group.aggregations}
+    elements = tuple(e for e in plan.elements if _name(e) in named)
+    aggregations = {a: d for a, d in plan.aggregations.items() if a in group.aggregations}
     queries = [q for e in elements for q in (e.queries if isinstance(e, n.Partition) else (e,))]
-    used = {q.output.target.id for q in queries} | {s.id for q in queries for s in sources(q)}
-    used |= {t for q in queries for t in tables_of(q)}
+    read = {s.id for q in queries for s in sources(q)} | {a.input.source.id for a in aggregations.values()}
+    used = read | {q.output.target.id for q in queries} | {t for q in queries for t in tables_of(q)}
+    used |= {t for a in aggregations.values() for t in tables_of_aggregation(a)}
     written = {q.output.target.id for q in plan.queries}
     own = {q.output.target.id for q in queries}
     for stream in plan.streams:
-        readers = (g for g in split.groups if any(r.stream == stream for r in g.reads))
-        if stream not in written and next(readers, None) is group:
+        if stream not in written and _owner(split, stream) is group:
             own.add(stream)
     return replace(
         plan,
         streams={s: d if s in own else replace(d, annotations=()) for s, d in plan.streams.items()},
         tables={t: d for t, d in plan.tables.items() if t in used},
         windows={w: d for w, d in plan.windows.items() if w in used},
-        triggers={t: d for t, d in plan.triggers.items() if any(s.id == t for q in queries for s in sources(q))},
+        triggers={t: d for t, d in plan.triggers.items() if t in read},
         aggregations=aggregations,
         elements=elements,
     )
 
 
-def passes_on(group: Group) -> bool:
-    """Whether a group only passes events on, from a source of the app to a topic."""
-    return group.elements == (PASSTHROUGH,)
+def _owner(split: Split, stream: str) -> Group | None:
+    """The group that a stream which nobody writes belongs to."""
+    readers = [g for g in split.groups if any(r.stream == stream for r in g.reads) or stream in g.sources]
+    real = [g for g in (*readers, *split.groups) if not g.passes_on]
+    return next(iter(real), None)
 
 
 def without_sources(plan: n.Plan) -> n.Plan:

@@ -480,6 +480,27 @@ def tables_of(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def tables_of_aggregation(a: n.AggregationDef) -> tuple[str, ...]:
+    """Tables that an aggregation looks into."""
+    tops = [s.condition for s in a.input.steps if isinstance(s, n.FilterStep)]
+    tops += [x for s in a.input.steps if isinstance(s, n.FunctionStep) for x in s.args]
+    tops += [c.arg for c in a.base if c.arg is not None]
+    found = [e.table for top in tops for e in n.walk(top) if isinstance(e, n.InTable)]
+    return tuple(dict.fromkeys(found))
+
+
+def tables_of_retrieval(r: n.Retrieval) -> tuple[str, ...]:
+    """Tables that an on-demand query looks into by `in`."""
+    tops = [r.on, *r.within, r.per, *(i.expr for i in r.select.items), r.select.having]
+    match r.output:
+        case n.Delete(on=on):
+            tops.append(on)
+        case n.Update(on=on, set=set_) | n.Upsert(on=on, set=set_):
+            tops += [on, *(s.value for s in set_ or ())]
+    found = [e.table for top in tops if top is not None for e in n.walk(top) if isinstance(e, n.InTable)]
+    return tuple(dict.fromkeys(found))
+
+
 def _own_table(q: n.Query, table: str, plan: n.Plan) -> Own:
     """Rule 8: a table in memory is kept apart by a column if every query that touches it says which value it means."""
     definition = plan.tables[table]

@@ -30,7 +30,7 @@ _REDIRECTS = 3
 def simulate_resources(scenario: ResourceScenario, *, start: int, until: int, more: tuple[Fault, ...] = ()) -> Timeline:
     """What comes to pass from `start` to `until` (ms, inclusive). It begins with all nodes up, the first manager
     leading, and the apps placed. `more` faults have the times of their own."""
-    run = _Run(scenario, scenario.schedule(start, until, more), start)
+    run = ResourceSimulation(scenario, scenario.schedule(start, until, more), start)
     run.upto(until)
     return run.timeline
 
@@ -107,8 +107,9 @@ class _Worker:
     runs: dict[str, None] = field(default_factory=dict)
 
 
-class _Run:
-    """A simulation: the listener of the managers' coordination, which makes one of them lead the pool."""
+class ResourceSimulation:
+    """A simulation that goes on as far as it is asked to: its `timeline` grows. It is the listener of the managers'
+    coordination, which makes one of them lead the pool."""
 
     def __init__(self, scenario: ResourceScenario, schedule: tuple[Fault, ...], start: int) -> None:
         self.cluster, self.parts = scenario.cluster, {p.name: p for p in scenario.apps}
@@ -201,7 +202,7 @@ class _Run:
         leaders = [m for m in self.managers.values() if m.leads]
         looking = [m for m in self.managers.values() if m.looks and m.pool is not None and m.pool.nodes]
         heard = any({c.a, c.b} & {*self.managers} for c in self.cuts)
-        if self.halted or heard or len(leaders) != 1 or looking != leaders or leaders[0].pool is None:
+        if self.halted or heard or len(leaders) != 1 or looking not in ([], leaders) or leaders[0].pool is None:
             return False
         leader, pool, oldest = leaders[0], leaders[0].pool, 2 * self.cluster.heartbeat
         up = [w for w in self.workers.values() if w.up]

@@ -66,6 +66,8 @@ class ResourceCluster:
         ):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise Misuse(f"{figure} must be 1 or more, not {value!r}")
+        if not all(isinstance(w, ResourceNode) for w in self.workers):
+            raise Misuse("workers are resource nodes, as ResourceNode('worker-1')")
         if not self.managers or not self.workers:
             raise Misuse("a fully distributed deployment has at least one manager and one resource node")
         names = [*self.managers, *self.nodes]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +16,16 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.errors import SiddhiBindError, SiddhiRuntimeError
 from sparkstream_nb.lanes.batches import between
 from sparkstream_nb.lanes.distributed import Distributed, DistributedLane, apps_of
 from sparkstream_nb.lanes.instance import InstanceLane
 from sparkstream_nb.lanes.pair import Published
 from sparkstream_nb.lanes.spans import Spans
-from sparkstream_nb.plan import compile_app
+from sparkstream_nb.lang.parser import parse_on_demand
+from sparkstream_nb.plan import bind_retrieval, compile_app
 from sparkstream_nb.plan.distribute import distribute
-from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.plan.nodes import Plan, Retrieval
 from sparkstream_nb.plan.partial_apps import without_sources
 from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause, Restart
 from sparkstream_nb.simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
@@ -213,6 +216,116 @@ def test_sources_of_the_app_need_a_receiver() -> None:
     found = run.step(feed(SECONDS))
     assert {p.node for p in found if "M" in p.outputs.streams} == {"receiver-1"}
     assert sum(n for (s, *_), n in put_out(found).items() if s == "O") == 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # an aggregation that looks into a table, and one over a trigger
+        S + "define table U (k string); define aggregation A from S[U.k == S.k in U] select count() as n "
+        "aggregate every sec; @dist(execGroup='a') from S select k insert into U;",
+        S + "define trigger T at every 1 sec; define aggregation A from T select count() as n aggregate every sec;"
+        "from T select triggered_time as t insert into O; @dist(execGroup='b') from T select triggered_time as t "
+        "insert into P;",
+        # names that groups and elements share
+        S + "@info(name='passthrough') @dist(execGroup='a') from S select k, v insert into M;",
+        S + "define aggregation Ag from S select count() as n aggregate every sec;"
+        "@info(name='Ag') @dist(execGroup='a') from S select k, v insert into M; from M select k insert into O;",
+    ],
+)
+def test_odd_apps_are_one_node(text: str) -> None:
+    batch = feed(SECONDS[:20])
+    plan = compile_app(text)
+    try:
+        assert put_out(lane(text).step(batch)) == truth(text, batch)
+    except SiddhiBindError as refused:
+        assert "in memory, and used by groups" in str(refused)  # noqa: PT017
+        assert plan.tables
+
+
+def test_what_an_aggregation_over_a_trigger_holds() -> None:
+    aggregation = "define aggregation A from T select count() as n aggregate every sec;"
+    run = lane(S + "define trigger T at every 1 sec;" + aggregation)
+    run.step(feed(SECONDS[:5]))
+    found = run.answer(bound(run.plan, "from A within 0L, 100000L per 'sec' select n"))
+    assert [a.rows for answers in found.values() for a in answers] == [[[1]] * 4]
+
+
+def bound(plan: Plan, text: str) -> Retrieval:
+    return bind_retrieval(parse_on_demand(text), plan, text)
+
+
+def test_tables_of_two_groups_cannot_be_asked_together() -> None:
+    run = lane(
+        S + "define table T (k string); define table U (k string);"
+        "@dist(execGroup='a') from S select k insert into T; @dist(execGroup='b') from S select k insert into U;"
+    )
+    run.step(feed(SECONDS[:5]))
+    assert run.answer(bound(run.plan, "from T select k"))
+    for text in ("from T on (U.k == k) in U select k", "delete T on (U.k == T.k in U)"):
+        with pytest.raises(SiddhiRuntimeError, match="no partial app has all of T, U"):
+            run.answer(bound(run.plan, text))
+
+
+def test_a_stream_that_a_group_makes_takes_what_is_sent_to_it() -> None:
+    text = S + "define stream M (v long); @dist(execGroup='a') from S select v insert into M;"
+    text += "@dist(execGroup='a') from M select v + 1L as w insert into O;"
+    batch = feed(SECONDS[:4])
+    batch.rows["M"] = StreamRows(np.array([1]), np.array([1000]), [pa.array([70])])
+    del batch.rows["S"]
+    assert put_out(lane(text).step(batch)) == Counter({("O", 1000, (71,)): 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "define aggregation A from S select count() as n aggregate every sec;"
+            "@dist(execGroup='aggregation-A') from S select k insert into O;",
+            "execGroup 'aggregation-A' has the name of a group that is made",
+        ),
+        (
+            "define aggregation A from S select k, count() as n group by k aggregate every sec;"
+            "define aggregation B from S select k, count() as n group by k aggregate every sec;"
+            "partition with (k of S) begin from S as s join A as a on s.k == a.k within 0L, 9L per 'sec' "
+            "select s.k as k insert into O; from S as s join B as b on s.k == b.k within 0L, 9L per 'sec' "
+            "select s.k as k insert into P; end;",
+            "'partition0' joins several aggregations",
+        ),
+        ("@dist(execGroup='a', parallel='1000') from S select k insert into O;", "parallel is a whole number from 1"),
+    ],
+)
+def test_what_is_refused(text: str, message: str) -> None:
+    with pytest.raises(SiddhiBindError, match=message):
+        lane(S + text)
+
+
+def test_two_copies_answer_once() -> None:
+    text = S + "define aggregation A from S select count() as n aggregate every min;"
+    cut = Cut(90_000, "worker-1", "managers", 200_000)
+    for node in NODES:
+        run = lane(text, replace(cut, a=node))
+        run.step(feed([*SECONDS[:100]]))
+        if len(of(run, "aggregation-A-1").runs) == 2:
+            found = run.answer(bound(run.plan, "from A within 0L, 1000000L per 'min' select n"))
+            assert [len(answers) for answers in found.values()] == [1]
+            return
+    raise AssertionError("no node ran the aggregation")
+
+
+def test_ticks_between_logged_events_do_not_depend_on_cuts() -> None:
+    """A worker is away for a while in which one event comes, among ticks; its trigger fires when it is back."""
+    text = S + "define trigger T at every 1 sec; from T select triggered_time as t insert into O;"
+    text += "from S select v insert into P;"
+    ticks = InputBatch(np.array([0, 1500, 3000, 4500, 5500, 6000, 7500, 21_000, 30_000]))
+    ticks.rows["S"] = StreamRows(np.array([4]), np.array([5500]), [pa.array(["a"]), pa.array([1])])
+    cluster = ResourceCluster((ResourceNode("worker-1"),), persist=None)
+    faults = (Kill(1000, "worker-1"), Restart(20_000, "worker-1"))
+    whole = in_order(lane(text, *faults, cluster=cluster).step(ticks))
+    run, found = lane(text, *faults, cluster=cluster), Counter[tuple[str, Row]]()
+    for i in range(9):
+        found += in_order(run.step(between(ticks, i, i + 1)))
+    assert found == whole
 
 
 # ---------------------------------------------------------------------------------------------------------------- laws

@@ -168,5 +168,5 @@ def test_quiet_stretches_may_be_passed_over(cluster: ResourceCluster, seed: int,
     scenario = ResourceScenario(cluster, APPS, seed, (), rate)
     found = simulate_resources(scenario, start=0, until=600_000).happenings
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resource_manager._Run, "_quiet", lambda self: False)
+        patch.setattr(resource_manager.ResourceSimulation, "_quiet", lambda self: False)
         assert simulate_resources(scenario, start=0, until=600_000).happenings == found
