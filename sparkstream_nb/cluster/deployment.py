@@ -17,6 +17,7 @@ from ..plan.stored import StoredTableLayout
 from ..retention import Retention
 from ..simulation.groups import Groups
 from ..stores.address import Database
+from .grants import Grants
 from .secrets import References
 
 HA = "ha"
@@ -35,7 +36,7 @@ class Deployment:
     `references`: where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off".
     `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `groups`: nodes of which
     one takes over from another (modes ha, scalable and distributed), and what happens to them; None where there are
-    none.
+    none. `grants`: what the app may reach outside.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Deployment:
     led: tuple[str, ...] | None = None
     retention: Retention = field(default_factory=Retention)
     groups: Groups | Distributed | None = None
+    grants: Grants = field(default_factory=Grants)
 
     @property
     def nodes(self) -> int:
