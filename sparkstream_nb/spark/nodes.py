@@ -87,7 +87,7 @@ def _engine(spec: NodeSpec) -> Engine:
             spec.groups,
             spec.shard,
             plan,
-            lambda: NodeEngine(plan, shard=spec.shard, allow_scripts=spec.scripts, start=spec.start),
+            lambda: NodeEngine(plan, shard=spec.shard, allow_scripts=spec.scripts, start=spec.start, publishes=True),
         )
     return NodeEngine(
         plan,
@@ -96,6 +96,7 @@ def _engine(spec: NodeSpec) -> Engine:
         stored=not spec.trace,
         allow_scripts=spec.scripts,
         start=spec.start,
+        publishes=True,
     )
 
 
