@@ -50,6 +50,7 @@ from .grouping import (
 )
 from .owner import own, same_folder
 from .secrets import References
+from .sinks import SinkPlans, check_sinks
 from .stores import databases_of, tables_of
 
 _apps: dict[str, App] = {}
@@ -210,6 +211,9 @@ def deploy(
     if groups is not None:
         check_groups(plans[0], mode, routing, alerts)
     references, grants = References(dict(variables or {}), tuple(allow_env)), Grants.of(allow)
+    sinks = SinkPlans(plans[0], grants, references)
+    if sinks and groups is not None:
+        check_sinks(plans[0], mode)
     databases = databases_of(plans, files, references)
     tables = tables_of(plans, files, references)
     folder = folder if home is None else Path(home)
@@ -231,6 +235,7 @@ def deploy(
         tables=tables,
         references=references,
         grants=grants,
+        sinks=sinks,
         alerts=alerts,
         switched_off=off,
         led=led,

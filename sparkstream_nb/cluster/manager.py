@@ -23,6 +23,9 @@ from ..plan.partial_apps import without_sources
 from . import given
 from .app import App
 from .deploy import apps, get, remove
+from .grants import Grants
+from .secrets import References
+from .sinks import SinkPlans
 
 MOST_BYTES = 1_000_000
 """Of an app's text, as UTF-8."""
@@ -144,6 +147,7 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
         refuse(without_sources(plan))
         refuse_scripts(plan, allowed=False)
         _refuse_secrets(plan)
+        SinkPlans(plan, Grants(), References())  # who may send apps may not let them reach other places
         return CheckedApp(called, text, distribute(plan, called))
     except SiddhiError as error:
         raise error.with_source(text) from None
