@@ -386,9 +386,10 @@ class RunningApp(Displayed):
             self._settle(None)
 
     def drain(self, seconds: float = 30.0) -> int:
-        """Waits until the app's sinks have delivered all that is committed, so long at most; returns how many outputs
+        """Waits as `flush` does, and then until the sinks have delivered all outputs, so long at most; returns how many
         are still to be sent. They are sent later, also after the app was stopped and started again."""
         given.number("seconds", seconds)
+        self.flush()
         with self._cancelling():
             return 0 if self._sinks is None else self._sinks.drain(seconds)
 
