@@ -287,6 +287,8 @@ class RunningApp(Displayed):
             ended = self._end_feeds()
             interrupt(self._session, self._target.tag)
             self._stopped = True
+            if self._sinks is not None:
+                self._sinks.stop()
             if self._stream.stop():
                 seq = max(self._stream.planned(), self._progress.last + 1)
                 self._inbox.truncate(seq)

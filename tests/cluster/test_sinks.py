@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,3 +134,70 @@ def test_nothing_is_allowed_by_default(run: Callable[..., App], out: Path) -> No
     assert "the sink of stream 'Alerts' writes to" in str(raised.value)
     assert f"--allow 'file={out}'" in str(raised.value)
     assert not list(out.iterdir())
+
+
+def test_each_message_in_place_of_the_last(run: Callable[..., App], out: Path) -> None:
+    app = run(app_with(file_sink(out / "last.json", "json", "append='false',")), allow=[f"file={out}"])
+    send(app, 1, 3)
+    app.flush()
+    assert app.drain() == 0
+    assert (out / "last.json").read_text() == '{"event":{"k":"k3","v":3}}\n'
+    assert [p.name for p in out.iterdir()] == ["last.json"]
+
+
+def test_a_sink_that_is_added_begins_with_the_next_outputs(run: Callable[..., App], out: Path) -> None:
+    plain = app_with("")
+    app = run(plain)
+    send(app, 1, 2)
+    app.flush()
+    app = run(app_with(file_sink(out / "a.csv")), allow=[f"file={out}"])
+    assert app.redeployed == "The state was kept: the app means what it meant before."
+    send(app, 3, 2)
+    assert app.drain() == 0
+    assert (out / "a.csv").read_text().splitlines() == ["k3,3", "k4,4"]
+    run(plain).stop()
+    app = run(app_with(file_sink(out / "a.csv")), allow=[f"file={out}"])
+    send(app, 5, 1)
+    assert app.drain() == 0
+    assert (out / "a.csv").read_text().splitlines() == ["k3,3", "k4,4", "k5,5"]
+    app = run(app_with(file_sink(out / "a.csv")), allow=[f"file={out}"], fresh=True)
+    send(app, 6, 1)
+    assert app.drain() == 0
+    assert (out / "a.csv").read_text().splitlines()[-2:] == ["k5,5", "k6,6"]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"mode": "ha"},
+        {"nodes": 2, "alerts": "leader"},
+        {"mode": "distributed", "nodes": 2},
+        {"mode": "scalable", "routing": "hash:k", "nodes": 4},
+    ],
+    ids=str,
+)
+def test_every_mode_publishes_each_output_once(run: Callable[..., App], out: Path, how: dict[str, Any]) -> None:
+    """Also what comes in, but in mode distributed, which refuses that."""
+    window = "from S#window.length(100) select k, v insert into Alerts;"
+    text = app_with(file_sink(out / "alerts.csv"), window)
+    both = f"{file_sink(out / 'in.csv')}\n{text}"
+    if how["mode" if "mode" in how else "nodes"] == "distributed":
+        with pytest.raises(SparkStreamError, match="mode distributed has no sinks on streams that come in"):
+            run(both, allow=[f"file={out}"], **how)
+        both = text
+    app = run(both, allow=[f"file={out}"], **how)
+    send(app, 0, 6)
+    send(app, 6, 2)
+    assert app.drain() == 0
+    for name in ("alerts.csv", "in.csv")[: 1 if both is text else 2]:
+        assert sorted((out / name).read_text().split()) == sorted(f"k{i},{i}" for i in range(8)), name
+
+
+def test_scaling_keeps_the_sinks(run: Callable[..., App], out: Path) -> None:
+    app = run(app_with(file_sink(out / "a.csv")), allow=[f"file={out}"], nodes=2)
+    send(app, 1, 4)
+    app.scale(nodes=3)
+    send(app, 5, 4)
+    assert app.drain() == 0
+    assert sorted((out / "a.csv").read_text().split()) == [f"k{i},{i}" for i in range(1, 9)]
+    assert app.stats().sinks[0].sent == 8
