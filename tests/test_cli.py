@@ -166,3 +166,22 @@ def test_run(tmp_path: Path, app: str) -> None:
     assert "2 events · times in UTC" in done.stdout
     assert any(line[3:] == ["w", "9"] for line in lines)
     assert "1 row rejected" in done.stdout
+
+
+def test_run_with_a_sink(tmp_path: Path) -> None:
+    """The sinks are waited for; without the option nothing starts."""
+    out, app, feed = tmp_path / "out", tmp_path / "app.siddhi", tmp_path / "s.csv"
+    app.write_text(
+        f"define stream S (a string, b int);\n@sink(type='file', file.uri='{out}/o.csv', @map(type='csv'))\n"
+        "define stream O (a string, b int);\nfrom S[b > 1] select a, b insert into O;\n"
+    )
+    feed.write_text("a,b\nx,1\ny,5\nw,9\n")
+    words = [sys.executable, "-m", "sparkstream_nb", "run", str(app), "--feed", f"S={feed}"]
+    env = {**os.environ, "SPARKSTREAM_HOME": str(tmp_path / "apps")}
+    refused = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+    assert refused.returncode == 1
+    assert f"--allow file={out}" in refused.stderr
+    done = subprocess.run([*words, "--allow", f"file={out}"], capture_output=True, text=True, check=False, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (out / "o.csv").read_text() == "y,5\nw,9\n"
+    assert f"sink O-file-1 ({out}/o.csv): 2 sent\n" in done.stdout
