@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -71,8 +72,15 @@ def receiver(answer: Callable[[int, bytes], int] | None = None, port: int = 0) -
         def log_message(self, *args: Any) -> None:
             """Says nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    server.daemon_threads = True
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            open_connections.append(request)
+            super().process_request(request, client_address)
+
+    open_connections: list[Any] = []
+    server = Server(("127.0.0.1", port), Handler)
     found.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -81,4 +89,7 @@ def receiver(answer: Callable[[int, bytes], int] | None = None, port: int = 0) -
     finally:
         server.shutdown()
         server.server_close()
+        for connection in open_connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         thread.join()

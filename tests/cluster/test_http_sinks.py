@@ -11,6 +11,7 @@ import pytest
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab.display import html, text
+from sparkstream_nb.spark.sinks.position import unsent
 
 from .receiver import receiver
 from .test_scalable import java_place
@@ -83,12 +84,17 @@ def test_a_server_that_comes_later(run: Callable[..., App]) -> None:
     app.flush()
     app.stop()
     assert app.stats().sinks[0].pending == 2
+    assert unsent(app._life.folder(app.home)) == 2
     with receiver(port=int(url.rpartition(":")[2])) as server:
         app = run(sink, allow=[f"http={url}"])
         assert app.redeployed is not None
         assert app.drain(60) == 0
         assert values(server.taken) == [1, 2]
         assert app.stats().sinks[0].sent == 2
+    send(app, 3, 1)
+    app.flush()
+    app = run(app_with("", "from S[v > 7] select k, v insert into Alerts;"))
+    assert (app.redeployed or "").endswith("sinks had not sent are there too (1), and will not be sent.")
 
 
 def test_what_a_server_refuses_is_logged(run: Callable[..., App]) -> None:

@@ -234,7 +234,7 @@ def test_a_call_that_hangs_is_cut_off(outputs: Outputs) -> None:
     delivery.start()
     assert called.wait(30)
     assert delivery.stop()
-    assert delivery.position == Position(0)
+    assert delivery.position == Position(0, stream="O")
 
 
 def test_positions_that_cannot_be_read(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ class Delivery:
         self._trouble: str | None = None
         self._last_error: str | None = None
         found = read_position(self._path)
-        self.position = found or Position(begin)
+        self.position = found or Position(begin, stream=setup.stream)
         if found is None:
             write_position(self._path, self.position)
 
