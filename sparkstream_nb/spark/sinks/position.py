@@ -19,8 +19,9 @@ from ..private import private_file, private_folder, to_disk
 class Position:
     """The next output of `stream` to deliver is row `row` of micro-batch `batch`.
 
-    Counts of events since the app's life began: `sent`; `failed`, which cannot be delivered; `dropped`, which went before they were sent. `state` is what the
-    sink's target has to know to go on: plain JSON."""
+    Counts of events since the app's life began: `sent`; `failed`, which cannot be delivered; `dropped`, which went
+    before they were sent. `state` is what the sink's target has to know to go on: plain JSON.
+    """
 
     batch: int = 0
     row: int = 0
