@@ -34,6 +34,7 @@ from .options import (
 if TYPE_CHECKING:
     from .cluster import FeedReport
     from .plan import Plan
+    from .spark.sinks.delivery import SinkFigures
 
 Case = dict[str, Any]
 
@@ -549,10 +550,24 @@ def run_app(options: Any) -> int:
             print(f"\n{query}\n{app.query(query, limit=options.limit)}")
         if len(app.errors):
             print(f"\nerrors\n{app.errors}")
+        if app.deployment.sinks:
+            app.drain()
+            for sink in app.stats().sinks:
+                print(_published(sink))
     finally:
         app.stop()
         app.close()
     return 0
+
+
+def _published(sink: SinkFigures) -> str:
+    """`sink Alerts-http-1 (http://host/in): 3 sent, 1 failed, 2 still to be sent: the server answered 503`."""
+    words = [f"{sink.sent:,} sent"]
+    words += [f"{n:,} {what}" for n, what in ((sink.failed, "failed"), (sink.dropped, "dropped")) if n]
+    if sink.pending:
+        words.append(f"{sink.pending:,} still to be sent, which the next run goes on with")
+    why = f": {sink.last_error}" if sink.last_error else ""
+    return f"sink {sink.name} ({sink.target}): {', '.join(words)}{why}"
 
 
 def _fed(report: FeedReport) -> str:

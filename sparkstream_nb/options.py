@@ -267,6 +267,13 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "NAME",
         "help": "an environment variable that ${...} of deployment files and of @store may read",
     },
+    "--allow": {
+        "action": "append",
+        "default": [],
+        "metavar": "KIND=WHAT",
+        "help": "what the app's sinks may reach: file=DIR, http=URL-PREFIX or kafka=HOST:PORT; may be given several "
+        "times (default: nothing)",
+    },
     "--start": {
         "metavar": "TIME",
         "help": "where the clock starts: ms since 1970, or a time in UTC (default: the first event)",
@@ -337,6 +344,7 @@ _DEPLOYMENT = (
     "--param",
     "--allow-scripts",
     "--allow-env",
+    "--allow",
     "--start",
     "--timezone",
     "--max-ahead",

@@ -46,11 +46,11 @@ def test_check_and_explain(app: str, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_check_says_what_cannot_run(app: str, capsys: pytest.CaptureFixture[str]) -> None:
-    table = "\n@store(type='mongodb')\ndefine table T (a string);\n@sink(type='http')\ndefine stream H (a string);\n"
+    table = "\n@store(type='mongodb')\ndefine table T (a string);\n@sink(type='kafka')\ndefine stream H (a string);\n"
     Path(app).write_text(f"define stream S (a string);{table}from S insert into T;")
     assert cli.main(["check", app]) == 0
     shown = capsys.readouterr().out
-    cannot = "a sink of type 'http' (line 4)"
+    cannot = "a sink of type 'kafka' (line 4)"
     assert shown.endswith(f", but this build cannot run table 'T' in a store of type 'mongodb' (line 2) and {cannot}\n")
 
 
@@ -180,3 +180,22 @@ def test_run(tmp_path: Path, app: str) -> None:
     assert "2 events · times in UTC" in done.stdout
     assert any(line[3:] == ["w", "9"] for line in lines)
     assert "1 row rejected" in done.stdout
+
+
+def test_run_with_a_sink(tmp_path: Path) -> None:
+    """The sinks are waited for; without the option nothing starts."""
+    out, app, feed = tmp_path / "out", tmp_path / "app.siddhi", tmp_path / "s.csv"
+    app.write_text(
+        f"define stream S (a string, b int);\n@sink(type='file', file.uri='{out}/o.csv', @map(type='csv'))\n"
+        "define stream O (a string, b int);\nfrom S[b > 1] select a, b insert into O;\n"
+    )
+    feed.write_text("a,b\nx,1\ny,5\nw,9\n")
+    words = [sys.executable, "-m", "sparkstream_nb", "run", str(app), "--feed", f"S={feed}"]
+    env = {**os.environ, "SPARKSTREAM_HOME": str(tmp_path / "apps")}
+    refused = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+    assert refused.returncode == 1
+    assert f"--allow file={out}" in refused.stderr
+    done = subprocess.run([*words, "--allow", f"file={out}"], capture_output=True, text=True, check=False, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (out / "o.csv").read_text() == "y,5\nw,9\n"
+    assert f"sink O-file-1 ({out}/o.csv): 2 sent\n" in done.stdout

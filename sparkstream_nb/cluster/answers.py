@@ -19,6 +19,7 @@ from ..plan.graph import Graph
 from ..plan.nodes import Plan
 from ..plan.repair import Repairs
 from ..retention import Retention
+from ..spark.sinks.delivery import SinkFigures
 from ..types import Type
 from .frontend import Displayed
 
@@ -200,7 +201,7 @@ class Stats(Displayed):
     `waiting`: entries of the inbox that are not committed yet. `micro_batches`: how many were committed. `outputs`
     counts what each derived stream put out, `errors` what could not be taken, both since this process deployed the app.
     `nodes`: by shard id, of those that a micro-batch has reached. `parts`: queries, tables, windows and aggregations.
-    `disk`: what the app's folder holds.
+    `disk`: what the app's folder holds. `sinks`: how far those are that publish outside, one for each target.
     """
 
     app: str
@@ -214,6 +215,7 @@ class Stats(Displayed):
     nodes: dict[str, NodeStats]
     parts: tuple[PartStats, ...]
     disk: DiskStats
+    sinks: tuple[SinkFigures, ...] = ()
 
     @property
     def nodes_frame(self) -> pd.DataFrame:
@@ -224,6 +226,11 @@ class Stats(Displayed):
     def parts_frame(self) -> pd.DataFrame:
         """A row for each query, table, window and aggregation, with the fields of `PartStats`."""
         return pd.DataFrame([asdict(p) for p in self.parts], columns=[f.name for f in fields(PartStats)])
+
+    @property
+    def sinks_frame(self) -> pd.DataFrame:
+        """A row for each target of a sink, with the fields of `SinkFigures`."""
+        return pd.DataFrame([asdict(s) for s in self.sinks], columns=[f.name for f in fields(SinkFigures)])
 
     def summary(self) -> str:
         return f"<Stats: {self.state}, {self.events} events, {self.waiting} entries waiting>"

@@ -300,8 +300,10 @@ class App(ReplayedApp):
     def stats(self) -> Stats:
         """How far the app is, and the figures of its nodes, queries, tables, windows and aggregations."""
         disk = disk_of(self.home, self._life, self.deployment.retention)
+        sinks = () if self._sinks is None else self._sinks.figures()
         with self._progress.changed:
-            return stats_of(self.name, self.plan, self.state, self._life, self._inbox.position, self._progress, disk)
+            found = stats_of(self.name, self.plan, self.state, self._life, self._inbox.position, self._progress, disk)
+        return replace(found, sinks=sinks)
 
     def note(self, line: str) -> None:
         """Adds a line to the logs."""

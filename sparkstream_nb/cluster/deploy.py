@@ -38,6 +38,7 @@ from .deployment import HA, SCALABLE, Deployment, check_alerts, check_zone, mill
 from .distribution import distributed_for, resource_cluster
 from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
+from .grants import Grants
 from .grouping import (
     Layer,
     Trial,
@@ -50,6 +51,7 @@ from .grouping import (
 )
 from .owner import own, same_folder
 from .secrets import References
+from .sinks import SinkPlans, check_sinks
 from .stores import databases_of, tables_of
 
 _apps: dict[str, App] = {}
@@ -71,6 +73,7 @@ def deploy(
     variables: Mapping[str, str] | None = None,
     allow_scripts: bool = False,
     allow_env: Sequence[str] = (),
+    allow: Sequence[str] = (),
     home: str | Path | None = None,
     rows_per_micro_batch: int | None = None,
     start: int | str | datetime | None = None,
@@ -110,6 +113,8 @@ def deploy(
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
+    - `allow`: what the app may reach outside: "file=DIR", "http=URL-PREFIX", "kafka=HOST:PORT". By default nothing: a
+      sink that writes or posts elsewhere is refused, with the text to add here.
     - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
     - `rows_per_micro_batch`: how many events of a backlog are committed at once, at most.
     - `start`: where the app's clock starts: ms since 1970, a datetime or an ISO text. By default it starts with the
@@ -210,7 +215,10 @@ def deploy(
         raise Misuse(f"a shard id is '{LEADER}', which is that of the node for alerts='leader': give the shard another")
     if groups is not None:
         check_groups(plans[0], mode, routing, alerts)
-    references = References(dict(variables or {}), tuple(allow_env))
+    references, grants = References(dict(variables or {}), tuple(allow_env)), Grants.of(allow)
+    sinks = SinkPlans(plans[0], grants, references)
+    if sinks and groups is not None:
+        check_sinks(plans[0], mode)
     databases = databases_of(plans, files, references)
     tables = tables_of(plans, files, references)
     folder = folder if home is None else Path(home)
@@ -231,6 +239,8 @@ def deploy(
         databases=databases,
         tables=tables,
         references=references,
+        grants=grants,
+        sinks=sinks,
         alerts=alerts,
         switched_off=off,
         led=led,

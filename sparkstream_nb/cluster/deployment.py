@@ -18,7 +18,9 @@ from ..plan.stored import StoredTableLayout
 from ..retention import Retention
 from ..simulation.groups import Groups
 from ..stores.address import Database
+from .grants import Grants
 from .secrets import References
+from .sinks import SinkPlans
 
 HA = "ha"
 """The mode of two nodes, of which one takes over from the other (minimum high availability)."""
@@ -36,7 +38,7 @@ class Deployment:
     `references`: where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off".
     `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `groups`: nodes of which
     one takes over from another (modes ha, scalable and distributed), and what happens to them; None where there are
-    none.
+    none. `grants`: what the app may reach outside, and `sinks` what publishes there.
     """
 
     name: str
@@ -60,6 +62,8 @@ class Deployment:
     retention: Retention = field(default_factory=Retention)
     limits: Limits = field(default_factory=Limits)
     groups: Groups | Distributed | None = None
+    grants: Grants = field(default_factory=Grants)
+    sinks: SinkPlans | None = field(default=None, repr=False)
 
     @property
     def nodes(self) -> int:

@@ -24,6 +24,7 @@ from ..errors import Misuse
 from ..plan.leader import LEADER
 from ..plan.nodes import Plan
 from ..spark.private import private_file, private_folder, to_disk
+from ..spark.sinks.position import unsent
 from .deployment import Deployment
 from .owner import LOCK
 
@@ -164,7 +165,10 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
         reason = "fresh was asked for" if former is None else _difference(former, wanted)
         if former is not None and reason is None:
             return _kept(home, former, d.shard_ids)
+        left = sum(unsent(life) for life in home.glob("life-*"))
         said = f"The state was dropped: {reason}. It is in {_dropped(home, run)}."
+        if left:
+            said += f" Outputs that sinks had not sent are there too ({left:,}), and will not be sent."
     wanted.write(home)
     return wanted, said
 

@@ -72,6 +72,12 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
         raise Misuse(f"{name} is {bounds}, not {value:,}")
 
 
+def number(name: str, value: Any) -> None:
+    """A number from 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise Misuse(f"{name} is a number from 0, not {shown(value)}")
+
+
 def path(name: str, value: Any) -> None:
     """A path that a file can have."""
     if value is None:

@@ -19,7 +19,9 @@ from ..plan import compile_app
 from ..plan.distribute import Split, distribute
 from ..plan.gaps import refuse
 from ..plan.nodes import Plan
+from ..plan.outside import outside_annotations
 from ..plan.partial_apps import without_sources
+from ..plan.query_parts import connector_type
 from . import given
 from .app import App
 from .deploy import apps, get, remove
@@ -144,6 +146,7 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
         refuse(without_sources(plan))
         refuse_scripts(plan, allowed=False)
         _refuse_secrets(plan)
+        _refuse_sinks(plan)
         return CheckedApp(called, text, distribute(plan, called))
     except SiddhiError as error:
         raise error.with_source(text) from None
@@ -164,6 +167,18 @@ def _refuse_secrets(plan: Plan) -> None:
                 store.span,
                 hint="Define the database as a data source of the deployment file, and write datasource='NAME'.",
             )
+
+
+def _refuse_sinks(plan: Plan) -> None:
+    """Who may send apps may not let them write to this machine's files, or to the servers that it reaches."""
+    for stream, sink in outside_annotations(plan):
+        type_ = connector_type(sink, plan.properties)
+        raise SiddhiBindError(
+            f"an app that comes to a manager cannot publish outside, as the sink of type '{type_}' of stream "
+            f"'{stream.source.id}' does",
+            sink.span,
+            hint="Deploy it by hand with --allow, or leave the sink out.",
+        )
 
 
 class Manager:

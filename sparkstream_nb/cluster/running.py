@@ -32,11 +32,14 @@ from ..spark.merging import Merging
 from ..spark.outputs import OutputFiles
 from ..spark.private import private_folder
 from ..spark.processor import NodeSpec
-from ..spark.results import error_lines
+from ..spark.results import error_lines, errors_of
 from ..spark.routing import Route
+from ..spark.sinks.delivery import Source
+from ..spark.sinks.target import Place
 from ..spark.stream import Stream, interrupt
 from ..spark.tables import packed
 from ..stores import Store, shard_warnings
+from ..stores.protocol import ErrorRow
 from ..stores.sql import Patience
 from ..types import Schema
 from . import feeding, frontend, given
@@ -54,6 +57,7 @@ from .listeners import CommitListeners, OnCommit
 from .owner import Ownership
 from .progress import OnProgress
 from .scaling import scaled, wanted_ids
+from .sinks import Deliveries
 from .stores import open_store, prepare_tables
 from .whole import Found, check_whole
 
@@ -68,6 +72,7 @@ class RunningApp(Displayed):
     lines_before = 0
     owner: Ownership | None = None
     """The ownership of the app's folder, which `close` gives up."""
+    _sinks: Deliveries | None = None
 
     def __init__(
         self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Any, redeployed: str | None = None
@@ -122,6 +127,7 @@ class RunningApp(Displayed):
         )  # fmt: skip
         self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.committed()
+        self._sinks = self._deliveries(folder)
         self._target = feeding.Target(
             self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
             self.start, self._append, self._now,
@@ -129,6 +135,26 @@ class RunningApp(Displayed):
         )  # fmt: skip
         idle = self.plan.idle_clock
         self._idle = None if idle is None else IdleTicker(idle, self._advance)
+
+    def _deliveries(self, folder: Path) -> Deliveries | None:
+        """The sinks of the app, which go on where they were. New ones begin with the next micro-batch."""
+        if not self.deployment.sinks:
+            return None
+        run = self._life.run
+        begin = max(self._progress.batch, self.store.committed(self.name, run)) + 1
+        source = Source(self._outputs, self._progress, self._keep_error, folder / "sinks")
+        try:
+            return Deliveries(self.deployment.sinks.setups(run), source, begin)
+        except SparkStreamError:
+            self._close_files()
+            raise
+
+    def _keep_error(self, sink: str, place: Place, error: Sequence[Any]) -> None:
+        """Keeps what a sink could not deliver. The ledger tells one that was kept before a crash already."""
+        rows = [ErrorRow(*found) for found in errors_of(error_lines([list(error)]))]
+        if self.store.commit(self.name, f"{self._life.run}/{sink}", place.batch << 32 | place.row, {}, rows):
+            with self._progress.changed:
+                self._progress.errors += len(rows)
 
     def _marks(self) -> Marks:
         """How far the nodes, and the tasks before them, are within a micro-batch."""
@@ -238,6 +264,8 @@ class RunningApp(Displayed):
             if not self._stream.active:
                 self._target.marks.clear()
             self._stream.start()
+            if self._sinks is not None:
+                self._sinks.start()
             self._stopped = False
             if self._idle is not None:
                 self._idle.start()
@@ -252,6 +280,8 @@ class RunningApp(Displayed):
             self._end_feeds()
             self._stopped = True
             self._stream.stop()
+            if self._sinks is not None:
+                self._sinks.stop()
 
     def interrupt(self) -> None:
         """Stops the app as `stop` does, and takes back the events that it had not begun with.
@@ -263,6 +293,8 @@ class RunningApp(Displayed):
             ended = self._end_feeds()
             interrupt(self._session, self._target.tag)
             self._stopped = True
+            if self._sinks is not None:
+                self._sinks.stop()
             if self._stream.stop():
                 seq = max(self._stream.planned(), self._progress.last + 1)
                 self._inbox.truncate(seq)
@@ -293,6 +325,8 @@ class RunningApp(Displayed):
             self.owner.release()
 
     def _close_files(self) -> None:
+        if self._sinks is not None:
+            self._sinks.close()
         self._inbox.close()
         self.store.close()
 
@@ -358,6 +392,14 @@ class RunningApp(Displayed):
         """Waits until everything sent is committed. Raises SparkStreamError where the app failed."""
         with self._cancelling():
             self._settle(None)
+
+    def drain(self, seconds: float = 30.0) -> int:
+        """Waits as `flush` does, and then until the sinks have delivered all outputs, so long at most; returns how many
+        are still to be sent. They are sent later, also after the app was stopped and started again."""
+        given.number("seconds", seconds)
+        self.flush()
+        with self._cancelling():
+            return 0 if self._sinks is None else self._sinks.drain(seconds)
 
     def _settle(self, tell: Callable[[], None] | None) -> None:
         last = self._inbox.position.seq - 1

@@ -19,6 +19,7 @@ import numpy as np
 from ..limits import Limits
 from ..plan import nodes
 from ..plan.gaps import refuse, refuse_retrieval
+from ..plan.outside import published
 from ..plan.stored import RowSource, TableChanges
 from ..types import Type
 from .assembly import Assembly
@@ -53,9 +54,10 @@ class NodeEngine:
     `shard` is the id under which it writes aggregations. With `trace`, `Outputs.queries` holds the output of every
     named query. `stored`: a store takes `Outputs.partials` and answers retrievals, so the node keeps no buckets.
     `start` is the time (ms) at which the clock starts, 0 in Siddhi's playback; None: the time of the first event or
-    tick. `by_chunk` forces the mode *by chunk*, for tests. `chunks`: outputs tell which events came out at once. Raises
-    `NotInThisBuild` for an app that needs a declared gap, and SiddhiBindError for one with script functions unless
-    `allow_scripts`. `limits`: what one event may ask for.
+    tick. `by_chunk` forces the mode *by chunk*, for tests. `chunks`: outputs tell which events came out at once.
+    `publishes`: outputs of streams that a sink publishes outside have what comes in too. `limits`: what one event may
+    ask for. Raises `NotInThisBuild` for an app that needs a declared gap, and SiddhiBindError for one with script
+    functions unless `allow_scripts`.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class NodeEngine:
         start: int | None = None,
         chunks: bool = False,
         limits: Limits | None = None,
+        publishes: bool = False,
     ) -> None:
         refuse(plan)
         keep_freed_memory()
@@ -93,7 +96,8 @@ class NodeEngine:
                 op.place(self._ordered.ranks[i], self._ordered.ties.get(i))
             if isinstance(op, AggregationOperator) and self._ordered.order is not None:
                 op.rank = self._ordered.ranks[i]
-        self._shown = {s for op in self.operators for s in _shown(op)}
+        self._published: frozenset[str] = published(plan) if publishes else frozenset()
+        self._shown = {s for op in self.operators for s in _shown(op)} | self._published
         self._by_operator = self._ordered.order is not None and not by_chunk
         self._slice, self._passes, self._rests = _LEAST if self._ordered.repeats else SLICE, 0, 0
         self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
@@ -243,8 +247,9 @@ class NodeEngine:
             for op, rows in results:
                 op.apply(rows, clock)
                 out.query(op, rows)
-        for stream in self._shown & written.keys():
-            out.note(stream, in_order(written[stream]))
+        for stream in self._shown & (written.keys() | (self._published & inputs.keys())):
+            sent = [(-1, inputs[stream])] if stream in self._published and stream in inputs else []
+            out.note(stream, in_order(sent + written.get(stream, [])))
         for table in self.parts.logged:
             table.settle()
 
@@ -314,6 +319,8 @@ class NodeEngine:
                     self._emit(op, op.run({s: self._empty[s] for s in op.node.inputs}, at), quiet, out)
             for stream, chunk, takers in chunks.get(clock.base + i, []):
                 self._push(stream, chunk, quiet, out, takers)
+                if stream in self._published:
+                    out.note(stream, chunk)
 
     def _taken(self, stream: str, rows: Rows, clock: Clock) -> Iterator[tuple[Rows, list[int]]]:
         """The chunks of a stream that bring something about, each with the operators that have to see it: filters are
@@ -326,7 +333,7 @@ class NodeEngine:
             if isinstance(op, QueryOperator):
                 sees[k] = np.logical_or.reduceat(op.query.passing(stream, rows, clock), starts)
         ends = np.append(starts[1:], len(rows))
-        for c in np.flatnonzero(sees.any(axis=0)).tolist():
+        for c in np.flatnonzero(sees.any(axis=0) | (stream in self._published)).tolist():
             takers = [i for k, i in enumerate(receivers) if sees[k, c]]
             yield rows.slice(int(starts[c]), int(ends[c])), takers
 

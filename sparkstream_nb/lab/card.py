@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from ..cluster import App
 from ..lanes.distributed import Distributed
 from ..plan.nodes import AggregationDef, Plan, Query, Safety
+from ..plan.outside import outside_annotations, promise
+from ..plan.query_parts import connector_type
 from ..plan.safety import depending
 from .tables import MUTED, paragraph
 
@@ -116,7 +118,8 @@ def _redeployed(app: App) -> str | None:
 
 
 def _rows_of_plan(plan: Plan) -> list[tuple[str, str, str]]:
-    """(kind, name, about it) of the streams that take events, the aggregations and the queries."""
+    """(kind, name, about it) of the streams that take events, the aggregations, the sinks to the outside and the
+    queries."""
     rows: list[tuple[str, str, str]] = []
     for s in plan.streams.values():
         if s.kind == "defined":
@@ -127,6 +130,9 @@ def _rows_of_plan(plan: Plan) -> list[tuple[str, str, str]]:
         rows.append(
             ("aggregation", a.id, f"every {durations_of(a)} · {'by shard, ' if a.partitioned else ''}merged when read")
         )
+    for stream, sink in outside_annotations(plan):
+        type_ = connector_type(sink, plan.properties)
+        rows.append(("sink", f"{type_} of {stream.source.id}", promise(type_)))
     for q in plan.queries:
         target = q.output.target.id
         rows.append(("query", q.name, f"→ {target} · {SIGNS[q.safety.level]} {safety_of(q)}"))

@@ -337,7 +337,7 @@ def _stats_headline(shown: Stats) -> str:
 
 
 def _stats_grids(shown: Stats) -> list[Grid]:
-    """A table of the nodes, and one of what the app is made of."""
+    """A table of the nodes, one of what the app is made of, and one of its sinks."""
     nodes = [
         (
             n.shard,
@@ -359,9 +359,23 @@ def _stats_grids(shown: Stats) -> list[Grid]:
         )
         for p in shown.parts
     ]
+    sinks = [
+        (
+            s.name,
+            s.target,
+            s.promise,
+            Figure(f"{s.sent:,}"),
+            Figure(f"{s.pending:,}"),
+            Figure(f"{s.failed:,}"),
+            Figure(f"{s.dropped:,}"),
+            s.last_error or "",
+        )
+        for s in shown.sinks
+    ]
     grids = [
         Grid(["node", "events", "events/s", "last micro-batch", "state", "clock (UTC)"], nodes),
         Grid(["kind", "name", "output", "events out", "state"], parts),
+        Grid(["sink", "target", "delivers", "sent", "pending", "failed", "dropped", "last error"], sinks),
     ]
     return [g for g in grids if g.cells]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class
-from traitlets import Int, observe
+from traitlets import Int, List, Unicode, observe
 
 from .. import cluster
 from ..cluster import App, Errors, Events
@@ -41,6 +41,10 @@ class SiddhiMagic(Magics):
 
     displaylimit = Int(
         display.DISPLAY_LIMIT, min=1, help="Rows shown of a query's answer, a stream's output or the errors."
+    ).tag(config=True)
+
+    allow = List(
+        Unicode(), help="What the sinks of every app may reach, as --allow of a cell: ['file=out', 'http=http://host']."
     ).tag(config=True)
 
     def __init__(self, shell: Any) -> None:
@@ -80,6 +84,7 @@ class SiddhiMagic(Magics):
         if o.fmt:
             return self._format_cell(line, cell)
         how, above = deployment_of(o), self._lines_above(cell)
+        how["allow"] = [*self.allow, *how["allow"]]
         if o.check:
             return _checked(cell, how["variables"], above)
         if o.explain:

@@ -10,7 +10,9 @@ from . import nodes as n
 from .cycles import cycles, shared_tables
 from .distribute import distribute
 from .gaps import needed
+from .outside import is_outside, promise
 from .placement import stateless
+from .query_parts import connector_type
 from .safety import aggregation_safety
 from .show import show
 
@@ -59,6 +61,9 @@ def _definitions(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
     for id_, s in plan.streams.items():
         note = "" if s.kind == "defined" else f"  -- {s.kind}"
         yield f"stream {id_} {s.source.schema}{note}"
+        for sink in s.annotations:
+            if is_outside(sink, plan.properties):
+                yield f"  sink {(type_ := connector_type(sink, plan.properties))}: {promise(type_)}"
     for id_, t in plan.tables.items():
         key = ", ".join(t.source.schema[i].name for i in t.primary_key)
         notes = [f"key {key}"] if key else []

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from ..errors import NOWHERE, NotInThisBuild, Span
 from ..lang import tree
 from . import nodes as n
+from .outside import is_outside, missing
 from .query_parts import connector_type, expressions, inputs
 
 _LIST = """
 script:r                          functions in R
 script:scala                      functions in Scala
-mapping                           mappings of an inMemory source or sink other than passThrough
-sink                              sinks other than inMemory and log
+mapping                           mappings other than passThrough (inMemory) or plain json and csv (file, http)
+sink                              sinks other than inMemory, log, file and http
+sink-option                       options of file and http sinks that this build does not have
 source                            sources other than inMemory
 store                             tables in stores of other types than rdbms
 """
@@ -120,7 +122,10 @@ def _stream(s: n.StreamDef, properties: Mapping[str, str]) -> Iterator[GapUse]:
         kind = a.name.lower()
         if kind in ("source", "sink"):
             type_ = connector_type(a, properties)
-            if type_ and type_ not in ("inMemory", "log"):
+            if is_outside(a, properties):
+                for gap, what in missing(a, properties):
+                    yield GapUse(gap, what, a.span)
+            elif type_ and type_ not in ("inMemory", "log"):
                 yield GapUse(kind, f"a {kind} of type '{type_}'", a.span)
             mapping = next((m.get("type") for m in a.nested if m.name.lower() == "map"), None)
             if type_ == "inMemory" and mapping not in (None, "passThrough"):

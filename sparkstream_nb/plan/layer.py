@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from ..errors import SiddhiBindError
 from ..lang.tree import Annotation
 from . import nodes as n
+from .outside import is_outside
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,14 @@ class Divided:
 
 
 def layer_of(plan: n.Plan) -> dict[str, Divided]:
-    """How the app divides its input streams, by stream. Raises SiddhiBindError where a query writes to such a stream,
-    and where two have other numbers of destinations."""
+    """How the app divides its input streams, by stream. The @distribution of a sink that publishes what queries write
+    is none. Raises SiddhiBindError where a query writes to a stream that is divided, and where two have other numbers
+    of destinations."""
     written = {q.output.target.id: q for q in plan.queries}
     out: dict[str, Divided] = {}
     for name, stream in plan.streams.items():
         found = _distribution(stream)
-        if found is None:
+        if found is None or (name in written and _publishes(stream, plan)):
             continue
         if name in written:
             raise SiddhiBindError(
@@ -65,6 +67,11 @@ def behind_layer(plan: n.Plan, layer: Mapping[str, Divided]) -> n.Plan:
 
 def _distribution(stream: n.StreamDef) -> Annotation | None:
     return next((found for a in stream.annotations if (found := _inner(a)) is not None), None)
+
+
+def _publishes(stream: n.StreamDef, plan: n.Plan) -> bool:
+    """Whether every @distribution of a stream is that of a sink which publishes outside."""
+    return all(is_outside(a, plan.properties) for a in stream.annotations if _inner(a) is not None)
 
 
 def _inner(a: Annotation) -> Annotation | None:

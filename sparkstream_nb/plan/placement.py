@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from . import nodes as n
 from .cycles import cycles
+from .outside import published
 from .query_parts import connector_type, expressions, sources
 
 _DRAWN = frozenset({"UUID", "math:rand"})
@@ -63,7 +64,8 @@ def nothing(plan: n.Plan) -> n.Plan:
 
 def idle(plan: n.Plan) -> bool:
     """Whether a node that runs `plan` does not use its events."""
-    return not (plan.elements or plan.aggregations or plan.triggers or plan.windows or connected(plan))
+    events = connected(plan) | published(plan)  # what is sent to a published stream is an output of the node
+    return not (plan.elements or plan.aggregations or plan.triggers or plan.windows or events)
 
 
 def _queries(plan: n.Plan) -> frozenset[str]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ..retention import Retention
 from .kept import DAY
-from .outputs import OutputFile, OutputFiles, in_order, table_of
+from .outputs import OutputFile, OutputFiles, in_order, rows_of, sizes_of, table_of, with_sizes
 from .private import private_file, to_disk
 
 TOGETHER = 64
@@ -81,7 +81,11 @@ class Merging:
             return
         counts: dict[str, int] = {}
         for stream, path in going:
-            counts[stream] = counts.get(stream, 0) + _rows(path)
+            counts[stream] = counts.get(stream, 0) + rows_of(path)
+        for follower in self.outputs.followers:
+            lost = [OutputFile.of(path).last for stream, path in going if stream == follower.stream]
+            if lost:
+                follower.lose(max(lost))
         self.outputs.drop(counts, [path for _, path in going])
 
     def _streams(self) -> Iterator[str]:
@@ -106,6 +110,7 @@ def _merged(folder: Path, run: Sequence[Sequence[OutputFile]]) -> None:
         if field.type == pa.string():
             coded = table.column(i).dictionary_encode()
             table = table.set_column(i, field.with_type(coded.type), coded)
+    table = with_sizes(table, [size for files in run for size in sizes_of(files)])
     new = private_file(folder / ".merged")
     with pa.OSFile(str(new), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -115,8 +120,3 @@ def _merged(folder: Path, run: Sequence[Sequence[OutputFile]]) -> None:
     for files in run:
         for file in files:
             file.path.unlink()
-
-
-def _rows(path: Path) -> int:
-    with pa.memory_map(str(path)) as source:
-        return sum(batch.num_rows for batch in pa.ipc.open_stream(source))

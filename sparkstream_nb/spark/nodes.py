@@ -85,7 +85,15 @@ def _engine(spec: NodeSpec) -> Engine:
     plan = _plan(spec)[1]
     if isinstance(spec.groups, Distributed):
         return _distributed(spec, spec.groups, plan)
-    new = partial(NodeEngine, plan, shard=spec.shard, allow_scripts=spec.scripts, start=spec.start, limits=spec.limits)
+    new = partial(
+        NodeEngine,
+        plan,
+        shard=spec.shard,
+        allow_scripts=spec.scripts,
+        start=spec.start,
+        limits=spec.limits,
+        publishes=True,
+    )
     if spec.groups is not None:
         return PairMember(spec.groups, spec.shard, plan, new)
     return new(trace=spec.trace, stored=not spec.trace)
@@ -99,7 +107,7 @@ def _distributed(spec: NodeSpec, app: Distributed, plan: Plan) -> Engine:
         plan,
         app,
         lambda part: NodeEngine(
-            part, allow_scripts=spec.scripts, start=spec.start, chunks=True, limits=spec.limits
+            part, allow_scripts=spec.scripts, start=spec.start, chunks=True, limits=spec.limits, publishes=True
         ),
     )
 

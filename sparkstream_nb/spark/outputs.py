@@ -13,10 +13,11 @@ import contextlib
 import json
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 
 import numpy as np
@@ -30,6 +31,8 @@ from .rows import StreamEvents
 from .spill import UNTAKEN
 
 _DROPPED = "dropped.json"
+_SIZES = b"micro-batches"
+"""The key of the metadata in which a merged file has its micro-batches' numbers of rows."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,38 @@ class OutputFile:
         return OutputFile(numbers[0], numbers[1], numbers[0], numbers[2], path)
 
 
+@dataclass(frozen=True, eq=False)
+class Portion:
+    """Outputs of a stream in micro-batch `batch`, from row number `first` of it on, in the order of `OutputFiles.read`,
+    with its columns."""
+
+    batch: int
+    first: int
+    table: pa.Table
+
+
+class OutputsMoved(Exception):
+    """Files were merged or dropped while they were read: ask again from where you are."""
+
+
+class Follower(Protocol):
+    """One that reads a stream's outputs in order, micro-batch by micro-batch, from a position of its own."""
+
+    stream: str
+
+    def lose(self, last: int) -> None:
+        """The outputs up to micro-batch `last` are about to be dropped. `OutputFiles.tidying` is held."""
+        ...
+
+
 class OutputFiles:
-    """The folder of an app's outputs. `shards` names the nodes."""
+    """The folder of an app's outputs. `shards` names the nodes. `followers` are told before outputs are dropped."""
 
     def __init__(self, folder: Path, shards: Sequence[str]) -> None:
         self.folder, self.shards = folder, list(shards)
         self.tidying = threading.Lock()
         """Held while files are merged or dropped."""
+        self.followers: list[Follower] = []
 
     def clear(self) -> None:
         """Removes the files that workers wrote and no commit took. Only while nothing runs."""
@@ -96,6 +124,35 @@ class OutputFiles:
             return None
         whole = pa.concat_tables(reversed(tables))
         return whole if last is None else whole.slice(max(0, whole.num_rows - last))
+
+    def after(self, stream: str, batch: int, row: int, committed: int) -> Iterator[Portion]:
+        """What a stream put out from row `row` of micro-batch `batch` on, up to micro-batch `committed`.
+
+        Takes `tidying` while it opens files. Raises OutputsMoved where files were merged or dropped meanwhile.
+        """
+        with self.tidying:
+            found = [f for f in self.files(stream) if f.last >= batch and f.last <= committed]
+        for _, group in groupby(found, key=lambda f: f.first):
+            files = list(group)
+            try:
+                with self.tidying:
+                    sizes, tables = sizes_of(files), [table_of(f) for f in files]
+            except FileNotFoundError:
+                raise OutputsMoved from None
+            at, table = 0, in_order(tables)
+            for number, rows in sizes:
+                skipped = row if number == batch else 0
+                if number >= batch and rows > skipped:
+                    yield Portion(number, skipped, table.slice(at + skipped, rows - skipped))
+                at += rows
+
+    def count_after(self, stream: str, batch: int, row: int, committed: int) -> int:
+        """How many rows `after` has. `tidying` must be held where an app runs."""
+        out = 0
+        for _, group in groupby((f for f in self.files(stream) if batch <= f.last <= committed), key=lambda f: f.first):
+            for number, rows in sizes_of(list(group)):
+                out += rows if number > batch else max(0, rows - row) if number == batch else 0
+        return out
 
     def frame(self, stream: str, names: Sequence[str], committed: int, last: int | None = None) -> pd.DataFrame:
         """`read` as a frame: `node` (shard id), `timestamp` (ms), then the attributes called `names`; beside an
@@ -158,6 +215,30 @@ def dropped(folder: Path) -> Mapping[str, int]:
 def stamps(names: Sequence[str]) -> list[str]:
     """What the columns of node and time are called beside attributes called `names`."""
     return [f"event_{own}" if own in names else own for own in ("node", "timestamp")]
+
+
+def sizes_of(files: Sequence[OutputFile]) -> list[tuple[int, int]]:
+    """The micro-batches of the files that begin with one micro-batch, each with its number of rows, in order."""
+    if files[0].node is not None:
+        return [(files[0].first, sum(rows_of(f.path) for f in files))]
+    with pa.memory_map(str(files[0].path)) as source:
+        reader = pa.ipc.open_stream(source)
+        noted = (reader.schema.metadata or {}).get(_SIZES)
+        if noted is None:  # merged by an earlier version, before there were followers
+            return [(files[0].last, sum(b.num_rows for b in reader))]
+    return [(int(number), int(rows)) for number, rows in json.loads(noted)]
+
+
+def with_sizes(table: pa.Table, sizes: Sequence[tuple[int, int]]) -> pa.Table:
+    """A table of several micro-batches that notes how many rows each has, for `sizes_of`."""
+    metadata = {**(table.schema.metadata or {}), _SIZES: json.dumps(sizes).encode()}
+    return table.replace_schema_metadata(metadata)
+
+
+def rows_of(path: Path) -> int:
+    """How many rows a file has."""
+    with pa.memory_map(str(path)) as source:
+        return sum(batch.num_rows for batch in pa.ipc.open_stream(source))
 
 
 def in_order(parts: Sequence[pa.Table]) -> pa.Table:

@@ -205,6 +205,7 @@ def test_a_wrong_app_is_told_as_check_tells_it(
 
 
 STORE = "@store(type='rdbms', jdbc.url='jdbc:sqlite:a.db', password='{}') define table T (a string);"
+SINK = "@sink(type='http', publisher.url='{}', @map(type='json')) define stream H (a string);"
 
 
 def beside(definition: str) -> str:
@@ -225,7 +226,8 @@ REFUSED = [
         beside("define function f[javascript] return int { return 1; };"),
         "function 'f' is a script, and scripts are disabled",
     ),
-    (beside("@sink(type='http') define stream H (a string);"), "this build cannot run a sink of type 'http'"),
+    (beside("@sink(type='kafka') define stream H (a string);"), "this build cannot run a sink of type 'kafka'"),
+    (beside(SINK.format("http://127.0.0.1:1/${sec:admin.password}")), "cannot publish outside"),
     (DISTRIBUTED.replace("'make'", "'sum'"), "execGroup 'sum' has parallel 1 before, and 2 here"),
 ]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from sparkstream_nb.engine.batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.engine.columns import Strings
@@ -57,3 +58,32 @@ def test_a_snapshot_keeps_the_kind_of_an_error() -> None:
     strings = Strings()
     back = unpack(pack([Undelivered("a"), ErrorObject("b")], strings), strings)
     assert [(type(e), str(e)) for e in back] == [(Undelivered, "a"), (ErrorObject, "b")]
+
+
+PUBLISHED = """
+@sink(type='http', publisher.url='http://localhost/in', @map(type='json')) define stream S (v int);
+@sink(type='file', file.uri='out.csv', @map(type='csv')) define stream Big (v int);
+from S[v > 2] select v insert into Big;
+from Big#window.length(2) select sum(v) as v insert into Sums;
+"""
+
+
+@pytest.mark.parametrize("by_chunk", [False, True])
+@pytest.mark.parametrize("publishes", [False, True])
+def test_outputs_of_published_streams_have_what_comes_in(by_chunk: bool, publishes: bool) -> None:
+    """In the order in which the stream's readers see it."""
+    node = NodeEngine(compile_app(PUBLISHED), by_chunk=by_chunk, publishes=publishes)
+    clock, steps = np.array([10, 20, 30, 40]), np.array([0, 2, 3])
+    columns = [pa.array([1, 5, 7], pa.int32())]
+    batch = InputBatch(
+        clock,
+        {
+            "S": StreamRows(steps, clock[steps], columns),
+            "Big": StreamRows(np.array([1]), clock[1:2], [pa.array([9], pa.int32())]),
+        },
+    )
+    found = {s: [(t, v[0]) for t, v in e.rows()] for s, e in node.step(batch).streams.items()}
+    assert [v for _, v in found.pop("Sums")] == [9, 14, 12]
+    big = [(30, 5), (40, 7)]
+    both = {"S": [(10, 1), (30, 5), (40, 7)], "Big": [(20, 9), *big]}
+    assert found == (both if publishes else {"Big": big})

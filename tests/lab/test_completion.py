@@ -58,7 +58,7 @@ CASES = [
     ("@|", "@info @sink @app:name @PrimaryKey", "from Orders"),
     ("@in|", "@info @Index", "@sink"),
     ("@sink(|", "type= topic=", "Orders name="),
-    ("@sink(type='|", "log inMemory", "rdbms"),
+    ("@sink(type='|", "log inMemory file http", "rdbms"),
     ("@info(|", "name=", "type="),
     ("partition with (|", "item", "Sums"),
     ("partition with (item of |", "Orders", "Stock item"),

@@ -51,6 +51,17 @@ def test_deploy_passes_the_options_on_and_keeps_the_app(shell: Any, app: StandIn
     assert "What rise puts out depends on which node sees which event." in repr(card)
 
 
+def test_what_an_app_may_reach(shell: Any, app: StandIn) -> None:
+    shell.run_cell_magic("siddhi", "Trades --allow file=out --allow http=http://localhost:8080", TRADES)
+    shell.run_line_magic("config", "SiddhiMagic.allow = ['file=/data/out']")
+    try:
+        shell.run_cell_magic("siddhi", "Trades --allow kafka=localhost:9092", TRADES)
+    finally:
+        shell.run_line_magic("config", "SiddhiMagic.allow = []")
+    given = [how["allow"] for _, _, how in app.calls]
+    assert given == [["file=out", "http=http://localhost:8080"], ["file=/data/out", "kafka=localhost:9092"]]
+
+
 def test_check_deploys_nothing_and_shows_the_way_out(shell: Any, app: StandIn) -> None:
     assert shell.run_cell_magic("siddhi", "--check", TRADES).ok
     with pytest.raises(SiddhiSyntaxError) as e:

@@ -10,8 +10,13 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "app:playback": ("idle.time", "increment"),
     "info": ("name",),
     "source": ("type", "topic"),
-    "sink": ("type", "topic", "on.error", "prefix", "priority"),
-    "map": ("type",),
+    "sink": (
+        "type", "topic", "on.error", "prefix", "priority", "file.uri", "append", "add.line.separator", "roll.size",
+        "publisher.url", "method", "headers", "basic.auth.username", "basic.auth.password", "socket.idle.timeout",
+    ),
+    "map": ("type", "header", "delimiter"),
+    "distribution": ("strategy", "partitionKey"),
+    "destination": ("topic", "file.uri", "publisher.url"),
     "store": ("type", "jdbc.url", "username", "password", "datasource", "ref", "table.name"),
     "PrimaryKey": (),
     "Index": (),
@@ -21,13 +26,14 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "OnError": ("action",),
     "async": ("buffer.size", "workers", "batch.size.max"),
     "dist": (),
-}
+}  # fmt: skip
 """The annotation → its keys, the usual ones first."""
 
 VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("source", "type"): ("inMemory",),
-    ("sink", "type"): ("log", "inMemory"),
-    ("map", "type"): ("passThrough",),
+    ("sink", "type"): ("log", "inMemory", "file", "http"),
+    ("map", "type"): ("passThrough", "json", "csv"),
+    ("distribution", "strategy"): ("partitioned", "roundRobin", "broadcast"),
     ("store", "type"): ("rdbms",),
     ("sink", "on.error"): ("LOG", "STREAM", "STORE", "WAIT"),
     ("OnError", "action"): ("LOG", "STREAM", "STORE"),

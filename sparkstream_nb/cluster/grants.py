@@ -1,0 +1,163 @@
+"""What an app may reach outside its own folder. The text of an app opens nothing: a person grants it at deployment.
+
+A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX` or `kafka=HOST:PORT`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from ..errors import Misuse, masked, nearest, shown
+from . import given
+
+KINDS = ("file", "http", "kafka")
+_PORTS = {"http": 80, "https": 443}
+_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
+_HOST_PORT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/@\\,]+):(?P<port>\d{1,5})")
+
+
+class NotAllowed(Misuse):
+    """An app reaches for something that was not granted. `option` is the grant that allows it."""
+
+    def __init__(self, target: str, option: str) -> None:
+        self.option = option
+        super().__init__(f"{masked(target)} is not allowed. Add --allow {shlex.quote(option)}, or allow=[{option!r}]")
+
+
+@dataclass(frozen=True)
+class Url:
+    """The parts of an http or https address by which it is compared: `host` in small letters, `path` decoded, in
+    segments. `text` is the address as it was given."""
+
+    scheme: str
+    host: str
+    port: int
+    path: tuple[str, ...]
+    text: str
+
+    @staticmethod
+    def of(text: str, what: str) -> Url:
+        """Parses an address. Raises `Misuse`, naming `what`, for other schemes, for user names or passwords in it, and
+        for what servers and browsers read differently: backslashes, blanks, and `..` in any spelling."""
+        wrong = f"{what}: {shown(masked(text))}"
+        if _UNSAFE.search(text):
+            raise Misuse(f"{wrong} has a blank, a backslash or a control character in it")
+        try:
+            found = urlsplit(text)
+            port = found.port
+        except ValueError:
+            raise Misuse(f"{wrong} is not an address such as http://host:8080/path") from None
+        if found.scheme not in _PORTS or not found.hostname:
+            raise Misuse(f"{wrong} is not an address such as http://host:8080/path")
+        if "@" in found.netloc:
+            raise Misuse(f"{wrong} has a user in front of its host: give user and password as options of their own")
+        if found.fragment or "#" in text:
+            raise Misuse(f"{wrong} has a fragment (#...): leave it out")
+        host = found.hostname.rstrip(".").lower()
+        if not host.isascii():
+            try:
+                host = host.encode("idna").decode()
+            except UnicodeError:
+                raise Misuse(f"{wrong} has no valid host") from None
+        return Url(found.scheme, host, port or _PORTS[found.scheme], _segments(found, wrong), text)
+
+    @property
+    def base(self) -> str:
+        """The address without its path and query."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+    def covers(self, other: Url) -> bool:
+        """Whether `other` is this address, or one below its path."""
+        same = (self.scheme, self.host, self.port) == (other.scheme, other.host, other.port)
+        return same and other.path[: len(self.path)] == self.path
+
+
+def _segments(url: SplitResult, wrong: str) -> tuple[str, ...]:
+    segments = [unquote(s, errors="replace") for s in url.path.split("/")[1:]]
+    for segment in segments:
+        if segment.split(";")[0] in (".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", segment):
+            raise Misuse(f"{wrong} has '.', '..' or an encoded separator in its path: write the path in full")
+    while segments and segments[-1] == "":
+        segments.pop()
+    return tuple(segments)
+
+
+@dataclass(frozen=True)
+class Grants:
+    """What an app may reach: folders, address prefixes, and Kafka servers as (host, port)."""
+
+    folders: tuple[Path, ...] = ()
+    urls: tuple[Url, ...] = ()
+    brokers: tuple[tuple[str, int], ...] = ()
+
+    @staticmethod
+    def of(texts: Sequence[str] | None) -> Grants:
+        """The grants that `texts` name, each as KIND=WHAT. Raises `Misuse` for anything else."""
+        if isinstance(texts, str):
+            raise Misuse(f"allow is a list of texts such as ['file=/data/out'], not {shown(texts)}")
+        given.texts("allow", texts)
+        folders: list[Path] = []
+        urls: list[Url] = []
+        brokers: list[tuple[str, int]] = []
+        for text in texts or ():
+            kind, equals, what = text.partition("=")
+            kind, what = kind.strip(), what.strip()
+            if kind not in KINDS or not equals or not what:
+                message = f"allow: {shown(masked(text))} is not file=DIR, http=URL-PREFIX or kafka=HOST:PORT"
+                raise Misuse(message if kind in KINDS else nearest(message, kind, KINDS))
+            if kind == "file":
+                given.path("allow: file", what)
+                folders.append(_resolved(Path(what).expanduser(), "allow: file"))
+            elif kind == "http":
+                url = Url.of(what, "allow: http")
+                if "?" in what:
+                    raise Misuse(f"allow: http={shown(what)} has a query (?...): a grant ends with the path")
+                urls.append(url)
+            else:
+                brokers.append(_broker(what, "allow: kafka"))
+        return Grants(tuple(folders), tuple(urls), tuple(brokers))
+
+    def folder_of(self, path: Path, what: str) -> Path:
+        """The granted folder that `path` is in, or is, after symbolic links and `..`. Raises NotAllowed."""
+        found = _resolved(path, what)
+        for folder in self.folders:
+            if found == folder or folder in found.parents:
+                return folder
+        place = found if found.is_dir() else found.parent
+        raise NotAllowed(f"{what} {found}", f"file={place}")
+
+    def check_url(self, text: str, what: str) -> Url:
+        """The address in `text`. Raises NotAllowed where no granted prefix covers it, and `Misuse` where it is none."""
+        found = Url.of(text, what)
+        if not any(prefix.covers(found) for prefix in self.urls):
+            # The query, or the path, may hold a key: the message names the server alone.
+            raise NotAllowed(f"{what} {found.base}", f"http={found.base}")
+        return found
+
+    def check_broker(self, text: str, what: str) -> tuple[str, int]:
+        """Host and port of the Kafka server `text`. Raises NotAllowed where it is not granted."""
+        host, port = found = _broker(text, what)
+        if found not in self.brokers:
+            raise NotAllowed(f"{what} {host}:{port}", f"kafka={host}:{port}")
+        return found
+
+
+def _resolved(path: Path, what: str) -> Path:
+    try:
+        return path.absolute().resolve()
+    except (OSError, RuntimeError, ValueError):  # a loop of links, or a character that no path has
+        raise Misuse(f"{what} is no path: {shown(str(path))}") from None
+
+
+def _broker(text: str, what: str) -> tuple[str, int]:
+    found = _HOST_PORT.fullmatch(text)
+    if found is None or not 0 < int(found["port"]) < 65_536:
+        raise Misuse(f"{what}: {shown(masked(text))} is not HOST:PORT, such as localhost:9092")
+    return found["host"].lower(), int(found["port"])

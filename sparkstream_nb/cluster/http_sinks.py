@@ -1,0 +1,107 @@
+"""The options of `http` sinks as servers that an app may post to: grants, headers, secrets from outside the text."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ..errors import Misuse, shown
+from ..plan.query_parts import template_attributes
+from ..spark.sinks.encoder import Encoder
+from ..spark.sinks.http import METHODS, OWN, TOKEN, HttpPlace, HttpTarget, forbidden
+from ..spark.sinks.target import Target
+from .grants import Grants
+from .secrets import References
+
+_SECRET_NAME = re.compile(r"(?i)authorization|cookie|token|secret|password|passwd|api-?key|credential|signature")
+_QUOTED = re.compile(r"'([^']*)'")
+_LONGEST_TIMEOUT = 600_000
+"""ms."""
+
+
+@dataclass(frozen=True)
+class HttpGate:
+    """Makes targets of the options of `what`, a sink in words, as far as `grants` allow. `key` begins the
+    Idempotency-Keys of its messages."""
+
+    grants: Grants
+    references: References
+    what: str
+    key: str
+
+    def target(self, options: Mapping[str, str], encoder: Encoder) -> tuple[str, Target]:
+        """(the server as it may be shown, the target). Raises `Misuse` for options that are wrong, or have a secret
+        that is no reference, and NotAllowed where the address is not granted."""
+        written = options["publisher.url"]
+        if "${" in urlsplit(written).netloc or written.startswith("${"):
+            raise Misuse(f"{self.what}: the server in publisher.url cannot be a reference such as ${{sec:...}}")
+        # No secret is looked up for an address that is not allowed.
+        self.grants.check_url(written, f"{self.what} posts to")
+        url = self.grants.check_url(self._resolved(written), f"{self.what} posts to")
+        found = urlsplit(url.text)
+        path = (found.path or "/") + (f"?{found.query}" if found.query else "")
+        if not path.isascii():
+            raise Misuse(f"{self.what}: write the path of publisher.url percent-encoded")
+        headers = dict(self._headers(options.get("headers", "")))
+        headers.update(self._login(options))
+        if not any(name.lower() == "content-type" for name in headers):
+            headers["Content-Type"] = encoder.content_type
+        method = options.get("method", "POST")
+        if not template_attributes(method) and method.upper() not in METHODS:
+            raise Misuse(f"{self.what}: method is one of {', '.join(sorted(METHODS))}, not {shown(method)}")
+        place = HttpPlace(
+            url.scheme, url.host, url.port, path, tuple(headers.items()), method, self._timeout(options), self.key
+        )
+        # The query may hold a key, and so may a path that has a reference.
+        return url.base if "${" in written else url.base + (found.path or "/"), HttpTarget(place)
+
+    def _resolved(self, text: str) -> str:
+        return self.references.resolve(text, self.what)
+
+    def _headers(self, text: str) -> Iterator[tuple[str, str]]:
+        """The headers of `'name:value','name:value'`."""
+        given = _QUOTED.findall(text) or ([text] if text.strip() else [])
+        for one in given:
+            name, colon, value = one.partition(":")
+            name, value = name.strip(), value.strip()
+            if not colon or not TOKEN.fullmatch(name):
+                raise Misuse(f"{self.what}: headers has {shown(one)}: write headers=\"'Name:value','Name:value'\"")
+            if name.lower() in OWN:
+                raise Misuse(f"{self.what}: the header {name} is not an app's to set: leave it out")
+            if _SECRET_NAME.search(name) and "${" not in value:
+                raise Misuse(
+                    f"{self.what}: the header {name} holds a secret, which does not belong into the app's text: write "
+                    f"'{name}:${{sec:NAME}}'"
+                )
+            value = self._resolved(value)
+            wrong = forbidden("".join(re.sub(r"\{\{[^{}]*\}\}", "", value)))
+            if wrong is not None:
+                raise Misuse(f"{self.what}: the header {name} {wrong}")
+            yield name, value
+
+    def _login(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        user, password = options.get("basic.auth.username"), options.get("basic.auth.password")
+        if user is None and password is None:
+            return {}
+        if not user or not password:
+            raise Misuse(f"{self.what}: basic.auth.username and basic.auth.password go together: give both")
+        if not re.fullmatch(r"\$\{(sec|env):[^}]+\}", password):
+            raise Misuse(
+                f"{self.what}: the password does not belong into the app's text: write basic.auth.password="
+                "'${sec:NAME}', and store NAME in the keyring or allow the environment variable"
+            )
+        user = self._resolved(user)
+        if ":" in user:
+            raise Misuse(f"{self.what}: basic.auth.username cannot have a colon")
+        login = f"{user}:{self._resolved(password)}".encode()
+        return {"Authorization": f"Basic {base64.b64encode(login).decode()}"}
+
+    def _timeout(self, options: Mapping[str, str]) -> float:
+        """In seconds."""
+        text = options.get("socket.idle.timeout", "6000")
+        if not text.isdecimal() or not 0 < int(text) <= _LONGEST_TIMEOUT:
+            raise Misuse(f"{self.what}: socket.idle.timeout is 1 to {_LONGEST_TIMEOUT:,} ms, not {shown(text)}")
+        return int(text) / 1000

@@ -1,0 +1,208 @@
+"""The sinks of a deployment: what an app's annotations, grants and secrets make of them, and their threads."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from ..engine.columns import Array
+from ..errors import Misuse, SiddhiBindError, SparkStreamError
+from ..lanes.partitioning import by_hash
+from ..plan.nodes import Plan
+from ..plan.outside import OutsideSink, outside_sinks, promise
+from ..retention import bytes_of
+from ..spark.results import column_values, is_object
+from ..spark.sinks.delivery import Delivery, SinkFigures, SinkSetup, Source
+from ..spark.sinks.encoder import Encoder, encoder_of
+from ..spark.sinks.files import BatchFiles, FilePlace, GrowingFile, ReplacedFile
+from ..spark.sinks.target import Target
+from ..spark.sinks.turns import Turns
+from ..types import Schema
+from .grants import Grants
+from .http_sinks import HttpGate
+from .secrets import References
+
+DISTRIBUTED = "distributed"
+_TRUTH = {"true": True, "false": False}
+_MOST_ROLL = 1 << 50
+
+
+class SinkPlans:
+    """The sinks that an app was deployed with, and what they may reach: targets are made of it, as often as an app is
+    opened. Raises SiddhiBindError, at the annotation, for a sink that is wrong, not allowed, or that has a secret in
+    the app's text; `Misuse` where two sinks write to one file."""
+
+    def __init__(self, plan: Plan, grants: Grants, references: References) -> None:
+        self._plan, self._grants, self._references = plan, grants, references
+        self._sinks = outside_sinks(plan)
+        self.setups("0" * 12)
+
+    def __len__(self) -> int:
+        return len(self._sinks)
+
+    def setups(self, run: str) -> list[SinkSetup]:
+        """The sinks of the life `run` of the app, one for each target."""
+        out: list[SinkSetup] = []
+        for sink in self._sinks:
+            try:
+                out += self._of(sink, run)
+            except SiddhiBindError:
+                raise
+            except SparkStreamError as error:
+                wrong = SiddhiBindError(str(error), sink.span)
+                raise (wrong.with_source(self._plan.text) if self._plan.text else wrong) from None
+        files = Counter(s.shown for s in out if s.type == "file")
+        twice = next((path for path, count in files.items() if count > 1), None)
+        if twice is not None:
+            raise Misuse(f"two sinks of this app write to {twice}: give each a file of its own")
+        return out
+
+    def _of(self, sink: OutsideSink, run: str) -> list[SinkSetup]:
+        schema = self._plan.schema(sink.stream)
+        encoder = encoder_of(sink.mapping, _csv_options(sink), schema)
+        name = f"{quote(sink.stream, safe='')}-{sink.type}-{sink.number}"
+        what = f"the sink of stream '{sink.stream}'"
+        if sink.type == "file":
+            made = [self._file(what, options, encoder, run) for options in sink.destinations]
+        else:
+            gate = HttpGate(self._grants, self._references, what, f"{run}-{name}")
+            made = [gate.target(options, encoder) for options in sink.destinations]
+        if sink.strategy == "roundRobin":
+            made = [(", ".join(shown for shown, _ in made), Turns([target for _, target in made]))]
+        several = len(made) > 1
+        return [
+            SinkSetup(
+                name=f"{name}-{i}" if several else name,
+                stream=sink.stream,
+                type=sink.type,
+                shown=shown,
+                promise=promise(sink.type),
+                on_error=sink.on_error,
+                schema=schema,
+                encoder=encoder,
+                target=target,
+                share=_share(sink, schema, i - 1, len(made)),
+            )
+            for i, (shown, target) in enumerate(made, 1)
+        ]
+
+    def _file(self, what: str, options: Mapping[str, str], encoder: Encoder, run: str) -> tuple[str, Target]:
+        uri = options["file.uri"]
+        if "${" in uri:
+            raise Misuse(f"{what}: file.uri cannot have a reference such as ${{sec:...}} in it: paths are shown")
+        if "\0" in uri or any(c < " " or c == "\x7f" for c in uri):
+            raise Misuse(f"{what}: file.uri has a control character in it")
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", uri):
+            raise Misuse(f"{what}: file.uri is a path of this machine, not an address: {uri.split('://')[0]}://...")
+        path = Path(uri.removeprefix("file:")).expanduser().absolute()
+        root = self._grants.folder_of(path, f"{what} writes to")
+        folder = uri.endswith("/") or path.is_dir()
+        separated = _flag(options, "add.line.separator", True, what)
+        append = _flag(options, "append", True, what)
+        place = FilePlace(path.resolve(), root, encoder.head, b"\n" if separated else b"")
+        roll = options.get("roll.size")
+        if roll is not None and not folder:
+            raise Misuse(f"{what}: roll.size is for a folder: end file.uri with '/'")
+        if not append and folder:
+            raise Misuse(f"{what}: append='false' is for a file, and {uri} is a folder")
+        if not append:
+            return str(place.path), ReplacedFile(place)
+        if not folder:
+            return str(place.path), GrowingFile(place)
+        if roll is None:
+            return f"{place.path}/", BatchFiles(place, run, encoder.extension)
+        size = bytes_of(f"{what}: roll.size", roll)
+        if not 0 < size < _MOST_ROLL:
+            raise Misuse(f"{what}: roll.size is a size such as 64MB, not '{roll}'")
+        return f"{place.path}/", GrowingFile(place, size, run, encoder.extension)
+
+
+def check_sinks(plan: Plan, mode: str) -> None:
+    """Raises SiddhiBindError for a sink, in mode distributed, on a stream that comes in from outside: it would be part
+    of several partial apps."""
+    written = {q.output.target.id for q in plan.queries} | set(plan.triggers)
+    for sink in outside_sinks(plan):
+        if mode == DISTRIBUTED and sink.stream not in written:
+            error = SiddhiBindError(
+                f"mode distributed has no sinks on streams that come in from outside, such as '{sink.stream}'",
+                sink.span,
+                hint=f"Let a query write what is to be published: from {sink.stream} select * insert into ...",
+            )
+            raise error.with_source(plan.text) if plan.text else error
+
+
+def _flag(options: Mapping[str, str], key: str, default: bool, what: str) -> bool:
+    value = options.get(key)
+    if value is None:
+        return default
+    if value.lower() not in _TRUTH:
+        raise Misuse(f"{what}: {key} is 'true' or 'false', not '{value}'")
+    return _TRUTH[value.lower()]
+
+
+def _csv_options(sink: OutsideSink) -> Mapping[str, str]:
+    delimiter = sink.mapping_options.get("delimiter", ",")
+    if len(delimiter) != 1 or delimiter in '\r\n"':
+        raise Misuse(f"the sink of stream '{sink.stream}': delimiter is one character, not {delimiter!r}")
+    return sink.mapping_options
+
+
+def _share(sink: OutsideSink, schema: Schema, number: int, of: int) -> Callable[[pa.Table], Array] | None:
+    """Which rows go to destination `number` (from 0) of a partitioned sink: those with one remainder of Java's hash of
+    the key. None: all do."""
+    if sink.key is None or of == 1:
+        return None
+    return partial(_of_key, schema.names.index(sink.key), schema, number, of)
+
+
+def _of_key(key: int, schema: Schema, number: int, of: int, table: pa.Table) -> Array:
+    field, column = table.schema.field(3 + key), table.column(3 + key)
+    values = column_values(column, field) if is_object(field) else column.combine_chunks()
+    found: Array = by_hash(values, schema[key].type, of) == number
+    return found
+
+
+class Deliveries:
+    """The running sinks of an app."""
+
+    def __init__(self, setups: Sequence[SinkSetup], source: Source, begin: int) -> None:
+        """`begin`: the micro-batch with which a sink begins that has no position yet."""
+        self._all = [Delivery(setup, source, begin) for setup in setups]
+        self._source = source
+        source.outputs.followers = list(self._all)
+
+    def start(self) -> None:
+        """Starts those that do not run."""
+        for delivery in self._all:
+            delivery.start()
+
+    def stop(self) -> None:
+        """Ends all; a call that is under way has a second to end."""
+        for delivery in self._all:
+            delivery.end()
+        for delivery in self._all:
+            delivery.stop()
+
+    def close(self) -> None:
+        """Ends all, and waits until they have let go of their targets."""
+        self.stop()
+        for delivery in self._all:
+            delivery.join()
+
+    def drain(self, seconds: float) -> int:
+        """Waits until all that is committed is delivered, so long at most; how many outputs are still to be sent."""
+        deadline, batch = time.monotonic() + seconds, self._source.progress.batch
+        for delivery in self._all:
+            delivery.drain(batch, deadline)
+        return sum(f.pending for f in self.figures())
+
+    def figures(self) -> tuple[SinkFigures, ...]:
+        """How far each is."""
+        return tuple(d.figures() for d in self._all)

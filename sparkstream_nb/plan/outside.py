@@ -1,0 +1,169 @@
+"""Sinks that publish outside the app: what their annotations say, as typed data.
+
+`file` and `http` run here. Rules of their options are those of siddhi-io-file and siddhi-io-http; an option of theirs
+that this build does not have is a declared gap (`gaps.py`), never left out in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import SiddhiBindError, Span
+from ..lang.tree import Annotation
+from . import nodes as n
+from .query_parts import connector_options, connector_type, template_attributes
+
+OUTSIDE = frozenset({"file", "http"})
+"""The types of sinks that publish outside."""
+MAPPINGS = frozenset({"json", "csv"})
+"""What their messages may be written as."""
+
+Strategy = Literal["partitioned", "roundRobin", "broadcast"]
+
+_COMMON = frozenset({"type", "ref", "on.error"})
+_OPTIONS = {
+    "file": _COMMON | {"file.uri", "append", "add.line.separator", "roll.size"},
+    "http": _COMMON
+    | {
+        "publisher.url", "basic.auth.username", "basic.auth.password", "headers", "method", "socket.idle.timeout",
+        "blocking.io", "chunk.disabled",
+    },
+}  # fmt: skip
+_MAP_OPTIONS: Mapping[str, frozenset[str]] = {
+    "json": frozenset({"type"}),
+    "csv": frozenset({"type", "delimiter", "header"}),
+}
+_DYNAMIC = frozenset({"headers", "method"})
+"""Options that may depend on the event."""
+_TARGET = {"file": "file.uri", "http": "publisher.url"}
+_EXAMPLE = {"file": "file.uri='out/alerts.csv'", "http": "publisher.url='http://localhost:8080/alerts'"}
+_PROMISES = {
+    "file": "exactly once, after the commit",
+    "http": "at least once, after the commit; each message has an Idempotency-Key",
+}
+
+
+@dataclass(frozen=True)
+class OutsideSink:
+    """A sink of `stream`. `number` counts the stream's sinks of this type, from 1. `destinations` are the options of
+    each `@destination` over those of the sink; of a sink without `@distribution`, its own options alone. `key` is the
+    attribute that a partitioned sink divides by. `on_error` is LOG, STORE or WAIT. `mapping` and `mapping_options` are
+    those of `@map`."""
+
+    stream: str
+    type: str
+    number: int
+    destinations: tuple[Mapping[str, str], ...]
+    strategy: Strategy | None
+    key: str | None
+    on_error: str
+    mapping: str
+    mapping_options: Mapping[str, str]
+    span: Span
+
+
+def outside_annotations(plan: n.Plan) -> Iterator[tuple[n.StreamDef, Annotation]]:
+    """The `@sink`s that publish outside, with their streams, in the order of the text."""
+    for stream in plan.streams.values():
+        for a in stream.annotations:
+            if is_outside(a, plan.properties):
+                yield stream, a
+
+
+def is_outside(a: Annotation, properties: Mapping[str, str]) -> bool:
+    """Whether an annotation is a sink that publishes outside."""
+    return a.name.lower() == "sink" and connector_type(a, properties) in OUTSIDE
+
+
+def published(plan: n.Plan) -> frozenset[str]:
+    """The streams with a sink that publishes outside: all of their events are outputs, those that come in too."""
+    return frozenset(stream.source.id for stream, _ in outside_annotations(plan))
+
+
+def promise(type_: str) -> str:
+    """How often a sink of this type delivers an output, in words."""
+    return _PROMISES[type_]
+
+
+def outside_sinks(plan: n.Plan) -> tuple[OutsideSink, ...]:
+    """The sinks that publish outside. Raises SiddhiBindError, with the text, for one that lacks an option that it
+    needs."""
+    out: list[OutsideSink] = []
+    for stream, a in outside_annotations(plan):
+        try:
+            same = sum(s.stream == stream.source.id and s.type == connector_type(a, plan.properties) for s in out)
+            out.append(_sink(stream, a, plan.properties, same + 1))
+        except SiddhiBindError as error:
+            raise (error.with_source(plan.text) if plan.text else error) from None
+    return tuple(out)
+
+
+def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], number: int) -> OutsideSink:
+    type_, options = connector_type(a, properties), connector_options(a, properties)
+    mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
+    if mapping is None:
+        raise SiddhiBindError(
+            f"a sink of type '{type_}' has no @map", a.span, hint="Write @map(type='json') or @map(type='csv')."
+        )
+    distribution = next((d for d in a.nested if d.name.lower() == "distribution"), None)
+    chosen = {} if distribution is None else {e.key: e.value for e in distribution.elements if e.key is not None}
+    places = [] if distribution is None else [d for d in distribution.nested if d.name.lower() == "destination"]
+    destinations = tuple(options | connector_options(d, properties) for d in places) or (options,)
+    for found in destinations:
+        if not found.get(_TARGET[type_], "").strip():
+            raise SiddhiBindError(
+                f"a sink of type '{type_}' has no '{_TARGET[type_]}'", a.span, hint=f"Write {_EXAMPLE[type_]}."
+            )
+        for key, value in found.items():
+            unknown = [x for x in template_attributes(value) if stream.source.schema.find(x) is None]
+            if unknown:
+                raise SiddhiBindError(
+                    f"stream '{stream.source.id}' has no attribute '{unknown[0]}', which '{key}' of its sink names",
+                    a.span,
+                    hint=f"It has {', '.join(stream.source.schema.names)}.",
+                )
+    return OutsideSink(
+        stream=stream.source.id,
+        type=type_,
+        number=number,
+        destinations=destinations,
+        strategy=chosen.get("strategy"),  # type: ignore[arg-type]  # the binder has checked it
+        key=chosen.get("partitionKey") if chosen.get("strategy") == "partitioned" else None,
+        on_error=options.get("on.error", "LOG").upper(),
+        mapping=mapping.get("type") or "",
+        mapping_options={e.key: e.value for e in mapping.elements if e.key is not None},
+        span=a.span,
+    )
+
+
+def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What of a sink that publishes outside this build lacks: names of gaps, and what each is, in words."""
+    type_, options = connector_type(a, properties), connector_options(a, properties)
+    sink = f"a sink of type '{type_}'"
+    distribution = next((d for d in a.nested if d.name.lower() == "distribution"), None)
+    places = [] if distribution is None else [d for d in distribution.nested if d.name.lower() == "destination"]
+    for found in (options, *(connector_options(d, properties) for d in places)):
+        for key, value in found.items():
+            if key.lower() not in _OPTIONS[type_]:
+                yield "sink-option", f"'{key}' of {sink}"
+            elif key not in _DYNAMIC and template_attributes(value):
+                yield "sink-option", f"'{key}' that depends on the event, of {sink}"
+    if options.get("on.error", "").upper() == "STREAM":
+        yield "sink-option", f"on.error='STREAM' of {sink} (LOG, STORE and WAIT run)"
+    turns = distribution is not None and distribution.get("strategy") == "roundRobin"
+    if type_ == "file" and turns:
+        yield "sink-option", "strategy='roundRobin' of a sink of type 'file'"
+    mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
+    if mapping is None:
+        return
+    written = mapping.get("type") or ""
+    if written not in MAPPINGS:
+        yield "mapping", f"{sink} with mapping '{written}'"
+    elif mapping.nested:
+        yield "mapping", f"@{mapping.nested[0].name} in the mapping of {sink}"
+    else:
+        for e in mapping.elements:
+            if e.key is not None and e.key.lower() not in _MAP_OPTIONS[written]:
+                yield "mapping", f"'{e.key}' of mapping '{written}' of {sink}"

@@ -1,0 +1,398 @@
+"""The delivery of a stream's committed outputs to one target, on a thread of its own.
+
+A delivery reads what the commit of a micro-batch left in the app's folder, and keeps how far it is there. So a target
+that is slow or away never stops the app, and after a crash the delivery goes on where it was.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from ...engine.columns import Array
+from ...engine.expressions.values import text
+from ...errors import masked, printable, shown
+from ...types import Schema
+from ..commit import Progress
+from ..outputs import OutputFiles, OutputsMoved
+from ..results import column_values
+from .encoder import Encoder, Message, Unmapped
+from .position import Position, read_position, write_position
+from .target import Away, Place, Refused, Target
+
+CHUNK = 5_000
+"""Events that are encoded at once."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
+"""Seconds between two tries of a target that is away: they grow from the first to the longest."""
+GRACE = 1.0
+"""Seconds in which a call that is under way may end by itself when the app stops."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SinkSetup:
+    """A sink as it was deployed. `name` is unique in the app, `shown` its target without secrets, `promise` how often
+    it delivers an output. `on_error`: LOG, STORE or WAIT. `share` picks the rows of a table of outputs that are this
+    target's; None: all are."""
+
+    name: str
+    stream: str
+    type: str
+    shown: str
+    promise: str
+    on_error: str
+    schema: Schema
+    encoder: Encoder
+    target: Target
+    share: Callable[[pa.Table], Array] | None = None
+
+
+class ErrorKeeper(Protocol):
+    """Keeps an event that could not be delivered as an error of the app, once for each `place` of a sink."""
+
+    def __call__(self, sink: str, place: Place, error: Sequence[Any]) -> None:
+        """`error`: stream, timestamp (ms), values, reason."""
+        ...
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a delivery reads: an app's outputs, how far they are committed, and where its errors go. `folder` has the
+    positions of all sinks."""
+
+    outputs: OutputFiles
+    progress: Progress
+    keep: ErrorKeeper
+    folder: Path
+
+
+@dataclass(frozen=True)
+class SinkFigures:
+    """How far a sink is: events `sent`, `failed` and `dropped` since the app's life began, and `pending` ones that are
+    committed and not looked at yet. `last_error`: why it waits, or what failed last; None for nothing."""
+
+    name: str
+    stream: str
+    type: str
+    target: str
+    promise: str
+    sent: int
+    pending: int
+    failed: int
+    dropped: int
+    last_error: str | None
+
+
+class Delivery:
+    """Delivers the outputs of `setup.stream` to `setup.target`, from where an earlier one of that name was.
+
+    A new one begins with micro-batch `begin`. `wait(seconds)` pauses between two tries; by default it ends when the
+    delivery is stopped. Raises SparkStreamError where its position cannot be read.
+    """
+
+    def __init__(
+        self, setup: SinkSetup, source: Source, begin: int, wait: Callable[[float], object] | None = None
+    ) -> None:
+        self.setup, self.stream, self._source, self._wait = setup, setup.stream, source, wait
+        self._path = source.folder / f"{setup.name}.json"
+        self._lock = threading.Lock()
+        self._moved = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._ending = threading.Event()
+        self._open, self._pause = False, FIRST_PAUSE
+        self._trouble: str | None = None
+        self._last_error: str | None = None
+        found = read_position(self._path)
+        self.position = found or Position(begin, stream=setup.stream)
+        if found is None:
+            write_position(self._path, self.position)
+
+    # --------------------------------------------------------------------------------------------- begin and end
+
+    def start(self) -> None:
+        """Starts the thread, if it does not run."""
+        if self._thread is not None and self._ending.is_set():
+            self.join()
+        if self._thread is None or not self._thread.is_alive():
+            self._ending = threading.Event()
+            self._thread = threading.Thread(
+                target=self._run, args=(self._ending,), name=f"sparkstream-sink-{self.setup.name}", daemon=True
+            )
+            self._thread.start()
+
+    def end(self) -> None:
+        """Tells the thread to end, and does not wait for it."""
+        self._ending.set()
+        with self._source.progress.changed:
+            self._source.progress.changed.notify_all()
+        with self._moved:
+            self._moved.notify_all()
+
+    def stop(self) -> bool:
+        """Ends the thread; whether it ended at once. A call that is under way has a second, and is then cut off: what
+        it was sending is sent again after the next start."""
+        self.end()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(GRACE)
+        if thread.is_alive():
+            self.setup.target.cancel()
+            thread.join(GRACE)
+        return not thread.is_alive()
+
+    def join(self) -> None:
+        """Ends the thread, and waits until it has let go of its target."""
+        while not self.stop():
+            pass
+
+    def drain(self, batch: int, deadline: float) -> bool:
+        """Waits until all outputs up to micro-batch `batch` are delivered or failed, until `deadline` by the monotonic
+        clock; whether they are."""
+        with self._moved:
+            while self.position.batch <= batch and not self._ending.is_set():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                self._moved.wait(left)
+        return self.position.batch > batch
+
+    def figures(self) -> SinkFigures:
+        """How far it is."""
+        s, source = self.setup, self._source
+        with source.outputs.tidying:
+            with self._lock:
+                p = self.position
+            pending = source.outputs.count_after(s.stream, p.batch, p.row, source.progress.batch)
+        return SinkFigures(
+            s.name, s.stream, s.type, s.shown, s.promise, p.sent, pending, p.failed, p.dropped,
+            self._trouble or self._last_error,
+        )  # fmt: skip
+
+    def lose(self, last: int) -> None:
+        """Counts the outputs up to micro-batch `last`, which are about to be dropped, and goes past them."""
+        with self._lock:
+            p = self.position
+            if p.batch > last:
+                return
+            lost = self._source.outputs.count_after(self.stream, p.batch, p.row, last)
+            self.position = replace(p, batch=last + 1, row=0, dropped=p.dropped + lost)
+            write_position(self._path, self.position)
+        if lost:
+            self._say(f"{lost:,} outputs were dropped before they were sent: raise 'retention', or mend its target")
+
+    # -------------------------------------------------------------------------------------------------- the thread
+
+    def _run(self, ending: threading.Event) -> None:
+        while not ending.is_set():
+            try:
+                if self._next_commit(ending):
+                    self._open_target()
+                    self._pass(ending)
+            except OutputsMoved:
+                continue
+            except (Away, OSError) as error:
+                self._away(str(error), ending)
+            except Exception as error:  # a fault of ours, or a database that is away: neither stops the app
+                _log.exception("Sink %s failed", self.setup.name)
+                self._away(f"{type(error).__name__}: {error}", ending)
+        self._close()
+
+    def _next_commit(self, ending: threading.Event) -> bool:
+        """Waits until there is something to look at; False where the delivery ends."""
+        progress = self._source.progress
+        with progress.changed:
+            while progress.batch < self.position.batch and not ending.is_set():
+                progress.changed.wait()
+        return not ending.is_set()
+
+    def _open_target(self) -> None:
+        if not self._open:
+            kept = dict(self.setup.target.open(self.position.state))
+            self._open = True
+            if kept != self.position.state:
+                self._save(replace(self.position, state=kept))
+
+    def _close(self) -> None:
+        self._open = False
+        self.setup.target.close()
+
+    def _pass(self, ending: threading.Event) -> None:
+        """Delivers all that is committed by now."""
+        committed, at = self._source.progress.batch, self.position
+        for portion in self._source.outputs.after(self.stream, at.batch, at.row, committed):
+            self._portion(portion.batch, portion.first, portion.table, ending)
+            if ending.is_set():
+                return
+        self._move(Position(committed + 1))
+        self._well()
+
+    def _portion(self, batch: int, first: int, table: pa.Table, ending: threading.Event) -> None:
+        """Delivers what is left of a micro-batch."""
+        target, before = self.setup.target, self.position
+        try:
+            for start in range(0, table.num_rows, CHUNK):
+                if ending.is_set():
+                    return
+                self._chunk(Place(batch, first + start), table.slice(start, CHUNK))
+            if target.by_batch:
+                target.finish(batch)
+                self._save(replace(self.position, batch=batch + 1, row=0, state=dict(target.state())))
+        except Exception:
+            if target.by_batch:
+                self._counts(before)  # all of it is sent again
+            raise
+        # The place after a micro-batch's last row is that before the next one's first: nothing to write down.
+        self._move(Position(batch + 1))
+        self._well()
+
+    def _chunk(self, place: Place, table: pa.Table) -> None:
+        setup = self.setup
+        rows: Array = np.arange(table.num_rows)
+        if setup.share is not None:
+            rows = np.flatnonzero(setup.share(table))
+            table = table.take(pa.array(rows))
+        if not len(rows):
+            return
+        fields = list(table.schema)
+        columns = [column_values(c, f) for c, f in zip(table.columns[3:], fields[3:], strict=True)]
+        ts = table.column(2).to_pylist()
+        found = self._with_properties(setup.encoder.encode(columns, ts), columns)
+        i = 0
+        while i < len(found):
+            one = found[i]
+            at = Place(place.batch, place.row + int(rows[one.first]))
+            if isinstance(one, Unmapped):
+                sent, refused = self._unmapped(one)
+            else:
+                sent, refused = self._send(_run_of(found, i, setup.target.at_once), at)
+            if sent == 0:
+                self._save(replace(self.position, state=dict(setup.target.state())))
+                continue
+            if refused is not None:
+                self._fail(at, ts[one.first], [c[one.first] for c in columns], refused)
+            last = found[i + sent - 1]
+            events = sum(m.count for m in found[i : i + sent])
+            i += sent
+            after = place.row + int(rows[last.first + last.count - 1]) + 1
+            self._count(Place(place.batch, after), 0 if refused else events, events if refused else 0)
+
+    def _send(self, messages: Sequence[Message], at: Place) -> tuple[int, str | None]:
+        """(how many messages are dealt with, why the first of them was refused). Raises Away."""
+        try:
+            sent = self.setup.target.send(messages, at)
+        except Refused as error:
+            if self.setup.on_error == "WAIT":
+                raise Away(str(error)) from None
+            return 1, str(error)
+        self._well()
+        return sent, None
+
+    def _unmapped(self, event: Unmapped) -> tuple[int, str | None]:
+        """As `_send`, for an event that no message could be made of."""
+        if self.setup.on_error == "WAIT":
+            raise Away(event.reason)
+        return 1, event.reason
+
+    def _with_properties(
+        self, found: Sequence[Message | Unmapped], columns: Sequence[Sequence[Any]]
+    ) -> Sequence[Message | Unmapped]:
+        """The messages with the values that the target asks for."""
+        schema, wanted = self.setup.schema, self.setup.target.attributes
+        if not wanted:
+            return found
+        at = {name: i for i, name in enumerate(schema.names) if name in wanted}
+        return [
+            replace(m, properties={n: text(schema[i].type, columns[i][m.first]) for n, i in at.items()})
+            if isinstance(m, Message)
+            else m
+            for m in found
+        ]
+
+    # ------------------------------------------------------------------------------------------------- what is kept
+
+    def _count(self, after: Place, sent: int, failed: int) -> None:
+        """Events before `after` are dealt with. A target that takes micro-batches whole gets further at their ends."""
+        p = self.position
+        p = replace(p, sent=p.sent + sent, failed=p.failed + failed)
+        if self.setup.target.by_batch:
+            self._counts(p)
+        else:
+            self._save(replace(p, batch=after.batch, row=after.row, state=dict(self.setup.target.state())))
+
+    def _counts(self, p: Position) -> None:
+        """Takes the counts of `p` alone."""
+        with self._lock:
+            self.position = replace(self.position, sent=p.sent, failed=p.failed)
+
+    def _save(self, p: Position) -> None:
+        """Takes a position, unless outputs further on were dropped meanwhile, and writes it down."""
+        with self._lock:
+            self.position = _further(self.position, p)
+            write_position(self._path, self.position)
+        with self._moved:
+            self._moved.notify_all()
+
+    def _move(self, to: Position) -> None:
+        """Goes past micro-batches of which nothing is left, without writing that down."""
+        with self._lock:
+            p = self.position
+            if (to.batch, to.row) > (p.batch, p.row):
+                self.position = replace(p, batch=to.batch, row=to.row)
+        with self._moved:
+            self._moved.notify_all()
+
+    def _fail(self, at: Place, ts: int, values: list[Any], reason: str) -> None:
+        """An event cannot be delivered: keeps it as an error, or says so."""
+        setup = self.setup
+        self._last_error = _line(reason)
+        if setup.on_error == "STORE":
+            self._source.keep(setup.name, at, [setup.stream, ts, values, f"sink {setup.name}: {reason}"])
+        else:
+            self._say(f"{setup.stream} at {ts}, {shown(values)}, was not delivered: {reason}")
+
+    def _away(self, reason: str, ending: threading.Event) -> None:
+        """The target is away: says so once, and waits, longer each time."""
+        self._close()
+        if self._trouble is None:
+            self._say(f"{reason}. It is tried again; nothing is lost meanwhile")
+        self._trouble = _line(reason)
+        (self._wait or ending.wait)(self._pause * (0.5 + random.random() / 2))
+        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+
+    def _well(self) -> None:
+        self._pause, self._trouble = FIRST_PAUSE, None
+
+    def _say(self, sentence: str) -> None:
+        self._source.progress.say(_line(f"sink {self.setup.name} ({self.setup.shown}): {sentence}"))
+
+
+def _line(text: str) -> str:
+    return masked(printable(" ".join(text.split())))
+
+
+def _run_of(found: Sequence[Message | Unmapped], i: int, most: int) -> list[Message]:
+    """The messages from number `i` up to one that could not be made, `most` of them at most."""
+    out: list[Message] = []
+    for m in found[i : i + most]:
+        if not isinstance(m, Message):
+            break
+        out.append(m)
+    return out
+
+
+def _further(now: Position, new: Position) -> Position:
+    """`new`, with the place of `now` where that is further: its outputs were dropped."""
+    if (now.batch, now.row) <= (new.batch, new.row):
+        return replace(new, dropped=max(now.dropped, new.dropped))
+    return replace(now, sent=new.sent, failed=new.failed, state=new.state)

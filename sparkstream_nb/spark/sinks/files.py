@@ -1,0 +1,253 @@
+"""Files as targets: one that grows, one that each message replaces, and folders of files.
+
+A growing file is made exact by its length, which is kept with the sink's position: what a crash left behind that length
+is cut off, and written again. It is locked while a sink has it. A file named by its micro-batch is whole or not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..private import to_disk
+from .encoder import Message
+from .target import Away, Place
+
+
+@dataclass(frozen=True)
+class FilePlace:
+    """Where a sink writes: `path` is below `root`, the folder that was granted. `head` is the first line of each file,
+    empty for none; `between` follows each message."""
+
+    path: Path
+    root: Path
+    head: bytes = b""
+    between: bytes = b"\n"
+
+    def folder(self, folder: Path) -> Path:
+        """Makes `folder`, if it is still below the granted one. Raises Away: links may have been changed meanwhile."""
+        resolved = folder.resolve()
+        if resolved != self.root and self.root not in resolved.parents:
+            raise Away(f"{folder} leads out of {self.root}, which is what was allowed")
+        resolved.mkdir(parents=True, exist_ok=True)
+        return resolved
+
+
+class _Files:
+    """What the targets of this module share."""
+
+    by_batch = False
+    at_once = 5_000
+    attributes: frozenset[str] = frozenset()
+
+    def finish(self, batch: int) -> None:
+        """Nothing is left to do."""
+
+    def cancel(self) -> None:
+        """Calls are short."""
+
+
+class GrowingFile(_Files):
+    """One file to which messages are added. With `roll`, a folder of such files, each of that many bytes or a message
+    more, called after `prefix` and their number."""
+
+    def __init__(self, place: FilePlace, roll: int | None = None, prefix: str = "", extension: str = "") -> None:
+        self.place, self._roll, self._prefix, self._extension = place, roll, prefix, extension
+        self._file: int | None = None
+        self._length = self._number = 0
+
+    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._number = int(state.get("number", 0))
+        self._open_file(state)
+        return self.state()
+
+    def send(self, messages: Sequence[Message], place: Place) -> int:
+        assert self._file is not None
+        full = self._roll is not None and self._length >= self._roll
+        if full or not self._is_there():
+            self.close()
+            self._number += full
+            self._open_file({})
+            return 0  # the other file's length has to be kept first
+        count, size = 0, self._length
+        for count, message in enumerate(messages, 1):  # noqa: B007
+            size += len(message.body) + len(self.place.between)
+            if self._roll is not None and size >= self._roll:
+                break
+        head = [self.place.head, b"\n"] if self.place.head and self._length == 0 else []
+        data = b"".join([*head, *(m.body + self.place.between for m in messages[:count])])
+        try:
+            _write(self._file, data, self._length)
+            os.fsync(self._file)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, self._length)
+            raise Away(f"{self._path()}: {error.strerror}") from None
+        self._length += len(data)
+        return count
+
+    def state(self) -> Mapping[str, Any]:
+        inode = 0 if self._file is None else os.fstat(self._file).st_ino
+        return {"file": str(self._path()), "inode": inode, "length": self._length, "number": self._number}
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _path(self) -> Path:
+        if self._roll is None:
+            return self.place.path
+        return self.place.path / f"{self._prefix}-{self._number:06d}.{self._extension}"
+
+    def _open_file(self, state: Mapping[str, Any]) -> None:
+        """Opens the file, cut to the length that `state` knows of it; at its end where it is another one."""
+        path = self._path()
+        file = _opened(self.place.folder(path.parent) / path.name)
+        try:
+            found = os.fstat(file)
+            known = (state.get("file"), state.get("inode")) == (str(path), found.st_ino)
+            self._length = min(int(state["length"]), found.st_size) if known else found.st_size
+            if self._length < found.st_size:
+                os.ftruncate(file, self._length)
+                os.fsync(file)
+        except BaseException:
+            os.close(file)
+            raise
+        self._file = file
+
+    def _is_there(self) -> bool:
+        """Whether the path still names the file that is open: others may have moved it away."""
+        assert self._file is not None
+        try:
+            return os.stat(self._path()).st_ino == os.fstat(self._file).st_ino
+        except FileNotFoundError:
+            return False
+
+
+class ReplacedFile(_Files):
+    """A file that has the last message alone (`append='false'`)."""
+
+    def __init__(self, place: FilePlace) -> None:
+        self.place = place
+
+    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {}
+
+    def send(self, messages: Sequence[Message], place: Place) -> int:
+        head = [self.place.head, b"\n"] if self.place.head else []
+        path = self.place.folder(self.place.path.parent) / self.place.path.name
+        try:
+            _put(path, b"".join([*head, messages[-1].body, self.place.between]))
+        except OSError as error:
+            raise Away(f"{path}: {error.strerror}") from None
+        return len(messages)
+
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class BatchFiles(_Files):
+    """A folder with a file for each micro-batch, `PREFIX-000000000042.csv`: one that is sent again is the same."""
+
+    by_batch = True
+
+    def __init__(self, place: FilePlace, prefix: str, extension: str) -> None:
+        self.place, self._prefix, self._extension = place, prefix, extension
+        self._batch: int | None = None
+        self._file: int | None = None
+        self._length = 0
+
+    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._folder = self.place.folder(self.place.path)
+        return {}
+
+    def send(self, messages: Sequence[Message], place: Place) -> int:
+        data = b"".join(m.body + self.place.between for m in messages)
+        try:
+            if self._batch != place.batch or self._file is None:
+                self.close()
+                self._batch, self._length = place.batch, 0
+                self._file = _opened(self._new(place.batch))
+                os.ftruncate(self._file, 0)
+                data = (self.place.head + b"\n" if self.place.head else b"") + data
+            _write(self._file, data, self._length)
+        except OSError as error:
+            self.close()
+            raise Away(f"{self._folder}: {error.strerror}") from None
+        self._length += len(data)
+        return len(messages)
+
+    def finish(self, batch: int) -> None:
+        if self._file is None:
+            return  # nothing of it could be written
+        try:
+            os.fsync(self._file)
+            self._new(batch).replace(self._folder / f"{self._prefix}-{batch:012d}.{self._extension}")
+            to_disk(self._folder)
+        except OSError as error:
+            raise Away(f"{self._folder}: {error.strerror}") from None
+        finally:
+            self.close()
+
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+        self._file = self._batch = None
+
+    def _new(self, batch: int) -> Path:
+        return self._folder / f".{self._prefix}-{batch:012d}.new"
+
+
+def _opened(path: Path) -> int:
+    """A file for writing, made where it is missing, and locked. Raises Away where it cannot be, or is another's."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        why = "is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise Away(f"{path}: {why}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise Away(f"{path} is not a plain file")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Away(f"{path} is in use by another sink") from None
+        to_disk(path.parent)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _write(file: int, data: bytes, at: int) -> None:
+    view = memoryview(data)
+    while view:
+        done = os.pwrite(file, view, at)
+        view, at = view[done:], at + done
+
+
+def _put(path: Path, data: bytes) -> None:
+    new = path.with_name(f".{path.name}.new")
+    file = _opened(new)
+    try:
+        os.ftruncate(file, 0)
+        _write(file, data, 0)
+        os.fsync(file)
+    finally:
+        os.close(file)
+    new.replace(path)
+    to_disk(path.parent)

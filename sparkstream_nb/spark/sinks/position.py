@@ -1,0 +1,68 @@
+"""How far a sink is with a stream's outputs, kept in the app's folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ...errors import SparkStreamError
+from ..outputs import OutputFiles
+from ..private import private_file, private_folder, to_disk
+
+
+@dataclass(frozen=True)
+class Position:
+    """The next output of `stream` to deliver is row `row` of micro-batch `batch`.
+
+    Counts of events since the app's life began: `sent`; `failed`, which cannot be delivered; `dropped`, which went
+    before they were sent. `state` is what the sink's target has to know to go on: plain JSON.
+    """
+
+    batch: int = 0
+    row: int = 0
+    sent: int = 0
+    failed: int = 0
+    dropped: int = 0
+    state: Mapping[str, Any] = field(default_factory=dict)
+    stream: str = ""
+
+
+def read_position(path: Path) -> Position | None:
+    """The position in a file; None where there is none yet. Raises SparkStreamError for a file that cannot be read."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Position(**{f.name: found[f.name] for f in fields(Position)})
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        raise SparkStreamError(
+            f"{path} cannot be read: it was cut off or changed. Put it back from a copy, or remove it: the sink then "
+            "begins with the next outputs"
+        ) from None
+
+
+def unsent(life: Path) -> int:
+    """How many outputs in the folder of an app's life its sinks have not dealt with; a sink whose position cannot be
+    read is left out."""
+    outputs, out = OutputFiles(life / "outputs", ()), 0
+    for file in (life / "sinks").glob("*.json"):
+        with contextlib.suppress(SparkStreamError, OSError):
+            p = read_position(file)
+            if p is not None:
+                out += outputs.count_after(p.stream, p.batch, p.row, sys.maxsize)
+    return out
+
+
+def write_position(path: Path, position: Position) -> None:
+    """Replaces the file, whole or not at all; it is on the disk when this returns."""
+    private_folder(path.parent)
+    new = private_file(path.with_suffix(".new"))
+    new.write_text(json.dumps(asdict(position)), encoding="utf-8")
+    to_disk(new)
+    new.replace(path)
+    to_disk(path.parent)

@@ -1,0 +1,65 @@
+"""What a sink delivers to: the protocol of files and servers, and how they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .encoder import Message
+
+
+class Away(Exception):
+    """The target cannot take anything now; it may later. `str()` is the reason, one line without secrets."""
+
+
+class Refused(Exception):
+    """The target will never take this message. `str()` is the reason, one line without secrets."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A message's place among the outputs of its stream: row `row` of micro-batch `batch` is its first event."""
+
+    batch: int
+    row: int
+
+
+class Target(Protocol):
+    """A file, folder or server that takes messages. Used by one thread, but for `cancel`."""
+
+    by_batch: bool
+    """Whether it takes a micro-batch whole: after a crash, that is sent again from its first row."""
+    at_once: int
+    """Messages that one call of `send` takes at most."""
+    attributes: frozenset[str]
+    """The attributes whose values it needs as `Message.properties`."""
+
+    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Goes on where `state` says, which is empty at first. Returns the state to keep before anything is sent.
+
+        Raises Away.
+        """
+        ...
+
+    def send(self, messages: Sequence[Message], place: Place) -> int:
+        """Sends messages, the first of which is at `place`; how many of them were delivered: 0 where its `state` has to
+        be kept before it goes on. Raises Away where it cannot be reached, and Refused where it does not take the first.
+        """
+        ...
+
+    def finish(self, batch: int) -> None:
+        """All messages of a micro-batch were sent. Raises Away."""
+        ...
+
+    def state(self) -> Mapping[str, Any]:
+        """What to keep with the position after messages were delivered: plain JSON."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of what is open; `open` may follow."""
+        ...
+
+    def cancel(self) -> None:
+        """Ends a call that is under way, from another thread."""
+        ...

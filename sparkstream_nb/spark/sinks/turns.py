@@ -1,0 +1,65 @@
+"""Destinations that take messages in turn (`strategy='roundRobin'`); those that are away are passed over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .encoder import Message
+from .target import Away, Place, Target
+
+LEFT_ALONE = 5.0
+"""Seconds in which a destination that was away is not tried, while others are there."""
+
+
+class Turns:
+    """Gives each message to the next destination that takes it. `clock` is in seconds, and only goes on."""
+
+    by_batch = False
+    at_once = 1
+
+    def __init__(self, targets: Sequence[Target], clock: Callable[[], float] = time.monotonic) -> None:
+        self._targets, self._clock = list(targets), clock
+        self.attributes = frozenset().union(*(t.attributes for t in targets))
+        self._next = 0
+        self._until = [0.0] * len(targets)
+
+    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._next = int(state.get("next", 0)) % len(self._targets)
+        self._until = [0.0] * len(self._targets)
+        for target in self._targets:
+            target.open({})
+        return self.state()
+
+    def send(self, messages: Sequence[Message], place: Place) -> int:
+        """Raises Away where all destinations are, and Refused where the one whose turn it is does not take it."""
+        count, why = len(self._targets), ""
+        order = [(self._next + i) % count for i in range(count)]
+        now = self._clock()
+        # Those that were away a moment ago come last: all others may be away by now.
+        for number in sorted(order, key=lambda n: self._until[n] > now):
+            try:
+                sent = self._targets[number].send(messages[:1], place)
+            except Away as error:
+                self._until[number], why = self._clock() + LEFT_ALONE, str(error)
+                continue
+            finally:
+                self._next = (number + 1) % count
+            self._until[number] = 0.0
+            return sent
+        raise Away(f"all {count} destinations are away; {why}")
+
+    def finish(self, batch: int) -> None:
+        """Nothing is left to do."""
+
+    def state(self) -> Mapping[str, Any]:
+        return {"next": self._next}
+
+    def close(self) -> None:
+        for target in self._targets:
+            target.close()
+
+    def cancel(self) -> None:
+        for target in self._targets:
+            target.cancel()

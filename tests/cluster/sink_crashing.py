@@ -1,0 +1,93 @@
+"""Runs an app with sinks and kills itself, with its JVM, at a given place of a delivery. A program for tests.
+
+sink_crashing.py HOME OUT URL PLACE, PLACE one of: between (the outputs are committed, and none is delivered), writing
+(half of the bytes are in the file), written (all of them, the position is not kept), posted (a request is answered, the
+position is not kept), batch (half of a micro-batch's file).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.crashing import die
+
+ROWS, BATCHES = 40, 5
+DEPLOYED: dict[str, Any] = {"name": "sinks", "nodes": 2, "mode": "active-active", "routing": "hash:k"}
+
+
+def app_text(out: Path, url: str) -> str:
+    """The app: its alerts go to a file, to a folder and to a server."""
+    return f"""
+define stream S (k string, v int);
+@sink(type='file', file.uri='{out}/alerts.csv', @map(type='csv', header='true'))
+@sink(type='file', file.uri='{out}/batches/', @map(type='json'))
+@sink(type='http', publisher.url='{url}', @map(type='csv'))
+define stream Alerts (k string, v int);
+from S#window.length(1) select k, v insert into Alerts;
+"""
+
+
+def allowed(out: Path, url: str) -> list[str]:
+    return [f"file={out}", f"http={url}"]
+
+
+def work(app: Any) -> None:
+    """Sends what is not in the app yet, a micro-batch after the other."""
+    for number in range(app.stats().events, BATCHES):
+        app.send("S", [[f"k{i % 7}", i] for i in range(number * ROWS, (number + 1) * ROWS)])
+        app.flush()
+
+
+def main(home: str, out: str, url: str, place: str) -> None:
+    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.spark.sinks import files
+    from sparkstream_nb.spark.sinks.delivery import Delivery
+    from sparkstream_nb.spark.sinks.http import HttpTarget
+
+    posts = [0]
+    portion, write, send = Delivery._portion, files._write, HttpTarget.send
+    save = Delivery._save
+
+    def portion_of(self: Any, batch: int, *rest: Any) -> None:
+        if place == "between" and batch >= 1:
+            threading.Event().wait()  # the app goes on, and is killed when all is committed
+        portion(self, batch, *rest)
+
+    def write_to(file: int, data: bytes, at: int) -> None:
+        whole_batch = data.startswith(b"{")
+        if place == ("batch" if whole_batch else "writing") and str(ROWS).encode() in data:
+            write(file, data[: len(data) // 2], at)
+            os.fsync(file)
+            die()
+        write(file, data, at)
+
+    def send_to(self: Any, messages: Sequence[Any], at: Any) -> int:
+        sent = send(self, messages, at)
+        posts[0] += 1
+        if place == "posted" and posts[0] == ROWS + 7:
+            die()
+        return sent
+
+    def save_to(self: Any, position: Any) -> None:
+        if place == "written" and self.setup.name == "Alerts-file-1" and position.sent > ROWS:
+            die()
+        save(self, position)
+
+    Delivery._portion = portion_of  # type: ignore[method-assign]
+    Delivery._save = save_to  # type: ignore[method-assign]
+    files._write = write_to
+    HttpTarget.send = send_to  # type: ignore[method-assign]
+    app = deploy(app_text(Path(out), url), home=Path(home), allow=allowed(Path(out), url), **DEPLOYED)
+    work(app)
+    if place == "between":
+        die()
+    app.drain(60)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,117 @@
+"""Grants: what they parse, what they cover, and the option that a refusal names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparkstream_nb.cluster.grants import Grants, NotAllowed
+from sparkstream_nb.errors import Misuse
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("file=/tmp", "allow is a list of texts"),
+        (["fil=/tmp"], "Did you mean 'file'"),
+        (["file="], "'file=' is not file=DIR, http=URL-PREFIX or kafka=HOST:PORT"),
+        (["http=good.example"], "not an address such as"),
+        (["http=ftp://h/"], "not an address such as"),
+        (["http=http://a:b@h/"], "has a user in front of its host"),
+        (["http=http://h/?a=1"], "has a query"),
+        (["http=http://h:99999/"], "not an address such as"),
+        (["kafka=h"], "is not HOST:PORT"),
+        (["kafka=h:0"], "is not HOST:PORT"),
+        ([None], "list of texts"),
+    ],
+)
+def test_wrong_grants(texts: list[str], message: str) -> None:
+    with pytest.raises(Misuse, match=r".") as raised:
+        Grants.of(texts)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert "b@h" not in str(raised.value)
+
+
+def test_folders_after_links_and_dots(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "out", tmp_path / "other"
+    inside.mkdir()
+    outside.mkdir()
+    (inside / "way").symlink_to(outside)
+    (inside / "file.csv").symlink_to(outside / "file.csv")
+    (tmp_path / "alias").symlink_to(inside)
+    grants = Grants.of([f"file={tmp_path / 'alias'}"])
+    for path in (inside, inside / "a.csv", inside / "b" / "c.csv", tmp_path / "alias" / "a.csv", inside / "x/../y"):
+        assert grants.folder_of(path, "a sink writes to") == inside.resolve()
+    for path in (
+        outside / "a.csv",
+        inside / ".." / "other" / "a.csv",
+        inside / "way" / "a.csv",
+        inside / "file.csv",
+        tmp_path / "out2" / "a.csv",
+        Path("/etc/passwd"),
+    ):
+        with pytest.raises(NotAllowed, match=r"is not allowed\. Add --allow "):
+            grants.folder_of(path, "a sink writes to")
+    with pytest.raises(NotAllowed) as raised:
+        Grants().folder_of(outside / "new" / "a.csv", "a sink writes to")
+    assert Grants.of([raised.value.option]).folder_of(outside / "new" / "a.csv", "a sink writes to")
+
+
+GRANTED = Grants.of(["http=http://good.example/api", "http=https://[::1]:8443/", "http=http://Upper.Example:8080"])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://good.example/api",
+        "http://good.example:80/api/alerts?k=1",
+        "http://GOOD.example./api/",
+        "https://[::1]:8443/any",
+        "http://upper.example:8080/x",
+        "http://good.example/%61pi/x",
+    ],
+)
+def test_addresses_that_are_covered(url: str) -> None:
+    assert GRANTED.check_url(url, "a sink posts to").text == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://good.example/apis",
+        "http://good.example/",
+        "https://good.example/api",
+        "http://good.example:8080/api",
+        "http://good.example.evil/api",
+        "http://evil/good.example/api",
+        "http://good.example@evil/api",
+        "http://good.example:80@evil/api",
+        "http://good.example\\@evil/api",
+        "http://good.example/api/../admin",
+        "http://good.example/api/%2e%2e/admin",
+        "http://good.example/api/..;/admin",
+        "http://good.example/api/x%2f..%2fadmin",
+        "http://good.example/api\r\nHost: evil",
+        "http://good.example/api#x",
+        "file:///etc/passwd",
+        "//good.example/api",
+    ],
+)
+def test_addresses_that_are_not(url: str) -> None:
+    with pytest.raises(Misuse) as raised:
+        GRANTED.check_url(url, "a sink posts to")
+    assert "\n" not in str(raised.value)
+
+
+def test_refusals_name_the_option() -> None:
+    with pytest.raises(NotAllowed) as raised:
+        Grants().check_url("https://h.example:444/in?key=abc", "a sink posts to")
+    assert str(raised.value) == (
+        "a sink posts to https://h.example:444 is not allowed. Add --allow http=https://h.example:444, "
+        "or allow=['http=https://h.example:444']"
+    )
+    with pytest.raises(NotAllowed, match=r"Add --allow kafka=broker:9092"):
+        Grants.of(["kafka=broker:9093"]).check_broker("Broker:9092", "a sink writes to")
+    assert Grants.of(["kafka=Broker:9092"]).check_broker("broker:9092", "a sink writes to") == ("broker", 9092)

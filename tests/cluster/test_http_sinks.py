@@ -1,0 +1,275 @@
+"""Sinks of type http, against a real server on this machine."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from sparkstream_nb.cluster import App
+from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.lab.display import html, text
+from sparkstream_nb.spark.sinks.position import unsent
+
+from .receiver import receiver
+from .test_scalable import java_place
+from .test_sinks import app_with, send
+
+
+def http_sink(url: str, more: str = "", mapping: str = "json") -> str:
+    return f"@sink(type='http', publisher.url='{url}', {more} @map(type='{mapping}'))"
+
+
+def values(bodies: list[bytes]) -> list[int]:
+    return [json.loads(b)["event"]["v"] for b in bodies]
+
+
+def test_events_are_posted(run: Callable[..., App]) -> None:
+    headers = """headers="'X-Kind:alert','X-Key:{{k}}'", method='PUT',"""
+    with receiver() as server:
+        app = run(app_with(http_sink(f"{server.url}/in?a=1", headers)), allow=[f"http={server.url}/in"])
+        send(app, 1, 3)
+        app.flush()
+        assert app.drain() == 0
+        assert [json.loads(b) for b in server.taken] == [{"event": {"k": f"k{i}", "v": i}} for i in (1, 2, 3)]
+        first = server.requests[0]
+        assert (first.method, first.path) == ("PUT", "/in?a=1")
+        assert first.headers["Content-Type"] == "application/json"
+        assert first.headers["X-Kind"] == "alert"
+        assert [r.headers["X-Key"] for r in server.requests] == ["k1", "k2", "k3"]
+        assert len({r.headers["Idempotency-Key"] for r in server.requests}) == 3
+        (figures,) = app.stats().sinks
+        assert (figures.sent, figures.pending, figures.last_error) == (3, 0, None)
+        assert figures.target == f"{server.url}/in"
+        assert "at least once" in str(app.explain())
+        assert "Alerts-http-1" in text(app.stats())
+        assert "Alerts-http-1" in html(app.stats())
+
+
+def test_a_server_that_fails_for_a_while(run: Callable[..., App]) -> None:
+    with receiver(lambda n, body: 500 if n < 3 else 200) as server:
+        app = run(app_with(http_sink(server.url)), allow=[f"http={server.url}"])
+        send(app, 1, 5)
+        app.flush()
+        assert app.drain(60) == 0
+        assert values(server.taken) == [1, 2, 3, 4, 5]
+        assert [r.status for r in server.requests] == [500, 500, 500, 200, 200, 200, 200, 200]
+        assert len({r.headers["Idempotency-Key"] for r in server.requests[:4]}) == 1
+        assert any("the server answered 500" in line and "tried again" in line for line in app.logs)
+
+
+def test_a_slow_server_does_not_stop_the_app(run: Callable[..., App]) -> None:
+    go = threading.Event()
+    with receiver(lambda n, body: 200 if go.wait(60) else 500) as server:
+        app = run(app_with(http_sink(server.url, "socket.idle.timeout='60000',")), allow=[f"http={server.url}"])
+        send(app, 1, 3)
+        app.flush()
+        assert len(app.output("Alerts")) == 3
+        assert app.stats().sinks[0].pending == 3
+        assert app.drain(0) == 3
+        go.set()
+        assert app.drain(60) == 0
+        assert values(server.taken) == [1, 2, 3]
+
+
+def test_a_server_that_comes_later(run: Callable[..., App]) -> None:
+    """What was put out meanwhile is sent by the next deployment."""
+    with receiver() as server:
+        url = server.url
+    sink = app_with(http_sink(url))
+    app = run(sink, allow=[f"http={url}"])
+    send(app, 1, 2)
+    app.flush()
+    app.stop()
+    assert app.stats().sinks[0].pending == 2
+    assert unsent(app._life.folder(app.home)) == 2
+    with receiver(port=int(url.rpartition(":")[2])) as server:
+        app = run(sink, allow=[f"http={url}"])
+        assert app.redeployed is not None
+        assert app.drain(60) == 0
+        assert values(server.taken) == [1, 2]
+        assert app.stats().sinks[0].sent == 2
+    send(app, 3, 1)
+    app.flush()
+    app = run(app_with("", "from S[v > 7] select k, v insert into Alerts;"))
+    assert (app.redeployed or "").endswith("sinks had not sent are there too (1), and will not be sent.")
+
+
+def test_what_a_server_refuses_is_logged(run: Callable[..., App]) -> None:
+    with receiver(lambda n, body: 404 if n == 1 else 302 if n == 2 else 200) as server:
+        app = run(app_with(http_sink(server.url)), allow=[f"http={server.url}"])
+        send(app, 1, 4)
+        app.flush()
+        assert app.drain() == 0
+        assert values(server.taken) == [1, 4]
+        (figures,) = app.stats().sinks
+        assert (figures.sent, figures.failed) == (2, 2)
+        assert figures.last_error is not None
+        said = "\n".join(app.logs)
+        assert "['k2', 2], was not delivered: the server answered 404" in said
+        assert "302" in said
+        assert "redirects are not followed" in said
+        assert len(app.errors) == 0
+
+
+def test_what_a_server_refuses_is_stored_and_replayed(run: Callable[..., App]) -> None:
+    with receiver(lambda n, body: 400 if n == 1 else 200) as server:
+        app = run(app_with(http_sink(server.url, "on.error='STORE',")), allow=[f"http={server.url}"])
+        send(app, 1, 3)
+        app.flush()
+        assert app.drain() == 0
+        (error,) = app.errors.frame.itertuples()
+        assert error.stream == "Alerts"
+        assert error.values == ["k2", 2]
+        assert "sink Alerts-http-1: the server answered 400" in error.reason
+        assert app.stats().errors == 1
+        assert app.replay() == 1
+        app.flush()
+        assert app.drain() == 0
+        assert values(server.taken) == [1, 3, 2]
+        assert len(app.errors) == 0
+
+
+def test_line_breaks_in_values_do_not_reach_headers(run: Callable[..., App]) -> None:
+    with receiver() as server:
+        sink = http_sink(server.url, """headers="'X-Key:{{k}}'",""")
+        app = run(app_with(sink), allow=[f"http={server.url}"])
+        app.send("S", [["a\r\nX-Evil: 1", 1], ["fine", 2], ["also ü", 3], ["no €", 4], ["a\nb", 5]])
+        app.flush()
+        assert app.drain() == 0
+        assert values(server.taken) == [2, 3]
+        assert all("X-Evil" not in r.headers for r in server.requests)
+        assert app.stats().sinks[0].failed == 3
+
+
+def test_numbers_that_json_lacks(run: Callable[..., App]) -> None:
+    with receiver() as server:
+        text = f"define stream S (v double);\n{http_sink(server.url)}\ndefine stream O (v double);\n"
+        app = run(text + "from S select v insert into O;", allow=[f"http={server.url}"])
+        app.send("S", [[1.5], [float("inf")], [1e10], [None]])
+        app.flush()
+        assert app.drain() == 0
+        assert values(server.taken) == [1.5, 1e10, None]
+        assert "JSON has no inf" in (app.stats().sinks[0].last_error or "")
+
+
+REFUSED = [
+    (
+        "http://other.example/in",
+        "",
+        "posts to http://other.example is not allowed. Add --allow http=http://other.example",
+    ),
+    ("http://127.0.0.1.evil/in", "", "is not allowed"),
+    ("http://127.0.0.1:99@evil/in", "", "has a user in front of its host"),
+    ("http://127.0.0.1/in/../out", "", "'.', '..' or an encoded separator"),
+    ("ftp://127.0.0.1/in", "", "not an address such as"),
+    ("http://${sec:host}/in", "", "cannot be a reference"),
+    ("http://127.0.0.1/in/{{k}}", "", "'publisher.url' that depends on the event"),
+    ("http://127.0.0.1/in", "headers=\"'Host:evil'\",", "the header Host is not an app's to set"),
+    ("http://127.0.0.1/in", "headers=\"'X y:1'\",", "write headers="),
+    ("http://127.0.0.1/in", "headers=\"'Authorization:Bearer abc'\",", "the header Authorization holds a secret"),
+    ("http://127.0.0.1/in", 'headers="""\'X-A:1\nX-Evil:2\'""",', "header X-A has a line break"),
+    ("http://127.0.0.1/in", "basic.auth.username='me',", "go together"),
+    (
+        "http://127.0.0.1/in",
+        "basic.auth.username='me', basic.auth.password='open',",
+        "does not belong into the app's text",
+    ),
+    ("http://127.0.0.1/in", "basic.auth.username='me', basic.auth.password='${sec:nobody.has}',", "has no value"),
+    ("http://127.0.0.1/in", "method='BREW',", "method is one of"),
+    ("http://127.0.0.1/in", "socket.idle.timeout='0',", "socket.idle.timeout is 1 to"),
+    ("http://127.0.0.1/in", "proxy.host='evil',", "'proxy.host' of a sink of type 'http'"),
+    ("http://127.0.0.1/in", "ssl.verification.disabled='true',", "'ssl.verification.disabled' of a sink"),
+]
+
+
+@pytest.mark.parametrize(("url", "more", "message"), REFUSED)
+def test_sinks_that_are_refused(run: Callable[..., App], url: str, more: str, message: str) -> None:
+    with pytest.raises(SparkStreamError) as raised:
+        run(app_with(http_sink(url, more)), allow=["http=http://127.0.0.1/in"])
+    assert message in str(raised.value)
+    assert str(raised.value).startswith("line 2, ")
+    assert "open" not in str(raised.value).replace("opened", "")
+
+
+def test_secrets_come_from_outside(run: Callable[..., App], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALERTS_PASSWORD", "sesame")
+    login = "basic.auth.username='me', basic.auth.password='${sec:alerts.password}',"
+    with receiver() as server:
+        app = run(app_with(http_sink(server.url, login)), allow=[f"http={server.url}"], allow_env=["ALERTS_PASSWORD"])
+        send(app, 1, 1)
+        app.flush()
+        assert app.drain() == 0
+        assert server.requests[0].headers["Authorization"] == "Basic bWU6c2VzYW1l"
+        for shown in (str(app.explain()), text(app.stats()), repr(app.deployment), repr(app.stats().sinks)):
+            assert "sesame" not in shown
+            assert "bWU6c2VzYW1l" not in shown
+        for file in app.home.rglob("*"):
+            if file.is_file():
+                assert b"sesame" not in file.read_bytes()
+
+
+def distributed(strategy: str, *urls: str) -> str:
+    places = ", ".join(f"@destination(publisher.url='{u}')" for u in urls)
+    return f"@sink(type='http', @map(type='json'), @distribution(strategy={strategy}, {places}))"
+
+
+def test_partitioned_broadcast_and_in_turn(run: Callable[..., App]) -> None:
+    with receiver() as a, receiver() as b, receiver() as c:
+        allow = [f"http={s.url}" for s in (a, b, c)]
+        sinks = (
+            distributed("'partitioned', partitionKey='k'", f"{a.url}/p", f"{b.url}/p", f"{c.url}/p")
+            + distributed("'broadcast'", f"{a.url}/b", f"{b.url}/b")
+            + distributed("'roundRobin'", f"{a.url}/r", f"{b.url}/r", f"{c.url}/r")
+        )
+        app = run(app_with(sinks), allow=allow)
+        send(app, 1, 9)
+        app.flush()
+        assert app.drain(60) == 0
+
+        def got(path: str) -> list[list[int]]:
+            return [values([r.body for r in s.requests if r.path == path]) for s in (a, b, c)]
+
+        places = {i: java_place(f"k{i}", 3) for i in range(1, 10)}
+        assert got("/p") == [[i for i in range(1, 10) if places[i] == n] for n in range(3)]
+        assert got("/b") == [list(range(1, 10)), list(range(1, 10)), []]
+        assert got("/r") == [[1, 4, 7], [2, 5, 8], [3, 6, 9]]
+
+
+def test_destinations_that_are_away(run: Callable[..., App]) -> None:
+    """Those that take turns pass one over that is away; a partitioned one keeps its events for it."""
+    with receiver() as gone:
+        away = gone.url
+    port = int(away.rpartition(":")[2])
+    with receiver() as a:
+        sinks = distributed("'roundRobin'", f"{away}/r", f"{a.url}/r") + distributed(
+            "'partitioned', partitionKey='k'", f"{away}/p", f"{a.url}/p"
+        )
+        app = run(app_with(sinks), allow=[f"http={away}", f"http={a.url}"])
+        send(app, 1, 6)
+        app.flush()
+        own = [i for i in range(1, 7) if java_place(f"k{i}", 2) == 1]
+        a.wait_for(6 + len(own))
+        assert values([r.body for r in a.requests if r.path == "/r"]) == [1, 2, 3, 4, 5, 6]
+        assert values([r.body for r in a.requests if r.path == "/p"]) == own
+        with receiver(port=port) as back:
+            assert app.drain(60) == 0
+            assert values(back.taken) == [i for i in range(1, 7) if i not in own]
+
+
+def test_scalable_keeps_its_layer(run: Callable[..., App]) -> None:
+    """In mode scalable the distribution of an input stream is the layer; that of an output stream publishes."""
+    with receiver() as a, receiver() as b:
+        places = "@destination(publisher.url='http://ip1'), @destination(publisher.url='http://ip2')"
+        layer = (
+            "@sink(type='http', @map(type='json'), "
+            f"@distribution(strategy='partitioned', partitionKey='k', {places}))\n"
+        )
+        sink = distributed("'broadcast'", a.url, b.url)
+        app = run(layer + app_with(sink), mode="scalable", allow=[f"http={a.url}", f"http={b.url}"])
+        send(app, 1, 4)
+        app.flush()
+        assert app.drain(60) == 0
+        assert sorted(values(a.taken)) == sorted(values(b.taken)) == [1, 2, 3, 4]

@@ -1,0 +1,67 @@
+"""A process killed with SIGKILL between a commit and the delivery, or in the middle of that.
+
+Nothing is lost, files have no repeat, and a server is sent again only what was under way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sparkstream_nb.cluster import App
+
+from . import sink_crashing
+from .conftest import ROOT
+from .receiver import receiver
+from .test_crash import wait_until_free
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("place", ["between", "writing", "written", "posted", "batch"])
+def test_killed(run: Callable[..., App], tmp_path: Path, place: str) -> None:
+    home, out = tmp_path / "home", tmp_path / "out"
+    out.mkdir()
+    with receiver() as server:
+        ended = subprocess.run(
+            [sys.executable, str(ROOT / "tests/cluster/sink_crashing.py"), str(home), str(out), server.url, place],
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert ended.returncode == -9, ended.stderr
+        wait_until_free(home / "store.duckdb")
+        before = len(server.requests)
+        text = sink_crashing.app_text(out, server.url)
+        app = run(text, home=home, allow=sink_crashing.allowed(out, server.url), **sink_crashing.DEPLOYED)
+        sink_crashing.work(app)
+        assert app.drain(60) == 0
+        committed = app.output("Alerts").frame
+        assert len(committed) == sink_crashing.ROWS * sink_crashing.BATCHES
+        expected = [f"{k},{v}" for k, v in zip(committed["k"], committed["v"], strict=True)]
+        assert sorted(committed["v"]) == list(range(len(expected)))
+        assert (out / "alerts.csv").read_text().splitlines() == ["k,v", *expected]
+        events = [
+            json.loads(line)["event"]
+            for file in sorted((out / "batches").glob("[!.]*"))
+            for line in file.read_text().splitlines()
+        ]
+        assert [f"{e['k']},{e['v']}" for e in events] == expected
+        posted = [r.body.decode() for r in server.requests]
+        assert list(dict.fromkeys(posted)) == expected
+        repeated = [body for body, count in Counter(posted).items() if count > 1]
+        assert len(posted) - len(expected) == len(repeated) <= 1
+        if place == "posted":
+            assert repeated == [posted[before - 1]] == [posted[before]]
+            assert len({r.headers["Idempotency-Key"] for r in server.requests}) == len(expected)
+        sent = {f.name: f.sent for f in app.stats().sinks}
+        assert set(sent.values()) == {len(expected)}

@@ -1,0 +1,353 @@
+"""Deliveries over an app's outputs without Spark: merged and dropped outputs, targets that are away, positions."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sparkstream_nb.engine.batch import Emitted
+from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.retention import Retention
+from sparkstream_nb.spark import merging
+from sparkstream_nb.spark.commit import Progress
+from sparkstream_nb.spark.merging import Merging
+from sparkstream_nb.spark.outputs import OutputFiles
+from sparkstream_nb.spark.results import emitted_table, to_ipc
+from sparkstream_nb.spark.rows import StreamEvents
+from sparkstream_nb.spark.sinks.delivery import FIRST_PAUSE, LONGEST_PAUSE, Delivery, SinkSetup, Source
+from sparkstream_nb.spark.sinks.encoder import CsvEncoder, JsonEncoder, Message, Unmapped, encoder_of
+from sparkstream_nb.spark.sinks.files import FilePlace, GrowingFile
+from sparkstream_nb.spark.sinks.position import Position, read_position, write_position
+from sparkstream_nb.spark.sinks.target import Away, Place, Refused
+from sparkstream_nb.spark.sinks.turns import Turns
+from sparkstream_nb.types import Attribute, Schema, Type
+
+SCHEMA = Schema((Attribute("v", Type.INT),))
+
+
+class Kept:
+    """A target in memory. `answer` may raise for a message."""
+
+    by_batch, at_once, attributes = False, 1, frozenset[str]()
+
+    def __init__(self, answer: Callable[[bytes], None] = lambda body: None) -> None:
+        self.answer, self.got = answer, list[bytes]()
+
+    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {}
+
+    def send(self, messages: Sequence[Message], place: Place) -> int:
+        self.answer(messages[0].body)
+        self.got.append(messages[0].body)
+        return 1
+
+    def finish(self, batch: int) -> None: ...
+
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+    def close(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+class Outputs:
+    """The outputs of an app on one node, written a micro-batch at a time."""
+
+    def __init__(self, folder: Path, retention: Retention | None = None) -> None:
+        self.files = OutputFiles(folder / "outputs", ["node-1"])
+        self.progress, self.errors = Progress(), list[Sequence[Any]]()
+        self.merging = Merging(self.files, retention or Retention())
+        self.source = Source(self.files, self.progress, self.keep, folder / "sinks")
+
+    def keep(self, sink: str, place: Place, error: Sequence[Any]) -> None:
+        self.errors.append((place, *error))
+
+    def put(self, batch: int, values: Sequence[int]) -> None:
+        n = len(values)
+        column = pa.array(values, pa.int32())
+        emitted = Emitted(("v",), np.arange(n), np.full(n, 1_000 + batch, np.int64), [column])
+        blob = to_ipc(emitted_table(emitted, 0))
+        self.files.write(batch, {"O": [StreamEvents(0, batch, batch, "O", n, blob)]})
+        with self.progress.changed:
+            self.progress.batch = batch
+            self.progress.changed.notify_all()
+        self.merging.committed(batch, {"O": n})
+
+    def setup(self, target: Any, on_error: str = "LOG") -> SinkSetup:
+        return SinkSetup("O-1", "O", "test", "memory", "", on_error, SCHEMA, CsvEncoder(SCHEMA), target)
+
+
+@pytest.fixture
+def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Outputs:
+    monkeypatch.setattr(merging, "TOGETHER", 4)
+    return Outputs(tmp_path)
+
+
+def delivered(delivery: Delivery, batch: int) -> None:
+    """Runs a delivery until it is through with a micro-batch."""
+    import time
+
+    delivery.start()
+    assert delivery.drain(batch, time.monotonic() + 60)
+    delivery.join()
+
+
+def numbers(first: int, count: int) -> list[bytes]:
+    return [str(i).encode() for i in range(first, first + count)]
+
+
+def test_it_finds_its_place_in_merged_files(outputs: Outputs) -> None:
+    target = Kept()
+    delivery = Delivery(outputs.setup(target), outputs.source, 0)
+    outputs.put(0, [0, 1, 2])
+    delivered(delivery, 0)
+    write_position(outputs.source.folder / "O-1.json", Position(1, 1, sent=3))
+    for batch in range(1, 12):
+        outputs.put(batch, [10 * batch, 10 * batch + 1])
+    assert any(f.node is None for f in outputs.files.files("O"))
+    assert len(outputs.files.files("O")) < 12
+    delivery = Delivery(outputs.setup(target), outputs.source, 0)
+    assert delivery.figures().pending == 21
+    delivered(delivery, 11)
+    assert target.got[3:] == [str(10 * b + i).encode() for b in range(1, 12) for i in (0, 1)][1:]
+    assert delivery.figures().pending == 0
+    assert delivery.figures().sent == 24
+
+
+def test_outputs_that_are_dropped_before_they_are_sent_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "TOGETHER", 4)
+    outputs = Outputs(tmp_path, Retention(outputs=1))
+    target = Kept()
+    delivery = Delivery(outputs.setup(target), outputs.source, 0)
+    outputs.files.followers = [delivery]
+    for batch in range(9):
+        outputs.put(batch, [2 * batch, 2 * batch + 1])
+    lost = delivery.figures()
+    assert lost.dropped > 0
+    assert lost.dropped + lost.pending == 18
+    assert any("outputs were dropped before they were sent" in line for line in outputs.progress.logs)
+    assert read_position(outputs.source.folder / "O-1.json") == delivery.position
+    delivered(delivery, 8)
+    assert target.got == numbers(lost.dropped, 18 - lost.dropped)
+    assert delivery.figures().dropped == lost.dropped
+
+
+def test_pauses_grow_and_a_target_that_is_back_gets_all(outputs: Outputs) -> None:
+    pauses: list[float] = []
+
+    def answer(body: bytes) -> None:
+        if len(pauses) < 12:
+            raise Away("it is away")
+
+    target = Kept(answer)
+    delivery = Delivery(outputs.setup(target), outputs.source, 0, wait=pauses.append)
+    outputs.put(0, [0, 1])
+    delivered(delivery, 0)
+    assert target.got == numbers(0, 2)
+    assert all(FIRST_PAUSE / 2 <= p <= LONGEST_PAUSE for p in pauses)
+    assert max(pauses) > 5
+    assert sum("it is away" in line for line in outputs.progress.logs) == 1
+    assert delivery.figures().last_error is None
+
+
+@pytest.mark.parametrize("on_error", ["LOG", "STORE"])
+def test_what_is_refused(outputs: Outputs, on_error: str) -> None:
+    def answer(body: bytes) -> None:
+        if body == b"1":
+            raise Refused("no 1 here\r\nnor there")
+
+    target = Kept(answer)
+    delivery = Delivery(outputs.setup(target, on_error), outputs.source, 0)
+    outputs.put(0, [0, 1, 2])
+    delivered(delivery, 0)
+    assert target.got == [b"0", b"2"]
+    assert (delivery.figures().sent, delivery.figures().failed) == (2, 1)
+    stored = [(Place(0, 1), "O", 1_000, [1], "sink O-1: no 1 here\r\nnor there")]
+    assert outputs.errors == (stored if on_error == "STORE" else [])
+    assert delivery.figures().last_error == "no 1 here nor there"
+
+
+def test_on_error_wait_tries_for_ever(outputs: Outputs) -> None:
+    tries = [0]
+
+    def answer(body: bytes) -> None:
+        tries[0] += 1
+        if tries[0] < 5:
+            raise Refused("not yet")
+
+    target = Kept(answer)
+    delivered(Delivery(outputs.setup(target, "WAIT"), outputs.source, 0, wait=lambda s: None), -1)
+    outputs.put(0, [7])
+    delivery = Delivery(outputs.setup(target, "WAIT"), outputs.source, 0, wait=lambda s: None)
+    delivered(delivery, 0)
+    assert target.got == [b"7"]
+    assert delivery.figures().failed == 0
+
+
+def test_a_fault_of_a_target_does_not_end_the_delivery(outputs: Outputs) -> None:
+    tries = [0]
+
+    def answer(body: bytes) -> None:
+        tries[0] += 1
+        if tries[0] == 1:
+            raise ZeroDivisionError
+
+    target = Kept(answer)
+    outputs.put(0, [7])
+    delivered(Delivery(outputs.setup(target), outputs.source, 0, wait=lambda s: None), 0)
+    assert target.got == [b"7"]
+
+
+def test_a_new_sink_begins_with_the_next_outputs(outputs: Outputs) -> None:
+    outputs.put(0, [0])
+    target = Kept()
+    delivery = Delivery(outputs.setup(target), outputs.source, 1)
+    outputs.put(1, [1])
+    delivered(delivery, 1)
+    assert target.got == [b"1"]
+
+
+def test_a_call_that_hangs_is_cut_off(outputs: Outputs) -> None:
+    called, go = threading.Event(), threading.Event()
+
+    class Hanging(Kept):
+        def send(self, messages: Sequence[Message], place: Place) -> int:
+            called.set()
+            go.wait()
+            raise Away("cut off")
+
+        def cancel(self) -> None:
+            go.set()
+
+    delivery = Delivery(outputs.setup(Hanging()), outputs.source, 0)
+    outputs.put(0, [0])
+    delivery.start()
+    assert called.wait(30)
+    assert delivery.stop()
+    assert delivery.position == Position(0, stream="O")
+
+
+def test_positions_that_cannot_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    assert read_position(file) is None
+    write_position(file, Position(3, 4, 5, 6, 7, {"x": 1}))
+    assert read_position(file) == Position(3, 4, 5, 6, 7, {"x": 1})
+    assert file.stat().st_mode & 0o77 == 0
+    file.write_text(file.read_text()[:10])
+    with pytest.raises(SparkStreamError, match="cut off or changed"):
+        read_position(file)
+
+
+# ----------------------------------------------------------------------------------------------------------- targets
+
+
+def grown(path: Path) -> GrowingFile:
+    return GrowingFile(FilePlace(path, path.parent.resolve()))
+
+
+def messages(*bodies: bytes) -> list[Message]:
+    return [Message(b, i) for i, b in enumerate(bodies)]
+
+
+def test_a_growing_file_is_cut_to_what_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("before\n")
+    one = grown(path)
+    assert one.open({})["length"] == 7
+    assert one.send(messages(b"x", b"y"), Place(0, 0)) == 2
+    kept = one.state()
+    one.send(messages(b"z"), Place(0, 2))
+    one.close()
+    again = grown(path)
+    again.open(kept)
+    assert path.read_text() == "before\nx\ny\n"
+    with pytest.raises(Away, match="in use by another sink"):
+        grown(path).open({})
+    again.close()
+
+
+def test_a_file_that_somebody_moved_away(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    one = grown(path)
+    one.open({})
+    one.send(messages(b"x"), Place(0, 0))
+    path.rename(tmp_path / "a.csv.1")
+    assert one.send(messages(b"y"), Place(0, 1)) == 0
+    assert one.state()["length"] == 0
+    assert one.send(messages(b"y"), Place(0, 1)) == 1
+    known = one.state()
+    one.close()
+    assert (path.read_text(), (tmp_path / "a.csv.1").read_text()) == ("y\n", "x\n")
+    path.unlink()
+    path.write_text("somebody else's, and longer\n")
+    again = grown(path)
+    again.open({**known, "inode": known["inode"] + 1})
+    again.close()
+    assert path.read_text() == "somebody else's, and longer\n"
+
+
+def test_links_that_lead_out(tmp_path: Path) -> None:
+    root, other = tmp_path / "root", tmp_path / "other"
+    root.mkdir()
+    other.mkdir()
+    (root / "link.csv").symlink_to(other / "x.csv")
+    with pytest.raises(Away, match="is a symbolic link"):
+        GrowingFile(FilePlace(root / "link.csv", root)).open({})
+    (root / "way").symlink_to(other)
+    with pytest.raises(Away, match="leads out of"):
+        GrowingFile(FilePlace(root / "way" / "x.csv", root)).open({})
+    os.mkfifo(root / "pipe")
+    with pytest.raises(Away, match="is not a plain file"):
+        GrowingFile(FilePlace(root / "pipe", root)).open({})
+    assert not list(other.iterdir())
+
+
+def test_turns_pass_over_what_is_away() -> None:
+    now, down = [0.0], {1}
+
+    def answer(number: int) -> Callable[[bytes], None]:
+        def check(body: bytes) -> None:
+            if number in down:
+                raise Away(f"{number} is away")
+
+        return check
+
+    targets = [Kept(answer(i)) for i in range(3)]
+    turns = Turns(targets, clock=lambda: now[0])
+    turns.open({})
+    for i in range(6):
+        assert turns.send(messages(str(i).encode()), Place(0, i)) == 1
+    assert [len(t.got) for t in targets] == [3, 0, 3]
+    down |= {0, 2}
+    with pytest.raises(Away, match="all 3 destinations are away"):
+        turns.send(messages(b"6"), Place(0, 6))
+    down.clear()
+    now[0] = 10.0
+    for i in range(6, 9):
+        turns.send(messages(str(i).encode()), Place(0, i))
+    assert sorted(b for t in targets for b in t.got) == numbers(0, 9)
+    assert len(targets[1].got) == 1
+
+
+def test_encoders() -> None:
+    schema = Schema(tuple(Attribute(n, t) for n, t in [("s", Type.STRING), ("d", Type.DOUBLE), ("b", Type.BOOL)]))
+    columns: list[list[Any]] = [['a"b,\r\nü', None], [1e10, float("nan")], [True, None]]
+    found = JsonEncoder(schema).encode(columns, [0, 0])
+    assert found[0] == Message('{"event":{"s":"a\\"b,\\r\\nü","d":1.0E10,"b":true}}'.encode(), 0)
+    assert isinstance(found[1], Unmapped)
+    csv = encoder_of("csv", {"header": "true", "delimiter": ";"}, schema)
+    assert csv.head == b"s;d;b"
+    assert [m.body for m in csv.encode(columns, [0, 0]) if isinstance(m, Message)] == [
+        '"a""b,\r\nü";1.0E10;true'.encode(),
+        b";NaN;",
+    ]
