@@ -1,0 +1,53 @@
+"""What the fast readers of many plain messages have in common: the messages that they leave are read one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..engine.columns import Array
+from ..types import Schema
+from .values import Values, joined
+
+FEWEST = 64
+"""Messages that are worth a fast reader."""
+_SMALLEST = 2048
+"""Batches of this size that do not fit a fast reader are read one by one, and not cut in halves."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Events of messages with one event each: their columns, and the number of each one's message, ascending."""
+
+    columns: list[Values]
+    messages: Array
+
+
+ReadLines = Callable[[Sequence[bytes]], Lines | None]
+"""Reads messages; those that are not in the answer are left. None where they do not fit as a whole."""
+
+
+def in_halves(read: ReadLines, messages: Sequence[bytes]) -> list[Lines]:
+    """What `read` makes of messages. Where they do not fit, because of a few among them, it gets halves of them."""
+    found = read(messages)
+    if found is not None:
+        return [found]
+    if len(messages) <= _SMALLEST:
+        return []
+    half = len(messages) // 2
+    out = in_halves(read, messages[:half])
+    for part in in_halves(read, messages[half:]):
+        out.append(Lines(part.columns, part.messages + half))
+    return out
+
+
+def merged(schema: Schema, parts: Sequence[Lines]) -> Lines:
+    """Lines of one batch after each other. Raises ValueError for no parts."""
+    if not parts:
+        raise ValueError("no lines to merge")
+    if len(parts) == 1:
+        return parts[0]
+    columns = [joined([p.columns[k] for p in parts]) for k in range(len(schema))]
+    return Lines(columns, np.concatenate([p.messages for p in parts]))
