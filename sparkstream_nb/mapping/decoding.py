@@ -12,15 +12,15 @@ from ..engine.expressions.values import Failure
 from ..errors import Misuse
 from ..plan.mapping import CsvSource, JsonSource, KeyValueSource, PassThrough, SourceMapping, TextSource, XmlSource
 from ..types import Schema
-from .csvlines import csv_lines
-from .csvmessages import CsvReader
-from .jsonlines import json_lines
-from .jsonmessages import JsonPathReader, JsonReader
-from .lines import FEWEST, Lines, ReadLines, in_halves, merged
+from .batches import FEWEST, BatchReader, EventBatch, concat_batches, read_in_halves
+from .csv_batch import csv_batch_reader
+from .csv_reader import CsvReader
+from .json_batch import json_batch_reader
+from .json_reader import JsonPathReader, JsonReader
 from .reading import Reader
-from .textmessages import KeyValueReader, TextReader
-from .values import Row, Unfit, Values, arrays, converted, taken, values
-from .xmlmessages import XmlReader
+from .text_reader import KeyValueReader, TextReader
+from .values import MessageError, Row, Values, arrays, converted, taken, values
+from .xml_reader import XmlReader
 
 KEPT = 2_000
 """Characters of a rejected message that are kept."""
@@ -56,7 +56,7 @@ class Decoded:
 class Decoder:
     """Decodes the messages of one source. It has no state: what it makes of a message depends on that message alone."""
 
-    def __init__(self, schema: Schema, mapping: SourceMapping, reader: Reader, lines: ReadLines | None) -> None:
+    def __init__(self, schema: Schema, mapping: SourceMapping, reader: Reader, lines: BatchReader | None) -> None:
         self.schema, self.mapping = schema, mapping
         self._reader, self._lines = reader, lines
         self._headers = [(i, h) for i, h in enumerate(mapping.headers) if h is not None]
@@ -107,7 +107,7 @@ class Decoder:
             have: Mapping[str, str] = {} if headers is None else headers[i]
             try:
                 properties[i] = [self._property(have, name, place) for place, name in self._headers]
-            except Unfit as e:
+            except MessageError as e:
                 rejected.append(Rejected(i, str(e), _cut(_text(messages[i]))))
         return [i for i in numbers if i in properties]
 
@@ -116,46 +116,46 @@ class Decoder:
         value = have.get(name)
         if value is None:
             if self.mapping.fail_on_missing:
-                raise Unfit(f"it has no transport property '{name}' for {a.name}")
+                raise MessageError(f"it has no transport property '{name}' for {a.name}")
             return None
         return converted(a.type, value, a.name)
 
-    def _read(self, messages: Sequence[bytes], numbers: list[int], rejected: list[Rejected], fast: bool) -> Lines:
+    def _read(self, messages: Sequence[bytes], numbers: list[int], rejected: list[Rejected], fast: bool) -> EventBatch:
         """The events of the messages with these numbers."""
-        parts: list[Lines] = []
+        parts: list[EventBatch] = []
         left: Sequence[int] = numbers
         if fast and self._lines is not None and len(numbers) >= FEWEST:
             whole = len(numbers) == len(messages)
-            parts = in_halves(self._lines, messages if whole else [messages[i] for i in numbers])
+            parts = read_in_halves(self._lines, messages if whole else [messages[i] for i in numbers])
         if parts:
-            lines = merged(self.schema, parts)
+            lines = concat_batches(self.schema, parts)
             at = np.array(numbers, np.int64)
             taken_already = np.zeros(len(at), np.bool_)
             taken_already[lines.messages] = True
             left = at[~taken_already].tolist()
-            parts = [Lines(lines.columns, at[lines.messages])]
+            parts = [EventBatch(lines.columns, at[lines.messages])]
         if left or not parts:
             parts.append(self._one_by_one(messages, left, rejected))
-        found = merged(self.schema, parts)
+        found = concat_batches(self.schema, parts)
         if len(parts) == 1:
             return found
         order = np.argsort(found.messages, kind="stable")
-        return Lines([taken(c, order) for c in found.columns], found.messages[order])
+        return EventBatch([taken(c, order) for c in found.columns], found.messages[order])
 
-    def _one_by_one(self, messages: Sequence[bytes], numbers: Sequence[int], rejected: list[Rejected]) -> Lines:
+    def _one_by_one(self, messages: Sequence[bytes], numbers: Sequence[int], rejected: list[Rejected]) -> EventBatch:
         rows: list[Row] = []
         of: list[int] = []
         for i in numbers:
             text = _text(messages[i])
             try:
                 reading = self._reader.read(text)
-            except Unfit as e:
+            except MessageError as e:
                 rejected.append(Rejected(i, str(e), _cut(text)))
                 continue
             rejected += [Rejected(i, part.reason, _cut(part.text)) for part in reading.bad]
             rows += reading.rows
             of += [i] * len(reading.rows)
-        return Lines(arrays(self.schema, rows), np.array(of, np.int64))
+        return EventBatch(arrays(self.schema, rows), np.array(of, np.int64))
 
 
 def decoder(mapping: SourceMapping, schema: Schema) -> Decoder:
@@ -164,15 +164,15 @@ def decoder(mapping: SourceMapping, schema: Schema) -> Decoder:
     Raises Misuse for a pattern or a path that cannot be compiled, and for passThrough, which takes no messages.
     """
     reader: Reader
-    lines: ReadLines | None = None
+    lines: BatchReader | None = None
     try:
         match mapping.format:
             case JsonSource():
                 reader = JsonReader(mapping, schema) if mapping.places is None else JsonPathReader(mapping, schema)
-                lines = json_lines(mapping, schema)
+                lines = json_batch_reader(mapping, schema)
             case CsvSource():
                 reader = CsvReader(mapping, schema)
-                lines = csv_lines(mapping, schema)
+                lines = csv_batch_reader(mapping, schema)
             case TextSource():
                 reader = TextReader(mapping, schema)
             case KeyValueSource():

@@ -12,7 +12,17 @@ from ..errors import Misuse, nearest
 from ..plan.binding.mappings import template
 from ..plan.mapping import CsvSink, JsonSink, KeyValueSink, PassThrough, SinkMapping, Template, TextSink, XmlSink
 from ..types import Schema
-from .bodies import Body, CsvBody, JsonBody, KeyValueBody, TextBody, XmlBody, filler
+from .batches import FEWEST
+from .body_writers import (
+    BodyWriter,
+    CsvBodyWriter,
+    JsonBodyWriter,
+    KeyValueBodyWriter,
+    TextBodyWriter,
+    XmlBodyWriter,
+    filler,
+)
+from .column_texts import normalized
 from .values import Row, Values
 
 
@@ -40,16 +50,16 @@ class Dropped:
 class Encoder:
     """Encodes the events of one sink. It has no state."""
 
-    def __init__(self, mapping: SinkMapping, schema: Schema, body: Body, options: Mapping[str, str]) -> None:
+    def __init__(self, mapping: SinkMapping, schema: Schema, writer: BodyWriter, options: Mapping[str, str]) -> None:
         self.mapping, self.schema = mapping, schema
-        self._body = body
+        self._writer = writer
         self._options = {k: filler(_template(k, v, schema), schema) for k, v in options.items()}
 
     def header(self) -> Message | None:
         """The message that goes before the first event of all, of a CSV mapping with `header`; else None."""
         if isinstance(self.mapping.format, CsvSink) and self.mapping.format.header:
-            assert isinstance(self._body, CsvBody)
-            return Message(_bytes(self._body.header()), 0, 0)
+            assert isinstance(self._writer, CsvBodyWriter)
+            return Message(_bytes(self._writer.header()), 0, 0)
         return None
 
     def encode(
@@ -69,27 +79,35 @@ class Encoder:
         n = len(ts)
         if len(columns) != len(self.schema) or any(len(c) != n for c in columns):
             raise ValueError(f"{[len(c) for c in columns]} values for {n} events {self.schema}")
-        lists = [c if isinstance(c, list) else c.to_pylist() for c in columns]
-        rows: list[Row] = [list(r) for r in zip(*lists, strict=True)]
+        columns = [normalized(a.type, c) for a, c in zip(self.schema, columns, strict=True)]
+        texts = self._writer.texts(columns) if n >= FEWEST else None
+        rows: list[Row] = []
+        if texts is None or self._options:
+            lists = [c if isinstance(c, list) else c.to_pylist() for c in columns]
+            rows = [list(r) for r in zip(*lists, strict=True)]
+        if texts is None:
+            texts = [self._writer.event(row) for row in rows]
         out: list[Message] = []
-        for places, properties in self._groups(rows, chunk):
+        for places, properties in self._groups(n, rows, chunk):
             parts = [places] if self.mapping.grouped else [[p] for p in places]
             for part in parts:
-                body = self._body.of([rows[p] for p in part])
+                body = self._writer.body([texts[p] for p in part])
                 message = Message(_bytes(body), part[0], len(part), properties)
-                reason = self._body.problem(body)
+                reason = self._writer.problem(body)
                 if reason is None:
                     out.append(message)
                 elif dropped is not None:
                     dropped.append(Dropped(message, reason))
         return out
 
-    def _groups(self, rows: Sequence[Row], chunk: Array | None) -> Iterator[tuple[list[int], Mapping[str, str]]]:
-        """The events of each chunk that have equal properties, and these."""
-        if not rows:
+    def _groups(
+        self, n: int, rows: Sequence[Row], chunk: Array | None
+    ) -> Iterator[tuple[list[int], Mapping[str, str]]]:  # fmt: skip
+        """The events of each chunk that have equal properties, and these; `rows` only where there are options."""
+        if n == 0:
             return
         cuts = [] if chunk is None else (np.flatnonzero(np.diff(chunk)) + 1).tolist()
-        for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True):
+        for start, end in zip([0, *cuts], [*cuts, n], strict=True):
             if not self._options:
                 yield list(range(start, end)), {}
                 continue
@@ -107,21 +125,21 @@ def encoder(mapping: SinkMapping, schema: Schema, options: Mapping[str, str] | N
 
     Raises Misuse for passThrough, which makes no messages, and for an attribute that the stream does not have.
     """
-    body: Body
+    writer: BodyWriter
     match mapping.format:
         case JsonSink():
-            body = JsonBody(mapping, schema)
+            writer = JsonBodyWriter(mapping, schema)
         case CsvSink():
-            body = CsvBody(mapping, schema)
+            writer = CsvBodyWriter(mapping, schema)
         case TextSink():
-            body = TextBody(mapping, schema)
+            writer = TextBodyWriter(mapping, schema)
         case KeyValueSink():
-            body = KeyValueBody(mapping, schema)
+            writer = KeyValueBodyWriter(mapping, schema)
         case XmlSink():
-            body = XmlBody(mapping, schema)
+            writer = XmlBodyWriter(mapping, schema)
         case PassThrough():
             raise Misuse("passThrough makes no messages of events: give the sink a @map(type='json').")
-    return Encoder(mapping, schema, body, options or {})
+    return Encoder(mapping, schema, writer, options or {})
 
 
 def _template(option: str, value: str, schema: Schema) -> Template:

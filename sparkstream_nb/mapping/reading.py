@@ -9,7 +9,7 @@ from .values import Row
 
 
 @dataclass(frozen=True)
-class Part:
+class RejectedPart:
     """A part of a message that is no event: why, and its text."""
 
     reason: str
@@ -17,16 +17,16 @@ class Part:
 
 
 @dataclass
-class Reading:
+class ParsedMessage:
     """The events of one message in their order, and what of it is none."""
 
     rows: list[Row]
-    bad: list[Part] = field(default_factory=list)
+    bad: list[RejectedPart] = field(default_factory=list)
 
 
 class Reader(Protocol):
     """Reads messages of one format, one by one."""
 
-    def read(self, text: str) -> Reading:
-        """The events of a message. Raises Unfit where the message as a whole is refused."""
+    def read(self, text: str) -> ParsedMessage:
+        """The events of a message. Raises MessageError where the message as a whole is refused."""
         ...

@@ -19,7 +19,7 @@ Row: TypeAlias = list[Any]
 """The Python values of one event, by attribute; None for null."""
 
 
-class Unfit(Exception):
+class MessageError(Exception):
     """A message, or a part of one, is no event; the message says why, in one line."""
 
 
@@ -33,14 +33,16 @@ _PARSE: Mapping[Type, Callable[[str], Any]] = {
 
 
 def converted(type: Type, text: str, name: str) -> Any:
-    """A text as a value of `type`, as Siddhi's `AttributeConverter`: a string and an object are the text. Raises Unfit,
-    which names the attribute `name`."""
+    """A text as a value of `type`, as Siddhi's `AttributeConverter` has it: a string and an object are the text.
+
+    Raises MessageError, which names the attribute `name`.
+    """
     parse = _PARSE.get(type)
     if parse is None:
         return text
     value = parse(text)
     if value is None:
-        raise Unfit(f"{name}: {shown(text)} is not {'an' if type is Type.INT else 'a'} {type}")
+        raise MessageError(f"{name}: {shown(text)} is not {'an' if type is Type.INT else 'a'} {type}")
     return value
 
 

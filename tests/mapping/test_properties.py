@@ -1,4 +1,4 @@
-"""Reading many messages at once gives what reading them one by one gives; what was written is read again; no message
+"""ParsedMessage many messages at once gives what reading them one by one gives; what was written is read again; no message
 raises."""
 
 # ruff: noqa: E501  (a mapping reads best on one line)
@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.mapping import Decoded, decoder, encoder
-from sparkstream_nb.mapping.csvlines import csv_lines
-from sparkstream_nb.mapping.jsonlines import json_lines
+from sparkstream_nb.mapping.batches import FEWEST
+from sparkstream_nb.mapping.csv_batch import csv_batch_reader
+from sparkstream_nb.mapping.json_batch import json_batch_reader
 from sparkstream_nb.mapping.values import arrays
 from sparkstream_nb.plan.mapping import JsonSource, SourceMapping
 from sparkstream_nb.types import Schema, Type
@@ -70,7 +71,7 @@ def _bits(column: Any) -> list[str]:
 
 def agree(mapping: SourceMapping, schema: Schema, messages: list[bytes], plain: bytes) -> None:
     """The messages among plain ones, by the fast reader and without it; and what this alone makes of each."""
-    lines = (json_lines if isinstance(mapping.format, JsonSource) else csv_lines)(mapping, schema)
+    lines = (json_batch_reader if isinstance(mapping.format, JsonSource) else csv_batch_reader)(mapping, schema)
     assert lines is not None
     for some in [[m] for m in messages] + [messages]:
         found = lines(some)
@@ -197,3 +198,33 @@ def test_no_message_raises(text: str, messages: list[bytes]) -> None:
         assert rejected.reason
         assert "\n" not in rejected.reason
     events(found)
+
+
+SINKS = [
+    "@map(type='json')",
+    "@map(type='json', enable.null.attribute.value='true')",
+    "@map(type='json', @payload('{{s}}|{{d}}|{{f}}|{{b}}{{l}}'))",
+    "@map(type='csv')",
+    "@map(type='csv', delimiter=';', @payload(b='0', s='2', f='1'))",
+    "@map(type='csv', delimiter='.')",
+    "@map(type='text')",
+    "@map(type='text', @payload('fixed'))",
+    "@map(type='keyvalue')",
+    "@map(type='xml')",
+]
+
+
+@pytest.mark.parametrize("text", SINKS)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_whole_columns_are_written_as_single_events(text: str, data: st.DataObject) -> None:
+    mapping, schema = sink(text, ALL)
+    rows = [list(e) for e in data.draw(st.lists(EVENTS, min_size=2, max_size=6))]
+    rows[0][0] = data.draw(st.sampled_from(["", "#", " x", "x ", "a\nb", "\u2028", "\x00", "\\", "a;b", "é", None]))
+    for at in data.draw(st.lists(st.integers(0, 5), max_size=2)):
+        rows[1][at] = None
+    write = encoder(mapping, schema)
+    single = [write.encode(arrays(schema, [row]), np.zeros(1, np.int64))[0].body for row in rows]
+    times, n = -(-FEWEST // len(rows)), -(-FEWEST // len(rows)) * len(rows)
+    whole = write.encode(arrays(schema, rows * times), np.zeros(n, np.int64), np.arange(n))
+    assert [m.body for m in whole] == single * times

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from ..engine.limits import MOST_NESTED
 from ..plan.xpath import LAST, Condition, Step, XPath
-from .values import Unfit
+from .values import MessageError
 
 _BETWEEN = "\n"
 """Separates a name's parts for expat; no name holds a line break."""
@@ -72,7 +72,7 @@ class _Builder:
     def start(self, name: str, attributes: list[str]) -> None:
         self.depth += 1
         if self.depth > MOST_NESTED:
-            raise Unfit(f"XML nested deeper than {MOST_NESTED} levels")
+            raise MessageError(f"XML nested deeper than {MOST_NESTED} levels")
         element = Element(*_name(name), declared=self.declared, parent=self.at)
         self.declared = []
         element.attributes = [
@@ -93,7 +93,7 @@ class _Builder:
         self.declared.append((prefix or "", uri or ""))
 
     def doctype(self, *_: object) -> None:
-        raise Unfit("it has a DOCTYPE, which is not read: it could name entities and files")
+        raise MessageError("it has a DOCTYPE, which is not read: it could name entities and files")
 
 
 def _name(name: str) -> tuple[str, str, str]:
@@ -104,8 +104,8 @@ def _name(name: str) -> tuple[str, str, str]:
     return parts[0], parts[1], f"{parts[2]}:{parts[1]}" if len(parts) > 2 else parts[1]
 
 
-def read_xml(text: str) -> Element:
-    """The document that a text holds. Raises Unfit."""
+def parse_xml(text: str) -> Element:
+    """The document that a text holds. Raises MessageError."""
     builder = _Builder()
     parser = expat.ParserCreate("utf-8", _BETWEEN)
     parser.namespace_prefixes = True
@@ -120,7 +120,7 @@ def read_xml(text: str) -> Element:
         parser.Parse(text.encode("utf-8", "replace"), True)
     except expat.ExpatError as e:
         where = f"line {e.lineno}, character {e.offset + 1}"
-        raise Unfit(f"not XML: {expat.ErrorString(e.code)} ({where})") from None
+        raise MessageError(f"not XML: {expat.ErrorString(e.code)} ({where})") from None
     return builder.document
 
 

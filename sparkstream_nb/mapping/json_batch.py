@@ -1,4 +1,4 @@
-"""Many plain JSON messages at once, by Arrow's reader, with the results of `jsonmessages.py`.
+"""Many plain JSON messages at once, by Arrow's reader, with the results of `json_reader.py`.
 
 Arrow reads messages that are one object each with exactly the fields that are wanted, or, with paths, at least these.
 What it would read differently from Siddhi is left: null and missing fields, which are alike to it, whole numbers for
@@ -22,7 +22,7 @@ from ..engine.expressions.jsonpath import Names, compile_path
 from ..engine.limits import MOST_NESTED
 from ..plan.mapping import JsonSource, SourceMapping
 from ..types import Schema, Type
-from .lines import Lines, ReadLines
+from .batches import BatchReader, EventBatch
 from .values import Values
 
 _BLOCK = 1 << 20
@@ -30,14 +30,14 @@ _READ = {**ARROW, Type.FLOAT: pa.float64()}
 """Arrow's types while reading: Siddhi makes floats of doubles' texts."""
 
 
-def json_lines(mapping: SourceMapping, schema: Schema) -> ReadLines | None:
+def json_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | None:
     """The fast reader of a mapping; None where it has none."""
     read = [h is None for h in mapping.headers]
     if any(a.type is Type.OBJECT for a in schema):
         return None
     if mapping.places is None:
         names: list[tuple[str, ...]] = [(n,) for n in schema.names]
-        return _Default(schema, names, [True] * len(schema)) if all(read) else None
+        return _DefaultJsonBatchReader(schema, names, [True] * len(schema)) if all(read) else None
     assert isinstance(mapping.format, JsonSource)
     if mapping.format.enclosing != "$":
         return None
@@ -52,10 +52,10 @@ def json_lines(mapping: SourceMapping, schema: Schema) -> ReadLines | None:
         return None
     if len(wanted) < sum(read):  # two attributes with one path may have two types
         return None
-    return _Lines(schema, paths, read)
+    return _JsonBatchReader(schema, paths, read)
 
 
-class _Lines:
+class _JsonBatchReader:
     """`paths` are the names on the way to each attribute; `read` tells of each whether it is read at all."""
 
     unexpected = "ignore"
@@ -63,11 +63,11 @@ class _Lines:
     def __init__(self, schema: Schema, paths: list[tuple[str, ...]], read: list[bool]) -> None:
         self.schema, self.paths, self.read = schema, paths, read
 
-    def __call__(self, messages: Sequence[bytes]) -> Lines | None:
-        """See `ReadLines`."""
+    def __call__(self, messages: Sequence[bytes]) -> EventBatch | None:
+        """See `BatchReader`."""
         return self.lines(messages, self.paths)
 
-    def lines(self, messages: Sequence[bytes], paths: list[tuple[str, ...]]) -> Lines | None:
+    def lines(self, messages: Sequence[bytes], paths: list[tuple[str, ...]]) -> EventBatch | None:
         data = b"\n".join(messages)
         plain = self._plain(data, messages)
         chosen = np.flatnonzero(plain)
@@ -95,7 +95,7 @@ class _Lines:
         if not keep.all():
             mask = pa.array(keep)
             columns = [c.filter(mask) for c in columns if isinstance(c, pa.Array)]
-        return Lines(columns, chosen[keep])
+        return EventBatch(columns, chosen[keep])
 
     def _alike(self, type: Type, values: Array) -> Array:
         """Which numbers mean the same to Siddhi."""
@@ -142,12 +142,12 @@ class _Lines:
         return pa.schema(_fields(tree))
 
 
-class _Default(_Lines):
+class _DefaultJsonBatchReader(_JsonBatchReader):
     """Of a mapping by default, in which a message may have its attributes in an object `event`."""
 
     unexpected = "error"
 
-    def __call__(self, messages: Sequence[bytes]) -> Lines | None:
+    def __call__(self, messages: Sequence[bytes]) -> EventBatch | None:
         return self.lines(messages, [("event", *p) for p in self.paths] if _wrapped(messages[0]) else self.paths)
 
     def _alike(self, type: Type, values: Array) -> Array:

@@ -18,18 +18,18 @@ _SMALLEST = 2048
 
 
 @dataclass(frozen=True)
-class Lines:
+class EventBatch:
     """Events of messages with one event each: their columns, and the number of each one's message, ascending."""
 
     columns: list[Values]
     messages: Array
 
 
-ReadLines = Callable[[Sequence[bytes]], Lines | None]
+BatchReader = Callable[[Sequence[bytes]], EventBatch | None]
 """Reads messages; those that are not in the answer are left. None where they do not fit as a whole."""
 
 
-def in_halves(read: ReadLines, messages: Sequence[bytes]) -> list[Lines]:
+def read_in_halves(read: BatchReader, messages: Sequence[bytes]) -> list[EventBatch]:
     """What `read` makes of messages. Where they do not fit, because of a few among them, it gets halves of them."""
     found = read(messages)
     if found is not None:
@@ -37,17 +37,17 @@ def in_halves(read: ReadLines, messages: Sequence[bytes]) -> list[Lines]:
     if len(messages) <= _SMALLEST:
         return []
     half = len(messages) // 2
-    out = in_halves(read, messages[:half])
-    for part in in_halves(read, messages[half:]):
-        out.append(Lines(part.columns, part.messages + half))
+    out = read_in_halves(read, messages[:half])
+    for part in read_in_halves(read, messages[half:]):
+        out.append(EventBatch(part.columns, part.messages + half))
     return out
 
 
-def merged(schema: Schema, parts: Sequence[Lines]) -> Lines:
-    """Lines of one batch after each other. Raises ValueError for no parts."""
+def concat_batches(schema: Schema, parts: Sequence[EventBatch]) -> EventBatch:
+    """The parts of one batch after each other. Raises ValueError for no parts."""
     if not parts:
-        raise ValueError("no lines to merge")
+        raise ValueError("no parts to concatenate")
     if len(parts) == 1:
         return parts[0]
     columns = [joined([p.columns[k] for p in parts]) for k in range(len(schema))]
-    return Lines(columns, np.concatenate([p.messages for p in parts]))
+    return EventBatch(columns, np.concatenate([p.messages for p in parts]))

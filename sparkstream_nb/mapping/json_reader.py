@@ -17,21 +17,21 @@ from ..engine.expressions.values import Failure, Float, to_float32
 from ..errors import shown
 from ..plan.mapping import JsonSource, SourceMapping
 from ..types import Attribute, Schema, Type
-from .jsontexts import (
+from .json_text import (
     JACKSON,
     SMART,
-    Broken,
-    Pairs,
-    Whole,
+    DecimalToken,
+    IntegerToken,
+    JsonObject,
     number,
     number_text,
+    parse_lenient,
+    parse_strict,
     plain,
-    read_lenient,
-    read_strict,
     written,
 )
-from .reading import Part, Reading
-from .values import Row, Unfit, converted
+from .reading import ParsedMessage, RejectedPart
+from .values import MessageError, Row, converted
 
 _EVENT = "event"
 
@@ -44,16 +44,16 @@ class JsonReader:
         self.positions = {n: i for i, n in enumerate(schema.names)}
         self.fail = mapping.fail_on_missing
 
-    def read(self, text: str) -> Reading:
-        """The events of a message. Raises Unfit."""
+    def read(self, text: str) -> ParsedMessage:
+        """The events of a message. Raises MessageError."""
         if text.lstrip()[:1] == "[":
-            return self._array(read_lenient(text))
-        document = read_strict(text)
-        if not isinstance(document, Pairs):
-            raise Unfit(f"not an object or an array of objects: {shown(text)}")
-        return Reading([self._single(document)])
+            return self._array(parse_lenient(text))
+        document = parse_strict(text)
+        if not isinstance(document, JsonObject):
+            raise MessageError(f"not an object or an array of objects: {shown(text)}")
+        return ParsedMessage([self._single(document)])
 
-    def _single(self, document: Pairs) -> Row:
+    def _single(self, document: JsonObject) -> Row:
         items: dict[str, Any] = document
         given = document.given
         while items:
@@ -62,7 +62,7 @@ class JsonReader:
                 break
             inner = items[first]
             rest = {k: v for k, v in items.items() if k != first}
-            if not isinstance(inner, Pairs):
+            if not isinstance(inner, JsonObject):
                 given, items = given - 1, rest
                 break
             given += inner.given - 1
@@ -71,37 +71,39 @@ class JsonReader:
         for name, value in items.items():
             position = self.positions.get(name)
             if position is None:
-                raise Unfit(f"the stream has no attribute {shown(name)}")
+                raise MessageError(f"the stream has no attribute {shown(name)}")
             if value is not None:
                 row[position] = _strict(self.schema[position], value)
         if self.fail and given != len(self.schema):
             missing = [n for n in self.schema.names if n not in items]
-            raise Unfit(f"it lacks {', '.join(missing)}" if missing else "a name stands in it twice")
+            raise MessageError(f"it lacks {', '.join(missing)}" if missing else "a name stands in it twice")
         return row
 
-    def _array(self, document: list[Any]) -> Reading:
-        out = Reading([])
+    def _array(self, document: list[Any]) -> ParsedMessage:
+        out = ParsedMessage([])
         for item in document:
-            if not isinstance(item, Pairs):
-                raise Unfit(f"an item of the array is not an object: {shown(_text(item) or 'null')}")
+            if not isinstance(item, JsonObject):
+                raise MessageError(f"an item of the array is not an object: {shown(_text(item) or 'null')}")
             inside = item.get(_EVENT) if _EVENT in item else item
-            if not isinstance(inside, Pairs):
-                raise Unfit(f"'event' is not an object: {shown(_text(inside) or 'null')}")
+            if not isinstance(inside, JsonObject):
+                raise MessageError(f"'event' is not an object: {shown(_text(inside) or 'null')}")
             if len(inside) < len(self.schema) and (self.fail or inside is item):
                 missing = ", ".join(n for n in self.schema.names if n not in inside)
-                out.bad.append(Part(f"it lacks {missing}", written(item, JACKSON)))
+                out.bad.append(RejectedPart(f"it lacks {missing}", written(item, JACKSON)))
                 continue
             out.rows.append([self._of_array(a, inside) for a in self.schema])
         return out
 
-    def _of_array(self, a: Attribute, item: Pairs) -> Any:
+    def _of_array(self, a: Attribute, item: JsonObject) -> Any:
         if a.name not in item:
             return None
         value = item[a.name]
         while isinstance(value, list) and len(value) == 1:
             value = value[0]
         if value is None or isinstance(value, dict | list):
-            raise Unfit(f"{a.name}: {shown(written(value, JACKSON))} in an array of events is not a text or a number")
+            raise MessageError(
+                f"{a.name}: {shown(written(value, JACKSON))} in an array of events is not a text or a number"
+            )
         text = value if isinstance(value, str) else _text(value)
         return converted(a.type, text, a.name)
 
@@ -114,9 +116,9 @@ def _text(value: Any) -> str:
 
 
 def _strict(a: Attribute, value: Any) -> Any:
-    """A value of a message by default, which is not null. Raises Unfit."""
+    """A value of a message by default, which is not null. Raises MessageError."""
     kind = a.type
-    whole, broken = isinstance(value, Whole), isinstance(value, Broken)
+    whole, broken = isinstance(value, IntegerToken), isinstance(value, DecimalToken)
     if kind is Type.STRING:
         return written(value, JACKSON) if isinstance(value, dict | list) else str(_text(value))
     if kind is Type.OBJECT:
@@ -133,8 +135,10 @@ def _strict(a: Attribute, value: Any) -> Any:
         return to_float32(float(value))
     text = written(value, JACKSON)
     if kind is Type.DOUBLE and whole:
-        raise Unfit(f"{a.name}: {text[:60]} is a whole number, and a double is written with a point: {text[:60]}.0")
-    raise Unfit(f"{a.name}: the JSON value {text[:60]} is not {'an' if kind is Type.INT else 'a'} {kind}")
+        raise MessageError(
+            f"{a.name}: {text[:60]} is a whole number, and a double is written with a point: {text[:60]}.0"
+        )
+    raise MessageError(f"{a.name}: the JSON value {text[:60]} is not {'an' if kind is Type.INT else 'a'} {kind}")
 
 
 class JsonPathReader:
@@ -150,30 +154,30 @@ class JsonPathReader:
         if self.enclosing is not None:
             getter(self.enclosing)
 
-    def read(self, text: str) -> Reading:
-        """The events of a message. Raises Unfit."""
-        document = _numbered(read_lenient(text))
+    def read(self, text: str) -> ParsedMessage:
+        """The events of a message. Raises MessageError."""
+        document = _numbered(parse_lenient(text))
         if self.enclosing is not None:
             try:
                 document = read(document, self.enclosing)
             except NotFound:
                 document = None
             except Failure as e:
-                raise Unfit(str(e)) from None
+                raise MessageError(str(e)) from None
             if document is None:
-                raise Unfit(f"it has no '{self.enclosing}'")
+                raise MessageError(f"it has no '{self.enclosing}'")
         if not isinstance(document, list):
             if document is None:
-                raise Unfit("it is null")
-            return Reading([self._event(document)])
-        out = Reading([])
+                raise MessageError("it is null")
+            return ParsedMessage([self._event(document)])
+        out = ParsedMessage([])
         for item in document:
             if item is None:
-                raise Unfit("an item of the array is null")
+                raise MessageError("an item of the array is null")
             try:
                 out.rows.append(self._event(item))
             except _Lacks as e:
-                out.bad.append(Part(str(e), written(_tokens(item), JACKSON)))
+                out.bad.append(RejectedPart(str(e), written(_tokens(item), JACKSON)))
         return out
 
     def _event(self, document: Any) -> Row:
@@ -189,12 +193,12 @@ class JsonPathReader:
                     raise _Lacks(f"it has no '{place[0]}' for {a.name}") from None
                 value = None
             except Failure as e:
-                raise Unfit(f"{a.name}: {e}") from None
+                raise MessageError(f"{a.name}: {e}") from None
             row.append(None if value is None else converted(a.type, _path_text(value), a.name))
         return row
 
 
-class _Lacks(Unfit):
+class _Lacks(MessageError):
     """An attribute is missing, which fails one event and not its message."""
 
 
@@ -216,11 +220,11 @@ def _numbered(value: Any) -> Any:
         return {k: _numbered(v) for k, v in value.items()}
     if isinstance(value, list):
         return [_numbered(v) for v in value]
-    if isinstance(value, Whole):
+    if isinstance(value, IntegerToken):
         whole = _Int(value) if len(value) <= 4000 else _Int(0)
         whole.token = value
         return whole
-    if isinstance(value, Broken):
+    if isinstance(value, DecimalToken):
         broken = _Number(value)
         broken.token = number_text(value)
         return broken
@@ -233,7 +237,7 @@ def _tokens(value: Any) -> Any:
         return {k: _tokens(v) for k, v in value.items()}
     if isinstance(value, list):
         return [_tokens(v) for v in value]
-    return Whole(value.token) if isinstance(value, _Int | _Number) else value
+    return IntegerToken(value.token) if isinstance(value, _Int | _Number) else value
 
 
 def _path_text(value: Any) -> str:
@@ -255,7 +259,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(v) for v in value]
     if isinstance(value, _Int):
-        return number(Whole(value.token))
+        return number(IntegerToken(value.token))
     return float(value) if isinstance(value, _Number) else value
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from ..plan.mapping import SourceMapping, XmlSource
 from ..plan.xpath import XPath
 from ..types import Attribute, Schema, Type
-from . import xmltree
-from .reading import Part, Reading
-from .values import Row, Unfit, converted
-from .xmltree import Element, find, read_xml
+from . import xml_tree
+from .reading import ParsedMessage, RejectedPart
+from .values import MessageError, Row, converted
+from .xml_tree import Element, find, parse_xml
 
 
 class XmlReader:
@@ -24,15 +24,15 @@ class XmlReader:
         self.places = mapping.places
         self.positions = {n: i for i, n in enumerate(schema.names)}
 
-    def read(self, text: str) -> Reading:
-        """The events of a message. Raises Unfit."""
-        document = read_xml(text)
-        out = Reading([])
+    def read(self, text: str) -> ParsedMessage:
+        """The events of a message. Raises MessageError."""
+        document = parse_xml(text)
+        out = ParsedMessage([])
         for element in self._elements(document):
             try:
                 out.rows.append(self._by_name(element) if self.places is None else self._by_path(document, element))
-            except Unfit as e:
-                out.bad.append(Part(str(e), element.written()))
+            except MessageError as e:
+                out.bad.append(RejectedPart(str(e), element.written()))
         return out
 
     def _elements(self, document: Element) -> list[Element]:
@@ -40,13 +40,13 @@ class XmlReader:
         root = document.children[0]
         if self.places is None:
             if root.local != "events":
-                raise Unfit(f"the outermost element is <{root.shown}>, expected <events>")
+                raise MessageError(f"the outermost element is <{root.shown}>, expected <events>")
             return [c for c in root.children if (c.namespace, c.local) == ("", "event")]
         if self.format.enclosing is None:
             return [root]
         found = [e for e in find(self.format.enclosing, document, root) if isinstance(e, Element)]
         if not found:
-            raise Unfit(f"it has no '{self.format.enclosing.text}'")
+            raise MessageError(f"it has no '{self.format.enclosing.text}'")
         return found if self.format.as_event else [c for e in found for c in e.children]
 
     def _by_name(self, event: Element) -> Row:
@@ -58,7 +58,7 @@ class XmlReader:
                 row[position] = converted(a.type, child.text, a.name)
         missing = [n for n, v in zip(self.schema.names, row, strict=True) if v is None]
         if missing and self.fail:
-            raise Unfit(f"it lacks {', '.join(missing)}")
+            raise MessageError(f"it lacks {', '.join(missing)}")
         return row
 
     def _by_path(self, document: Element, event: Element) -> Row:
@@ -75,18 +75,18 @@ class XmlReader:
         elif self.format.as_event and not event.children and event.local.lower() == path.text.strip().lower():
             first = event  # an event that is nothing but its value
         elif self.fail:
-            raise Unfit(f"it has no '{path.text}' for {a.name}")
+            raise MessageError(f"it has no '{path.text}' for {a.name}")
         else:
             return None
-        if isinstance(first, xmltree.Attribute):
+        if isinstance(first, xml_tree.Attribute):
             return converted(a.type, first.value, a.name)
         if isinstance(first, Element) and first.children:
             if a.type is not Type.STRING:
-                raise Unfit(f"{a.name}: '{path.text}' has elements in it, and only a string takes them")
+                raise MessageError(f"{a.name}: '{path.text}' has elements in it, and only a string takes them")
             return first.written()
         try:
             return converted(a.type, first.text if isinstance(first, Element) else first, a.name)
-        except Unfit:
+        except MessageError:
             if self.fail:
                 raise
             return None

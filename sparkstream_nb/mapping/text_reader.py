@@ -10,8 +10,8 @@ from ..engine.expressions.values import Failure
 from ..errors import Misuse, shown
 from ..plan.mapping import SourceMapping, TextGroup, TextSource
 from ..types import Schema, Type
-from .reading import Part, Reading
-from .values import Row, Unfit, converted
+from .reading import ParsedMessage, RejectedPart
+from .values import MessageError, Row, converted
 
 
 class TextReader:
@@ -40,11 +40,11 @@ class TextReader:
                     f"regex.{place.pattern} of a text mapping has {has} groups, and {place.number} is asked for."
                 )
 
-    def read(self, text: str) -> Reading:
-        """The events of a message. Raises Unfit."""
+    def read(self, text: str) -> ParsedMessage:
+        """The events of a message. Raises MessageError."""
         if not self.format.grouped:
-            return Reading([self._event(text)])
-        out = Reading([])
+            return ParsedMessage([self._event(text)])
+        out = ParsedMessage([])
         newline = self.format.newline
         parts = text.split(self.format.delimiter + newline)
         while parts and not parts[-1]:
@@ -52,10 +52,10 @@ class TextReader:
         for i, part in enumerate(parts):
             try:
                 out.rows.append(self._event(part.removesuffix(newline) if i + 1 < len(parts) else part))
-            except Unfit as e:
-                out.bad.append(Part(str(e), part))
+            except MessageError as e:
+                out.bad.append(RejectedPart(str(e), part))
         if not parts:
-            raise Unfit("it is empty")
+            raise MessageError("it is empty")
         return out
 
     def _event(self, text: str) -> Row:
@@ -71,10 +71,10 @@ class TextReader:
             try:
                 match = limited(self.patterns[place.pattern].search, text)
             except Failure as e:
-                raise Unfit(f"{a.name}: {e}") from None
+                raise MessageError(f"{a.name}: {e}") from None
             found = None if match is None else match[place.number]
             if found is None and self.fail:
-                raise Unfit(f"regex.{place.pattern} finds nothing for {a.name}")
+                raise MessageError(f"regex.{place.pattern} finds nothing for {a.name}")
             row.append(None if found is None else self._value(a.name, a.type, found))
         return row
 
@@ -84,7 +84,7 @@ class TextReader:
             lines.pop()
         size = len(self.schema)
         if len(lines) < size and self.fail:
-            raise Unfit(f"it has {len(lines)} of {size} lines 'name:value,'")
+            raise MessageError(f"it has {len(lines)} of {size} lines 'name:value,'")
         row: Row = [None] * size
         seen: set[int] = set()
         for line in lines:
@@ -96,7 +96,7 @@ class TextReader:
             a, value = self.schema[position], value.strip()
             if a.type is Type.STRING:
                 if len(value) < 2:
-                    raise Unfit(f"{a.name}: {shown(value)} is not a text in quotes")
+                    raise MessageError(f"{a.name}: {shown(value)} is not a text in quotes")
                 row[position] = value[1:-1]
             else:
                 row[position] = self._value(a.name, a.type, value)
@@ -104,7 +104,7 @@ class TextReader:
         last = 1 + max(seen, default=-1)
         if self.fail and last < min(size, len(lines)):
             missing = ", ".join(n for n, i in self.positions.items() if i not in seen)
-            raise Unfit(f"it lacks {missing}")
+            raise MessageError(f"it lacks {missing}")
         return row
 
     def _value(self, name: str, type: Type, text: str) -> Any:
@@ -121,12 +121,12 @@ class KeyValueReader:
         places = schema.names if mapping.places is None else mapping.places
         self.keys = [None if p is None else str(p) for p in places]
 
-    def read(self, text: str) -> Reading:
-        """The event of a message. Raises Unfit."""
+    def read(self, text: str) -> ParsedMessage:
+        """The event of a message. Raises MessageError."""
         try:
             items = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=True, errors="replace"))
         except ValueError:
-            raise Unfit("not of the form key=value&key=value") from None
+            raise MessageError("not of the form key=value&key=value") from None
         row: Row = []
         for a, key in zip(self.schema, self.keys, strict=True):
             if key is None:
@@ -134,7 +134,7 @@ class KeyValueReader:
             elif key in items:
                 row.append(converted(a.type, items[key], a.name))
             elif self.fail:
-                raise Unfit(f"it has no '{key}' for {a.name}")
+                raise MessageError(f"it has no '{key}' for {a.name}")
             else:
                 row.append(None)
-        return Reading([row])
+        return ParsedMessage([row])

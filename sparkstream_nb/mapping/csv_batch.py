@@ -1,4 +1,4 @@
-"""Many plain CSV messages at once, by Arrow's reader, with the results of `csvmessages.py`.
+"""Many plain CSV messages at once, by Arrow's reader, with the results of `csv_reader.py`.
 
 Plain is a message that is one line without quotes; its values are read as texts, and numbers of the usual form are
 made of them column by column. What is not of that form is left.
@@ -17,8 +17,8 @@ import pyarrow.csv
 from ..engine.columns import ARROW, Array
 from ..plan.mapping import CsvSource, SourceMapping
 from ..types import Schema, Type
-from .csvmessages import places_of
-from .lines import Lines, ReadLines
+from .batches import BatchReader, EventBatch
+from .csv_reader import places_of
 from .values import Values
 
 _FORMS = {
@@ -30,7 +30,7 @@ _FORMS[Type.FLOAT] = _FORMS[Type.DOUBLE]
 _BLOCK = 1 << 20
 
 
-def csv_lines(mapping: SourceMapping, schema: Schema) -> ReadLines | None:
+def csv_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | None:
     """The fast reader of a mapping; None where it has none."""
     assert isinstance(mapping.format, CsvSource)
     delimiter = mapping.format.delimiter
@@ -39,16 +39,18 @@ def csv_lines(mapping: SourceMapping, schema: Schema) -> ReadLines | None:
         return None
     if any(a.type is Type.OBJECT for a in schema) or all(p is None for p in places):
         return None
-    return _CsvLines(schema, places, delimiter)
+    return _CsvBatchReader(schema, places, delimiter)
 
 
-class _CsvLines:
+class _CsvBatchReader:
     def __init__(self, schema: Schema, places: list[int | None], delimiter: str) -> None:
         self.schema, self.places, self.delimiter = schema, places, delimiter
         self.needed = 1 + max(p for p in places if p is not None)
 
-    def __call__(self, messages: Sequence[bytes]) -> Lines | None:
-        """See `ReadLines`."""
+    def __call__(self, messages: Sequence[bytes]) -> EventBatch | None:
+        """See `BatchReader`."""
+        if any(m.endswith((b"\n", b"\r")) for m in messages[:100]):  # as CSV sinks write them
+            messages = [m.rstrip(b"\r\n") for m in messages]
         width, chosen = self._chosen(messages)
         if len(chosen) == 0:
             return None
@@ -70,7 +72,7 @@ class _CsvLines:
         if not keep.all():
             mask = pa.array(keep)
             columns = [c.filter(mask) for c in columns if isinstance(c, pa.Array)]
-        return Lines(columns, chosen[keep])
+        return EventBatch(columns, chosen[keep])
 
     def _chosen(self, messages: Sequence[bytes]) -> tuple[int, Array]:
         """The number of columns that most of the first lines have, and the plain messages that have so many."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from ..errors import shown
 from ..plan.mapping import CsvSource, SourceMapping
-from ..types import Schema, Type
-from .reading import Part, Reading
-from .values import Row, Unfit, converted
+from ..types import Schema
+from .reading import ParsedMessage, RejectedPart
+from .values import MessageError, Row, converted
 
 
 def places_of(mapping: SourceMapping, schema: Schema) -> list[int | None]:
@@ -36,16 +36,16 @@ class CsvReader:
         self.field = re.compile(rf'{space}"((?:[^"]|"")*+)"[^\S\r\n{d[-1] if self.trimmed else ""}]*(?={d}|[\r\n]|\Z)')
         self.plain = re.compile(rf"(?:(?!{d})[^\r\n])*+")
 
-    def read(self, text: str) -> Reading:
-        """The events of a message. Raises Unfit."""
-        out = Reading([])
+    def read(self, text: str) -> ParsedMessage:
+        """The events of a message. Raises MessageError."""
+        out = ParsedMessage([])
         for fields, line in self._records(text):
             if len(fields) < self.needed:
-                raise Unfit(f"a line has {len(fields)} of the {self.needed} columns: {shown(line)}")
+                raise MessageError(f"a line has {len(fields)} of the {self.needed} columns: {shown(line)}")
             try:
                 out.rows.append(self._row(fields))
-            except Unfit as e:
-                out.bad.append(Part(str(e), line))
+            except MessageError as e:
+                out.bad.append(RejectedPart(str(e), line))
         return out
 
     def _row(self, fields: list[str]) -> Row:
@@ -56,7 +56,7 @@ class CsvReader:
                 continue
             try:
                 row.append(converted(a.type, fields[place], a.name))
-            except Unfit:
+            except MessageError:
                 if self.fail:
                     raise
                 row.append(None)
@@ -83,11 +83,8 @@ class CsvReader:
         if text.startswith('"', at) or (self.trimmed and text[at:].lstrip(" ").startswith('"')):
             quoted = self.field.match(text, at)
             if quoted is None:
-                raise Unfit("a quote does not end where its value does")
+                raise MessageError("a quote does not end where its value does")
             return quoted[1].replace('""', '"'), quoted.end()
         match = self.plain.match(text, at)
         assert match is not None
         return match[0].strip(" ") if self.trimmed else match[0], match.end()
-
-
-NUMBERS = frozenset({Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE})

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from ..engine.expressions.jsontext import JsonError, read_smart
-from ..engine.expressions.values import LONG_MAX, LONG_MIN, MOST_DIGITS, Float, Long, double_text, object_text
+from ..engine.expressions.values import LONG_MAX, LONG_MIN, MOST_DIGITS, Long, double_text, object_text
 from ..engine.limits import MOST_NESTED
-from .values import Unfit
+from .values import MessageError
 
 
-class Whole(str):
+class IntegerToken(str):
     """A number without a point and an exponent, as it is written."""
 
     __slots__ = ()
 
 
-class Broken(str):
+class DecimalToken(str):
     """A number with a point or an exponent, as it is written."""
 
     __slots__ = ()
 
 
-class Pairs(dict[str, Any]):
+class JsonObject(dict[str, Any]):
     """An object, in which the last of two equal names counts; `given` is the number of names."""
 
     __slots__ = ("given",)
@@ -41,32 +40,39 @@ def _no_constant(word: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=Pairs, parse_int=Whole, parse_float=Broken, parse_constant=_no_constant, strict=True
+    object_pairs_hook=JsonObject,
+    parse_int=IntegerToken,
+    parse_float=DecimalToken,
+    parse_constant=_no_constant,
+    strict=True,
 )
 
 
-def read_strict(text: str) -> Any:
-    """A JSON text: `Pairs`, lists, texts, `Whole` and `Broken` numbers, booleans, None. Raises Unfit."""
+def parse_strict(text: str) -> Any:
+    """A JSON text: `JsonObject`, lists, texts, `IntegerToken` and `DecimalToken` numbers, booleans, None.
+
+    Raises MessageError.
+    """
     try:
         document = _DECODER.decode(text)
     except RecursionError:
-        raise Unfit(f"JSON nested deeper than {MOST_NESTED} levels") from None
+        raise MessageError(f"JSON nested deeper than {MOST_NESTED} levels") from None
     except json.JSONDecodeError as e:
         where = f"character {e.pos + 1}" if e.lineno == 1 else f"line {e.lineno}, character {e.colno}"
-        raise Unfit(f"not JSON: {e.msg[:1].lower()}{e.msg[1:]} ({where})") from None
+        raise MessageError(f"not JSON: {e.msg[:1].lower()}{e.msg[1:]} ({where})") from None
     except ValueError as e:
-        raise Unfit(f"not JSON: {e}") from None
+        raise MessageError(f"not JSON: {e}") from None
     if text.count("{") + text.count("[") > MOST_NESTED:
         _check_depth(document)
     return document
 
 
-def read_lenient(text: str) -> Any:
-    """As `read_strict`, and where that fails as json-smart's permissive parser reads it: quotes may be single or
-    missing, and commas too many. Raises Unfit, with what is wrong for the strict reader."""
+def parse_lenient(text: str) -> Any:
+    """As `parse_strict`, and where that fails as json-smart's permissive parser reads it: quotes may be single or
+    missing, and commas too many. Raises MessageError, with what is wrong for the strict reader."""
     try:
-        return read_strict(text)
-    except Unfit as strict:
+        return parse_strict(text)
+    except MessageError as strict:
         if not text.lstrip().startswith(("{", "[")):
             raise
         try:
@@ -78,14 +84,14 @@ def read_lenient(text: str) -> Any:
 
 
 def _marked(value: Any) -> Any:
-    """What json-smart read, with numbers as `read_strict` has them."""
+    """What json-smart read, with numbers as `parse_strict` has them."""
     if isinstance(value, dict):
-        return Pairs([(k, _marked(v)) for k, v in value.items()])
+        return JsonObject([(k, _marked(v)) for k, v in value.items()])
     if isinstance(value, list):
         return [_marked(v) for v in value]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    return Whole(int(value)) if isinstance(value, int) else Broken(double_text(value))
+    return IntegerToken(int(value)) if isinstance(value, int) else DecimalToken(double_text(value))
 
 
 def _check_depth(document: Any) -> None:
@@ -99,31 +105,31 @@ def _check_depth(document: Any) -> None:
         ]
         if not level:
             return
-    raise Unfit(f"JSON nested deeper than {MOST_NESTED} levels")
+    raise MessageError(f"JSON nested deeper than {MOST_NESTED} levels")
 
 
 def number(token: str) -> Any:
-    """A number as a Java object: Integer, Long or Double. Raises Unfit for what a long does not hold."""
-    if isinstance(token, Broken):
+    """A number as a Java object: Integer, Long or Double. Raises MessageError for what a long does not hold."""
+    if isinstance(token, DecimalToken):
         return float(token)
     value = int(token) if len(token) <= MOST_DIGITS else LONG_MAX + 1
     if not LONG_MIN <= value <= LONG_MAX:
-        raise Unfit("a whole number is more than a long holds")
+        raise MessageError("a whole number is more than a long holds")
     return value if -(2**31) <= value < 2**31 else Long(value)
 
 
 def plain(value: Any) -> Any:
-    """What was read as an object of an event: maps, lists, texts, numbers. Raises Unfit."""
+    """What was read as an object of an event: maps, lists, texts, numbers. Raises MessageError."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list):
         return [plain(v) for v in value]
-    return number(value) if isinstance(value, Whole | Broken) else value
+    return number(value) if isinstance(value, IntegerToken | DecimalToken) else value
 
 
 def number_text(token: str) -> str:
     """The text that json-smart has of a number: of one with at most 18 characters the double's, else all digits."""
-    if isinstance(token, Whole):
+    if isinstance(token, IntegerToken):
         return token
     return double_text(float(token)) if len(token) <= 18 else str(Decimal(token))
 
@@ -151,9 +157,9 @@ def written(value: Any, escapes: Escapes, *, nulls: bool = True) -> str:
     """A JSON text. `nulls`: whether maps show null."""
     if value is None:
         return "null"
-    if isinstance(value, Whole):
+    if isinstance(value, IntegerToken):
         return value
-    if isinstance(value, Broken):
+    if isinstance(value, DecimalToken):
         return double_text(float(value))
     if isinstance(value, str):
         return f'"{value.translate(escapes)}"'
@@ -163,18 +169,15 @@ def written(value: Any, escapes: Escapes, *, nulls: bool = True) -> str:
         return "{" + inner + "}"
     if isinstance(value, list | tuple | set | frozenset):
         return "[" + ",".join(written(v, escapes, nulls=nulls) for v in value) + "]"
-    if isinstance(value, bool | int | float | Float):
+    if isinstance(value, bool | int | float):
         return object_text(value)
     return f'"{object_text(value).translate(escapes)}"'
-
-
-_SPACE = re.compile(r"\s*")
 
 
 def valid(text: str) -> bool:
     """Whether a text is JSON as Gson reads it, which is lenient: quotes may be single or missing."""
     try:
-        read_lenient(text)
-    except Unfit:
+        parse_lenient(text)
+    except MessageError:
         return False
     return True
