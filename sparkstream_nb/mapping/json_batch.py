@@ -1,8 +1,8 @@
 """Many plain JSON messages at once, by Arrow's reader, with the results of `json_reader.py`.
 
 Arrow reads messages that are one object each with exactly the fields that are wanted, or, with paths, at least these.
-What it would read differently from Siddhi is left: null and missing fields, which are alike to it, whole numbers for
-doubles in messages by default, and numbers that are not finite.
+What it would read differently from Siddhi is left: null and missing fields, which are alike to it, unless missing ones
+become null; whole numbers for doubles in messages by default; and numbers that are not finite.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ _READ = {**ARROW, Type.FLOAT: pa.float64()}
 
 def json_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | None:
     """The fast reader of a mapping; None where it has none."""
-    read = [h is None for h in mapping.headers]
+    nulls = not mapping.fail_on_missing
     if any(a.type is Type.OBJECT for a in schema):
         return None
     if mapping.places is None:
-        names: list[tuple[str, ...]] = [(n,) for n in schema.names]
-        return _DefaultJsonBatchReader(schema, names, [True] * len(schema)) if all(read) else None
+        if any(h is not None for h in mapping.headers):
+            return None
+        return _DefaultJsonBatchReader(schema, [(n,) for n in schema.names], nulls)
     assert isinstance(mapping.format, JsonSource)
     if mapping.format.enclosing != "$":
         return None
@@ -47,21 +48,20 @@ def json_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | N
         if not all(isinstance(p, Names) and len(p.names) == 1 for p in parts) or (place is not None and not parts):
             return None
         paths.append(tuple(p.names[0] for p in parts if isinstance(p, Names)))
-    wanted = sorted({p for p, r in zip(paths, read, strict=True) if r})
-    if any(b[: len(a)] == a for a, b in itertools.pairwise(wanted)):  # one path is inside another
+    wanted = sorted(p for p in paths if p)
+    if any(b[: len(a)] == a for a, b in itertools.pairwise(wanted)):  # one path is another, or is inside it
         return None
-    if len(wanted) < sum(read):  # two attributes with one path may have two types
-        return None
-    return _JsonBatchReader(schema, paths, read)
+    return _JsonBatchReader(schema, paths, nulls)
 
 
 class _JsonBatchReader:
-    """`paths` are the names on the way to each attribute; `read` tells of each whether it is read at all."""
+    """`paths` are the names on the way to each attribute; without names it is not read. `nulls`: fields that are
+    missing are null."""
 
     unexpected = "ignore"
 
-    def __init__(self, schema: Schema, paths: list[tuple[str, ...]], read: list[bool]) -> None:
-        self.schema, self.paths, self.read = schema, paths, read
+    def __init__(self, schema: Schema, paths: list[tuple[str, ...]], nulls: bool) -> None:
+        self.schema, self.paths, self.nulls = schema, paths, nulls
 
     def __call__(self, messages: Sequence[bytes]) -> EventBatch | None:
         """See `BatchReader`."""
@@ -79,16 +79,15 @@ class _JsonBatchReader:
             return None
         keep = np.ones(len(messages), np.bool_)
         columns: list[Values] = []
-        for a, path, read in zip(self.schema, paths, self.read, strict=True):
-            if not read:
+        for a, path in zip(self.schema, paths, strict=True):
+            if not path:
                 columns.append(pa.nulls(len(messages), ARROW[a.type]))
                 continue
             column = _at(table, path)
-            if column.null_count:
+            if column.null_count and not self.nulls:
                 keep &= column.is_valid().to_numpy(zero_copy_only=False)
             if a.type in (Type.DOUBLE, Type.FLOAT):
-                values = column.fill_null(0).to_numpy(zero_copy_only=False)
-                keep &= self._alike(a.type, values)
+                keep &= self._alike(a.type, column.fill_null(0.5).to_numpy(zero_copy_only=False))
                 if a.type is Type.FLOAT:
                     column = column.cast(pa.float32(), safe=False)
             columns.append(column)
@@ -133,8 +132,8 @@ class _JsonBatchReader:
 
     def _schema(self, paths: list[tuple[str, ...]]) -> pa.Schema:
         tree: dict[str, Any] = {}
-        for a, path, read in zip(self.schema, paths, self.read, strict=True):
-            if read:
+        for a, path in zip(self.schema, paths, strict=True):
+            if path:
                 at = tree
                 for name in path[:-1]:
                     at = at.setdefault(name, {})
