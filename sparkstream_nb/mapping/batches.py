@@ -19,7 +19,10 @@ _SMALLEST = 2048
 
 @dataclass(frozen=True)
 class EventBatch:
-    """Events of messages with one event each: their columns, and the number of each one's message, ascending."""
+    """Events of messages: their columns, and the number of each one's message, ascending.
+
+    It has all events of a message, or none.
+    """
 
     columns: list[Values]
     messages: Array

@@ -1,7 +1,7 @@
 """Many plain CSV messages at once, by Arrow's reader, with the results of `csv_reader.py`.
 
-Plain is a message that is one line without quotes; its values are read as texts, and numbers of the usual form are
-made of them column by column. What is not of that form is left.
+Plain are lines without quotes; their values are read as texts, and numbers of the usual form are made of them column
+by column. A message with a line that is not of that form is left.
 """
 
 from __future__ import annotations
@@ -49,8 +49,24 @@ class _CsvBatchReader:
 
     def __call__(self, messages: Sequence[bytes]) -> EventBatch | None:
         """See `BatchReader`."""
-        if any(m.endswith((b"\n", b"\r")) for m in messages[:100]):  # as CSV sinks write them
-            messages = [m.rstrip(b"\r\n") for m in messages]
+        if not any(b"\n" in m for m in messages):
+            return self._lines(messages)
+        lines: list[bytes] = []
+        counts: list[int] = []
+        for m in messages:
+            some = [b'"'] if b'"' in m else [line.rstrip(b"\r") for line in m.split(b"\n")]
+            some = [line for line in some if line]
+            lines += some
+            counts.append(len(some))
+        found = self._lines(lines) if lines else None
+        if found is None:
+            return None
+        of = np.repeat(np.arange(len(messages)), counts)[found.messages]
+        keep = (np.bincount(of, minlength=len(messages)) == np.array(counts))[of]
+        return EventBatch(_filtered(found.columns, keep), of[keep])
+
+    def _lines(self, messages: Sequence[bytes]) -> EventBatch | None:
+        """The events of messages that are one line each."""
         width, chosen = self._chosen(messages)
         if len(chosen) == 0:
             return None
@@ -69,10 +85,7 @@ class _CsvBatchReader:
             columns.append(column)
             if fits is not None:
                 keep &= fits
-        if not keep.all():
-            mask = pa.array(keep)
-            columns = [c.filter(mask) for c in columns if isinstance(c, pa.Array)]
-        return EventBatch(columns, chosen[keep])
+        return EventBatch(_filtered(columns, keep), chosen[keep])
 
     def _chosen(self, messages: Sequence[bytes]) -> tuple[int, Array]:
         """The number of columns that most of the first lines have, and the plain messages that have so many."""
@@ -110,6 +123,13 @@ class _CsvBatchReader:
             )
         except (UnicodeDecodeError, pa.ArrowException):
             return None
+
+
+def _filtered(columns: list[Values], keep: Array) -> list[Values]:
+    if keep.all():
+        return columns
+    mask = pa.array(keep)
+    return [c.filter(mask) for c in columns if isinstance(c, pa.Array)]
 
 
 def _typed(type: Type, texts: pa.Array) -> tuple[pa.Array, Array | None]:

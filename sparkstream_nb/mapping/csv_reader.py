@@ -33,6 +33,7 @@ class CsvReader:
         self.trimmed = self.delimiter == "\t"
         d = re.escape(self.delimiter)
         space = "[ ]*" if self.trimmed else ""
+        self.opening = re.compile(f'{space}"')
         self.field = re.compile(rf'{space}"((?:[^"]|"")*+)"[^\S\r\n{d[-1] if self.trimmed else ""}]*(?={d}|[\r\n]|\Z)')
         self.plain = re.compile(rf"(?:(?!{d})[^\r\n])*+")
 
@@ -80,7 +81,7 @@ class CsvReader:
 
     def _field(self, text: str, at: int) -> tuple[str, int]:
         """The value at a place, and where it ends."""
-        if text.startswith('"', at) or (self.trimmed and text[at:].lstrip(" ").startswith('"')):
+        if self.opening.match(text, at):
             quoted = self.field.match(text, at)
             if quoted is None:
                 raise MessageError("a quote does not end where its value does")

@@ -124,7 +124,7 @@ class Decoder:
         """The events of the messages with these numbers."""
         parts: list[EventBatch] = []
         left: Sequence[int] = numbers
-        if fast and self._lines is not None and len(numbers) >= FEWEST:
+        if fast and self._lines is not None and self._many(messages, numbers):
             whole = len(numbers) == len(messages)
             parts = read_in_halves(self._lines, messages if whole else [messages[i] for i in numbers])
         if parts:
@@ -141,6 +141,12 @@ class Decoder:
             return found
         order = np.argsort(found.messages, kind="stable")
         return EventBatch([taken(c, order) for c in found.columns], found.messages[order])
+
+    def _many(self, messages: Sequence[bytes], numbers: list[int]) -> bool:
+        """Whether there are enough messages for the batch reader, or CSV lines in them."""
+        if len(numbers) >= FEWEST:
+            return True
+        return isinstance(self.mapping.format, CsvSource) and sum(messages[i].count(b"\n") for i in numbers) >= FEWEST
 
     def _one_by_one(self, messages: Sequence[bytes], numbers: Sequence[int], rejected: list[Rejected]) -> EventBatch:
         rows: list[Row] = []

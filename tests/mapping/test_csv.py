@@ -120,3 +120,18 @@ def test_the_header_of_a_sink() -> None:
     assert header.body == b"volume,symbol\n"
     assert encoder(*sink(CSV)).header() is None
     assert [(m.first, m.count) for m in encode(CSV, STOCK, ROWS)] == [(0, 1), (1, 1)]
+
+
+def test_a_file_as_one_message() -> None:
+    lines = [f"s{i},{i}.5,{i}" for i in range(1000)]
+    found = decode(CSV, STOCK, "\r\n".join(lines) + "\r\n")
+    assert events(found) == [[f"s{i}", i + 0.5, i] for i in range(1000)]
+    assert set(found.message.tolist()) == {0}
+    lines[500] = "a,b,c"
+    lines[501] = '"a,b",1.5,2'
+    odd = decode(CSV, STOCK, "\n".join(lines), "x,1,2")
+    assert len(odd) == 1000
+    assert [(r.message, r.text) for r in odd.rejected] == [(0, "a,b,c")]
+    assert odd.message.tolist() == [0] * 999 + [1]
+    tabs = decode(TABS, STOCK, "\n".join(f" s \t{i}\t{i}" for i in range(1000)))
+    assert len(tabs) == 1000
