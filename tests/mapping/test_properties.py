@@ -48,11 +48,7 @@ FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=32)
 EVENTS = st.tuples(
     TEXTS, DOUBLES, st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1), FLOATS, st.booleans()
 )
-ODD = st.sampled_from(
-    ["1", "1.0", "-0", "-0.0", "1e2", "1E400", "01", "+1", "1.", ".5", "NaN", "Infinity", "null", '"x"', '"1"', '""', "true",
-     "{}", "[]", "[1]", '{"a":1}', '"\\ud800"', '"\\u0000"', '"\t"', "99999999999999999999", "0.12345678901234567890123",
-     "2147483648", " 7 ", ""]
-)  # fmt: skip
+ODD = st.deferred(lambda: st.sampled_from(ODD_TOKENS))
 
 
 def same(a: Decoded, b: Decoded) -> bool:
@@ -69,16 +65,23 @@ def _bits(column: Any) -> list[str]:
     return [repr(v) for v in column.to_pylist()]
 
 
-def agree(mapping: SourceMapping, schema: Schema, messages: list[bytes], plain: bytes) -> None:
-    """The messages among plain ones, by the fast reader and without it; and what this alone makes of each."""
+def agree_alone(mapping: SourceMapping, schema: Schema, messages: list[bytes]) -> int:
+    """What the batch reader takes of these messages is what the reader of single ones makes of them; how many events."""
     lines = (json_batch_reader if isinstance(mapping.format, JsonSource) else csv_batch_reader)(mapping, schema)
     assert lines is not None
+    found = lines(messages)
+    if found is None or not len(found.messages):
+        return 0
+    chosen, number = np.unique(found.messages, return_inverse=True)
+    alone = decoder(mapping, schema).decode([messages[i] for i in chosen.tolist()], fast=False)
+    assert same(Decoded(found.columns, number, ()), alone)
+    return len(found.messages)
+
+
+def agree(mapping: SourceMapping, schema: Schema, messages: list[bytes], plain: bytes) -> None:
+    """The messages among plain ones, by the fast reader and without it; and what this alone makes of each."""
     for some in [[m] for m in messages] + [messages]:
-        found = lines(some)
-        if found is not None and len(found.messages):
-            chosen, number = np.unique(found.messages, return_inverse=True)
-            alone = decoder(mapping, schema).decode([some[i] for i in chosen.tolist()], fast=False)
-            assert same(Decoded(found.columns, number, ()), alone)
+        agree_alone(mapping, schema, some)
     batch = [*messages[: len(messages) // 2], *[plain] * 70, *messages[len(messages) // 2 :]]
     d = decoder(mapping, schema)
     assert same(d.decode(batch), d.decode(batch, fast=False))
@@ -116,6 +119,51 @@ def test_json_at_once_is_json_one_by_one(text: str, data: st.DataObject) -> None
     nested = {"e": {"s": "p", "d": 1, "x": {"f": 2}}, "l": 1, "i": 2, "b": True}
     plain = data.draw(st.sampled_from([values, {"event": values}, nested] if "attributes" not in text else [nested]))
     agree(mapping, schema, data.draw(st.lists(json_messages(), min_size=1, max_size=6)), json.dumps(plain).encode())
+
+
+ODD_TOKENS = [
+    "1", "1.0", "-0", "-0.0", "1e2", "1E400", "01", "+1", "1.", ".5", "NaN", "Infinity", "null", '"x"', '"1"', '""', "true",
+    "{}", "[]", "[1]", '{"a":1}', '"\\ud800"', '"\\u0000"', '"\t"', "99999999999999999999", "0.12345678901234567890123",
+    "2147483648", "", "3.0", "1e-400", "16777217.5", "0.1e1", '"a/b"',
+]  # fmt: skip
+FLAT = '{"s":"p","d":1.5,"l":1,"i":2,"f":2.5,"b":true}'
+NESTED = '{"e":{"s":"p","d":1.5,"x":{"f":2.5}},"l":1,"i":2,"b":true}'
+
+
+@pytest.mark.parametrize("text", SOURCES[:4])
+def test_each_odd_token_alone(text: str) -> None:
+    """In the place of each value, and left out, in messages that are plain otherwise."""
+    mapping, schema = source(text, ALL)
+    plain = NESTED if "attributes" in text else FLAT
+    taken = 0
+    for value in ('"p"', "1.5", ":1", ":2,", "2.5", "true"):
+        for token in ODD_TOKENS:
+            odd = value.replace(value.strip(":,"), token)
+            message = plain.replace(value, odd).encode()
+            for m in (message, b'{"event":' + message + b"}"):
+                taken += agree_alone(mapping, schema, [m])
+                agree_alone(mapping, schema, [plain.encode(), m, plain.encode()])
+    for name in "sdlifb":
+        for other in ("z", "s", "event", "Event", "S"):
+            agree_alone(mapping, schema, [plain.replace(f'"{name}"', f'"{other}"').encode()])
+    assert taken > 20
+
+
+FRAGMENTS = [
+    FLAT, NESTED, FLAT + FLAT, FLAT + "\n" + FLAT, "{", "}", "", " ", "null", "[]", f"[{FLAT}]", FLAT[:-1], FLAT[1:], FLAT[:10],
+    FLAT[10:], FLAT[:-1] + ',"z":{' , FLAT[:-1] + ',"z":{}', FLAT[:-1] + ',"s":"}', '{"s":"p"', ',"d":1.5}', FLAT + ",", "\ufeff" + FLAT,
+    FLAT.replace(",", ",\n"), FLAT.replace(",", ",\r"), " " + FLAT, FLAT + " ", '{"a":' * 150 + "1" + "}" * 150, "{}", "{}{}", "{{}}",
+    '{"z":' + "[" * 250 + "]" * 250 + "," + FLAT[1:], '{"z":' + "[" * 250 + "]" * 250 + "," + NESTED[1:],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SOURCES[:4])
+def test_fragments_side_by_side(text: str) -> None:
+    """Messages are told apart, whatever stands beside them."""
+    mapping, schema = source(text, ALL)
+    for a in FRAGMENTS:
+        for b in FRAGMENTS:
+            agree_alone(mapping, schema, [a.encode(), b.encode()])
 
 
 CSV_VALUES = (
