@@ -161,6 +161,9 @@ FRAGMENTS = [
 def test_fragments_side_by_side(text: str) -> None:
     """Messages are told apart, whatever stands beside them."""
     mapping, schema = source(text, ALL)
+    plain = NESTED if "attributes" in text else FLAT
+    for cut in range(1, len(plain)):  # two halves and two wholes: as many objects as messages
+        agree_alone(mapping, schema, [plain[:cut].encode(), plain[cut:].encode(), (plain + plain).encode()])
     for a in FRAGMENTS:
         for b in FRAGMENTS:
             agree_alone(mapping, schema, [a.encode(), b.encode()])
