@@ -9,9 +9,11 @@ from decimal import Decimal
 from .errors import Misuse, shown
 from .retention import named_values
 
+MOST_NESTED = 200
+"""How deep objects may be nested at all: deeper ones cannot be kept."""
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
-_HIGHEST = {"characters": 500_000_000, "nesting": 200, "firings": 1_000_000_000}
-"""An Arrow array has less than 2 GB, of which a character may take four bytes; deeper objects cannot be kept."""
+_HIGHEST = {"characters": 500_000_000, "nesting": MOST_NESTED, "firings": 1_000_000_000}
+"""An Arrow array has less than 2 GB, of which a character may take four bytes."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Limits:
     """
 
     characters: int = 16_000_000
-    nesting: int = 200
+    nesting: int = MOST_NESTED
     firings: int = 1_000_000
 
     def __str__(self) -> str:

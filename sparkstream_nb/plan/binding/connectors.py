@@ -15,6 +15,7 @@ from ...lang import tree
 from ...types import Schema
 from ..query_parts import configured, connector_options, connector_type, template_attributes
 from .annotations import single
+from .mappings import MAPPED, sink_mapping, source_mapping
 
 # Extension types by their kind: what runs here or is known to WSO2. Others are misspelt.
 SOURCES = frozenset(
@@ -122,6 +123,8 @@ def _check_source(a: tree.Annotation, schema: Schema, stream: str, properties: M
         _check_options(mapping, None, ())
         _check_no_deployment(mapping, "a mapping")
         _check_mapped_attributes(mapping, schema, stream)
+        if mapping.get("type") in MAPPED:
+            source_mapping(mapping, schema)
     _check_options(a, connector_options(a, properties), ())
     if type_ in _OWN:
         _check_no_deployment(a, f"a source of type '{type_}'")
@@ -142,10 +145,12 @@ def _check_sink(a: tree.Annotation, schema: Schema, properties: Mapping[str, str
         _check_value(a, options, "priority", _PRIORITIES)
     mapping = single(a.nested, "map")
     if mapping is not None:
-        passing = _type(mapping, "mapping", MAPPINGS, {}) == "passThrough"
-        _check_options(mapping, None, () if passing else None)
+        mapped = _type(mapping, "mapping", MAPPINGS, {}) in MAPPED
+        _check_options(mapping, None, () if mapped else None)
         _check_no_deployment(mapping, "a mapping")
         _check_payload(mapping, schema)
+        if mapped:
+            sink_mapping(mapping, schema)
     distribution = single(a.nested, "distribution")
     if distribution is not None:
         _check_distribution(distribution, schema)

@@ -1,0 +1,14 @@
+"""Messages of the outside world to events and back, as pure functions: no Spark, no files, no network.
+
+`decoder(mapping, schema)` reads the messages of a source, `encoder(mapping, schema)` writes those of a sink;
+`plan.binding.mappings` makes the mappings of an app's annotations.
+"""
+
+from .decoding import Decoded as Decoded
+from .decoding import Decoder as Decoder
+from .decoding import Rejected as Rejected
+from .decoding import decoder as decoder
+from .encoding import Dropped as Dropped
+from .encoding import Encoder as Encoder
+from .encoding import Message as Message
+from .encoding import encoder as encoder

@@ -1,0 +1,200 @@
+"""Messages as events, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..engine.columns import Array
+from ..engine.expressions.values import Failure
+from ..errors import Misuse
+from ..plan.mapping import CsvSource, JsonSource, KeyValueSource, PassThrough, SourceMapping, TextSource, XmlSource
+from ..types import Schema
+from .batches import FEWEST, BatchReader, EventBatch, concat_batches, read_in_halves
+from .csv_batch import csv_batch_reader
+from .csv_reader import CsvReader
+from .json_batch import json_batch_reader
+from .json_reader import JsonPathReader, JsonReader
+from .reading import Reader
+from .text_reader import KeyValueReader, TextReader
+from .values import MessageError, Row, Values, arrays, converted, taken, values
+from .xml_reader import XmlReader
+
+KEPT = 2_000
+"""Characters of a rejected message that are kept."""
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A message, or an event of one, that could not be read: the number of the message among those that were given,
+    the reason in one line, and its text, cut after `KEPT` characters."""
+
+    message: int
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The events of messages, in the messages' order.
+
+    `columns` has one entry per attribute: an Arrow array of the attribute's type in `engine.columns.ARROW`, or a list
+    of Python values for type object. `message` (int64) is the number of the message that each event is of.
+    """
+
+    columns: list[Values]
+    message: Array
+    rejected: tuple[Rejected, ...]
+
+    def __len__(self) -> int:
+        return len(self.message)
+
+
+class Decoder:
+    """Decodes the messages of one source. It has no state: what it makes of a message depends on that message alone."""
+
+    def __init__(self, schema: Schema, mapping: SourceMapping, reader: Reader, lines: BatchReader | None) -> None:
+        self.schema, self.mapping = schema, mapping
+        self._reader, self._lines = reader, lines
+        self._headers = [(i, h) for i, h in enumerate(mapping.headers) if h is not None]
+
+    def decode(
+        self,
+        messages: Sequence[bytes],
+        headers: Sequence[Mapping[str, str]] | None = None,
+        *,
+        begins: bool = False,
+        fast: bool = True,
+    ) -> Decoded:
+        """The events of messages in UTF-8; a byte order mark is passed over.
+
+        `headers` are the transport properties of each message; None where there are none. `begins`: the first message
+        is the first that the source receives; a CSV mapping with `header` passes over it. `fast=False` reads message
+        by message, with the same results. Messages that cannot be read are in `rejected`; this never raises for them.
+        Raises ValueError where `headers` are not one per message.
+        """
+        if headers is not None and len(headers) != len(messages):
+            raise ValueError(f"{len(headers)} headers for {len(messages)} messages")
+        rejected: list[Rejected] = []
+        numbers = list(range(1 if begins and self._skips_first else 0, len(messages)))
+        properties: dict[int, list[object]] = {}
+        if self._headers:
+            numbers = self._with_properties(numbers, messages, headers, properties, rejected)
+        found = self._read(messages, numbers, rejected, fast)
+        columns = list(found.columns)
+        for k, (i, _) in enumerate(self._headers):
+            columns[i] = values(self.schema[i].type, [properties[m][k] for m in found.messages.tolist()])
+        rejected.sort(key=lambda r: r.message)
+        return Decoded(columns, found.messages, tuple(rejected))
+
+    @property
+    def _skips_first(self) -> bool:
+        return isinstance(self.mapping.format, CsvSource) and self.mapping.format.header
+
+    def _with_properties(
+        self,
+        numbers: list[int],
+        messages: Sequence[bytes],
+        headers: Sequence[Mapping[str, str]] | None,
+        properties: dict[int, list[object]],
+        rejected: list[Rejected],
+    ) -> list[int]:
+        """The messages whose transport properties are there and fit; `properties` gets the values."""
+        for i in numbers:
+            have: Mapping[str, str] = {} if headers is None else headers[i]
+            try:
+                properties[i] = [self._property(have, name, place) for place, name in self._headers]
+            except MessageError as e:
+                rejected.append(Rejected(i, str(e), _cut(_text(messages[i]))))
+        return [i for i in numbers if i in properties]
+
+    def _property(self, have: Mapping[str, str], name: str, place: int) -> object:
+        a = self.schema[place]
+        value = have.get(name)
+        if value is None:
+            if self.mapping.fail_on_missing:
+                raise MessageError(f"it has no transport property '{name}' for {a.name}")
+            return None
+        return converted(a.type, value, a.name)
+
+    def _read(self, messages: Sequence[bytes], numbers: list[int], rejected: list[Rejected], fast: bool) -> EventBatch:
+        """The events of the messages with these numbers."""
+        parts: list[EventBatch] = []
+        left: Sequence[int] = numbers
+        if fast and self._lines is not None and self._many(messages, numbers):
+            whole = len(numbers) == len(messages)
+            parts = read_in_halves(self._lines, messages if whole else [messages[i] for i in numbers])
+        if parts:
+            lines = concat_batches(self.schema, parts)
+            at = np.array(numbers, np.int64)
+            taken_already = np.zeros(len(at), np.bool_)
+            taken_already[lines.messages] = True
+            left = at[~taken_already].tolist()
+            parts = [EventBatch(lines.columns, at[lines.messages])]
+        if left or not parts:
+            parts.append(self._one_by_one(messages, left, rejected))
+        found = concat_batches(self.schema, parts)
+        if len(parts) == 1:
+            return found
+        order = np.argsort(found.messages, kind="stable")
+        return EventBatch([taken(c, order) for c in found.columns], found.messages[order])
+
+    def _many(self, messages: Sequence[bytes], numbers: list[int]) -> bool:
+        """Whether there are enough messages for the batch reader, or CSV lines in them."""
+        if len(numbers) >= FEWEST:
+            return True
+        return isinstance(self.mapping.format, CsvSource) and sum(messages[i].count(b"\n") for i in numbers) >= FEWEST
+
+    def _one_by_one(self, messages: Sequence[bytes], numbers: Sequence[int], rejected: list[Rejected]) -> EventBatch:
+        rows: list[Row] = []
+        of: list[int] = []
+        for i in numbers:
+            text = _text(messages[i])
+            try:
+                reading = self._reader.read(text)
+            except MessageError as e:
+                rejected.append(Rejected(i, str(e), _cut(text)))
+                continue
+            rejected += [Rejected(i, part.reason, _cut(part.text)) for part in reading.bad]
+            rows += reading.rows
+            of += [i] * len(reading.rows)
+        return EventBatch(arrays(self.schema, rows), np.array(of, np.int64))
+
+
+def decoder(mapping: SourceMapping, schema: Schema) -> Decoder:
+    """What decodes messages as `mapping` says, for a stream with this schema.
+
+    Raises Misuse for a pattern or a path that cannot be compiled, and for passThrough, which takes no messages.
+    """
+    reader: Reader
+    lines: BatchReader | None = None
+    try:
+        match mapping.format:
+            case JsonSource():
+                reader = JsonReader(mapping, schema) if mapping.places is None else JsonPathReader(mapping, schema)
+                lines = json_batch_reader(mapping, schema)
+            case CsvSource():
+                reader = CsvReader(mapping, schema)
+                lines = csv_batch_reader(mapping, schema)
+            case TextSource():
+                reader = TextReader(mapping, schema)
+            case KeyValueSource():
+                reader = KeyValueReader(mapping, schema)
+            case XmlSource():
+                reader = XmlReader(mapping, schema)
+            case PassThrough():
+                raise Misuse("passThrough takes events and no messages: give the source a @map(type='json').")
+    except Failure as e:
+        raise Misuse(f"A mapping cannot be used: {e}.") from None
+    return Decoder(schema, mapping, reader, lines)
+
+
+def _text(message: bytes) -> str:
+    return message.decode("utf-8", "replace").removeprefix(_BOM)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= KEPT else text[: KEPT - 1] + "…"

@@ -1,0 +1,156 @@
+"""Events as messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..engine.columns import Array
+from ..errors import Misuse, nearest
+from ..plan.binding.mappings import template
+from ..plan.mapping import CsvSink, JsonSink, KeyValueSink, PassThrough, SinkMapping, Template, TextSink, XmlSink
+from ..types import Schema
+from .batches import FEWEST
+from .body_writers import (
+    BodyWriter,
+    CsvBodyWriter,
+    JsonBodyWriter,
+    KeyValueBodyWriter,
+    TextBodyWriter,
+    XmlBodyWriter,
+    filler,
+)
+from .column_texts import normalized
+from .values import Row, Values
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message: its body in UTF-8, the position of the first of its events, and how many they are.
+
+    `properties` are the sink's dynamic options (`topic='{{symbol}}'`), filled in for these events.
+    """
+
+    body: bytes
+    first: int
+    count: int
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A message that is not sent, because the mapping asks for checks and it does not pass."""
+
+    message: Message
+    reason: str
+
+
+class Encoder:
+    """Encodes the events of one sink. It has no state."""
+
+    def __init__(self, mapping: SinkMapping, schema: Schema, writer: BodyWriter, options: Mapping[str, str]) -> None:
+        self.mapping, self.schema = mapping, schema
+        self._writer = writer
+        self._options = {k: filler(_template(k, v, schema), schema) for k, v in options.items()}
+
+    def header(self) -> Message | None:
+        """The message that goes before the first event of all, of a CSV mapping with `header`; else None."""
+        if isinstance(self.mapping.format, CsvSink) and self.mapping.format.header:
+            assert isinstance(self._writer, CsvBodyWriter)
+            return Message(_bytes(self._writer.header()), 0, 0)
+        return None
+
+    def encode(
+        self,
+        columns: Sequence[Values],
+        ts: Array,
+        chunk: Array | None = None,
+        dropped: list[Dropped] | None = None,
+    ) -> list[Message]:
+        """The messages of events, in Siddhi's order.
+
+        `columns` are Arrow arrays or lists, one per attribute, `ts` (int64) the events' times in ms since 1970, of
+        which only the number counts. `chunk` numbers the chunk of each event, ascending; None: they are one chunk.
+        Where the mapping groups events, those of a chunk with equal `properties` are one message. What must not be
+        sent is appended to `dropped`. Raises ValueError where lengths differ.
+        """
+        n = len(ts)
+        if len(columns) != len(self.schema) or any(len(c) != n for c in columns):
+            raise ValueError(f"{[len(c) for c in columns]} values for {n} events {self.schema}")
+        columns = [normalized(a.type, c) for a, c in zip(self.schema, columns, strict=True)]
+        texts = self._writer.texts(columns) if n >= FEWEST else None
+        rows: list[Row] = []
+        if texts is None or self._options:
+            lists = [c if isinstance(c, list) else c.to_pylist() for c in columns]
+            rows = [list(r) for r in zip(*lists, strict=True)]
+        if texts is None:
+            texts = [self._writer.event(row) for row in rows]
+        out: list[Message] = []
+        for places, properties in self._groups(n, rows, chunk):
+            parts = [places] if self.mapping.grouped else [[p] for p in places]
+            for part in parts:
+                body = self._writer.body([texts[p] for p in part])
+                message = Message(_bytes(body), part[0], len(part), properties)
+                reason = self._writer.problem(body)
+                if reason is None:
+                    out.append(message)
+                elif dropped is not None:
+                    dropped.append(Dropped(message, reason))
+        return out
+
+    def _groups(
+        self, n: int, rows: Sequence[Row], chunk: Array | None
+    ) -> Iterator[tuple[list[int], Mapping[str, str]]]:  # fmt: skip
+        """The events of each chunk that have equal properties, and these; `rows` only where there are options."""
+        if n == 0:
+            return
+        cuts = [] if chunk is None else (np.flatnonzero(np.diff(chunk)) + 1).tolist()
+        for start, end in zip([0, *cuts], [*cuts, n], strict=True):
+            if not self._options:
+                yield list(range(start, end)), {}
+                continue
+            groups: dict[tuple[str, ...], list[int]] = {}
+            for i in range(start, end):
+                key = tuple(filled(rows[i]) for filled in self._options.values())
+                groups.setdefault(key, []).append(i)
+            for key, places in groups.items():
+                yield places, dict(zip(self._options, key, strict=True))
+
+
+def encoder(mapping: SinkMapping, schema: Schema, options: Mapping[str, str] | None = None) -> Encoder:
+    """What encodes events of a stream with this schema as `mapping` says. `options` are the sink's own, of which those
+    with `{{attribute}}` in them depend on the event; they become the messages' `properties`.
+
+    Raises Misuse for passThrough, which makes no messages, and for an attribute that the stream does not have.
+    """
+    writer: BodyWriter
+    match mapping.format:
+        case JsonSink():
+            writer = JsonBodyWriter(mapping, schema)
+        case CsvSink():
+            writer = CsvBodyWriter(mapping, schema)
+        case TextSink():
+            writer = TextBodyWriter(mapping, schema)
+        case KeyValueSink():
+            writer = KeyValueBodyWriter(mapping, schema)
+        case XmlSink():
+            writer = XmlBodyWriter(mapping, schema)
+        case PassThrough():
+            raise Misuse("passThrough makes no messages of events: give the sink a @map(type='json').")
+    return Encoder(mapping, schema, writer, options or {})
+
+
+def _template(option: str, value: str, schema: Schema) -> Template:
+    try:
+        found = template(value, schema)
+    except KeyError as e:
+        name = str(e.args[0])
+        raise Misuse(nearest(f"'{option}': the stream has no attribute '{name}'", name, schema.names)) from None
+    # An option that is called as an attribute is a text all the same.
+    return Template((value,)) if found.whole is not None else found
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,280 @@
+"""JSON messages as events: each message by itself, as siddhi-map-json 5.2 does it.
+
+Siddhi has three readers. A message by default that is one object is read by Jackson, strictly: each name must be an
+attribute, and each value of a JSON type that its attribute takes. A message by default that is an array is read by
+Gson: values are converted from their texts, further names are ignored. With paths json-smart reads, and values are
+converted from their texts too. What fails in an array fails the whole message, but for attributes that are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..engine.expressions.jsonpath import Names, NotFound, compile_path, read
+from ..engine.expressions.jsontext import write_gson
+from ..engine.expressions.values import Failure, Float, to_float32
+from ..errors import shown
+from ..plan.mapping import JsonSource, SourceMapping
+from ..types import Attribute, Schema, Type
+from .json_text import (
+    JACKSON,
+    SMART,
+    DecimalToken,
+    IntegerToken,
+    JsonObject,
+    number,
+    number_text,
+    parse_lenient,
+    parse_strict,
+    plain,
+    written,
+)
+from .reading import ParsedMessage, RejectedPart
+from .values import MessageError, Row, converted
+
+_EVENT = "event"
+
+
+class JsonReader:
+    """Reads messages by default, in which names are those of the attributes."""
+
+    def __init__(self, mapping: SourceMapping, schema: Schema) -> None:
+        self.schema = schema
+        self.positions = {n: i for i, n in enumerate(schema.names)}
+        self.fail = mapping.fail_on_missing
+
+    def read(self, text: str) -> ParsedMessage:
+        """The events of a message. Raises MessageError."""
+        if text.lstrip()[:1] == "[":
+            return self._array(parse_lenient(text))
+        document = parse_strict(text)
+        if not isinstance(document, JsonObject):
+            raise MessageError(f"not an object or an array of objects: {shown(text)}")
+        return ParsedMessage([self._single(document)])
+
+    def _single(self, document: JsonObject) -> Row:
+        items: dict[str, Any] = document
+        given = document.given
+        while items:
+            first = next(iter(items))
+            if first.lower() != _EVENT:
+                break
+            inner = items[first]
+            rest = {k: v for k, v in items.items() if k != first}
+            if not isinstance(inner, JsonObject):
+                given, items = given - 1, rest
+                break
+            given += inner.given - 1
+            items = inner | rest
+        row: Row = [None] * len(self.schema)
+        for name, value in items.items():
+            position = self.positions.get(name)
+            if position is None:
+                raise MessageError(f"the stream has no attribute {shown(name)}")
+            if value is not None:
+                row[position] = _strict(self.schema[position], value)
+        if self.fail and given != len(self.schema):
+            missing = [n for n in self.schema.names if n not in items]
+            raise MessageError(f"it lacks {', '.join(missing)}" if missing else "a name stands in it twice")
+        return row
+
+    def _array(self, document: list[Any]) -> ParsedMessage:
+        out = ParsedMessage([])
+        for item in document:
+            if not isinstance(item, JsonObject):
+                raise MessageError(f"an item of the array is not an object: {shown(_text(item) or 'null')}")
+            inside = item.get(_EVENT) if _EVENT in item else item
+            if not isinstance(inside, JsonObject):
+                raise MessageError(f"'event' is not an object: {shown(_text(inside) or 'null')}")
+            if len(inside) < len(self.schema) and (self.fail or inside is item):
+                missing = ", ".join(n for n in self.schema.names if n not in inside)
+                out.bad.append(RejectedPart(f"it lacks {missing}", written(item, JACKSON)))
+                continue
+            out.rows.append([self._of_array(a, inside) for a in self.schema])
+        return out
+
+    def _of_array(self, a: Attribute, item: JsonObject) -> Any:
+        if a.name not in item:
+            return None
+        value = item[a.name]
+        while isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if value is None or isinstance(value, dict | list):
+            raise MessageError(
+                f"{a.name}: {shown(written(value, JACKSON))} in an array of events is not a text or a number"
+            )
+        text = value if isinstance(value, str) else _text(value)
+        return converted(a.type, text, a.name)
+
+
+def _text(value: Any) -> str:
+    """What a JSON value other than null is as a text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else written(value, JACKSON)
+
+
+def _strict(a: Attribute, value: Any) -> Any:
+    """A value of a message by default, which is not null. Raises MessageError."""
+    kind = a.type
+    whole, broken = isinstance(value, IntegerToken), isinstance(value, DecimalToken)
+    if kind is Type.STRING:
+        return written(value, JACKSON) if isinstance(value, dict | list) else str(_text(value))
+    if kind is Type.OBJECT:
+        if whole:
+            return converted(Type.INT, value, a.name)
+        return Float(to_float32(float(value))) if broken else plain(value)
+    if kind is Type.BOOL and isinstance(value, bool):
+        return value
+    if kind in (Type.INT, Type.LONG) and whole:
+        return converted(kind, value, a.name)
+    if kind is Type.DOUBLE and broken:
+        return float(value)
+    if kind is Type.FLOAT and (whole or broken):
+        return to_float32(float(value))
+    text = written(value, JACKSON)
+    if kind is Type.DOUBLE and whole:
+        raise MessageError(
+            f"{a.name}: {text[:60]} is a whole number, and a double is written with a point: {text[:60]}.0"
+        )
+    raise MessageError(f"{a.name}: the JSON value {text[:60]} is not {'an' if kind is Type.INT else 'a'} {kind}")
+
+
+class JsonPathReader:
+    """Reads messages with a JSON path for each attribute."""
+
+    def __init__(self, mapping: SourceMapping, schema: Schema) -> None:
+        assert isinstance(mapping.format, JsonSource)
+        assert mapping.places is not None
+        self.schema = schema
+        self.fail = mapping.fail_on_missing
+        self.enclosing = None if mapping.format.enclosing == "$" else mapping.format.enclosing
+        self.places = [None if p is None else (str(p), getter(str(p))) for p in mapping.places]
+        if self.enclosing is not None:
+            getter(self.enclosing)
+
+    def read(self, text: str) -> ParsedMessage:
+        """The events of a message. Raises MessageError."""
+        document = _numbered(parse_lenient(text))
+        if self.enclosing is not None:
+            try:
+                document = read(document, self.enclosing)
+            except NotFound:
+                document = None
+            except Failure as e:
+                raise MessageError(str(e)) from None
+            if document is None:
+                raise MessageError(f"it has no '{self.enclosing}'")
+        if not isinstance(document, list):
+            if document is None:
+                raise MessageError("it is null")
+            return ParsedMessage([self._event(document)])
+        out = ParsedMessage([])
+        for item in document:
+            if item is None:
+                raise MessageError("an item of the array is null")
+            try:
+                out.rows.append(self._event(item))
+            except _Lacks as e:
+                out.bad.append(RejectedPart(str(e), written(_tokens(item), JACKSON)))
+        return out
+
+    def _event(self, document: Any) -> Row:
+        row: Row = []
+        for a, place in zip(self.schema, self.places, strict=True):
+            if place is None:
+                row.append(None)
+                continue
+            try:
+                value = place[1](document)
+            except NotFound:
+                if self.fail:
+                    raise _Lacks(f"it has no '{place[0]}' for {a.name}") from None
+                value = None
+            except Failure as e:
+                raise MessageError(f"{a.name}: {e}") from None
+            row.append(None if value is None else converted(a.type, _path_text(value), a.name))
+        return row
+
+
+class _Lacks(MessageError):
+    """An attribute is missing, which fails one event and not its message."""
+
+
+class _Number(float):
+    """A number of a document that paths are read in: a double for comparisons, and its text."""
+
+    token: str
+
+
+class _Int(int):
+    """As `_Number`, of a whole one."""
+
+    token: str
+
+
+def _numbered(value: Any) -> Any:
+    """A document as paths are read in: numbers compare, and know their texts."""
+    if isinstance(value, dict):
+        return {k: _numbered(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_numbered(v) for v in value]
+    if isinstance(value, IntegerToken):
+        whole = _Int(value) if len(value) <= 4000 else _Int(0)
+        whole.token = value
+        return whole
+    if isinstance(value, DecimalToken):
+        broken = _Number(value)
+        broken.token = number_text(value)
+        return broken
+    return value
+
+
+def _tokens(value: Any) -> Any:
+    """The other way round, for `written`."""
+    if isinstance(value, dict):
+        return {k: _tokens(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_tokens(v) for v in value]
+    return IntegerToken(value.token) if isinstance(value, _Int | _Number) else value
+
+
+def _path_text(value: Any) -> str:
+    """What a value at a path is as a text: of a map Gson's JSON, of a list json-smart's."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, _Int | _Number):
+        return value.token
+    if isinstance(value, dict):
+        return write_gson(_plain(value))
+    if isinstance(value, list):
+        return written(_tokens(value), SMART)
+    return written(value, SMART)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, _Int):
+        return number(IntegerToken(value.token))
+    return float(value) if isinstance(value, _Number) else value
+
+
+def getter(path: str) -> Callable[[Any], Any]:
+    """What reads the value at a path: raises NotFound and Failure. Raises Failure itself for what is no path."""
+    parts = compile_path(path)
+    if not all(isinstance(p, Names) and len(p.names) == 1 for p in parts):
+        return lambda document: read(document, path)
+    names = [p.names[0] for p in parts if isinstance(p, Names)]
+
+    def walk(value: Any) -> Any:
+        for name in names:
+            if not isinstance(value, dict) or name not in value:
+                raise NotFound
+            value = value[name]
+        return value
+
+    return walk

@@ -1,0 +1,32 @@
+"""What a reader of messages makes of one message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from .values import Row
+
+
+@dataclass(frozen=True)
+class RejectedPart:
+    """A part of a message that is no event: why, and its text."""
+
+    reason: str
+    text: str
+
+
+@dataclass
+class ParsedMessage:
+    """The events of one message in their order, and what of it is none."""
+
+    rows: list[Row]
+    bad: list[RejectedPart] = field(default_factory=list)
+
+
+class Reader(Protocol):
+    """Reads messages of one format, one by one."""
+
+    def read(self, text: str) -> ParsedMessage:
+        """The events of a message. Raises MessageError where the message as a whole is refused."""
+        ...
