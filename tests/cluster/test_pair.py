@@ -185,8 +185,8 @@ def test_what_does_not_fit_together(run: Callable[..., App], tmp_path: Path) -> 
         ({"faults": [3]}, "a list of faults"),
         ({"seed": "x"}, "seed is a whole number"),
         ({"pair": 3}, "pair is a Pair"),
-        ({"mode": "single", "seed": 3}, "seed is for mode='ha'"),
-        ({"mode": None, "faults": "random"}, "faults is for mode='ha'"),
+        ({"mode": "single", "seed": 3}, "seed is for modes ha, scalable"),
+        ({"mode": None, "faults": "random"}, "faults is for modes ha, scalable"),
         ({"text": stored}, "Leave @store out"),
         ({"faults": tmp_path / "none.yaml"}, "cannot be read"),
     ):
