@@ -20,6 +20,14 @@ that they wait in, and its end of a connection to the driver. Nothing refers to 
 them."""
 
 
+def name_of(process: int, thread: int) -> str:
+    """The name of a thread; empty where it has ended meanwhile."""
+    try:
+        return (Path("/proc") / str(process) / "task" / str(thread) / "comm").read_text()
+    except OSError:
+        return ""
+
+
 def held(jvm: psutil.Process) -> Counter[str]:
     """What the JVM and this process hold."""
     own = psutil.Process()
@@ -27,8 +35,7 @@ def held(jvm: psutil.Process) -> Counter[str]:
         {
             "JVM's descriptors": jvm.num_fds(),
             "JVM's threads that look after Python": sum(
-                (Path("/proc") / str(jvm.pid) / "task" / str(t.id) / "comm").read_text().startswith("Idle Worker")
-                for t in jvm.threads()
+                name_of(jvm.pid, t.id).startswith("Idle Worker") for t in jvm.threads()
             ),
             "descriptors": own.num_fds(),
             "threads": threading.active_count(),
