@@ -9,7 +9,7 @@ from ..lanes.distributed import Distributed, apps_of
 from ..lang.tree import find_annotation
 from ..plan.distribute import distribute
 from ..plan.nodes import Plan
-from ..plan.partial_apps import in_memory
+from ..plan.placement import connected
 from ..simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
 from .conf import DISTRIBUTED, NodeFile
 from .conf_distributed import is_manager, resources_of
@@ -44,7 +44,8 @@ def resource_cluster(
 def distributed_for(plan: Plan, name: str, cluster: ResourceCluster, trial: Trial) -> Distributed:
     """The partial apps of the app `name` on a cluster, and what happens to that. Raises SiddhiBindError for what the
     manager refuses, `Misuse` for what is impossible here."""
-    for stream in in_memory(plan):
+    in_memory = connected(plan, types=("inMemory",))
+    for stream in (s for s in plan.streams if s in in_memory):
         raise Misuse(
             f"an inMemory source or sink is in one process, and stream '{stream}' has one: partial apps of a "
             "distributed app exchange events by streams. Leave it out"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from ..lang.tree import Annotation
@@ -52,14 +51,6 @@ def without_sources(plan: n.Plan) -> n.Plan:
         for s, d in plan.streams.items()
     }
     return replace(plan, streams=streams)
-
-
-def in_memory(plan: n.Plan) -> Iterator[str]:
-    """Streams with an inMemory source or sink, which works inside of one process."""
-    for s, d in plan.streams.items():
-        if any(a.name.lower() in ("source", "sink") and connector_type(a, plan.properties) == "inMemory"
-               for a in d.annotations):  # fmt: skip
-            yield s
 
 
 def _outside(a: Annotation, plan: n.Plan) -> bool:

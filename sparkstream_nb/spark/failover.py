@@ -135,12 +135,17 @@ def outcome_of(items: Sequence[Item], groups: Groups, nodes: Nodes, truth: Table
         happenings = [] if lane.start is None else lane.timeline(lane.now).happenings
         runs.append(GroupOutcome(lane.report, happenings, _times(taken)))
     outputs = found.tables()
-    bare = {s: t.drop_columns(["node", "replayed"]) for s, t in outputs.items()}
-    streams = [s for s in nodes.plan.streams if s in truth or s in bare]
-    tallies = {s: tally_close(truth.get(s), bare.get(s)) for s in streams}
+    tallies = tallies_of(outputs, nodes, truth)
     clocks = [i.clock for i in items if isinstance(i, InputBatch) and len(i.clock)]
     first = int(clocks[0][0]) if clocks else 0
     return Outcome(runs, outputs, tallies, first, max((int(c.max()) for c in clocks), default=first))
+
+
+def tallies_of(outputs: Tables, nodes: Nodes, truth: Tables) -> dict[str, Tally]:
+    """What came of each derived stream: `outputs` of all nodes, with `node` and `replayed`, against the `truth`."""
+    bare = {s: t.drop_columns(["node", "replayed"]) for s, t in outputs.items()}
+    streams = [s for s in nodes.plan.streams if s in truth or s in bare]
+    return {s: tally_close(truth.get(s), bare.get(s)) for s in streams}
 
 
 def _times(batches: Sequence[InputBatch]) -> Array:

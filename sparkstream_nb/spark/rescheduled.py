@@ -9,11 +9,11 @@ from ..engine.batch import InputBatch
 from ..engine.node import NodeEngine
 from ..lanes.distributed import Distributed, DistributedLane
 from ..lanes.instance import InstanceReport
-from ..lanes.tallies import Tally, tally_close
+from ..lanes.tallies import Tally
 from ..plan.nodes import Retrieval
 from ..simulation.faults import Fault
 from ..simulation.timeline import Happening
-from .failover import Collected, Item, Tables
+from .failover import Collected, Item, Tables, tallies_of
 from .replay import Nodes
 
 
@@ -49,8 +49,6 @@ def distributed_outcome(items: Sequence[Item], app: Distributed, nodes: Nodes, t
                 lane.happen(item)
     happenings = [] if lane.start is None else lane.timeline(lane.now).happenings
     outputs = found.tables()
-    bare = {s: t.drop_columns(["node", "replayed"]) for s, t in outputs.items()}
-    streams = [s for s in nodes.plan.streams if s in truth or s in bare]
-    tallies = {s: tally_close(truth.get(s), bare.get(s)) for s in streams}
+    tallies = tallies_of(outputs, nodes, truth)
     reports = {i.lane.name: i.lane.report for i in lane.instances}
     return DistributedOutcome(reports, happenings, outputs, tallies, lane.start or 0, lane.now)

@@ -27,7 +27,7 @@ from sparkstream_nb.lanes.distributed import Distributed, DistributedLane, apps_
 from sparkstream_nb.lang.tree import Annotation, AnnotationElement
 from sparkstream_nb.plan.distribute import Split, distribute
 from sparkstream_nb.plan.nodes import Partition, Plan, Query
-from sparkstream_nb.plan.partial_apps import in_memory
+from sparkstream_nb.plan.placement import connected
 from sparkstream_nb.plan.query_parts import sources
 from sparkstream_nb.plan.safety_rules import tables_of
 from sparkstream_nb.simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
@@ -86,7 +86,7 @@ def bags(outputs: Iterable[Outputs]) -> Bags:
 def differing(case: dict[str, Any]) -> Iterator[str]:
     """What an app in parts puts out otherwise than one node; nothing where it cannot be divided."""
     made = app_and_events(case)
-    if made is None or any(in_memory(made[0])):
+    if made is None or connected(made[0], types=("inMemory",)):
         return
     plan, batch = divided(made[0]), one_by_one(made[1])
     try:
