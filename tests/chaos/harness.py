@@ -177,12 +177,15 @@ class Chaos:
         return True
 
     def _kill_one(self, kind: str, process: subprocess.Popen[bytes]) -> bool:
-        victims = [p for p in self._family(process) if _kind_of(p) == kind]
         if kind == "jvm" and self.sparks.kind == "connect":
             self.sparks.restart()
             return True
-        if not victims:
-            return False
+        while not (victims := [p for p in self._family(process) if _kind_of(p) == kind]):
+            try:  # workers come with the first task, late in a short program
+                process.wait(0.05)
+                return False
+            except subprocess.TimeoutExpired:
+                continue
         with contextlib.suppress(psutil.NoSuchProcess):
             self.random.choice(sorted(victims, key=lambda p: p.pid)).kill()
         return True
