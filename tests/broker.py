@@ -1,0 +1,159 @@
+"""A Kafka broker of a test's own, on loopback, in a folder that goes with it.
+
+The jars come from Maven, once, and are kept in `$SPARKSTREAM_KAFKA_HOME`, or in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from .servers import free_port
+
+POM = Path(__file__).parent / "kafka" / "pom.xml"
+HOME = Path(os.environ.get("SPARKSTREAM_KAFKA_HOME") or Path.home() / ".cache" / "sparkstream-kafka")
+_PATIENCE = 60.0
+_PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={folder}/log
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
+
+
+@dataclass
+class Broker:
+    """A running broker. `stop` and `start` kill it and start it again on its port, with its data."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Starts it, and waits until it takes connections."""
+        with (self.folder / "broker.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*_java(), "kafka.Kafka", str(self.folder / "server.properties")],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
+            )  # fmt: skip
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return
+            assert self.process.poll() is None, (self.folder / "broker.log").read_text(errors="replace")[-2000:]
+            time.sleep(0.05)
+        raise AssertionError("the broker does not answer")
+
+    def stop(self) -> None:
+        """Kills it, as a crash of its machine does."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(30)
+            self.process = None
+
+    def topic(self, name: str | None = None, partitions: int = 1) -> str:
+        """The name of a new topic."""
+        name = name or f"t-{uuid.uuid4().hex[:12]}"
+        admin = KafkaAdminClient(bootstrap_servers=self.address)
+        try:
+            admin.create_topics([NewTopic(name, partitions, 1)])
+        finally:
+            admin.close()
+        return name
+
+    def producer(self, **options: object) -> KafkaProducer:
+        """A producer, to be closed."""
+        return KafkaProducer(bootstrap_servers=self.address, **options)
+
+    def messages(self, topic: str) -> list[tuple[int, bytes | None, bytes]]:
+        """(partition, key, value) of all messages that a topic has now, partition by partition."""
+        consumer = KafkaConsumer(bootstrap_servers=self.address, enable_auto_commit=False)
+        try:
+            places = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())]
+            consumer.assign(places)
+            consumer.seek_to_beginning(*places)
+            ends = consumer.end_offsets(places)
+            found: list[tuple[int, bytes | None, bytes]] = []
+            while any(consumer.position(p) < ends[p] for p in places):
+                for records in consumer.poll(1000).values():
+                    found += [(r.partition, r.key, r.value) for r in records]
+            return sorted(found, key=lambda m: m[0])
+        finally:
+            consumer.close()
+
+
+@contextlib.contextmanager
+def kafka() -> Iterator[Broker]:
+    """A broker with no topics."""
+    folder = Path(tempfile.mkdtemp(prefix="sparkstream-kafka-"))
+    broker = Broker(folder, free_port())
+    text = _PROPERTIES.format(port=broker.port, controller=free_port(), folder=folder)
+    (folder / "server.properties").write_text(text)
+    try:
+        subprocess.run(
+            [*_java(), "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c",
+             str(folder / "server.properties")],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def skip_without_kafka() -> None:
+    """Skips the test where there is no Maven for the broker's jars, but not in continuous integration."""
+    if shutil.which("mvn") is None and not (HOME / "ok").exists() and "CI" not in os.environ:
+        pytest.skip("there is no Maven on this machine, which brings a Kafka broker")
+
+
+def _java() -> list[str]:
+    _fetch()
+    java = shutil.which("java")
+    assert java is not None, "a broker needs a Java of 17 or newer on the PATH"
+    return [java, "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{HOME / 'jars'}/*"]
+
+
+def _fetch() -> None:
+    """Brings the broker's jars, once."""
+    if (HOME / "ok").exists():
+        return
+    HOME.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="jars-", dir=HOME) as folder:
+        jars = Path(folder) / "jars"
+        subprocess.run(
+            ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"],
+            check=True, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        with contextlib.suppress(OSError):  # another process was first
+            jars.rename(HOME / "jars")
+    (HOME / "ok").touch()
