@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from .servers import free_port
 
-POM = Path(__file__).parent / "kafka" / "pom.xml"
+POM = Path(__file__).with_name("broker.pom.xml")
 HOME = Path(os.environ.get("SPARKSTREAM_KAFKA_HOME") or Path.home() / ".cache" / "sparkstream-kafka")
 _PATIENCE = 60.0
 _PROPERTIES = """
