@@ -303,7 +303,8 @@ class App(ReplayedApp):
         sinks = () if self._sinks is None else self._sinks.figures()
         with self._progress.changed:
             found = stats_of(self.name, self.plan, self.state, self._life, self._inbox.position, self._progress, disk)
-        return replace(found, sinks=sinks)
+        sources = () if self._intakes is None else self._intakes.figures()
+        return replace(found, sinks=sinks, sources=sources)
 
     def note(self, line: str) -> None:
         """Adds a line to the logs."""

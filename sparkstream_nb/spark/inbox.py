@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ..engine.batch import InputBatch
 from ..errors import SparkStreamError
@@ -37,7 +38,7 @@ SEGMENT_BYTES = 1 << 23
 @dataclass
 class Position:
     """How far the inbox is filled: numbers of the next entry, step and request, the highest clock so far (ms), of all
-    and by app, and how many events came in by stream."""
+    and by app, how many events came in by stream, and how far each source outside is, by its name (`Entry.reached`)."""
 
     seq: int = 0
     step: int = 0
@@ -45,6 +46,12 @@ class Position:
     clock: int | None = None
     clocks: dict[int, int] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
+    sources: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def after(self) -> Position:
+        """A copy that can be moved on."""
+        sources = {name: dict(reached) for name, reached in self.sources.items()}
+        return replace(self, clocks=dict(self.clocks), events=dict(self.events), sources=sources)
 
     def line(self) -> bytes:
         """The first line of a segment that begins here."""
@@ -117,7 +124,7 @@ class Inbox:
         none of them is in then.
         """
         numbered = []
-        p = replace(self.position, clocks=dict(self.position.clocks), events=dict(self.position.events))
+        p = self.position.after()
         for entry in entries:
             placed = replace(entry, over=self.over) if self.over else entry
             numbered.append(placed.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app)))
@@ -178,7 +185,10 @@ class Inbox:
         return name
 
     def truncate(self, seq: int) -> int:
-        """Takes back the entries from number `seq` on, which nobody may have read; returns how many steps they had."""
+        """Takes back the entries from number `seq` on, which nobody may have read; returns how many steps they had.
+
+        What a source has entered goes or stays together with how far the source was.
+        """
         found = segments(self.folder)
         while len(found) > 1 and Position.of(found[-1][1]).seq > seq:
             found.pop()
@@ -188,6 +198,8 @@ class Inbox:
         for at, line in lines(self.folder, first):
             entries = from_json(line)
             kept = [e for e in entries if e.seq < seq]
+            if kept and any(e.reached for e in entries):
+                kept = entries
             if place == self._end and len(kept) < len(entries):
                 place, rest = at, to_json(kept) + b"\n" if kept else b""
             withdrawn += sum(e.steps for e in entries[len(kept) :])
@@ -227,6 +239,11 @@ def _pass(p: Position, entry: Entry) -> None:
     p.request = entry.request + entry.requests
     for stream, count in entry.events_by_stream.items():
         p.events[stream] = p.events.get(stream, 0) + count
+    for source, changes in (entry.reached or {}).items():
+        reached = p.sources.setdefault(source, {})
+        reached.update(changes)
+        for part in [part for part, value in changes.items() if value is None]:
+            del reached[part]
     if entry.clock is not None:
         p.clock = entry.clock if p.clock is None else max(p.clock, entry.clock)
         p.clocks[entry.app] = max(p.clocks.get(entry.app, entry.clock), entry.clock)
