@@ -21,6 +21,7 @@ from ..spark.sources.files import FilesPlace, FilesReader
 from ..spark.sources.http import HttpListener, HttpReader
 from ..spark.sources.intake import IntakeSetup
 from ..spark.sources.reader import Reader
+from ..types import Schema
 from .grants import Grants
 from .secrets import References
 
@@ -31,6 +32,14 @@ _TRUTH = {"true": True, "false": False}
 _ACTIONS = ("keep", "delete", "move")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """Names of topics, by Kafka's `Topic.LEGAL_CHARS`."""
+
+
+@dataclass(frozen=True)
+class MessageReader:
+    """What makes events of a source's messages; `time` is the position of the attribute with their time, or None."""
+
+    decoder: Decoder
+    time: int | None
 
 
 class SourcePlans:
@@ -49,14 +58,13 @@ class SourcePlans:
         """The sources, each with a reader of its own."""
         return [self._setup(source) for source in self._sources]
 
-    def decoders(self) -> Mapping[str, tuple[IncomingSource, Decoder]]:
-        """By name, the sources that read messages, and what decodes these."""
-        schemas = {s.name: self._plan.schema(s.stream) for s in self._sources}
-        return {
-            s.name: (s, decoder(s.mapping, schemas[s.name]))
-            for s in self._sources
-            if not isinstance(s.mapping.format, PassThrough)
-        }
+    def messages_of(self, name: str) -> MessageReader | None:
+        """What reads the messages of the source of this name; None where there is no such source."""
+        for s in self._sources:
+            if quote(s.name, safe="") == name and not isinstance(s.mapping.format, PassThrough):
+                schema = self._plan.schema(s.stream)
+                return MessageReader(decoder(s.mapping, schema), _time_of(s, schema))
+        return None
 
     def _setup(self, source: IncomingSource) -> IntakeSetup:
         try:
@@ -74,7 +82,7 @@ class SourcePlans:
             shown=place,
             schema=schema,
             reader=reader,
-            time=None if source.time is None else schema.find(source.time),
+            time=_time_of(source, schema),
             together=source.mapping.together and not _line_by_line(source),
         )
 
@@ -94,6 +102,10 @@ class SourcePlans:
             return str(files.path) + ("/" if files.folder else ""), FilesReader(files, schema, decodes)
         listener, url = _listener(given, self._grants, _Token(self._home / "sources" / f"{source.name}.token"))
         return url, HttpReader(listener, decoder(source.mapping, schema))
+
+
+def _time_of(source: IncomingSource, schema: Schema) -> int | None:
+    return None if source.time is None else schema.find(source.time)
 
 
 def _line_by_line(source: IncomingSource) -> bool:

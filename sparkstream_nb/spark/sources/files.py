@@ -1,9 +1,9 @@
 """Reads files that grow, and folders in which files appear: lines, whole texts, or parquet.
 
-A file is known by its path and its inode, and has been read up to an offset. What stands there is written by others:
-a last line without a line break is not taken until the file has been silent for a while, and neither is a file that is
-read whole. A file whose inode has changed is another one; what the former one still has is read first, where it was
-only renamed. One that has become shorter was emptied, and is read anew.
+A file is known by its name and its inode, and has been read up to an offset. What stands there is written by others: of
+a file that grows, a last line without a line break is not taken, and a file that is read whole, or has an end, has to
+be unchanged for a while. A file whose inode has changed is another one; what the former one still has is read first,
+where it was only renamed. One that has become shorter was emptied, and is read anew.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ from .reader import Away, Taken
 BLOCK = 1 << 23
 """Bytes that are read at once."""
 LONGEST_LINE = 1 << 24
-SETTLED = 2
-"""A file is complete when this many looks in a row found it unchanged."""
+MOST_TEXT = 1 << 28
+"""Bytes of a file that is one message."""
+SETTLED_SECONDS = 1.0
+"""A file that has an end is complete when it was not changed for so long."""
 _HIDDEN = (".", "_")
 _LONG_AGO = float("-inf")
 
@@ -42,8 +44,9 @@ Mode = Literal["line", "text.full", "parquet"]
 @dataclass(frozen=True)
 class FilesPlace:
     """Where a source reads: the file or folder `path`, in `mode`. `pattern` is one for the names in a folder.
-    `tailing`: a file that was read may grow. `header`: the first line of a file is none. `after`: what becomes of a file that was
-    read, "keep", "delete" or "move" to the folder `move_to`. `every` is the pause between two looks, in seconds."""
+    `tailing`: a file that was read may grow. `header`: the first line of a file is none. `after`: what becomes of a
+    file that was read, "keep", "delete" or "move" to the folder `move_to`. `every`: the pause between two looks, in
+    seconds."""
 
     path: Path
     folder: bool
@@ -65,14 +68,6 @@ class Stretch:
     size: int
 
 
-@dataclass
-class _Seen:
-    """What was seen of a file: its size at the last look, and at how many looks it was that already."""
-
-    size: int
-    looks: int = 0
-
-
 @dataclass(frozen=True)
 class _Done:
     """The token of what was read: the files that are through."""
@@ -81,18 +76,18 @@ class _Done:
 
 
 class FilesReader:
-    """A `Reader` of files; `decoder` makes events of their lines or texts (None: parquet)."""
+    """A `Reader` of files; `decoder` makes events of their lines or texts (None: parquet). `now` is the time (s since
+    1970) against which times of files are held."""
 
     def __init__(
         self,
         place: FilesPlace,
         schema: Schema,
         decoder: Decoder | None,
-        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
     ) -> None:
-        self.place, self.schema, self._decoder, self._clock = place, schema, decoder, clock
+        self.place, self.schema, self._decoder, self._now = place, schema, decoder, now
         self._reached: dict[str, list[int]] = {}
-        self._seen: dict[Path, _Seen] = {}
         self._behind: dict[str, int] = {}
         self._looked = _LONG_AGO
         self._cancelled = threading.Event()
@@ -100,27 +95,26 @@ class FilesReader:
     def open(self, reached: Mapping[str, Any]) -> str | None:
         self._cancelled.clear()
         self._reached = {name: list(at) for name, at in reached.items()}
-        self._seen, self._looked = {}, _LONG_AGO
+        self._looked = _LONG_AGO
         if not self.place.path.exists() and not self.place.path.parent.is_dir():
             raise Away(f"there is no folder {self.place.path.parent}")
         return None
 
     def read(self, seconds: float) -> Taken | None:
-        end = self._clock() + seconds
+        end = time.monotonic() + seconds
         while True:
-            left = self._looked + self.place.every - self._clock()
-            if left > 0:
-                rest = end - self._clock()
-                if self._cancelled.wait(max(min(left, rest), 0.0)) or left > rest:
-                    return None
-            taken = self._look()
-            if taken is not None:
-                self._looked = _LONG_AGO  # there may be more
-                return taken
+            if time.monotonic() >= self._looked + self.place.every:
+                taken = self._look()
+                if taken is not None:
+                    self._looked = _LONG_AGO  # there may be more
+                    return taken
+            now = time.monotonic()
+            if now >= end or self._cancelled.wait(min(end, self._looked + self.place.every) - now):
+                return None
 
     def _look(self) -> Taken | None:
         """The next that is there to be taken."""
-        self._looked = self._clock()
+        self._looked = time.monotonic()
         for file in self._files():
             taken = self._next(file)
             if taken is not None:
@@ -146,7 +140,7 @@ class FilesReader:
         return dict(self._behind)
 
     def close(self) -> None:
-        self._seen = {}
+        pass
 
     def cancel(self) -> None:
         self._cancelled.set()
@@ -178,14 +172,9 @@ class FilesReader:
             self._behind.pop(name, None)
         return dict.fromkeys(gone)
 
-    def _settled(self, file: Path, size: int) -> bool:
-        """Whether nobody writes the file any more, as far as one can see: one look counts at most each `every` s."""
-        seen = self._seen.get(file)
-        if seen is None or seen.size != size:
-            self._seen[file] = _Seen(size)
-            return False
-        seen.looks += 1
-        return seen.looks >= SETTLED
+    def _settled(self, file: Path) -> bool:
+        """Whether nobody writes the file any more, as far as one can see."""
+        return self._now() - file.stat().st_mtime >= SETTLED_SECONDS
 
     # --------------------------------------------------------------------------------------------------- one file
 
@@ -199,14 +188,17 @@ class FilesReader:
                 former = self._former(file, old, at)
                 if former is not None:
                     return self._lines(former, file.name, Stretch(old, at, former.stat().st_size), ended=True)
-            if old != inode or at > size:
+            if old != inode or (at > size and self.place.mode != "parquet"):
                 at = through = 0
             self._behind[file.name] = 0 if through else size - at
             if through:
+                self._put_away(file)  # a crash came before
                 return None
             if self.place.mode == "line":
                 return self._lines(file, file.name, Stretch(inode, at, size))
-            return self._whole(file, inode, size) if self._settled(file, size) else None
+            if not self._settled(file):
+                return None
+            return self._groups(file, inode, at) if self.place.mode == "parquet" else self._whole(file, inode, size)
         except FileNotFoundError:
             return None
         except PermissionError as error:
@@ -225,7 +217,7 @@ class FilesReader:
     def _lines(self, file: Path, name: str, s: Stretch, *, ended: bool = False) -> Taken | None:
         """Whole lines of a stretch of `file`; a last one without a line break where the file has `ended`."""
         if s.at == s.size:
-            if self.place.tailing or not self._settled(file, s.size):
+            if self.place.tailing or not self._settled(file):
                 return None
             return Taken(self._nothing(), 0, {name: [s.inode, s.size, 1]}, _Done((file,)))
         with file.open("rb") as source:
@@ -235,7 +227,8 @@ class FilesReader:
                 block += source.read(BLOCK)
         end = block.rfind(b"\n") + 1
         if not end:
-            if len(block) < LONGEST_LINE and not ended and not self._settled(file, s.size):
+            complete = ended or (not self.place.tailing and self._settled(file))
+            if len(block) < LONGEST_LINE and not complete:
                 return None
             end = len(block)
         lines = [line.removesuffix(b"\r") for line in block[:end].split(b"\n")]
@@ -247,22 +240,38 @@ class FilesReader:
         return Taken(self._decoder.decode(lines), len(lines), {name: [s.inode, s.at + end, 0]})
 
     def _whole(self, file: Path, inode: int, size: int) -> Taken:
-        reached = {file.name: [inode, size, 1]}
-        self._behind[file.name] = 0
-        if self.place.mode == "parquet":
-            return Taken(self._parquet(file), 1, reached, _Done((file,)))
+        """A file as one message."""
         assert self._decoder is not None
-        return Taken(self._decoder.decode([file.read_bytes()]), 1, reached, _Done((file,)))
+        self._behind[file.name] = 0
+        through = {file.name: [inode, size, 1]}, _Done((file,))
+        if size > MOST_TEXT:
+            found = self._refused(file, f"it has {size:,} bytes; in mode 'text.full' {MOST_TEXT:,} are read at most")
+            return Taken(found, 1, *through)
+        return Taken(self._decoder.decode([file.read_bytes()]), 1, *through)
 
-    def _parquet(self, file: Path) -> Decoded:
-        """The rows of a parquet file; columns that have the attributes' names."""
+    def _groups(self, file: Path, inode: int, at: int) -> Taken:
+        """The next row group of a parquet file; `at` so many were read."""
         try:
-            table = pq.read_table(file)
+            with pq.ParquetFile(file) as parquet:
+                last = max(parquet.num_row_groups - 1, 0)
+                missing = [n for n in self.schema.names if n not in parquet.schema_arrow.names]
+                if missing:
+                    has = ", ".join(parquet.schema_arrow.names)
+                    found, at = self._refused(file, f"it has no column {missing[0]}; it has {has}"), last
+                else:
+                    groups = [at] if at < parquet.num_row_groups else []
+                    found = self._rows(parquet.read_row_groups(groups, columns=list(self.schema.names)))
+        except (FileNotFoundError, PermissionError):
+            raise
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-            return self._refused(file, f"it is no parquet file: {error}")
-        missing = [n for n in self.schema.names if n not in table.column_names]
-        if missing:
-            return self._refused(file, f"it has no column {missing[0]}; it has {', '.join(table.column_names)}")
+            found, last = self._refused(file, f"it is no parquet file: {' '.join(str(error).split())}"), at
+        through = at >= last
+        if through:
+            self._behind[file.name] = 0
+        return Taken(found, 1, {file.name: [inode, at + 1, int(through)]}, _Done((file,) if through else ()))
+
+    def _rows(self, table: pa.Table) -> Decoded:
+        """Rows as events; those that do not fit the stream are rejected."""
         columns: list[Any] = []
         bad = np.zeros(table.num_rows, np.bool_)
         for attribute in self.schema:
@@ -272,7 +281,7 @@ class FilesReader:
                 bad |= failed
         rejected: tuple[Rejected, ...] = ()
         if bad.any():
-            rows = table.select(list(self.schema.names)).filter(pa.array(bad)).to_pylist()
+            rows = table.filter(pa.array(bad)).to_pylist()
             rejected = tuple(Rejected(0, "its values do not fit the stream", str(row)) for row in rows)
             columns = [c.filter(pa.array(~bad)) for c in columns]
         return Decoded(columns, np.arange(len(columns[0]), dtype=np.int64), rejected)
