@@ -203,6 +203,7 @@ _CONSUMER: Mapping[str, Callable[[str], Any]] = {
     "fetch.max.wait.ms": int,
     "max.partition.fetch.bytes": int,
     "max.poll.records": int,
+    "metadata.max.age.ms": int,
     "request.timeout.ms": int,
     "isolation.level": str,
     "security.protocol": str,

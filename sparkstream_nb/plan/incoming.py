@@ -42,6 +42,11 @@ _NEEDED = {
     "file": (("dir.uri", "file.uri"),),
     "http": (("receiver.url",),),
 }
+_TAKEN = {
+    "kafka": "each message once",
+    "file": "each line or file once",
+    "http": "what is answered with 200 is kept",
+}
 _EXAMPLE = {
     "bootstrap.servers": "bootstrap.servers='localhost:9092'",
     "topic.list": "topic.list='trades'",
@@ -71,25 +76,35 @@ class IncomingSource:
         return f"{self.stream}-{self.type}-{self.number}"
 
 
+def taken(type_: str) -> str:
+    """How often a source of this type takes a message, in words."""
+    return _TAKEN[type_]
+
+
 def is_incoming(a: Annotation, properties: Mapping[str, str]) -> bool:
     """Whether an annotation is a source that reads from outside."""
     return a.name.lower() == "source" and connector_type(a, properties) in INCOMING
+
+
+def incoming_annotations(plan: n.Plan) -> Iterator[tuple[n.StreamDef, Annotation]]:
+    """The `@source`s that read from outside, with their streams, in the order of the text."""
+    for stream in plan.streams.values():
+        for a in stream.annotations:
+            if is_incoming(a, plan.properties):
+                yield stream, a
 
 
 def incoming_sources(plan: n.Plan) -> tuple[IncomingSource, ...]:
     """The sources that read from outside, in the order of the text. Raises SiddhiBindError, with the text, for one that
     lacks an option that it needs."""
     out: list[IncomingSource] = []
-    for stream in plan.streams.values():
-        for a in stream.annotations:
-            if not is_incoming(a, plan.properties):
-                continue
-            type_ = connector_type(a, plan.properties)
-            number = 1 + sum(s.stream == stream.source.id and s.type == type_ for s in out)
-            try:
-                out.append(_source(stream, a, plan.properties, number))
-            except SiddhiBindError as error:
-                raise (error.with_source(plan.text) if plan.text else error) from None
+    for stream, a in incoming_annotations(plan):
+        type_ = connector_type(a, plan.properties)
+        number = 1 + sum(s.stream == stream.source.id and s.type == type_ for s in out)
+        try:
+            out.append(_source(stream, a, plan.properties, number))
+        except SiddhiBindError as error:
+            raise (error.with_source(plan.text) if plan.text else error) from None
     return tuple(out)
 
 
