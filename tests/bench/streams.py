@@ -27,11 +27,10 @@ _FETCH = {"max_poll_records": 50_000, "fetch_max_bytes": 1 << 26, "max_partition
           "enable_auto_commit": False}  # fmt: skip
 APPS = {
     "count": "from S select count() as n insert into O;",
-    "window": "from S#window.time(1 sec) select symbol, avg(price) as average group by symbol insert into O;",
-    "pattern": "from every e1=S[price > 995.0] -> e2=S[symbol == e1.symbol and volume > e1.volume] within 10 sec "
-    "select e1.symbol as symbol, e2.volume as volume insert into O;",
-    "aggregation": "define aggregation A from S select symbol, sum(volume) as total group by symbol "
-    "aggregate every sec, min;",
+    "window": "from S#window.time(1 sec) select k, avg(v) as average group by k insert into O;",
+    "pattern": "from every e1=S[v > 9990] -> e2=S[k == e1.k and v < 10] within 10 sec "
+    "select e1.k as k, e2.v as low insert into O;",
+    "aggregation": "define aggregation A from S select k, sum(v) as total group by k aggregate every sec, min;",
 }
 
 
@@ -142,8 +141,8 @@ def app_seconds(broker: Broker, topic: str, events: int, queries: str, folder: P
 
     text = f"""
     @source(type='kafka', bootstrap.servers='{broker.address}', topic.list='{topic}', group.id='{folder.name}',
-            threading.option='partition.wise', @map(type='json'))
-    define stream S (symbol string, price double, volume long);
+            threading.option='partition.wise', event.time='at', @map(type='json'))
+    define stream S (k string, v long, at long);
     {queries}
     """
     began = time.perf_counter()
