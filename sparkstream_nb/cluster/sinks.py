@@ -20,8 +20,8 @@ from ..plan.outside import OutsideSink, outside_sinks, promise
 from ..retention import bytes_of
 from ..spark.results import column_values, is_object
 from ..spark.sinks.delivery import Delivery, SinkFigures, SinkSetup, Source
-from ..spark.sinks.encoder import Encoder, encoder_of
 from ..spark.sinks.files import BatchFiles, FilePlace, GrowingFile, ReplacedFile
+from ..spark.sinks.messages import MessageWriter
 from ..spark.sinks.target import Target
 from ..spark.sinks.turns import Turns
 from ..types import Schema
@@ -66,14 +66,14 @@ class SinkPlans:
 
     def _of(self, sink: OutsideSink, run: str) -> list[SinkSetup]:
         schema = self._plan.schema(sink.stream)
-        encoder = encoder_of(sink.mapping, _csv_options(sink), schema)
+        writer = MessageWriter(sink.mapping, schema)
         name = f"{quote(sink.stream, safe='')}-{sink.type}-{sink.number}"
         what = f"the sink of stream '{sink.stream}'"
         if sink.type == "file":
-            made = [self._file(what, options, encoder, run) for options in sink.destinations]
+            made = [self._file(what, options, writer, run) for options in sink.destinations]
         else:
             gate = HttpGate(self._grants, self._references, what, f"{run}-{name}")
-            made = [gate.target(options, encoder) for options in sink.destinations]
+            made = [gate.target(options, writer.content_type) for options in sink.destinations]
         if sink.strategy == "roundRobin":
             made = [(", ".join(shown for shown, _ in made), Turns([target for _, target in made]))]
         several = len(made) > 1
@@ -85,15 +85,14 @@ class SinkPlans:
                 shown=shown,
                 promise=promise(sink.type),
                 on_error=sink.on_error,
-                schema=schema,
-                encoder=encoder,
+                writer=MessageWriter(sink.mapping, schema, target.templates),
                 target=target,
                 share=_share(sink, schema, i - 1, len(made)),
             )
             for i, (shown, target) in enumerate(made, 1)
         ]
 
-    def _file(self, what: str, options: Mapping[str, str], encoder: Encoder, run: str) -> tuple[str, Target]:
+    def _file(self, what: str, options: Mapping[str, str], writer: MessageWriter, run: str) -> tuple[str, Target]:
         uri = options["file.uri"]
         if "${" in uri:
             raise Misuse(f"{what}: file.uri cannot have a reference such as ${{sec:...}} in it: paths are shown")
@@ -104,9 +103,9 @@ class SinkPlans:
         path = Path(uri.removeprefix("file:")).expanduser().absolute()
         root = self._grants.folder_of(path, f"{what} writes to")
         folder = uri.endswith("/") or path.is_dir()
-        separated = _flag(options, "add.line.separator", True, what)
+        separated = _flag(options, "add.line.separator", True, what) and not writer.breaks
         append = _flag(options, "append", True, what)
-        place = FilePlace(path.resolve(), root, encoder.head, b"\n" if separated else b"")
+        place = FilePlace(path.resolve(), root, writer.head, b"\n" if separated else b"")
         roll = options.get("roll.size")
         if roll is not None and not folder:
             raise Misuse(f"{what}: roll.size is for a folder: end file.uri with '/'")
@@ -117,11 +116,11 @@ class SinkPlans:
         if not folder:
             return str(place.path), GrowingFile(place)
         if roll is None:
-            return f"{place.path}/", BatchFiles(place, run, encoder.extension)
+            return f"{place.path}/", BatchFiles(place, run, writer.extension)
         size = bytes_of(f"{what}: roll.size", roll)
         if not 0 < size < _MOST_ROLL:
             raise Misuse(f"{what}: roll.size is a size such as 64MB, not '{roll}'")
-        return f"{place.path}/", GrowingFile(place, size, run, encoder.extension)
+        return f"{place.path}/", GrowingFile(place, size, run, writer.extension)
 
 
 def check_sinks(plan: Plan, mode: str) -> None:
@@ -145,13 +144,6 @@ def _flag(options: Mapping[str, str], key: str, default: bool, what: str) -> boo
     if value.lower() not in _TRUTH:
         raise Misuse(f"{what}: {key} is 'true' or 'false', not '{value}'")
     return _TRUTH[value.lower()]
-
-
-def _csv_options(sink: OutsideSink) -> Mapping[str, str]:
-    delimiter = sink.mapping_options.get("delimiter", ",")
-    if len(delimiter) != 1 or delimiter in '\r\n"':
-        raise Misuse(f"the sink of stream '{sink.stream}': delimiter is one character, not {delimiter!r}")
-    return sink.mapping_options
 
 
 def _share(sink: OutsideSink, schema: Schema, number: int, of: int) -> Callable[[pa.Table], Array] | None:

@@ -18,7 +18,7 @@ from .query_parts import connector_type, expressions, inputs
 _LIST = """
 script:r                          functions in R
 script:scala                      functions in Scala
-mapping                           mappings other than passThrough (inMemory) or plain json and csv (file, http)
+mapping                           mappings other than passThrough (inMemory), or json, csv, text, keyvalue, xml (others)
 sink                              sinks other than inMemory, log, file and http
 sink-option                       options of file and http sinks that this build does not have
 source                            sources other than inMemory

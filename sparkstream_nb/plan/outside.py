@@ -13,11 +13,13 @@ from typing import Literal
 from ..errors import SiddhiBindError, Span
 from ..lang.tree import Annotation
 from . import nodes as n
+from .binding.mappings import MAPPED, sink_mapping
+from .mapping import SinkMapping
 from .query_parts import connector_options, connector_type, template_attributes
 
 OUTSIDE = frozenset({"file", "http"})
 """The types of sinks that publish outside."""
-MAPPINGS = frozenset({"json", "csv"})
+MAPPINGS = MAPPED - {"passThrough"}
 """What their messages may be written as."""
 
 Strategy = Literal["partitioned", "roundRobin", "broadcast"]
@@ -31,10 +33,6 @@ _OPTIONS = {
         "blocking.io", "chunk.disabled",
     },
 }  # fmt: skip
-_MAP_OPTIONS: Mapping[str, frozenset[str]] = {
-    "json": frozenset({"type"}),
-    "csv": frozenset({"type", "delimiter", "header"}),
-}
 _DYNAMIC = frozenset({"headers", "method"})
 """Options that may depend on the event."""
 _TARGET = {"file": "file.uri", "http": "publisher.url"}
@@ -49,8 +47,8 @@ _PROMISES = {
 class OutsideSink:
     """A sink of `stream`. `number` counts the stream's sinks of this type, from 1. `destinations` are the options of
     each `@destination` over those of the sink; of a sink without `@distribution`, its own options alone. `key` is the
-    attribute that a partitioned sink divides by. `on_error` is LOG, STORE or WAIT. `mapping` and `mapping_options` are
-    those of `@map`."""
+    attribute that a partitioned sink divides by. `on_error` is LOG, STORE or WAIT. `mapping` is that of
+    `@map`."""
 
     stream: str
     type: str
@@ -59,8 +57,7 @@ class OutsideSink:
     strategy: Strategy | None
     key: str | None
     on_error: str
-    mapping: str
-    mapping_options: Mapping[str, str]
+    mapping: SinkMapping
     span: Span
 
 
@@ -124,6 +121,7 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
                     a.span,
                     hint=f"It has {', '.join(stream.source.schema.names)}.",
                 )
+    written = sink_mapping(mapping, stream.source.schema)
     return OutsideSink(
         stream=stream.source.id,
         type=type_,
@@ -132,8 +130,7 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
         strategy=chosen.get("strategy"),  # type: ignore[arg-type]  # the binder has checked it
         key=chosen.get("partitionKey") if chosen.get("strategy") == "partitioned" else None,
         on_error=options.get("on.error", "LOG").upper(),
-        mapping=mapping.get("type") or "",
-        mapping_options={e.key: e.value for e in mapping.elements if e.key is not None},
+        mapping=written,
         span=a.span,
     )
 
@@ -161,9 +158,5 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
     written = mapping.get("type") or ""
     if written not in MAPPINGS:
         yield "mapping", f"{sink} with mapping '{written}'"
-    elif mapping.nested:
-        yield "mapping", f"@{mapping.nested[0].name} in the mapping of {sink}"
-    else:
-        for e in mapping.elements:
-            if e.key is not None and e.key.lower() not in _MAP_OPTIONS[written]:
-                yield "mapping", f"'{e.key}' of mapping '{written}' of {sink}"
+    elif written == "csv" and type_ != "file" and (mapping.get("header") or "").strip().lower() == "true":
+        yield "mapping", f"header='true' of mapping 'csv' of {sink}"

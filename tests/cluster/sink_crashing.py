@@ -59,7 +59,7 @@ def main(home: str, out: str, url: str, place: str) -> None:
         portion(self, batch, *rest)
 
     def write_to(file: int, data: bytes, at: int) -> None:
-        whole_batch = data.startswith(b"{")
+        whole_batch = data.startswith(b"[")
         if place == ("batch" if whole_batch else "writing") and str(ROWS).encode() in data:
             write(file, data[: len(data) // 2], at)
             os.fsync(file)

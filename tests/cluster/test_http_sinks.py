@@ -17,9 +17,12 @@ from .receiver import receiver
 from .test_scalable import java_place
 from .test_sinks import app_with, send
 
+SINGLE = "@map(type='json', event.grouping.enabled='false')"
+"""A message for each event."""
 
-def http_sink(url: str, more: str = "", mapping: str = "json") -> str:
-    return f"@sink(type='http', publisher.url='{url}', {more} @map(type='{mapping}'))"
+
+def http_sink(url: str, more: str = "", mapping: str = SINGLE) -> str:
+    return f"@sink(type='http', publisher.url='{url}', {more} {mapping})"
 
 
 def values(bodies: list[bytes]) -> list[int]:
@@ -46,6 +49,40 @@ def test_events_are_posted(run: Callable[..., App]) -> None:
         assert "at least once" in str(app.explain())
         assert "Alerts-http-1" in text(app.stats())
         assert "Alerts-http-1" in html(app.stats())
+
+
+def test_events_of_a_step_are_one_request(run: Callable[..., App]) -> None:
+    """Those with other headers are in another one; each event that is refused with its message is an error."""
+    grouped = "@map(type='json', @payload('{{v}}'))"
+    with receiver(lambda n, body: 400 if b"2" in body else 200) as server:
+        sink = http_sink(server.url, """headers="'X-Key:{{k}}'", on.error='STORE',""", grouped)
+        app = run(app_with(sink), allow=[f"http={server.url}"])
+        app.send("S", [["a", 1], ["b", 2], ["a", 3], ["b", 4]])
+        app.send("S", ["a", 5])
+        assert app.drain(60) == 0
+        assert [(r.headers["X-Key"], r.body) for r in server.requests] == [
+            ("a", b"[1,\n3]"),
+            ("b", b"[2,\n4]"),
+            ("a", b"5"),
+        ]
+        assert app.errors.frame["values"].tolist() == [["b", 2], ["b", 4]]
+        (figures,) = app.stats().sinks
+        assert (figures.sent, figures.failed) == (3, 2)
+
+
+def test_a_value_is_one_header_and_a_form_is_one(run: Callable[..., App]) -> None:
+    with receiver() as server:
+        form = http_sink(
+            server.url, """headers="'X-Key:{{k}}'",""", "@map(type='keyvalue', @payload(a='{{k}}', b='v'))"
+        )
+        app = run(app_with(form), allow=[f"http={server.url}"])
+        app.send("S", ["x','X-Evil:1", 1])
+        assert app.drain(60) == 0
+        (request,) = server.requests
+        assert request.headers["X-Key"] == "x','X-Evil:1"
+        assert "X-Evil" not in request.headers
+        assert request.headers["Content-Type"] == "application/x-www-form-urlencoded"
+        assert request.body == b"a=x%27%2C%27X-Evil%3A1&b=1"
 
 
 def test_a_server_that_fails_for_a_while(run: Callable[..., App]) -> None:
@@ -151,7 +188,7 @@ def test_numbers_that_json_lacks(run: Callable[..., App]) -> None:
         app.send("S", [[1.5], [float("inf")], [1e10], [None]])
         app.flush()
         assert app.drain() == 0
-        assert values(server.taken) == [1.5, 1e10, None]
+        assert values(server.taken) == [1.5, 1e10, "undefined"]
         assert "JSON has no inf" in (app.stats().sinks[0].last_error or "")
 
 
@@ -194,6 +231,12 @@ def test_sinks_that_are_refused(run: Callable[..., App], url: str, more: str, me
     assert "open" not in str(raised.value).replace("opened", "")
 
 
+def test_a_header_line_is_for_files(run: Callable[..., App]) -> None:
+    sink = http_sink("http://127.0.0.1/in", mapping="@map(type='csv', header='true')")
+    with pytest.raises(SparkStreamError, match="header='true' of mapping 'csv' of a sink of type 'http'"):
+        run(app_with(sink), allow=["http=http://127.0.0.1/in"])
+
+
 def test_secrets_come_from_outside(run: Callable[..., App], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALERTS_PASSWORD", "sesame")
     login = "basic.auth.username='me', basic.auth.password='${sec:alerts.password}',"
@@ -213,7 +256,7 @@ def test_secrets_come_from_outside(run: Callable[..., App], monkeypatch: pytest.
 
 def distributed(strategy: str, *urls: str) -> str:
     places = ", ".join(f"@destination(publisher.url='{u}')" for u in urls)
-    return f"@sink(type='http', @map(type='json'), @distribution(strategy={strategy}, {places}))"
+    return f"@sink(type='http', {SINGLE}, @distribution(strategy={strategy}, {places}))"
 
 
 def test_partitioned_broadcast_and_in_turn(run: Callable[..., App]) -> None:

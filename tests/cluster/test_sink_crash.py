@@ -51,12 +51,13 @@ def test_killed(run: Callable[..., App], tmp_path: Path, place: str) -> None:
         assert sorted(committed["v"]) == list(range(len(expected)))
         assert (out / "alerts.csv").read_text().splitlines() == ["k,v", *expected]
         events = [
-            json.loads(line)["event"]
+            one["event"]
             for file in sorted((out / "batches").glob("[!.]*"))
             for line in file.read_text().splitlines()
+            for one in json.loads(line)
         ]
         assert [f"{e['k']},{e['v']}" for e in events] == expected
-        posted = [r.body.decode() for r in server.requests]
+        posted = [r.body.decode().rstrip("\n") for r in server.requests]
         assert list(dict.fromkeys(posted)) == expected
         repeated = [body for body, count in Counter(posted).items() if count > 1]
         assert len(posted) - len(expected) == len(repeated) <= 1

@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,18 +19,15 @@ import numpy as np
 import pyarrow as pa
 
 from ...engine.columns import Array
-from ...engine.expressions.values import text
 from ...errors import masked, printable, shown
-from ...types import Schema
+from ...mapping import Message
 from ..commit import Progress
 from ..outputs import OutputFiles, OutputsMoved
 from ..results import column_values
-from .encoder import Encoder, Message, Unmapped
+from .messages import CHUNK, Made, MessageWriter, Unwritten
 from .position import Position, read_position, write_position
 from .target import Away, Place, Refused, Target
 
-CHUNK = 5_000
-"""Events that are encoded at once."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds between two tries of a target that is away: they grow from the first to the longest."""
 GRACE = 1.0
@@ -51,8 +48,7 @@ class SinkSetup:
     shown: str
     promise: str
     on_error: str
-    schema: Schema
-    encoder: Encoder
+    writer: MessageWriter
     target: Target
     share: Callable[[pa.Table], Array] | None = None
 
@@ -230,21 +226,23 @@ class Delivery:
     def _pass(self, ending: threading.Event) -> None:
         """Delivers all that is committed by now."""
         committed, at = self._source.progress.batch, self.position
-        for portion in self._source.outputs.after(self.stream, at.batch, at.row, committed):
-            self._portion(portion.batch, portion.first, portion.table, ending)
+        # A micro-batch is read from its first row: a message's place is found among all events of its group.
+        for portion in self._source.outputs.after(self.stream, at.batch, 0, committed):
+            self._portion(portion.batch, portion.table, at.row if portion.batch == at.batch else 0, ending)
             if ending.is_set():
                 return
         self._move(Position(committed + 1))
         self._well()
 
-    def _portion(self, batch: int, first: int, table: pa.Table, ending: threading.Event) -> None:
-        """Delivers what is left of a micro-batch."""
+    def _portion(self, batch: int, table: pa.Table, done: int, ending: threading.Event) -> None:
+        """Delivers a micro-batch, of which the events before place `done` are dealt with."""
         target, before = self.setup.target, self.position
         try:
-            for start in range(0, table.num_rows, CHUNK):
+            for start, end in windows(self.setup.writer.cuts(table)):
                 if ending.is_set():
                     return
-                self._chunk(Place(batch, first + start), table.slice(start, CHUNK))
+                if end > done:
+                    self._window(Place(batch, start), table.slice(start, end - start), done - start)
             if target.by_batch:
                 target.finish(batch)
                 self._save(replace(self.position, batch=batch + 1, row=0, state=dict(target.state())))
@@ -256,7 +254,12 @@ class Delivery:
         self._move(Position(batch + 1))
         self._well()
 
-    def _chunk(self, place: Place, table: pa.Table) -> None:
+    def _window(self, place: Place, table: pa.Table, done: int) -> None:
+        """Delivers the events of a table, whole groups, of which the `done` first are dealt with.
+
+        Events are numbered in the order of their messages, so that a message of events that are not side by side has
+        a place as any other.
+        """
         setup = self.setup
         rows: Array = np.arange(table.num_rows)
         if setup.share is not None:
@@ -264,28 +267,25 @@ class Delivery:
             table = table.take(pa.array(rows))
         if not len(rows):
             return
-        fields = list(table.schema)
-        columns = [column_values(c, f) for c, f in zip(table.columns[3:], fields[3:], strict=True)]
-        ts = table.column(2).to_pylist()
-        found = self._with_properties(setup.encoder.encode(columns, ts), columns)
-        i = 0
+        found = setup.writer.write(table)
+        i, at = _left(found, int(np.searchsorted(rows, done)))
         while i < len(found):
             one = found[i]
-            at = Place(place.batch, place.row + int(rows[one.first]))
-            if isinstance(one, Unmapped):
-                sent, refused = self._unmapped(one)
+            here = Place(place.batch, place.row + int(rows[at]))
+            if isinstance(one, Unwritten):
+                sent, refused = self._unwritten(one)
             else:
-                sent, refused = self._send(_run_of(found, i, setup.target.at_once), at)
+                sent, refused = self._send(_run_of(found, i, setup.target.at_once), here)
             if sent == 0:
                 self._save(replace(self.position, state=dict(setup.target.state())))
                 continue
             if refused is not None:
-                self._fail(at, ts[one.first], [c[one.first] for c in columns], refused)
-            last = found[i + sent - 1]
+                places = [Place(place.batch, place.row + int(r)) for r in rows[at : at + one.count]]
+                self._fail(places, table.take(pa.array(one.events)), refused)
             events = sum(m.count for m in found[i : i + sent])
-            i += sent
-            after = place.row + int(rows[last.first + last.count - 1]) + 1
-            self._count(Place(place.batch, after), 0 if refused else events, events if refused else 0)
+            i, at = i + sent, at + events
+            after = Place(place.batch, place.row + int(rows[at - 1]) + 1)
+            self._count(after, 0 if refused else events, events if refused else 0)
 
     def _send(self, messages: Sequence[Message], at: Place) -> tuple[int, str | None]:
         """(how many messages are dealt with, why the first of them was refused). Raises Away."""
@@ -298,26 +298,11 @@ class Delivery:
         self._well()
         return sent, None
 
-    def _unmapped(self, event: Unmapped) -> tuple[int, str | None]:
-        """As `_send`, for an event that no message could be made of."""
+    def _unwritten(self, events: Unwritten) -> tuple[int, str | None]:
+        """As `_send`, for events that no message could be made of."""
         if self.setup.on_error == "WAIT":
-            raise Away(event.reason)
-        return 1, event.reason
-
-    def _with_properties(
-        self, found: Sequence[Message | Unmapped], columns: Sequence[Sequence[Any]]
-    ) -> Sequence[Message | Unmapped]:
-        """The messages with the values that the target asks for."""
-        schema, wanted = self.setup.schema, self.setup.target.attributes
-        if not wanted:
-            return found
-        at = {name: i for i, name in enumerate(schema.names) if name in wanted}
-        return [
-            replace(m, properties={n: text(schema[i].type, columns[i][m.first]) for n, i in at.items()})
-            if isinstance(m, Message)
-            else m
-            for m in found
-        ]
+            raise Away(events.reason)
+        return 1, events.reason
 
     # ------------------------------------------------------------------------------------------------- what is kept
 
@@ -352,14 +337,17 @@ class Delivery:
         with self._moved:
             self._moved.notify_all()
 
-    def _fail(self, at: Place, ts: int, values: list[Any], reason: str) -> None:
-        """An event cannot be delivered: keeps it as an error, or says so."""
+    def _fail(self, places: Sequence[Place], events: pa.Table, reason: str) -> None:
+        """Events cannot be delivered: keeps each as an error, or says so."""
         setup = self.setup
         self._last_error = _line(reason)
-        if setup.on_error == "STORE":
-            self._source.keep(setup.name, at, [setup.stream, ts, values, f"sink {setup.name}: {reason}"])
-        else:
-            self._say(f"{setup.stream} at {ts}, {shown(values)}, was not delivered: {reason}")
+        columns = [column_values(c, f) for c, f in zip(events.columns[3:], list(events.schema)[3:], strict=True)]
+        rows = zip(events.column(2).to_pylist(), zip(*columns, strict=True), strict=True)
+        for place, (ts, values) in zip(places, rows, strict=True):
+            if setup.on_error == "STORE":
+                self._source.keep(setup.name, place, [setup.stream, ts, list(values), f"sink {setup.name}: {reason}"])
+            else:
+                self._say(f"{setup.stream} at {ts}, {shown(list(values))}, was not delivered: {reason}")
 
     def _away(self, reason: str, ending: threading.Event) -> None:
         """The target is away: says so once, and waits, longer each time."""
@@ -381,7 +369,29 @@ def _line(text: str) -> str:
     return masked(printable(" ".join(text.split())))
 
 
-def _run_of(found: Sequence[Message | Unmapped], i: int, most: int) -> list[Message]:
+def windows(cuts: Array) -> Iterator[tuple[int, int]]:
+    """Parts of a table that may be cut at `cuts`: `CHUNK` rows at most, or one group that has more."""
+    start, count = 0, int(cuts[-1]) if len(cuts) else 0
+    while start < count:
+        reached = int(np.searchsorted(cuts, start + CHUNK, side="right")) - 1
+        end = int(cuts[reached]) if reached >= 0 else 0
+        if end <= start:
+            end = int(cuts[reached + 1])
+        yield start, end
+        start = end
+
+
+def _left(found: Sequence[Made], done: int) -> tuple[int, int]:
+    """(the first message whose events are not all among the `done` first, how many events those before it have)."""
+    at = 0
+    for i, one in enumerate(found):
+        if at + one.count > done:
+            return i, at
+        at += one.count
+    return len(found), at
+
+
+def _run_of(found: Sequence[Made], i: int, most: int) -> list[Message]:
     """The messages from number `i` up to one that could not be made, `most` of them at most."""
     out: list[Message] = []
     for m in found[i : i + most]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .encoder import Message
+from ...mapping import Message
 
 
 class Away(Exception):
@@ -19,7 +19,8 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """A message's place among the outputs of its stream: row `row` of micro-batch `batch` is its first event."""
+    """A message's place among the outputs of its stream: its first event is number `row` of micro-batch `batch`, in the
+    order in which messages are sent."""
 
     batch: int
     row: int
@@ -32,8 +33,8 @@ class Target(Protocol):
     """Whether it takes a micro-batch whole: after a crash, that is sent again from its first row."""
     at_once: int
     """Messages that one call of `send` takes at most."""
-    attributes: frozenset[str]
-    """The attributes whose values it needs as `Message.properties`."""
+    templates: Mapping[str, str]
+    """Texts with `{{attribute}}` in them, by name, that it needs filled in as `Message.properties`."""
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         """Goes on where `state` says, which is empty at first. Returns the state to keep before anything is sent.
