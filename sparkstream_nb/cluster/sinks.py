@@ -27,6 +27,7 @@ from ..spark.sinks.turns import Turns
 from ..types import Schema
 from .grants import Grants
 from .http_sinks import HttpGate
+from .kafka_sinks import KafkaGate
 from .secrets import References
 
 DISTRIBUTED = "distributed"
@@ -71,6 +72,9 @@ class SinkPlans:
         what = f"the sink of stream '{sink.stream}'"
         if sink.type == "file":
             made = [self._file(what, options, writer, run) for options in sink.destinations]
+        elif sink.type == "kafka":
+            topics = KafkaGate(self._grants, self._references, what, f"{run}-{name}")
+            made = [topics.target(options) for options in sink.destinations]
         else:
             gate = HttpGate(self._grants, self._references, what, f"{run}-{name}")
             made = [gate.target(options, writer.content_type) for options in sink.destinations]

@@ -1,7 +1,7 @@
 """Sinks that publish outside the app: what their annotations say, as typed data.
 
-`file` and `http` run here. Rules of their options are those of siddhi-io-file and siddhi-io-http; an option of theirs
-that this build does not have is a declared gap (`gaps.py`), never left out in silence.
+`file`, `http` and `kafka` run here. Rules of their options are those of siddhi-io-file, -http and -kafka; an option of
+theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from .binding.mappings import MAPPED, sink_mapping
 from .mapping import SinkMapping
 from .query_parts import connector_options, connector_type, template_attributes
 
-OUTSIDE = frozenset({"file", "http"})
+OUTSIDE = frozenset({"file", "http", "kafka"})
 """The types of sinks that publish outside."""
 MAPPINGS = MAPPED - {"passThrough"}
 """What their messages may be written as."""
 
 Strategy = Literal["partitioned", "roundRobin", "broadcast"]
 
+CONFIGURATION = "optional.configuration"
+"""The option of a kafka sink with settings of its producer."""
 _COMMON = frozenset({"type", "ref", "on.error"})
 _OPTIONS = {
     "file": _COMMON | {"file.uri", "append", "add.line.separator", "roll.size"},
@@ -32,14 +34,30 @@ _OPTIONS = {
         "publisher.url", "basic.auth.username", "basic.auth.password", "headers", "method", "socket.idle.timeout",
         "blocking.io", "chunk.disabled",
     },
+    "kafka": _COMMON | {"bootstrap.servers", "topic", "partition.no", "key", "is.binary.message", CONFIGURATION},
 }  # fmt: skip
-_DYNAMIC = frozenset({"headers", "method"})
+_DYNAMIC: Mapping[str, frozenset[str]] = {
+    "file": frozenset(),
+    "http": frozenset({"headers", "method"}),
+    "kafka": frozenset({"topic", "partition.no", "key"}),
+}
 """Options that may depend on the event."""
-_TARGET = {"file": "file.uri", "http": "publisher.url"}
-_EXAMPLE = {"file": "file.uri='out/alerts.csv'", "http": "publisher.url='http://localhost:8080/alerts'"}
+PRODUCER: Mapping[str, type] = {
+    "acks": str, "batch.size": int, "linger.ms": int, "compression.type": str, "max.request.size": int,
+    "request.timeout.ms": int, "delivery.timeout.ms": int, "client.id": str, "security.protocol": str,
+    "sasl.mechanism": str, "sasl.jaas.config": str,
+}  # fmt: skip
+"""Settings of a Kafka producer that `optional.configuration` may have."""
+_NEEDED: Mapping[str, Mapping[str, str]] = {
+    "file": {"file.uri": "file.uri='out/alerts.csv'"},
+    "http": {"publisher.url": "publisher.url='http://localhost:8080/alerts'"},
+    "kafka": {"bootstrap.servers": "bootstrap.servers='localhost:9092'", "topic": "topic='alerts'"},
+}
+"""Options that a sink must have, with an example."""
 _PROMISES = {
     "file": "exactly once, after the commit",
     "http": "at least once, after the commit; each message has an Idempotency-Key",
+    "kafka": "at least once, after the commit; each record has an Idempotency-Key",
 }
 
 
@@ -109,10 +127,9 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
     places = [] if distribution is None else [d for d in distribution.nested if d.name.lower() == "destination"]
     destinations = tuple(options | connector_options(d, properties) for d in places) or (options,)
     for found in destinations:
-        if not found.get(_TARGET[type_], "").strip():
-            raise SiddhiBindError(
-                f"a sink of type '{type_}' has no '{_TARGET[type_]}'", a.span, hint=f"Write {_EXAMPLE[type_]}."
-            )
+        for key, example in _NEEDED[type_].items():
+            if not found.get(key, "").strip():
+                raise SiddhiBindError(f"a sink of type '{type_}' has no '{key}'", a.span, hint=f"Write {example}.")
         for key, value in found.items():
             unknown = [x for x in template_attributes(value) if stream.source.schema.find(x) is None]
             if unknown:
@@ -135,6 +152,14 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
     )
 
 
+def producer_settings(text: str) -> Iterator[tuple[str, str]]:
+    """The settings of `optional.configuration='a:1,b:2'`; ("", text) for one without a colon."""
+    for part in text.split(","):
+        key, colon, value = part.strip().partition(":")
+        if part.strip():
+            yield (key.strip(), value.strip()) if colon else ("", part.strip())
+
+
 def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What of a sink that publishes outside this build lacks: names of gaps, and what each is, in words."""
     type_, options = connector_type(a, properties), connector_options(a, properties)
@@ -145,8 +170,11 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
         for key, value in found.items():
             if key.lower() not in _OPTIONS[type_]:
                 yield "sink-option", f"'{key}' of {sink}"
-            elif key not in _DYNAMIC and template_attributes(value):
+            elif key not in _DYNAMIC[type_] and template_attributes(value):
                 yield "sink-option", f"'{key}' that depends on the event, of {sink}"
+        for key, _ in producer_settings(found.get(CONFIGURATION, "")):
+            if key and key not in PRODUCER:
+                yield "sink-option", f"'{key}' in {CONFIGURATION} of {sink}"
     if options.get("on.error", "").upper() == "STREAM":
         yield "sink-option", f"on.error='STREAM' of {sink} (LOG, STORE and WAIT run)"
     turns = distribution is not None and distribution.get("strategy") == "roundRobin"

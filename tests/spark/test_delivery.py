@@ -51,11 +51,11 @@ class Kept:
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
         body = messages[0].body.removesuffix(b"\n")
         self.answer(body)
         self.got.append(body)
-        self.places.append(place)
+        self.places.append(places[0])
         return 1
 
     def finish(self, batch: int) -> None: ...
@@ -234,7 +234,7 @@ def test_a_call_that_hangs_is_cut_off(outputs: Outputs) -> None:
     called, go = threading.Event(), threading.Event()
 
     class Hanging(Kept):
-        def send(self, messages: Sequence[Message], place: Place) -> int:
+        def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
             called.set()
             go.wait()
             raise Away("cut off")
@@ -277,9 +277,9 @@ def test_a_growing_file_is_cut_to_what_is_known(tmp_path: Path) -> None:
     path.write_text("before\n")
     one = grown(path)
     assert one.open({})["length"] == 7
-    assert one.send(messages(b"x", b"y"), Place(0, 0)) == 2
+    assert one.send(messages(b"x", b"y"), [Place(0, 0)]) == 2
     kept = one.state()
-    one.send(messages(b"z"), Place(0, 2))
+    one.send(messages(b"z"), [Place(0, 2)])
     one.close()
     again = grown(path)
     again.open(kept)
@@ -293,11 +293,11 @@ def test_a_file_that_somebody_moved_away(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     one = grown(path)
     one.open({})
-    one.send(messages(b"x"), Place(0, 0))
+    one.send(messages(b"x"), [Place(0, 0)])
     path.rename(tmp_path / "a.csv.1")
-    assert one.send(messages(b"y"), Place(0, 1)) == 0
+    assert one.send(messages(b"y"), [Place(0, 1)]) == 0
     assert one.state()["length"] == 0
-    assert one.send(messages(b"y"), Place(0, 1)) == 1
+    assert one.send(messages(b"y"), [Place(0, 1)]) == 1
     known = one.state()
     one.close()
     assert (path.read_text(), (tmp_path / "a.csv.1").read_text()) == ("y\n", "x\n")
@@ -339,15 +339,15 @@ def test_turns_pass_over_what_is_away() -> None:
     turns = Turns(targets, clock=lambda: now[0])
     turns.open({})
     for i in range(6):
-        assert turns.send(messages(str(i).encode()), Place(0, i)) == 1
+        assert turns.send(messages(str(i).encode()), [Place(0, i)]) == 1
     assert [len(t.got) for t in targets] == [3, 0, 3]
     down |= {0, 2}
     with pytest.raises(Away, match="all 3 destinations are away"):
-        turns.send(messages(b"6"), Place(0, 6))
+        turns.send(messages(b"6"), [Place(0, 6)])
     down.clear()
     now[0] = 10.0
     for i in range(6, 9):
-        turns.send(messages(str(i).encode()), Place(0, i))
+        turns.send(messages(str(i).encode()), [Place(0, i)])
     assert sorted(b for t in targets for b in t.got) == numbers(0, 9)
     assert len(targets[1].got) == 1
 

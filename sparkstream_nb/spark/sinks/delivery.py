@@ -26,7 +26,7 @@ from ..outputs import OutputFiles, OutputsMoved
 from ..results import column_values
 from .messages import CHUNK, Made, MessageWriter, Unwritten
 from .position import Position, read_position, write_position
-from .target import Away, Place, Refused, Target
+from .target import Away, Place, Places, Refused, Target
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds between two tries of a target that is away: they grow from the first to the longest."""
@@ -242,7 +242,7 @@ class Delivery:
                 if ending.is_set():
                     return
                 if end > done:
-                    self._window(Place(batch, start), table.slice(start, end - start), done - start)
+                    self._window(Place(batch, start), table.slice(start, end - start), done)
             if target.by_batch:
                 target.finish(batch)
                 self._save(replace(self.position, batch=batch + 1, row=0, state=dict(target.state())))
@@ -255,7 +255,7 @@ class Delivery:
         self._well()
 
     def _window(self, place: Place, table: pa.Table, done: int) -> None:
-        """Delivers the events of a table, whole groups, of which the `done` first are dealt with.
+        """Delivers the events of a table, whole groups, but for those before row `done` of the micro-batch.
 
         Events are numbered in the order of their messages, so that a message of events that are not side by side has
         a place as any other.
@@ -267,30 +267,33 @@ class Delivery:
             table = table.take(pa.array(rows))
         if not len(rows):
             return
+        rows = rows + place.row
         found = setup.writer.write(table)
-        i, at = _left(found, int(np.searchsorted(rows, done)))
+        firsts = np.append(0, np.cumsum([m.count for m in found]))
+        i = int(np.searchsorted(firsts, np.searchsorted(rows, done), side="right")) - 1
         while i < len(found):
-            one = found[i]
-            here = Place(place.batch, place.row + int(rows[at]))
+            one, at = found[i], int(firsts[i])
             if isinstance(one, Unwritten):
                 sent, refused = self._unwritten(one)
             else:
-                sent, refused = self._send(_run_of(found, i, setup.target.at_once), here)
+                run = _run_of(found, i, setup.target.at_once)
+                sent, refused = self._send(run, Places(place.batch, rows[firsts[i : i + len(run)]]))
             if sent == 0:
                 self._save(replace(self.position, state=dict(setup.target.state())))
                 continue
             if refused is not None:
-                places = [Place(place.batch, place.row + int(r)) for r in rows[at : at + one.count]]
+                places = Places(place.batch, rows[at : at + one.count])
                 self._fail(places, table.take(pa.array(one.events)), refused)
-            events = sum(m.count for m in found[i : i + sent])
-            i, at = i + sent, at + events
-            after = Place(place.batch, place.row + int(rows[at - 1]) + 1)
-            self._count(after, 0 if refused else events, events if refused else 0)
+            i += sent
+            events = int(firsts[i]) - at
+            self._count(
+                Place(place.batch, int(rows[firsts[i] - 1]) + 1), 0 if refused else events, events if refused else 0
+            )
 
-    def _send(self, messages: Sequence[Message], at: Place) -> tuple[int, str | None]:
+    def _send(self, messages: Sequence[Message], places: Sequence[Place]) -> tuple[int, str | None]:
         """(how many messages are dealt with, why the first of them was refused). Raises Away."""
         try:
-            sent = self.setup.target.send(messages, at)
+            sent = self.setup.target.send(messages, places)
         except Refused as error:
             if self.setup.on_error == "WAIT":
                 raise Away(str(error)) from None
@@ -379,16 +382,6 @@ def windows(cuts: Array) -> Iterator[tuple[int, int]]:
             end = int(cuts[reached + 1])
         yield start, end
         start = end
-
-
-def _left(found: Sequence[Made], done: int) -> tuple[int, int]:
-    """(the first message whose events are not all among the `done` first, how many events those before it have)."""
-    at = 0
-    for i, one in enumerate(found):
-        if at + one.count > done:
-            return i, at
-        at += one.count
-    return len(found), at
 
 
 def _run_of(found: Sequence[Made], i: int, most: int) -> list[Message]:

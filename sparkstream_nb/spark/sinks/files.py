@@ -68,7 +68,7 @@ class GrowingFile(_Files):
         self._open_file(state)
         return self.state()
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
         assert self._file is not None
         full = self._roll is not None and self._length >= self._roll
         if full or not self._is_there():
@@ -141,7 +141,7 @@ class ReplacedFile(_Files):
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
         path = self.place.folder(self.place.path.parent) / self.place.path.name
         try:
             _put(path, self.place.head + messages[-1].body + self.place.between)
@@ -171,13 +171,13 @@ class BatchFiles(_Files):
         self._folder = self.place.folder(self.place.path)
         return {}
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
         data = b"".join(m.body + self.place.between for m in messages)
         try:
-            if self._batch != place.batch or self._file is None:
+            if self._batch != places[0].batch or self._file is None:
                 self.close()
-                self._batch, self._length = place.batch, 0
-                self._file = _opened(self._new(place.batch))
+                self._batch, self._length = places[0].batch, 0
+                self._file = _opened(self._new(places[0].batch))
                 os.ftruncate(self._file, 0)
                 data = self.place.head + data
             _write(self._file, data, self._length)

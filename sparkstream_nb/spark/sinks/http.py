@@ -77,8 +77,8 @@ class HttpTarget:
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
-        message = messages[0]
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+        message, place = messages[0], places[0]
         method = message.properties.get("method", self.place.method).upper()
         if method not in METHODS:
             raise Refused(f"'{method[:20]}' is not a method: it is {', '.join(sorted(METHODS))}")

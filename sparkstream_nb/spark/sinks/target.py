@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
+from ...engine.columns import Array
 from ...mapping import Message
 
 
@@ -26,6 +27,27 @@ class Place:
     row: int
 
 
+class Places(Sequence[Place]):
+    """The places of messages in micro-batch `batch`, of which `rows` (int64) has each one's row."""
+
+    def __init__(self, batch: int, rows: Array) -> None:
+        self.batch, self.rows = batch, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, i: int) -> Place: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Places: ...
+
+    def __getitem__(self, i: int | slice) -> Place | Places:
+        if isinstance(i, slice):
+            return Places(self.batch, self.rows[i])
+        return Place(self.batch, int(self.rows[i]))
+
+
 class Target(Protocol):
     """A file, folder or server that takes messages. Used by one thread, but for `cancel`."""
 
@@ -43,10 +65,9 @@ class Target(Protocol):
         """
         ...
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
-        """Sends messages, the first of which is at `place`; how many of them were delivered: 0 where its `state` has to
-        be kept before it goes on. Raises Away where it cannot be reached, and Refused where it does not take the first.
-        """
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+        """Sends messages, with the place of each; how many of them were delivered: 0 where its `state` has to be kept
+        before it goes on. Raises Away where it cannot be reached, and Refused where it does not take the first."""
         ...
 
     def finish(self, batch: int) -> None:

@@ -36,7 +36,7 @@ class Turns:
             target.open({})
         return self.state()
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
         """Raises Away where all destinations are, and Refused where the one whose turn it is does not take it."""
         count, why = len(self._targets), ""
         order = [(self._next + i) % count for i in range(count)]
@@ -44,7 +44,7 @@ class Turns:
         # Those that were away a moment ago come last: all others may be away by now.
         for number in sorted(order, key=lambda n: self._until[n] > now):
             try:
-                sent = self._targets[number].send([self._own(number, messages[0])], place)
+                sent = self._targets[number].send([self._own(number, messages[0])], places[:1])
             except Away as error:
                 self._until[number], why = self._clock() + LEFT_ALONE, str(error)
                 continue
