@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from sparkstream_nb.cluster import App
+from tests.broker import Broker
 
 from . import sink_crashing
 from .conftest import ROOT
@@ -66,3 +67,38 @@ def test_killed(run: Callable[..., App], tmp_path: Path, place: str) -> None:
             assert len({r.headers["Idempotency-Key"] for r in server.requests}) == len(expected)
         sent = {f.name: f.sent for f in app.stats().sinks}
         assert set(sent.values()) == {len(expected)}
+
+
+@pytest.mark.timeout(300)
+def test_killed_after_records_were_produced(run: Callable[..., App], tmp_path: Path, broker: Broker) -> None:
+    """Kafka has the records of one batch twice: each with one Idempotency-Key."""
+    home, out, topic = tmp_path / "home", tmp_path / "out", broker.topic(partitions=3)
+    out.mkdir()
+    with receiver() as server:
+        arguments = [str(home), str(out), server.url, "produced", broker.address, topic]
+        ended = subprocess.run(
+            [sys.executable, str(ROOT / "tests/cluster/sink_crashing.py"), *arguments],
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert ended.returncode == -9, ended.stderr
+        wait_until_free(home / "store.duckdb")
+        before = broker.records(topic)
+        text = sink_crashing.app_text(out, server.url, broker.address, topic)
+        allow = sink_crashing.allowed(out, server.url, broker.address)
+        app = run(text, home=home, allow=allow, **sink_crashing.DEPLOYED)
+        sink_crashing.work(app)
+        assert app.drain(60) == 0
+        committed = app.output("Alerts").frame
+        expected = Counter(f"{k},{v}\n" for k, v in zip(committed["k"], committed["v"], strict=True))
+        records = broker.records(topic)
+        by_key: dict[str, set[bytes]] = {}
+        for r in records:
+            by_key.setdefault(dict(r.headers)["Idempotency-Key"].decode(), set()).add(r.value)
+        assert all(len(values) == 1 for values in by_key.values())
+        assert Counter(value.decode() for (value,) in by_key.values()) == expected
+        assert len(records) - len(by_key) == len(before) - sink_crashing.ROWS
