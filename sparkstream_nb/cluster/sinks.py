@@ -31,6 +31,7 @@ from .kafka_sinks import KafkaGate
 from .secrets import References
 
 DISTRIBUTED = "distributed"
+_FAILING = ("ha", "scalable", DISTRIBUTED)
 _TRUTH = {"true": True, "false": False}
 _MOST_ROLL = 1 << 50
 
@@ -88,13 +89,20 @@ class SinkPlans:
                 type=sink.type,
                 shown=shown,
                 promise=promise(sink.type),
-                on_error=sink.on_error,
+                on_error=self._on_error(sink),
                 writer=MessageWriter(sink.mapping, schema, target.templates),
                 target=target,
                 share=_share(sink, schema, i - 1, len(made)),
             )
             for i, (shown, target) in enumerate(made, 1)
         ]
+
+    def _on_error(self, sink: OutsideSink) -> str:
+        """What becomes of an event that cannot be delivered. STREAM leaves it to `@OnError` of the stream, as Siddhi's
+        `StreamJunction.handleError` does: without one it is logged."""
+        if sink.on_error != "STREAM":
+            return sink.on_error
+        return self._plan.streams[sink.stream].on_error or "LOG"
 
     def _file(self, what: str, options: Mapping[str, str], writer: MessageWriter, run: str) -> tuple[str, Target]:
         uri = options["file.uri"]
@@ -129,7 +137,8 @@ class SinkPlans:
 
 def check_sinks(plan: Plan, mode: str) -> None:
     """Raises SiddhiBindError for a sink, in mode distributed, on a stream that comes in from outside: it would be part
-    of several partial apps."""
+    of several partial apps; and, in modes whose nodes fail, for one that sends to a fault stream: one node alone would
+    take an event that its copies, and its state after a failure, know nothing of."""
     written = {q.output.target.id for q in plan.queries} | set(plan.triggers)
     for sink in outside_sinks(plan):
         if mode == DISTRIBUTED and sink.stream not in written:
@@ -137,6 +146,13 @@ def check_sinks(plan: Plan, mode: str) -> None:
                 f"mode distributed has no sinks on streams that come in from outside, such as '{sink.stream}'",
                 sink.span,
                 hint=f"Let a query write what is to be published: from {sink.stream} select * insert into ...",
+            )
+            raise error.with_source(plan.text) if plan.text else error
+        if mode in _FAILING and (sink.on_error, plan.streams[sink.stream].on_error) == ("STREAM", "STREAM"):
+            error = SiddhiBindError(
+                f"mode {mode} has no on.error='STREAM' of a sink of type '{sink.type}'",
+                sink.span,
+                hint="Write on.error='STORE', or deploy in mode active-active.",
             )
             raise error.with_source(plan.text) if plan.text else error
 

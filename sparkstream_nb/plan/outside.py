@@ -65,7 +65,7 @@ _PROMISES = {
 class OutsideSink:
     """A sink of `stream`. `number` counts the stream's sinks of this type, from 1. `destinations` are the options of
     each `@destination` over those of the sink; of a sink without `@distribution`, its own options alone. `key` is the
-    attribute that a partitioned sink divides by. `on_error` is LOG, STORE or WAIT. `mapping` is that of
+    attribute that a partitioned sink divides by. `on_error` is LOG, STORE, STREAM or WAIT. `mapping` is that of
     `@map`."""
 
     stream: str
@@ -175,8 +175,6 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
         for key, _ in producer_settings(found.get(CONFIGURATION, "")):
             if key and key not in PRODUCER:
                 yield "sink-option", f"'{key}' in {CONFIGURATION} of {sink}"
-    if options.get("on.error", "").upper() == "STREAM":
-        yield "sink-option", f"on.error='STREAM' of {sink} (LOG, STORE and WAIT run)"
     turns = distribution is not None and distribution.get("strategy") == "roundRobin"
     if type_ == "file" and turns:
         yield "sink-option", "strategy='roundRobin' of a sink of type 'file'"

@@ -37,7 +37,8 @@ SEGMENT_BYTES = 1 << 23
 @dataclass
 class Position:
     """How far the inbox is filled: numbers of the next entry, step and request, the highest clock so far (ms), of all
-    and by app, and how many events came in by stream."""
+    and by app, how many events came in by stream, and by sink the place (micro-batch, row) of the last event that it
+    could not deliver and that came in again."""
 
     seq: int = 0
     step: int = 0
@@ -45,10 +46,15 @@ class Position:
     clock: int | None = None
     clocks: dict[int, int] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
+    sinks: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def line(self) -> bytes:
         """The first line of a segment that begins here."""
         return json.dumps({"position": asdict(self)}, separators=(",", ":")).encode() + b"\n"
+
+    def copy(self) -> Position:
+        """A position of its own."""
+        return replace(self, clocks=dict(self.clocks), events=dict(self.events), sinks=dict(self.sinks))
 
     @staticmethod
     def of(file: Path) -> Position:
@@ -58,7 +64,9 @@ class Position:
         if not line.startswith(b"{"):
             return Position()
         found = json.loads(line)["position"]
-        return Position(**{**found, "clocks": {int(app): ms for app, ms in found["clocks"].items()}})
+        clocks = {int(app): ms for app, ms in found["clocks"].items()}
+        sinks = {sink: tuple(place) for sink, place in found.get("sinks", {}).items()}
+        return Position(**{**found, "clocks": clocks, "sinks": sinks})
 
 
 @dataclass
@@ -116,12 +124,8 @@ class Inbox:
         They and their files are on the disk when this returns. Raises SparkStreamError where they cannot be written;
         none of them is in then.
         """
-        numbered = []
-        p = replace(self.position, clocks=dict(self.position.clocks), events=dict(self.position.events))
-        for entry in entries:
-            placed = replace(entry, over=self.over) if self.over else entry
-            numbered.append(placed.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app)))
-            _pass(p, numbered[-1])
+        p = self.position.copy()
+        numbered = [_numbered(p, replace(entry, over=self.over) if self.over else entry) for entry in entries]
         files = dict.fromkeys(self.folder / e.file for e in numbered if e.file is not None)
         line = to_json(numbered) + b"\n"
         with self._writing():
@@ -178,23 +182,32 @@ class Inbox:
         return name
 
     def truncate(self, seq: int) -> int:
-        """Takes back the entries from number `seq` on, which nobody may have read; returns how many steps they had."""
+        """Takes back the entries from number `seq` on, which nobody may have read; returns how many steps they had.
+
+        Events that a sink could not deliver stay, with new numbers: the sink is past them.
+        """
         found = segments(self.folder)
         while len(found) > 1 and Position.of(found[-1][1]).seq > seq:
             found.pop()
         first, file = found[-1]
         self.position = Position.of(file)
-        withdrawn, place, rest = 0, self._end, b""
+        withdrawn, place = 0, self._end
+        left: list[Entry] = []
+        again: list[Entry] = []
         for at, line in lines(self.folder, first):
             entries = from_json(line)
             kept = [e for e in entries if e.seq < seq]
             if place == self._end and len(kept) < len(entries):
-                place, rest = at, to_json(kept) + b"\n" if kept else b""
-            withdrawn += sum(e.steps for e in entries[len(kept) :])
+                place, left = at, kept
+            gone = entries[len(kept) :]
+            stay = [e for e in gone if isinstance(e, StepsEntry) and e.sink is not None]
+            again += stay
+            withdrawn += sum(e.steps for e in gone) - sum(e.steps for e in stay)
             for e in kept:
                 _pass(self.position, e)
+        left += [_numbered(self.position, e) for e in again]
         if place < self._end:
-            self._cut(place, rest)
+            self._cut(place, to_json(left) + b"\n" if left else b"")
         return withdrawn
 
     def _cut(self, place: int, rest: bytes) -> None:
@@ -220,6 +233,13 @@ def _head(file: Path) -> int:
     return len(line) if line.startswith(b"{") and line.endswith(b"\n") else 0
 
 
+def _numbered(p: Position, entry: Entry) -> Entry:
+    """The entry at a position, which is moved behind it."""
+    found = entry.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app))
+    _pass(p, found)
+    return found
+
+
 def _pass(p: Position, entry: Entry) -> None:
     """Moves a position behind an entry."""
     p.seq = entry.seq + 1
@@ -227,6 +247,8 @@ def _pass(p: Position, entry: Entry) -> None:
     p.request = entry.request + entry.requests
     for stream, count in entry.events_by_stream.items():
         p.events[stream] = p.events.get(stream, 0) + count
+    if isinstance(entry, StepsEntry) and entry.sink is not None:
+        p.sinks[entry.sink] = entry.place
     if entry.clock is not None:
         p.clock = entry.clock if p.clock is None else max(p.clock, entry.clock)
         p.clocks[entry.app] = max(p.clocks.get(entry.app, entry.clock), entry.clock)

@@ -3,7 +3,8 @@
 sink_crashing.py HOME OUT URL PLACE [BROKER TOPIC], PLACE one of: between (the outputs are committed, and none is
 delivered), writing (half of the bytes are in the file), written (all of them, the position is not kept), posted (a
 request is answered, the position is not kept), batch (half of a micro-batch's file), produced (records are in the
-topic, the position is not kept).
+topic, the position is not kept), faulted (an event that the server refused is in the journal for the fault stream, the
+position is not kept).
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ def app_text(out: Path, url: str, broker: str = "", topic: str = "") -> str:
 define stream S (k string, v int);
 @sink(type='file', file.uri='{out}/alerts.csv', @map(type='csv', header='true'))
 @sink(type='file', file.uri='{out}/batches/', @map(type='json'))
-@sink(type='http', publisher.url='{url}', @map(type='csv'))
+@OnError(action='STREAM')
+@sink(type='http', publisher.url='{url}', on.error='STREAM', @map(type='csv'))
 {kafka if broker else ""}
 define stream Alerts (k string, v int);
 from S#window.length(1) select k, v insert into Alerts;
+from !Alerts select k, v insert into Failed;
 """
 
 
@@ -41,13 +44,14 @@ def allowed(out: Path, url: str, broker: str = "") -> list[str]:
 
 def work(app: Any) -> None:
     """Sends what is not in the app yet, a micro-batch after the other."""
-    for number in range(app.stats().events, BATCHES):
+    for number in range(app._inbox.position.events.get("S", 0) // ROWS, BATCHES):
         app.send("S", [[f"k{i % 7}", i] for i in range(number * ROWS, (number + 1) * ROWS)])
         app.flush()
 
 
 def main(home: str, out: str, url: str, place: str, broker: str = "", topic: str = "") -> None:
     from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.cluster.undelivered import FaultStreams
     from sparkstream_nb.spark.sinks import files
     from sparkstream_nb.spark.sinks.delivery import Delivery
     from sparkstream_nb.spark.sinks.http import HttpTarget
@@ -55,7 +59,7 @@ def main(home: str, out: str, url: str, place: str, broker: str = "", topic: str
 
     posts = [0]
     portion, write, send = Delivery._portion, files._write, HttpTarget.send
-    save, produce = Delivery._save, KafkaTarget.send
+    save, produce, fault = Delivery._save, KafkaTarget.send, FaultStreams.__call__
 
     def portion_of(self: Any, batch: int, *rest: Any) -> None:
         if place == "between" and batch >= 1:
@@ -83,6 +87,12 @@ def main(home: str, out: str, url: str, place: str, broker: str = "", topic: str
             die()
         return sent
 
+    def fault_to(self: Any, setup: Any, at: Any, *rest: Any) -> bool:
+        done = fault(self, setup, at, *rest)
+        if place == "faulted" and at.batch == 1:
+            die()
+        return done
+
     def save_to(self: Any, position: Any) -> None:
         if place == "written" and self.setup.name == "Alerts-file-1" and position.sent > ROWS:
             die()
@@ -93,6 +103,7 @@ def main(home: str, out: str, url: str, place: str, broker: str = "", topic: str
     files._write = write_to
     HttpTarget.send = send_to  # type: ignore[method-assign]
     KafkaTarget.send = produce_to  # type: ignore[method-assign]
+    FaultStreams.__call__ = fault_to  # type: ignore[method-assign]
     text, allow = app_text(Path(out), url, broker, topic), allowed(Path(out), url, broker)
     app = deploy(text, home=Path(home), allow=allow, **DEPLOYED)
     work(app)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from sparkstream_nb.cluster import App
+from sparkstream_nb.cluster.undelivered import FaultStreams
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.spark.sinks.position import unsent
@@ -190,6 +192,64 @@ def test_numbers_that_json_lacks(run: Callable[..., App]) -> None:
         assert app.drain() == 0
         assert values(server.taken) == [1.5, 1e10, "undefined"]
         assert "JSON has no inf" in (app.stats().sinks[0].last_error or "")
+
+
+FAULTS = "from !Alerts select k, v, _error insert into Failed;"
+
+
+def with_faults(sink: str, action: str = "STREAM") -> str:
+    return app_with(f"@OnError(action='{action}') {sink}", f"from S select k, v insert into Alerts;\n{FAULTS}")
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_what_a_server_refuses_goes_to_the_fault_stream(
+    run: Callable[..., App], monkeypatch: pytest.MonkeyPatch, nodes: int
+) -> None:
+    """Each event once, at its time, on its node, though the sink does it again."""
+    failed = [0]
+    send_fault = FaultStreams.__call__
+
+    def cut_off(self: FaultStreams, *arguments: Any) -> bool:
+        assert send_fault(self, *arguments)
+        failed[0] += 1
+        if failed[0] % 2:
+            raise OSError("cut off before the sink's position is kept")
+        return True
+
+    monkeypatch.setattr(FaultStreams, "__call__", cut_off)
+    with receiver(lambda n, body: 400 if b'"v":2' in body or b'"v":5' in body else 200) as server:
+        text = with_faults(http_sink(server.url, "on.error='STREAM',"))
+        app = run(text, allow=[f"http={server.url}"], nodes=nodes, routing="hash:k" if nodes > 1 else "round_robin")
+        for i in range(1, 7):
+            app.send("S", [f"k{i}", i], at=1_000 * i)
+        assert app.drain(60) == 0
+        app.flush()
+        found, alerts = app.output("Failed").frame, app.output("Alerts").frame
+        assert sorted(zip(found["k"], found["v"], strict=True)) == [("k2", 2), ("k5", 5)]
+        assert {e.split(": ", 1)[1] for e in found["_error"].astype(str)} == {"the server answered 400 Bad Request"}
+        both = found.merge(alerts, on="v")
+        assert (both["timestamp_x"] == both["timestamp_y"]).all()
+        assert (both["node_x"] == both["node_y"]).all()
+        assert failed[0] >= 4
+        (figures,) = app.stats().sinks
+        assert (figures.sent, figures.failed) == (4, 2)
+        assert len(app.errors) == 0
+
+
+def test_on_error_stream_is_what_the_stream_says(run: Callable[..., App]) -> None:
+    """As in Siddhi: a stream that stores its errors stores this one, one without `@OnError` logs it."""
+    with receiver(lambda n, body: 400) as server:
+        sink = http_sink(server.url, "on.error='STREAM',")
+        app = run(with_faults(sink, "STORE").replace(FAULTS, ""), allow=[f"http={server.url}"])
+        send(app, 1, 1)
+        assert app.drain(60) == 0
+        assert app.stats().errors == 1
+        app = run(app_with(sink), allow=[f"http={server.url}"], fresh=True)
+        send(app, 1, 1)
+        assert app.drain(60) == 0
+        assert any("was not delivered: the server answered 400" in line for line in app.logs)
+        with pytest.raises(SparkStreamError, match=r"mode ha has no on\.error='STREAM' of a sink of type 'http'"):
+            run(with_faults(sink), allow=[f"http={server.url}"], mode="ha", fresh=True)
 
 
 REFUSED = [

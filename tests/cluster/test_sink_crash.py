@@ -70,6 +70,36 @@ def test_killed(run: Callable[..., App], tmp_path: Path, place: str) -> None:
 
 
 @pytest.mark.timeout(300)
+def test_killed_between_a_fault_and_the_note_of_it(run: Callable[..., App], tmp_path: Path) -> None:
+    """What the server refuses is in the fault stream once, though it is refused twice."""
+    home, out = tmp_path / "home", tmp_path / "out"
+    out.mkdir()
+    with receiver(lambda n, body: 400 if body.endswith(b"5\n") else 200) as server:
+        ended = subprocess.run(
+            [sys.executable, str(ROOT / "tests/cluster/sink_crashing.py"), str(home), str(out), server.url, "faulted"],
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert ended.returncode == -9, ended.stderr
+        wait_until_free(home / "store.duckdb")
+        text = sink_crashing.app_text(out, server.url)
+        app = run(text, home=home, allow=sink_crashing.allowed(out, server.url), **sink_crashing.DEPLOYED)
+        sink_crashing.work(app)
+        assert app.drain(60) == 0
+        app.flush()
+        refused = [i for i in range(sink_crashing.ROWS * sink_crashing.BATCHES) if i % 10 == 5]
+        assert sorted(app.output("Failed").frame["v"]) == refused
+        failed = Counter(r.body for r in server.requests if r.status == 400)
+        assert sorted(failed.values()) == [1] * (len(refused) - 1) + [2]
+        (figures,) = (f for f in app.stats().sinks if f.type == "http")
+        assert figures.failed == len(refused)
+
+
+@pytest.mark.timeout(300)
 def test_killed_after_records_were_produced(run: Callable[..., App], tmp_path: Path, broker: Broker) -> None:
     """Kafka has the records of one batch twice: each with one Idempotency-Key."""
     home, out, topic = tmp_path / "home", tmp_path / "out", broker.topic(partitions=3)

@@ -146,7 +146,6 @@ REFUSED: list[tuple[str, str]] = [
     ("file.uri='{out}/a.csv', append='maybe', @map(type='csv')", "append is 'true' or 'false'"),
     ("file.uri='{out}/a.csv', roll.size='1MB', @map(type='csv')", "roll.size is for a folder"),
     ("file.uri='{out}/a.csv', file.system.options='x', @map(type='csv')", "'file.system.options' of a sink"),
-    ("file.uri='{out}/a.csv', on.error='STREAM', @map(type='csv')", "on.error='STREAM'"),
     ("file.uri='{out}/a.csv', @map(type='csv', delimiter='')", "cannot be a delimiter"),
 ]
 

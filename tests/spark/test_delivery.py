@@ -75,10 +75,17 @@ class Outputs:
         self.files = OutputFiles(folder / "outputs", ["node-1"])
         self.progress, self.errors = Progress(), list[Sequence[Any]]()
         self.merging = Merging(self.files, retention or Retention())
-        self.source = Source(self.files, self.progress, self.keep, folder / "sinks")
+        self.faults, self.busy = list[tuple[Place, list[int], str]](), 0
+        self.source = Source(self.files, self.progress, self.keep, self.fault, folder / "sinks")
 
     def keep(self, sink: str, place: Place, error: Sequence[Any]) -> None:
         self.errors.append((place, *error))
+
+    def fault(self, setup: SinkSetup, place: Place, events: pa.Table, reason: str) -> bool:
+        self.busy -= 1
+        if self.busy < 0:
+            self.faults.append((place, events.column("v").to_pylist(), reason))
+        return self.busy < 0
 
     def put(self, batch: int, values: Sequence[int], steps: Sequence[int] | None = None) -> None:
         n = len(values)
@@ -431,6 +438,21 @@ def test_every_event_of_a_message_that_is_refused_is_an_error(outputs: Outputs) 
     assert target.got == [b"1", b"4"]
     assert (delivery.figures().sent, delivery.figures().failed) == (2, 2)
     assert [(e[0], e[3]) for e in outputs.errors] == [(Place(0, 1), [2]), (Place(0, 2), [3])]
+
+
+def test_events_for_a_fault_stream(outputs: Outputs) -> None:
+    """Those of a message together, as soon as the app takes them."""
+
+    def answer(body: bytes) -> None:
+        if b"2" in body:
+            raise Refused("no 2 here")
+
+    outputs.busy = 2
+    outputs.put(0, [1, 2, 3, 4], [0, 1, 1, 2])
+    delivery = Delivery(outputs.setup(Kept(answer), "STREAM", JSON), outputs.source, 0)
+    delivered(delivery, 0)
+    assert outputs.faults == [(Place(0, 2), [2, 3], "sink O-1: no 2 here")]
+    assert (delivery.figures().sent, delivery.figures().failed, outputs.errors) == (2, 2, [])
 
 
 def test_windows_are_whole_groups(monkeypatch: pytest.MonkeyPatch) -> None:

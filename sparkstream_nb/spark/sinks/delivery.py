@@ -30,6 +30,8 @@ from .target import Away, Place, Places, Refused, Target
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds between two tries of a target that is away: they grow from the first to the longest."""
+_BUSY = 0.05
+"""Seconds between two tries to send an event to the fault stream of an app that does something else."""
 GRACE = 1.0
 """Seconds in which a call that is under way may end by itself when the app stops."""
 
@@ -39,8 +41,8 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class SinkSetup:
     """A sink as it was deployed. `name` is unique in the app, `shown` its target without secrets, `promise` how often
-    it delivers an output. `on_error`: LOG, STORE or WAIT. `share` picks the rows of a table of outputs that are this
-    target's; None: all are."""
+    it delivers an output. `on_error`: LOG, STORE, STREAM or WAIT. `share` picks the rows of a table of outputs that are
+    this target's; None: all are."""
 
     name: str
     stream: str
@@ -51,6 +53,15 @@ class SinkSetup:
     writer: MessageWriter
     target: Target
     share: Callable[[pa.Table], Array] | None = None
+
+
+class FaultSender(Protocol):
+    """Sends events that could not be delivered to their stream's fault stream, once for each `place` of a sink."""
+
+    def __call__(self, setup: SinkSetup, place: Place, events: pa.Table, reason: str) -> bool:
+        """`events`: rows of outputs, of one node, the last of which is at `place`. False where the app is busy: to be
+        tried again soon."""
+        ...
 
 
 class ErrorKeeper(Protocol):
@@ -69,6 +80,7 @@ class Source:
     outputs: OutputFiles
     progress: Progress
     keep: ErrorKeeper
+    fault: FaultSender
     folder: Path
 
 
@@ -341,9 +353,14 @@ class Delivery:
             self._moved.notify_all()
 
     def _fail(self, places: Sequence[Place], events: pa.Table, reason: str) -> None:
-        """Events cannot be delivered: keeps each as an error, or says so."""
+        """Events cannot be delivered: keeps each as an error, sends them to the fault stream, or says so."""
         setup = self.setup
         self._last_error = _line(reason)
+        if setup.on_error == "STREAM":
+            while not self._source.fault(setup, places[-1], events, f"sink {setup.name}: {reason}"):
+                if self._ending.wait(_BUSY):
+                    raise Away("the app stops")
+            return
         columns = [column_values(c, f) for c, f in zip(events.columns[3:], list(events.schema)[3:], strict=True)]
         rows = zip(events.column(2).to_pylist(), zip(*columns, strict=True), strict=True)
         for place, (ts, values) in zip(places, rows, strict=True):

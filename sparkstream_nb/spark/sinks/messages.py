@@ -108,13 +108,13 @@ class MessageWriter:
         Each event is in one of them. Events of a group are one message where the mapping groups them, unless their
         properties differ, or they are more than `CHUNK`.
         """
-        columns = _columns(table)
+        columns = attribute_columns(table)
         odd = self._odd(columns)
         if not odd:
             return self._encoded(table, columns, np.arange(table.num_rows))
         left = np.setdiff1d(np.arange(table.num_rows), np.fromiter(odd, np.int64))
         rest = table.take(pa.array(left))
-        found = self._encoded(rest, _columns(rest), left)
+        found = self._encoded(rest, attribute_columns(rest), left)
         found += [Unwritten((i,), reason) for i, reason in odd.items()]
         return sorted(found, key=lambda m: m.first)
 
@@ -148,7 +148,8 @@ class MessageWriter:
         return out
 
 
-def _columns(table: pa.Table) -> list[Values]:
+def attribute_columns(table: pa.Table) -> list[Values]:
+    """The attributes of outputs (columns: node, step, time, attributes)."""
     fields = list(table.schema)[_STAMPS:]
     return [
         column_values(c, f) if is_object(f) else c.combine_chunks()
