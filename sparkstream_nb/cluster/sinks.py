@@ -28,10 +28,13 @@ from ..types import Schema
 from .grants import Grants
 from .http_sinks import HttpGate
 from .kafka_sinks import KafkaGate
+from .prometheus_sinks import PrometheusGate
 from .secrets import References
 
 DISTRIBUTED = "distributed"
 _FAILING = ("ha", "scalable", DISTRIBUTED)
+_OWN = {"file": "file", "prometheus": "metric.name"}
+"""The types of sinks that do not share what they write to."""
 _TRUTH = {"true": True, "false": False}
 _MOST_ROLL = 1 << 50
 
@@ -60,10 +63,10 @@ class SinkPlans:
             except SparkStreamError as error:
                 wrong = SiddhiBindError(str(error), sink.span)
                 raise (wrong.with_source(self._plan.text) if self._plan.text else wrong) from None
-        files = Counter(s.shown for s in out if s.type == "file")
-        twice = next((path for path, count in files.items() if count > 1), None)
+        own = Counter((s.type, s.shown) for s in out if s.type in _OWN)
+        twice = next((place for place, count in own.items() if count > 1), None)
         if twice is not None:
-            raise Misuse(f"two sinks of this app write to {twice}: give each a file of its own")
+            raise Misuse(f"two sinks of this app write to {twice[1]}: give each a {_OWN[twice[0]]} of its own")
         return out
 
     def _of(self, sink: OutsideSink, run: str) -> list[SinkSetup]:
@@ -76,6 +79,9 @@ class SinkPlans:
         elif sink.type == "kafka":
             topics = KafkaGate(self._grants, self._references, what, f"{run}-{name}")
             made = [topics.target(options) for options in sink.destinations]
+        elif sink.type == "prometheus":
+            metrics = PrometheusGate(self._grants, what, sink.stream, schema)
+            made = [metrics.target(options) for options in sink.destinations]
         else:
             gate = HttpGate(self._grants, self._references, what, f"{run}-{name}")
             made = [gate.target(options, writer.content_type) for options in sink.destinations]

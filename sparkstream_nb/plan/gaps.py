@@ -19,8 +19,8 @@ _LIST = """
 script:r                          functions in R
 script:scala                      functions in Scala
 mapping                           mappings other than passThrough (inMemory), or json, csv, text, keyvalue, xml (others)
-sink                              sinks other than inMemory, log, file, http and kafka
-sink-option                       options of file, http and kafka sinks that this build does not have
+sink                              sinks other than inMemory, log, file, http, kafka and prometheus
+sink-option                       options of file, http, kafka and prometheus sinks that this build does not have
 source                            sources other than inMemory
 store                             tables in stores of other types than rdbms
 """

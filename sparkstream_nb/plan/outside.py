@@ -1,7 +1,7 @@
 """Sinks that publish outside the app: what their annotations say, as typed data.
 
-`file`, `http` and `kafka` run here. Rules of their options are those of siddhi-io-file, -http and -kafka; an option of
-theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence.
+`file`, `http`, `kafka` and `prometheus` run here. Rules of their options are those of siddhi-io-file, -http, -kafka and
+-prometheus; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .binding.mappings import MAPPED, sink_mapping
 from .mapping import SinkMapping
 from .query_parts import connector_options, connector_type, template_attributes
 
-OUTSIDE = frozenset({"file", "http", "kafka"})
+OUTSIDE = frozenset({"file", "http", "kafka", "prometheus"})
 """The types of sinks that publish outside."""
 MAPPINGS = MAPPED - {"passThrough"}
 """What their messages may be written as."""
@@ -35,11 +35,16 @@ _OPTIONS = {
         "blocking.io", "chunk.disabled",
     },
     "kafka": _COMMON | {"bootstrap.servers", "topic", "partition.no", "key", "is.binary.message", CONFIGURATION},
+    "prometheus": _COMMON
+    | {
+        "job", "publish.mode", "server.url", "metric.type", "metric.name", "metric.help", "value.attribute", "buckets",
+    },
 }  # fmt: skip
 _DYNAMIC: Mapping[str, frozenset[str]] = {
     "file": frozenset(),
     "http": frozenset({"headers", "method"}),
     "kafka": frozenset({"topic", "partition.no", "key"}),
+    "prometheus": frozenset(),
 }
 """Options that may depend on the event."""
 PRODUCER: Mapping[str, type] = {
@@ -52,12 +57,14 @@ _NEEDED: Mapping[str, Mapping[str, str]] = {
     "file": {"file.uri": "file.uri='out/alerts.csv'"},
     "http": {"publisher.url": "publisher.url='http://localhost:8080/alerts'"},
     "kafka": {"bootstrap.servers": "bootstrap.servers='localhost:9092'", "topic": "topic='alerts'"},
+    "prometheus": {"metric.type": "metric.type='counter'"},
 }
 """Options that a sink must have, with an example."""
 _PROMISES = {
     "file": "exactly once, after the commit",
     "http": "at least once, after the commit; each message has an Idempotency-Key",
     "kafka": "at least once, after the commit; each record has an Idempotency-Key",
+    "prometheus": "exactly once, after the commit",
 }
 
 
@@ -176,13 +183,17 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
             if key and key not in PRODUCER:
                 yield "sink-option", f"'{key}' in {CONFIGURATION} of {sink}"
     turns = distribution is not None and distribution.get("strategy") == "roundRobin"
-    if type_ == "file" and turns:
-        yield "sink-option", "strategy='roundRobin' of a sink of type 'file'"
+    if type_ in ("file", "prometheus") and turns:
+        yield "sink-option", f"strategy='roundRobin' of {sink}"
+    if type_ == "prometheus" and options.get("publish.mode", "server").lower() != "server":
+        yield "sink-option", f"publish.mode='{options['publish.mode']}' of {sink}"
     mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
     if mapping is None:
         return
     written = mapping.get("type") or ""
-    if written not in MAPPINGS:
+    if written not in MAPPINGS or (type_ == "prometheus" and written != "keyvalue"):
         yield "mapping", f"{sink} with mapping '{written}'"
+    elif type_ == "prometheus" and mapping.nested:  # siddhi-io-prometheus does not take it either
+        yield "mapping", f"@{mapping.nested[0].name} in the mapping of {sink}"
     elif written == "csv" and type_ != "file" and (mapping.get("header") or "").strip().lower() == "true":
         yield "mapping", f"header='true' of mapping 'csv' of {sink}"

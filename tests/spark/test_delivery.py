@@ -42,7 +42,7 @@ JSON = SinkMapping(JsonSink(), (("", Template((0,))),), True)
 class Kept:
     """A target in memory. `answer` may raise for a message."""
 
-    by_batch, at_once = False, 1
+    by_batch, at_start, at_once = False, False, 1
     templates: Mapping[str, str] = {}
 
     def __init__(self, answer: Callable[[bytes], None] = lambda body: None) -> None:

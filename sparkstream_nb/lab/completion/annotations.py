@@ -14,6 +14,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
         "type", "topic", "on.error", "prefix", "priority", "file.uri", "append", "add.line.separator", "roll.size",
         "publisher.url", "method", "headers", "basic.auth.username", "basic.auth.password", "socket.idle.timeout",
         "bootstrap.servers", "partition.no", "key", "is.binary.message", "optional.configuration",
+        "metric.type", "metric.name", "metric.help", "value.attribute", "buckets", "server.url",
     ),
     "map": (
         "type", "header", "delimiter", "event.grouping.enabled", "enclosing.element", "enable.null.attribute.value",
@@ -35,7 +36,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("source", "type"): ("inMemory",),
-    ("sink", "type"): ("log", "inMemory", "file", "http", "kafka"),
+    ("sink", "type"): ("log", "inMemory", "file", "http", "kafka", "prometheus"),
     ("map", "type"): ("passThrough", "json", "csv", "text", "keyvalue", "xml"),
     ("distribution", "strategy"): ("partitioned", "roundRobin", "broadcast"),
     ("store", "type"): ("rdbms",),

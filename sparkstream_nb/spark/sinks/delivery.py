@@ -204,6 +204,8 @@ class Delivery:
     def _run(self, ending: threading.Event) -> None:
         while not ending.is_set():
             try:
+                if self.setup.target.at_start:
+                    self._open_target()
                 if self._next_commit(ending):
                     self._open_target()
                     self._pass(ending)

@@ -44,6 +44,7 @@ class _Files:
     """What the targets of this module share."""
 
     by_batch = False
+    at_start = False
     at_once = 5_000
     templates: Mapping[str, str] = {}
 

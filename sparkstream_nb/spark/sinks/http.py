@@ -65,6 +65,7 @@ class HttpTarget:
     """Sends a request for each message, over one connection that is kept open."""
 
     by_batch = False
+    at_start = False
     at_once = 1
 
     def __init__(self, place: HttpPlace) -> None:

@@ -63,6 +63,7 @@ class KafkaTarget:
     """Sends records in batches, and waits until Kafka has all of one. `clock` is in seconds, and only goes on."""
 
     by_batch = False
+    at_start = False
     at_once = 500
 
     def __init__(self, place: KafkaPlace, clock: Callable[[], float] = time.monotonic) -> None:

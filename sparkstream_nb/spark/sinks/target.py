@@ -53,6 +53,8 @@ class Target(Protocol):
 
     by_batch: bool
     """Whether it takes a micro-batch whole: after a crash, that is sent again from its first row."""
+    at_start: bool
+    """Whether it is opened when the app starts, and not with its first message."""
     at_once: int
     """Messages that one call of `send` takes at most."""
     templates: Mapping[str, str]

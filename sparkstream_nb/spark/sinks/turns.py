@@ -18,6 +18,7 @@ class Turns:
     """Gives each message to the next destination that takes it. `clock` is in seconds, and only goes on."""
 
     by_batch = False
+    at_start = False
     at_once = 1
 
     def __init__(self, targets: Sequence[Target], clock: Callable[[], float] = time.monotonic) -> None:
