@@ -60,6 +60,7 @@ from .progress import OnProgress
 from .scaling import scaled, wanted_ids
 from .sinks import Deliveries
 from .stores import open_store, prepare_tables
+from .undelivered import FaultStreams
 from .whole import Found, check_whole
 
 _SETTLE_SECONDS = 10.0
@@ -145,7 +146,8 @@ class RunningApp(Displayed):
             return None
         run = self._life.run
         begin = max(self._progress.batch, self.store.committed(self.name, run)) + 1
-        source = Source(self._outputs, self._progress, self._keep_error, folder / "sinks")
+        fault = FaultStreams(self._lock, self._inbox, self._life, self.routing)
+        source = Source(self._outputs, self._progress, self._keep_error, fault, folder / "sinks")
         try:
             return Deliveries(self.deployment.sinks.setups(run), source, begin)
         except SparkStreamError:

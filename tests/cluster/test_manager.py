@@ -226,7 +226,7 @@ REFUSED = [
         beside("define function f[javascript] return int { return 1; };"),
         "function 'f' is a script, and scripts are disabled",
     ),
-    (beside("@sink(type='kafka') define stream H (a string);"), "this build cannot run a sink of type 'kafka'"),
+    (beside("@sink(type='mqtt') define stream H (a string);"), "this build cannot run a sink of type 'mqtt'"),
     (beside(SINK.format("http://127.0.0.1:1/${sec:admin.password}")), "cannot publish outside"),
     (DISTRIBUTED.replace("'make'", "'sum'"), "execGroup 'sum' has parallel 1 before, and 2 here"),
 ]
