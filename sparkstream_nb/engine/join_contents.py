@@ -295,6 +295,11 @@ class Contents:
         """Bytes held."""
         return sum(log.bytes for log in self.logs)
 
+    @property
+    def rows(self) -> int:
+        """Events held, also those that have left and whose room was not used again."""
+        return sum(log.end for log in self.logs)
+
 
 def without(state: dict[str, Any], parts: Array, numbers: Array) -> dict[str, Any]:
     """The state of a side (`Contents.state`) less the events of these partition instances; `numbers` are the new ids of

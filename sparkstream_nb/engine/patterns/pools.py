@@ -297,6 +297,11 @@ class Pools:
         self.fit_index()
 
     @property
+    def waiting(self) -> int:
+        """Partial matches in the lists of states."""
+        return len(self._held[m.XN]) // self._sizes[m.XN] - int(self.header[m.N_LEFT])
+
+    @property
     def bytes(self) -> int:
         """Bytes of living partials, their list entries and events."""
         x = self.header

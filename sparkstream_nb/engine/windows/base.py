@@ -123,6 +123,16 @@ class Window(Protocol):
         ...
 
 
+def rows_held(window: Window) -> int | None:
+    """Events that a window's log has, also those that have left and whose room was not used again; None for a window
+    without one log."""
+    log = getattr(window, "log", None)
+    if not isinstance(log, EventLog):
+        return None
+    left = max(0, log.bytes - window.bytes) // max(1, log.row_bytes)
+    return log.end - left
+
+
 class OutsidePartitions:
     """A window that is made only outside partitions."""
 
