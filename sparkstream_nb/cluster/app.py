@@ -33,6 +33,7 @@ from .answers import (
     Came,
     Errors,
     Events,
+    LiveStats,
     PlanText,
     RepairList,
     Result,
@@ -298,12 +299,13 @@ class App(ReplayedApp):
         return AppGraph(graph_of(self.plan))
 
     def stats(self) -> Stats:
-        """How far the app is, and the figures of its nodes, queries, tables, windows and aggregations."""
+        """How far the app is, how fast, and the figures of its nodes, queries, tables, windows and aggregations. In a
+        notebook its display follows the app."""
         disk = disk_of(self.home, self._life, self.deployment.retention)
         sinks = () if self._sinks is None else self._sinks.figures()
         with self._progress.changed:
-            found = stats_of(self.name, self.plan, self.state, self._life, self._inbox.position, self._progress, disk)
-        return replace(found, sinks=sinks)
+            found = stats_of(self.name, self.plan, self.state, self._life, self._inbox, self._progress, disk)
+        return replace(found, sinks=sinks, live=LiveStats(self.stats, self.on_commit))
 
     def note(self, line: str) -> None:
         """Adds a line to the logs."""
