@@ -13,8 +13,8 @@ import numpy as np
 
 KEPT = 1000
 """Micro-batches whose figures are kept, for the median of their times."""
-RECENT = 20
-"""Micro-batches over which a rate of now is measured."""
+RECENT = 10.0
+"""Seconds before the end of the last micro-batch over which a rate of now is measured."""
 
 
 class ArrivalCounts:
@@ -69,7 +69,8 @@ class BatchFigures:
 
 @dataclass(frozen=True)
 class Rates:
-    """Events per second over the last micro-batches, and since this process deployed the app; None before the first.
+    """Events per second over the micro-batches of the last 10 s, and since this process deployed the app; None before
+    the first.
 
     `input`: those that came in, by elapsed time. `processing`: those that were committed, by the time that
     micro-batches took: what the app could take where more came in.
@@ -128,13 +129,14 @@ class Throughput:
         """The rates as of the last micro-batch."""
         if self._start is None or not self.recent:
             return Rates()
-        near = self.last(RECENT + 1)
-        if len(near) == self.count:  # all of them: the first one counts too
-            near = [self._start, *near]
-        last = near[-1]
+        last = self.recent[-1]
+        near = [b for b in self.recent if b.ended > last.ended - RECENT]
+        before = self.recent[-len(near) - 1] if len(near) < len(self.recent) else self._start
+        # Not from the end of the one before: the app may have had nothing to do for an hour.
+        began = near[0].ended - near[0].ms / 1000
         return Rates(
-            _per_second(last.arrived - near[0].arrived, last.ended - near[0].ended),
-            _per_second(last.committed - near[0].committed, sum(b.ms for b in near[1:]) / 1000),
+            _per_second(last.arrived - before.arrived, last.ended - began),
+            _per_second(last.committed - before.committed, sum(b.ms for b in near) / 1000),
             _per_second(last.arrived - self._start.arrived, last.ended - self._start.ended),
             _per_second(last.committed - self._start.committed, self.total_ms / 1000),
         )

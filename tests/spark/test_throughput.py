@@ -69,7 +69,10 @@ def test_rates() -> None:
     assert speed.times() == BatchTimes(1500.0, 1000.0, 1490.0, 2000.0, 2)
     assert steps(speed.last(2)) == [(40.0, 80 / 1.5)]
     for n in range(30):
-        speed.add(BatchFigures(2 + n, 1003.5 + n, 100.0, 220 + 10 * (n + 1), 220 + 10 * (n + 1)))
+        speed.add(BatchFigures(2 + n, 5003.5 + n, 100.0, 220 + 10 * (n + 1), 220 + 10 * (n + 1)))
     rates = speed.rates()
-    assert (rates.input, rates.processing) == (10.0, 100.0), "the last 20 alone"
+    assert rates.input == pytest.approx(100 / 9.1), "the last ten alone, from the begin of the first of them"
+    assert rates.processing == pytest.approx(100.0)
     assert rates.processing_since_start == 480 / 5.0
+    speed.add(BatchFigures(32, 9000.0, 200.0, 620, 620))
+    assert speed.rates().input == pytest.approx(500.0), "without the time before, with nothing to do"
