@@ -65,7 +65,7 @@ def stats_of(app: str, plan: Plan, state: str, life: Life, inbox: Inbox, progres
         shard, runs = life.shards[n], str(report.engine.get("runs", ""))
         if told is not None:
             taken, rate, runs = told[shard]["events"], None, told[shard]["runs"] or "nothing"
-        held = _held(report.engine)
+        held = _held(report.engine if told is None else told[shard])
         nodes[shard] = NodeStats(shard, taken, rate, report.ms, report.state_bytes, clock, runs, held)
         for name, one in held.items():
             sizes.setdefault(name, []).append(one)

@@ -297,8 +297,8 @@ class Contents:
 
     @property
     def rows(self) -> int:
-        """Events held, also those that have left and whose room was not used again."""
-        return sum(log.end for log in self.logs)
+        """Events held."""
+        return sum(len(self._alive(side)) for side in range(len(self.logs)))
 
 
 def without(state: dict[str, Any], parts: Array, numbers: Array) -> dict[str, Any]:

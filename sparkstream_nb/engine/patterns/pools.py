@@ -298,8 +298,9 @@ class Pools:
 
     @property
     def waiting(self) -> int:
-        """Partial matches in the lists of states."""
-        return len(self._held[m.XN]) // self._sizes[m.XN] - int(self.header[m.N_LEFT])
+        """Partial matches in the lists of states, with the empty ones that wait for a first event."""
+        # The first entry stands for none.
+        return len(self._held[m.XN]) // self._sizes[m.XN] - int(self.header[m.N_LEFT]) - 1
 
     @property
     def bytes(self) -> int:

@@ -11,8 +11,7 @@ const STYLE = `
 .sparkstream-tail button:hover { border-color: currentColor; }
 .sparkstream-tail button:focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
 .sparkstream-tail .rows { overflow-x: auto; }
-.sparkstream-tail td, .sparkstream-tail th { white-space: nowrap; text-align: left; font-variant-numeric: tabular-nums; }
-.sparkstream-tail .right { text-align: right; }
+.sparkstream-tail td, .sparkstream-tail th { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .sparkstream-tail .number { font-size: 300%; line-height: 1.2; font-variant-numeric: tabular-nums; }
 .sparkstream-tail.paused .rows, .sparkstream-tail.paused .number { opacity: .6; }
 .sparkstream-tail .note { min-height: 1.4em; margin: 4px 0; }
@@ -53,7 +52,7 @@ function create(root, send) {
     fit(row, tag, texts.length);
     texts.forEach((text, i) => {
       put(row.children[i], text);
-      row.children[i].className = right[i] ? "right" : "";
+      row.children[i].style.textAlign = right[i] ? "right" : "left"; // JupyterLab has a rule of its own for cells
     });
   };
   let paused = false;
