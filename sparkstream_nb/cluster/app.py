@@ -243,8 +243,7 @@ class App(ReplayedApp):
         given.whole("last", last, 0)
         given.whole("limit", limit, 0)
         if self._only_comes_in(stream):
-            reader = InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
-            found = reader.last(stream, ARRIVALS if last is None else last)
+            found = self._arrivals().last(stream, ARRIVALS if last is None else last)
             return Events(self.name, stream, found.frame, limit, Came(found.total, found.gone))
         with self._outputs.tidying:
             frame = self._outputs.frame(stream, self._schema(stream).names, self._progress.batch, last)
@@ -280,11 +279,13 @@ class App(ReplayedApp):
             raise Misuse(f"latest: '{latest}' of {self.name}.{stream} is an object: give an attribute of another type")
         ends: StreamEnds
         if self._only_comes_in(stream):
-            reader = InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
-            ends = ArrivalEnds(reader, stream, lambda: self._inbox.position.events.get(stream, 0))
+            ends = ArrivalEnds(self._arrivals, stream, lambda: self._inbox.position.events.get(stream, 0))
         else:
-            ends = OutputEnds(self._outputs, self._progress, stream, schema.names)
+            ends = OutputEnds(lambda: self._outputs, self._progress, stream, schema.names)
         return Tail(self.name, stream, TailShape(last, newest, latest, number), ends, self.on_commit)
+
+    def _arrivals(self) -> InboxReader:
+        return InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
 
     def _only_comes_in(self, stream: str) -> bool:
         """Whether a stream has nothing but what is sent to it."""

@@ -13,9 +13,10 @@ from .tail import MOST_KEYS, StreamEnd
 
 @dataclass(frozen=True)
 class OutputEnds:
-    """The end of what a derived stream put out, since this process deployed the app. `names`: its attributes."""
+    """The end of what a derived stream put out, since this process deployed the app. `names`: its attributes.
+    `outputs` gives the app's files, which are others after it was scaled."""
 
-    outputs: OutputFiles
+    outputs: Callable[[], OutputFiles]
     progress: Progress
     stream: str
     names: Sequence[str]
@@ -26,19 +27,21 @@ class OutputEnds:
     def read(self, most: int, key: str | None) -> StreamEnd:
         with self.progress.changed:
             batch, total = self.progress.batch, self.progress.rows.get(self.stream, 0)
-        with self.outputs.tidying:
+        outputs = self.outputs()
+        with outputs.tidying:
             if key is None:
-                frame = self.outputs.frame(self.stream, self.names, batch, most)
+                frame = outputs.frame(self.stream, self.names, batch, most)
             else:
-                frame = self.outputs.latest(self.stream, self.names, batch, most, key).tail(MOST_KEYS)
+                frame = outputs.latest(self.stream, self.names, batch, most, key).tail(MOST_KEYS)
         return StreamEnd(frame, total)
 
 
 @dataclass(frozen=True)
 class ArrivalEnds:
-    """The end of what came in on a stream. `arrived` tells how many events came in so far."""
+    """The end of what came in on a stream. `arrived` tells how many events came in so far, `reader` gives a reader of
+    the inbox, which is another after the app was scaled."""
 
-    reader: InboxReader
+    reader: Callable[[], InboxReader]
     stream: str
     arrived: Callable[[], int]
 
@@ -46,6 +49,6 @@ class ArrivalEnds:
         return self.arrived()
 
     def read(self, most: int, key: str | None) -> StreamEnd:
-        found = self.reader.last(self.stream, most)
+        found = self.reader().last(self.stream, most)
         frame = found.frame if key is None else found.frame.drop_duplicates(key, keep="last").tail(MOST_KEYS)
         return StreamEnd(frame, found.total)

@@ -126,6 +126,10 @@ def test_outputs_and_arrivals_of_an_app(run: Run) -> None:
     assert stats.rates.processing is not None
     assert stats.times.count == stats.micro_batches
     assert stats.recent[-1].committed == stats.recent[-1].arrived == 1000
+    app.scale(nodes=3)
+    app.feed("S", frame[:100])
+    for tail in (outputs, arrivals):
+        assert "node-3" in tail.advance().frame["node"].tolist()
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
