@@ -48,6 +48,11 @@ class Operator(Protocol):
     @property
     def bytes(self) -> int: ...
 
+    @property
+    def rows(self) -> int | None:
+        """Events, partial matches or rows that it holds; None where they are not counted."""
+        ...
+
 
 class Passing:
     """No-op state methods for stateless operators. Stateful operators override them."""
@@ -66,6 +71,10 @@ class Passing:
     @property
     def bytes(self) -> int:
         return 0
+
+    @property
+    def rows(self) -> int | None:
+        return None
 
 
 @dataclass(slots=True)
@@ -120,6 +129,10 @@ class QueryOperator:
     def bytes(self) -> int:
         return self.query.bytes
 
+    @property
+    def rows(self) -> int | None:
+        return self.query.rows
+
 
 @dataclass(slots=True)
 class WindowOperator(Passing):
@@ -144,6 +157,10 @@ class WindowOperator(Passing):
     @property
     def bytes(self) -> int:
         return self.window.bytes
+
+    @property
+    def rows(self) -> int | None:
+        return self.window.rows
 
 
 def entry(window: str) -> str:
@@ -274,6 +291,10 @@ class AggregationOperator(Passing):
     @property
     def bytes(self) -> int:
         return self.aggregation.bytes
+
+    @property
+    def rows(self) -> int | None:
+        return None
 
 
 def tables_read(query: nodes.Query) -> tuple[str, ...]:
