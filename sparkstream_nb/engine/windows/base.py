@@ -108,6 +108,11 @@ class Window(Protocol):
         """
         ...
 
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can bring out a row; None where no time does. It may be too
+        early, and in the past where instances wait for the next movement of the clock, but is never too late."""
+        ...
+
     def forget(self, parts: Array) -> None:
         """Drops all that is held for these partition instances, whose numbers may be given to new ones. Never called
         outside partitions."""
@@ -121,6 +126,14 @@ class Window(Protocol):
     def bytes(self) -> int:
         """Bytes held."""
         ...
+
+
+class Untimed:
+    """A window that only events move on."""
+
+    def next_due(self) -> int | None:
+        """None: there are no timers."""
+        return None
 
 
 class OutsidePartitions:
