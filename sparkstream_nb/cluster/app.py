@@ -45,6 +45,7 @@ from .frontend import View
 from .hints import why_empty
 from .rejected import Given, again, chosen, errors_of
 from .replays import ReplayedApp
+from .wall import WALL
 
 ARRIVALS = 1_000
 """Events of an input stream that `App.output` reads where it is not told how many."""
@@ -285,7 +286,8 @@ class App(ReplayedApp):
 
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""
-        return PlanText(explain(self.plan, self.lines_before))
+        clock = "clock: this machine's, from the deployment on\n" if self.deployment.clock == WALL else ""
+        return PlanText(clock + explain(self.plan, self.lines_before))
 
     def repair(self) -> RepairList:
         """What would make each query right on several nodes, and the app's text with what can be rewritten."""
@@ -307,7 +309,7 @@ class App(ReplayedApp):
         with self._progress.changed:
             found = stats_of(self.name, self.plan, self.state, self._life, self._inbox.position, self._progress, disk)
         sources = () if self._intakes is None else self._intakes.figures()
-        return replace(found, sinks=sinks, sources=sources)
+        return replace(found, sinks=sinks, sources=sources, clock_kind=self.deployment.clock)
 
     def note(self, line: str) -> None:
         """Adds a line to the logs."""
