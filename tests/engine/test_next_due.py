@@ -66,7 +66,7 @@ OTHERS = {
     "partition with (sym of S) begin from every a=S[ok] -> not S[qty > 9] for 1300 milliseconds select a.sym "
     "insert into Out; end;",
     "slack": "from S#reorder:kslack(ts, 800L) select sym, ts insert into Out;",
-    "adaptive slack": "from S#reorder:akslack(ts, px, 20, 800L) select sym, ts insert into Out;",
+    "adaptive slack": "from S#reorder:akslack(ts, px, 20L, 800L) select sym, ts insert into Out;",
     "slack in a partition": "partition with (sym of S) begin from S#reorder:kslack(ts, 800L) select sym, ts "
     "insert into Out; end;",
     "chain": "from S#window.delay(300) select sym, qty insert into A; "
@@ -120,23 +120,21 @@ def check(text: str, feed: list[Any], by_chunk: bool) -> None:
 
 
 @pytest.mark.parametrize(("shape", "window"), SHAPED)
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
-@given(feed=feeds())
-def test_of_windows(shape: str, window: str, feed: list[Any]) -> None:
-    for by_chunk in (False, True):
-        check(SCHEMA + SHAPES[shape].format(window), feed, by_chunk)
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@given(feed=feeds(), by_chunk=st.booleans())
+def test_of_windows(shape: str, window: str, feed: list[Any], by_chunk: bool) -> None:
+    check(SCHEMA + SHAPES[shape].format(window), feed, by_chunk)
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(feed=feeds(), other=st.sets(st.integers(0, 15), max_size=4))
-def test_of_the_rest(name: str, feed: list[Any], other: set[int]) -> None:
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(feed=feeds(), other=st.sets(st.integers(0, 15), max_size=4), by_chunk=st.booleans())
+def test_of_the_rest(name: str, feed: list[Any], other: set[int], by_chunk: bool) -> None:
     feed = [
         ["T", s[1], [s[2][0]]] if i in other and isinstance(s, list) and "of T" in OTHERS[name] else s
         for i, s in enumerate(feed)
     ]
-    for by_chunk in (False, True):
-        check(SCHEMA + OTHERS[name], feed, by_chunk)
+    check(SCHEMA + OTHERS[name], feed, by_chunk)
 
 
 def test_a_window_of_current_events_alone_is_never_due() -> None:
