@@ -222,7 +222,8 @@ class LiveStats:
 class Stats(Displayed):
     """How far an app is.
 
-    `clock`: the app's clock (ms since 1970; None before the first event). `events`: events and chunks that were sent.
+    `clock`: the app's clock (ms since 1970; None before the first event), and `clock_kind` what moves it: "virtual" or
+    "wall" (see `deploy`). `events`: events and chunks that were sent.
     `waiting`: entries of the inbox that are not committed yet. `micro_batches`: how many were committed. `outputs`
     counts what each derived stream put out, `errors` what could not be taken, both since this process deployed the app.
     `nodes`: by shard id, of those that a micro-batch has reached. `parts`: queries, tables, windows and aggregations.
@@ -247,6 +248,7 @@ class Stats(Displayed):
     disk: DiskStats
     sinks: tuple[SinkFigures, ...] = ()
     sources: tuple[SourceFigures, ...] = ()
+    clock_kind: str = "virtual"
     came: dict[str, int] = field(default_factory=dict)
     lag: int = 0
     rates: Rates = field(default_factory=Rates)

@@ -49,6 +49,7 @@ from .rejected import Given, again, chosen, errors_of
 from .replays import ReplayedApp
 from .stream_ends import ArrivalEnds, OutputEnds
 from .tail import StreamEnds, Tail, TailShape
+from .wall import WALL
 
 ARRIVALS = 1_000
 """Events of an input stream that `App.output` reads where it is not told how many."""
@@ -325,7 +326,8 @@ class App(ReplayedApp):
 
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""
-        return PlanText(explain(self.plan, self.lines_before))
+        clock = "clock: this machine's, from the deployment on\n" if self.deployment.clock == WALL else ""
+        return PlanText(clock + explain(self.plan, self.lines_before))
 
     def repair(self) -> RepairList:
         """What would make each query right on several nodes, and the app's text with what can be rewritten."""
@@ -348,7 +350,13 @@ class App(ReplayedApp):
         with self._progress.changed:
             found = stats_of(self.name, self.plan, self.state, self._life, self._inbox, self._progress, disk)
         sources = () if self._intakes is None else self._intakes.figures()
-        return replace(found, sinks=sinks, sources=sources, live=LiveStats(self.stats, self.on_commit))
+        return replace(
+            found,
+            sinks=sinks,
+            sources=sources,
+            clock_kind=self.deployment.clock,
+            live=LiveStats(self.stats, self.on_commit),
+        )
 
     def note(self, line: str) -> None:
         """Adds a line to the logs."""

@@ -61,6 +61,7 @@ from .scaling import scaled, wanted_ids
 from .sinks import Deliveries
 from .stores import open_store, prepare_tables
 from .undelivered import FaultStreams
+from .wall import WALL, Inlet, WallClock, WallTicker
 from .whole import Found, check_whole
 
 _SETTLE_SECONDS = 10.0
@@ -86,6 +87,7 @@ class RunningApp(Displayed):
         self._lock = threading.RLock()
         self._closed = False
         self._progress = Progress()
+        self._wall = WallClock() if deployment.clock == WALL else None
         self._listeners = CommitListeners(deployment.name, self._progress)
         self._open(deployment, plans, life)
 
@@ -136,11 +138,28 @@ class RunningApp(Displayed):
         self._target = feeding.Target(
             self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
             self.start, self._append, self._now,
-            self._marks(),
+            self._marks(), apart=1 if self._wall is None else 0,
         )  # fmt: skip
         self._intakes = self._sources()
+        self._ticker = self._ticks()
+
+    def _ticks(self) -> IdleTicker | WallTicker | None:
+        """What moves the app's clock besides events."""
+        if self._wall is not None:
+            nodes = self._life.over if self._life.leader is None else (*self._life.over, self._life.leader)
+            return WallTicker(
+                self._wall,
+                self._progress,
+                Inlet(
+                    lock=self._lock,
+                    running=lambda: self._stream.active and not self._stopped,
+                    append=lambda clocks: self._inbox.append([self._tick(*clocks)]),
+                    reached=lambda: self._inbox.position.clock,
+                    nodes=nodes,
+                ),
+            )
         idle = self.plan.idle_clock
-        self._idle = None if idle is None else IdleTicker(idle, self._advance)
+        return None if idle is None else IdleTicker(idle, self._advance)
 
     def _deliveries(self, folder: Path) -> Deliveries | None:
         """The sinks of the app, which go on where they were. New ones begin with the next micro-batch."""
@@ -287,8 +306,8 @@ class RunningApp(Displayed):
             self._stopped = False
             if self._intakes is not None:
                 self._intakes.start()
-            if self._idle is not None:
-                self._idle.start()
+            if self._ticker is not None:
+                self._ticker.start()
 
     def stop(self) -> None:
         """Cancels the app's Spark work, within 2 s, and stops its feeds in the background.
@@ -296,7 +315,7 @@ class RunningApp(Displayed):
         State, outputs and aggregations stay; an event or a query starts it again.
         """
         with self._lock:
-            self._stop_idle_clock()
+            self._stop_clock()
             self._end_feeds()
             self._stopped = True
             self._stop_sources()
@@ -310,7 +329,7 @@ class RunningApp(Displayed):
         The app starts again with the next event or query; a micro-batch that was under way is then carried through.
         """
         with self._lock:
-            self._stop_idle_clock()
+            self._stop_clock()
             ended = self._end_feeds()
             interrupt(self._session, self._target.tag)
             self._stopped = True
@@ -498,14 +517,14 @@ class RunningApp(Displayed):
             self.start()
             self._append([self._tick(to)])
 
-    def _tick(self, ms: int) -> Entry:
-        return self._inbox.batch(InputBatch(np.array([ms], np.int64)), self.routing)
+    def _tick(self, *clocks: int) -> Entry:
+        return self._inbox.batch(InputBatch(np.array(clocks, np.int64)), self.routing)
 
     def _append(self, entries: Sequence[Entry]) -> None:
         """Puts what a person sent into the inbox."""
         self._inbox.append(entries)
-        if self._idle is not None:
-            self._idle.sent()
+        if self._ticker is not None:
+            self._ticker.sent()
 
     def _advance(self, increment: int) -> None:
         """Moves the clock on by `increment` ms, if the app runs and has a clock by now."""
@@ -514,9 +533,9 @@ class RunningApp(Displayed):
             if self._stream.active and not self._stopped and now is not None:
                 self._inbox.append([self._tick(now + increment)])
 
-    def _stop_idle_clock(self) -> None:
-        if self._idle is not None:
-            self._idle.stop()
+    def _stop_clock(self) -> None:
+        if self._ticker is not None:
+            self._ticker.stop()
 
     @overload
     def feed(
@@ -601,6 +620,8 @@ class RunningApp(Displayed):
 
     def _now(self) -> int:
         """This machine's time (ms), or the app's clock where it is ahead."""
+        if self._wall is not None:
+            return self._wall.now(self._inbox.position.clock)
         return max(int(clock.time() * 1000), self._inbox.position.clock or 0)
 
     def _latest(self) -> int | None:

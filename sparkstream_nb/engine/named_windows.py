@@ -51,6 +51,11 @@ class NamedWindow:
         self._track(out)
         return self._published(out)
 
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone changes what the window holds; None where no time does.
+        On-demand queries see what it holds, so it does not matter who wants expired events."""
+        return self.window.next_due()
+
     def _published(self, rows: Rows) -> Rows:
         """What the definition does not put out only changes what joins find: it makes no join look."""
         if len(self.published) == 2:

@@ -39,6 +39,7 @@ from .services import Services
 from .sinks import GroupOperator, TopicOperator
 from .snapshot import Buffer, packed, unpack
 from .stretches import stretches
+from .timers import earliest
 from .triggers import TriggerOperator, start_rows
 from .windows.base import no_rows
 
@@ -178,6 +179,14 @@ class NodeEngine:
     def first_clock(self) -> int | None:
         """The clock (ms) after the first step; None: there was none yet."""
         return self.services.clock.first
+
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which a tick can make the node do anything that shows; None where no tick can.
+
+        It may be too early, and is in the past where partition instances wait for the next movement of the clock
+        (`timers`), but it is never too late: a tick before it puts out nothing.
+        """
+        return earliest(op.next_due() for op in self.operators)
 
     def skip(self, steps: int, first: int, last: int) -> None:
         """Advances by `steps` steps, from clock `first` to `last` (ms), whose events no operator of the plan reads."""

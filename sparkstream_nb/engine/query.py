@@ -20,6 +20,7 @@ from .rows import CURRENT, ROOT_BITS, Clock, Rows, concat_rows
 from .selector import Selected, Selector
 from .services import Services
 from .steps import Steps, begins_anew, numbered, select_exprs, slot_attrs, step_exprs
+from .timers import earliest
 
 
 def query_exprs(query: nodes.Query) -> list[Expr]:
@@ -142,6 +143,11 @@ class QueryOp:
     def looked(self) -> tuple[str, ...]:
         """The named windows that the last run read."""
         return () if self._join is None else self._join.looked
+
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can make the query emit; None where no time does."""
+        sources = (self._steps, self._join, self._pattern, self._limiter)
+        return earliest(s.next_due() for s in sources if s is not None)
 
     @property
     def timed(self) -> bool:

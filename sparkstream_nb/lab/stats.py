@@ -129,9 +129,10 @@ def _ms(ms: float | None) -> str:
 
 def _headline(shown: Stats) -> str:
     """`running · clock 2024-06-01 10:00:00 UTC · 1,200 events sent · 0 entries waiting · ...`."""
+    of = "wall " if shown.clock_kind == "wall" else ""
     words = [
         shown.state,
-        *([f"clock {when(shown.clock)} UTC"] if shown.clock is not None else []),
+        *([f"{of}clock {when(shown.clock)} UTC"] if shown.clock is not None else []),
         counted(shown.events, "event") + " sent",
         counted(shown.waiting, "entry", "entries") + " waiting",
         counted(shown.micro_batches, "micro-batch", "micro-batches"),

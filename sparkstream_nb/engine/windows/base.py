@@ -109,6 +109,11 @@ class Window(Protocol):
         """
         ...
 
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can bring out a row; None where no time does. It may be too
+        early, and in the past where instances wait for the next movement of the clock, but is never too late."""
+        ...
+
     def forget(self, parts: Array) -> None:
         """Drops all that is held for these partition instances, whose numbers may be given to new ones. Never called
         outside partitions."""
@@ -133,6 +138,14 @@ def rows_held(window: Window) -> int | None:
         return None
     left = max(0, log.bytes - window.bytes) // max(1, log.row_bytes)
     return log.end - left
+
+
+class Untimed:
+    """A window that only events move on."""
+
+    def next_due(self) -> int | None:
+        """None: there are no timers."""
+        return None
 
 
 class OutsidePartitions:
