@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -79,12 +80,12 @@ class Broker:
             self.process.wait(30)
             self.process = None
 
-    def topic(self, name: str | None = None, partitions: int = 1) -> str:
+    def topic(self, name: str | None = None, partitions: int = 1, **settings: str) -> str:
         """The name of a new topic."""
         name = name or f"t-{uuid.uuid4().hex[:12]}"
         admin = KafkaAdminClient(bootstrap_servers=self.address)
         try:
-            admin.create_topics([NewTopic(name, partitions, 1)])
+            admin.create_topics([NewTopic(name, partitions, 1, topic_configs=settings)])
         finally:
             admin.close()
         return name
@@ -95,17 +96,21 @@ class Broker:
 
     def messages(self, topic: str) -> list[tuple[int, bytes | None, bytes]]:
         """(partition, key, value) of all messages that a topic has now, partition by partition."""
+        return [(r.partition, r.key, r.value) for r in self.records(topic)]
+
+    def records(self, topic: str) -> list[Any]:
+        """The records that a topic has now, partition by partition, as kafka-python has them."""
         consumer = KafkaConsumer(bootstrap_servers=self.address, enable_auto_commit=False)
         try:
             places = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())]
             consumer.assign(places)
             consumer.seek_to_beginning(*places)
             ends = consumer.end_offsets(places)
-            found: list[tuple[int, bytes | None, bytes]] = []
+            found: list[Any] = []
             while any(consumer.position(p) < ends[p] for p in places):
                 for records in consumer.poll(1000).values():
-                    found += [(r.partition, r.key, r.value) for r in records]
-            return sorted(found, key=lambda m: m[0])
+                    found += records
+            return sorted(found, key=lambda r: r.partition)
         finally:
             consumer.close()
 

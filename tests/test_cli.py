@@ -46,11 +46,11 @@ def test_check_and_explain(app: str, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_check_says_what_cannot_run(app: str, capsys: pytest.CaptureFixture[str]) -> None:
-    table = "\n@store(type='mongodb')\ndefine table T (a string);\n@sink(type='kafka')\ndefine stream H (a string);\n"
+    table = "\n@store(type='mongodb')\ndefine table T (a string);\n@sink(type='mqtt')\ndefine stream H (a string);\n"
     Path(app).write_text(f"define stream S (a string);{table}from S insert into T;")
     assert cli.main(["check", app]) == 0
     shown = capsys.readouterr().out
-    cannot = "a sink of type 'kafka' (line 4)"
+    cannot = "a sink of type 'mqtt' (line 4)"
     assert shown.endswith(f", but this build cannot run table 'T' in a store of type 'mongodb' (line 2) and {cannot}\n")
 
 

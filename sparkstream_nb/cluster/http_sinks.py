@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from ..errors import Misuse, shown
 from ..plan.query_parts import template_attributes
-from ..spark.sinks.encoder import Encoder
 from ..spark.sinks.http import METHODS, OWN, TOKEN, HttpPlace, HttpTarget, forbidden
 from ..spark.sinks.target import Target
 from .grants import Grants
@@ -32,9 +31,9 @@ class HttpGate:
     what: str
     key: str
 
-    def target(self, options: Mapping[str, str], encoder: Encoder) -> tuple[str, Target]:
-        """(the server as it may be shown, the target). Raises `Misuse` for options that are wrong, or have a secret
-        that is no reference, and NotAllowed where the address is not granted."""
+    def target(self, options: Mapping[str, str], content_type: str) -> tuple[str, Target]:
+        """(the server as it may be shown, the target for messages of this MIME type). Raises `Misuse` for options that
+        are wrong, or have a secret that is no reference, and NotAllowed where the address is not granted."""
         written = options["publisher.url"]
         if "${" in urlsplit(written).netloc or written.startswith("${"):
             raise Misuse(f"{self.what}: the server in publisher.url cannot be a reference such as ${{sec:...}}")
@@ -45,24 +44,26 @@ class HttpGate:
         path = (found.path or "/") + (f"?{found.query}" if found.query else "")
         if not path.isascii():
             raise Misuse(f"{self.what}: write the path of publisher.url percent-encoded")
-        headers = dict(self._headers(options.get("headers", "")))
-        headers.update(self._login(options))
-        if not any(name.lower() == "content-type" for name in headers):
-            headers["Content-Type"] = encoder.content_type
+        given = dict(self._headers(options.get("headers", "")))
+        headers = {name: value for name, (value, dynamic) in given.items() if not dynamic} | self._login(options)
+        templates = {name: value for name, (value, dynamic) in given.items() if dynamic}
+        if not any(name.lower() == "content-type" for name in given):
+            headers["Content-Type"] = content_type
         method = options.get("method", "POST")
         if not template_attributes(method) and method.upper() not in METHODS:
             raise Misuse(f"{self.what}: method is one of {', '.join(sorted(METHODS))}, not {shown(method)}")
         place = HttpPlace(
-            url.scheme, url.host, url.port, path, tuple(headers.items()), method, self._timeout(options), self.key
-        )
+            url.scheme, url.host, url.port, path, tuple(headers.items()), tuple(templates.items()), method,
+            self._timeout(options), self.key,
+        )  # fmt: skip
         # The query may hold a key, and so may a path that has a reference.
         return url.base if "${" in written else url.base + (found.path or "/"), HttpTarget(place)
 
     def _resolved(self, text: str) -> str:
         return self.references.resolve(text, self.what)
 
-    def _headers(self, text: str) -> Iterator[tuple[str, str]]:
-        """The headers of `'name:value','name:value'`."""
+    def _headers(self, text: str) -> Iterator[tuple[str, tuple[str, bool]]]:
+        """The headers of `'name:value','name:value'`: name, and value with whether it depends on the event."""
         given = _QUOTED.findall(text) or ([text] if text.strip() else [])
         for one in given:
             name, colon, value = one.partition(":")
@@ -76,13 +77,13 @@ class HttpGate:
                     f"{self.what}: the header {name} holds a secret, which does not belong into the app's text: write "
                     f"'{name}:${{sec:NAME}}'"
                 )
-            value = self._resolved(value)
+            dynamic, value = bool(template_attributes(value)), self._resolved(value)
             wrong = forbidden("".join(re.sub(r"\{\{[^{}]*\}\}", "", value)))
             if wrong is not None:
                 raise Misuse(f"{self.what}: the header {name} {wrong}")
-            yield name, value
+            yield name, (value, dynamic)
 
-    def _login(self, options: Mapping[str, str]) -> Mapping[str, str]:
+    def _login(self, options: Mapping[str, str]) -> dict[str, str]:
         user, password = options.get("basic.auth.username"), options.get("basic.auth.password")
         if user is None and password is None:
             return {}

@@ -61,6 +61,7 @@ from .scaling import scaled, wanted_ids
 from .sent import row_of, source_columns
 from .sinks import Deliveries
 from .stores import open_store, prepare_tables
+from .undelivered import FaultStreams
 from .wall import WALL, Inlet, WallClock, WallTicker
 from .whole import Found, check_whole
 
@@ -124,7 +125,7 @@ class RunningApp(Displayed):
         self._reports = None if deployment.groups is None else LastReports(folder / "nodes.json")
         commit = Commit(
             self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan,
-            merging=merging, reports=self._reports,
+            merging=merging, reports=self._reports, arrived=self._inbox.arrived,
         )  # fmt: skip
         self._stream = Stream(
             self._session, self.name, folder, life.run, specs, self.schemas, commit,
@@ -132,6 +133,8 @@ class RunningApp(Displayed):
         )  # fmt: skip
         self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.committed()
+        arrived = self._inbox.arrived
+        self._progress.throughput.begin(arrived.total, arrived.through(self._progress.last))
         self._sinks = self._deliveries(folder)
         self._target = feeding.Target(
             self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
@@ -165,7 +168,8 @@ class RunningApp(Displayed):
             return None
         run = self._life.run
         begin = max(self._progress.batch, self.store.committed(self.name, run)) + 1
-        source = Source(self._outputs, self._progress, self._keep_error, folder / "sinks")
+        fault = FaultStreams(self._lock, self._inbox, self._life, self.routing)
+        source = Source(self._outputs, self._progress, self._keep_error, fault, folder / "sinks")
         try:
             return Deliveries(self.deployment.sinks.setups(run), source, begin)
         except SparkStreamError:
@@ -188,6 +192,7 @@ class RunningApp(Displayed):
         if self.store.commit(self.name, f"{self._life.run}/{sink}", place.batch << 32 | place.row, {}, rows):
             with self._progress.changed:
                 self._progress.errors += len(rows)
+                self._progress.faulty.update(r.stream for r in rows)
 
     def _marks(self) -> Marks:
         """How far the nodes, and the tasks before them, are within a micro-batch."""

@@ -20,16 +20,21 @@ from ..plan.outside import OutsideSink, outside_sinks, promise
 from ..retention import bytes_of
 from ..spark.results import column_values, is_object
 from ..spark.sinks.delivery import Delivery, SinkFigures, SinkSetup, Source
-from ..spark.sinks.encoder import Encoder, encoder_of
 from ..spark.sinks.files import BatchFiles, FilePlace, GrowingFile, ReplacedFile
+from ..spark.sinks.messages import MessageWriter
 from ..spark.sinks.target import Target
 from ..spark.sinks.turns import Turns
 from ..types import Schema
 from .grants import Grants
 from .http_sinks import HttpGate
+from .kafka_sinks import KafkaGate
+from .prometheus_sinks import PrometheusGate
 from .secrets import References
 
 DISTRIBUTED = "distributed"
+_FAILING = ("ha", "scalable", DISTRIBUTED)
+_OWN = {"file": "file", "prometheus": "metric.name"}
+"""The types of sinks that do not share what they write to."""
 _TRUTH = {"true": True, "false": False}
 _MOST_ROLL = 1 << 50
 
@@ -58,22 +63,28 @@ class SinkPlans:
             except SparkStreamError as error:
                 wrong = SiddhiBindError(str(error), sink.span)
                 raise (wrong.with_source(self._plan.text) if self._plan.text else wrong) from None
-        files = Counter(s.shown for s in out if s.type == "file")
-        twice = next((path for path, count in files.items() if count > 1), None)
+        own = Counter((s.type, s.shown) for s in out if s.type in _OWN)
+        twice = next((place for place, count in own.items() if count > 1), None)
         if twice is not None:
-            raise Misuse(f"two sinks of this app write to {twice}: give each a file of its own")
+            raise Misuse(f"two sinks of this app write to {twice[1]}: give each a {_OWN[twice[0]]} of its own")
         return out
 
     def _of(self, sink: OutsideSink, run: str) -> list[SinkSetup]:
         schema = self._plan.schema(sink.stream)
-        encoder = encoder_of(sink.mapping, _csv_options(sink), schema)
+        writer = MessageWriter(sink.mapping, schema)
         name = f"{quote(sink.stream, safe='')}-{sink.type}-{sink.number}"
         what = f"the sink of stream '{sink.stream}'"
         if sink.type == "file":
-            made = [self._file(what, options, encoder, run) for options in sink.destinations]
+            made = [self._file(what, options, writer, run) for options in sink.destinations]
+        elif sink.type == "kafka":
+            topics = KafkaGate(self._grants, self._references, what, f"{run}-{name}")
+            made = [topics.target(options) for options in sink.destinations]
+        elif sink.type == "prometheus":
+            metrics = PrometheusGate(self._grants, what, sink.stream, schema)
+            made = [metrics.target(options) for options in sink.destinations]
         else:
             gate = HttpGate(self._grants, self._references, what, f"{run}-{name}")
-            made = [gate.target(options, encoder) for options in sink.destinations]
+            made = [gate.target(options, writer.content_type) for options in sink.destinations]
         if sink.strategy == "roundRobin":
             made = [(", ".join(shown for shown, _ in made), Turns([target for _, target in made]))]
         several = len(made) > 1
@@ -84,16 +95,22 @@ class SinkPlans:
                 type=sink.type,
                 shown=shown,
                 promise=promise(sink.type),
-                on_error=sink.on_error,
-                schema=schema,
-                encoder=encoder,
+                on_error=self._on_error(sink),
+                writer=MessageWriter(sink.mapping, schema, target.templates),
                 target=target,
                 share=_share(sink, schema, i - 1, len(made)),
             )
             for i, (shown, target) in enumerate(made, 1)
         ]
 
-    def _file(self, what: str, options: Mapping[str, str], encoder: Encoder, run: str) -> tuple[str, Target]:
+    def _on_error(self, sink: OutsideSink) -> str:
+        """What becomes of an event that cannot be delivered. STREAM leaves it to `@OnError` of the stream, as Siddhi's
+        `StreamJunction.handleError` does: without one it is logged."""
+        if sink.on_error != "STREAM":
+            return sink.on_error
+        return self._plan.streams[sink.stream].on_error or "LOG"
+
+    def _file(self, what: str, options: Mapping[str, str], writer: MessageWriter, run: str) -> tuple[str, Target]:
         uri = options["file.uri"]
         if "${" in uri:
             raise Misuse(f"{what}: file.uri cannot have a reference such as ${{sec:...}} in it: paths are shown")
@@ -104,9 +121,9 @@ class SinkPlans:
         path = Path(uri.removeprefix("file:")).expanduser().absolute()
         root = self._grants.folder_of(path, f"{what} writes to")
         folder = uri.endswith("/") or path.is_dir()
-        separated = _flag(options, "add.line.separator", True, what)
+        separated = _flag(options, "add.line.separator", True, what) and not writer.breaks
         append = _flag(options, "append", True, what)
-        place = FilePlace(path.resolve(), root, encoder.head, b"\n" if separated else b"")
+        place = FilePlace(path.resolve(), root, writer.head, b"\n" if separated else b"")
         roll = options.get("roll.size")
         if roll is not None and not folder:
             raise Misuse(f"{what}: roll.size is for a folder: end file.uri with '/'")
@@ -117,16 +134,17 @@ class SinkPlans:
         if not folder:
             return str(place.path), GrowingFile(place)
         if roll is None:
-            return f"{place.path}/", BatchFiles(place, run, encoder.extension)
+            return f"{place.path}/", BatchFiles(place, run, writer.extension)
         size = bytes_of(f"{what}: roll.size", roll)
         if not 0 < size < _MOST_ROLL:
             raise Misuse(f"{what}: roll.size is a size such as 64MB, not '{roll}'")
-        return f"{place.path}/", GrowingFile(place, size, run, encoder.extension)
+        return f"{place.path}/", GrowingFile(place, size, run, writer.extension)
 
 
 def check_sinks(plan: Plan, mode: str) -> None:
     """Raises SiddhiBindError for a sink, in mode distributed, on a stream that comes in from outside: it would be part
-    of several partial apps."""
+    of several partial apps; and, in modes whose nodes fail, for one that sends to a fault stream: one node alone would
+    take an event that its copies, and its state after a failure, know nothing of."""
     written = {q.output.target.id for q in plan.queries} | set(plan.triggers)
     for sink in outside_sinks(plan):
         if mode == DISTRIBUTED and sink.stream not in written:
@@ -134,6 +152,13 @@ def check_sinks(plan: Plan, mode: str) -> None:
                 f"mode distributed has no sinks on streams that come in from outside, such as '{sink.stream}'",
                 sink.span,
                 hint=f"Let a query write what is to be published: from {sink.stream} select * insert into ...",
+            )
+            raise error.with_source(plan.text) if plan.text else error
+        if mode in _FAILING and (sink.on_error, plan.streams[sink.stream].on_error) == ("STREAM", "STREAM"):
+            error = SiddhiBindError(
+                f"mode {mode} has no on.error='STREAM' of a sink of type '{sink.type}'",
+                sink.span,
+                hint="Write on.error='STORE', or deploy in mode active-active.",
             )
             raise error.with_source(plan.text) if plan.text else error
 
@@ -145,13 +170,6 @@ def _flag(options: Mapping[str, str], key: str, default: bool, what: str) -> boo
     if value.lower() not in _TRUTH:
         raise Misuse(f"{what}: {key} is 'true' or 'false', not '{value}'")
     return _TRUTH[value.lower()]
-
-
-def _csv_options(sink: OutsideSink) -> Mapping[str, str]:
-    delimiter = sink.mapping_options.get("delimiter", ",")
-    if len(delimiter) != 1 or delimiter in '\r\n"':
-        raise Misuse(f"the sink of stream '{sink.stream}': delimiter is one character, not {delimiter!r}")
-    return sink.mapping_options
 
 
 def _share(sink: OutsideSink, schema: Schema, number: int, of: int) -> Callable[[pa.Table], Array] | None:

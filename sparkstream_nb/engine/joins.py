@@ -510,6 +510,11 @@ class JoinOp:
         """Bytes held in windows and contents."""
         return sum(s.bytes for s in self.steps if s is not None) + self._contents.bytes
 
+    @property
+    def rows(self) -> int:
+        """Events that the join's sides hold."""
+        return self._contents.rows
+
 
 def _as(column: Column, type: Type) -> Column:
     """A column in the common type of an equality. Zeros of either sign are one key; what is no number is like null."""

@@ -13,7 +13,7 @@ from .join_contents import Contents
 from .rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from .services import Services
 from .steps import make_window
-from .windows import entering, for_joins
+from .windows import entering, for_joins, rows_held
 
 
 class NamedWindow:
@@ -117,3 +117,8 @@ class NamedWindow:
     def bytes(self) -> int:
         """Bytes held."""
         return self.window.bytes + self._held.bytes
+
+    @property
+    def rows(self) -> int | None:
+        """Events that the window holds."""
+        return rows_held(self.window)

@@ -462,8 +462,9 @@ class NodeEngine:
             op.load(s)
 
     def stats(self) -> dict[str, Any]:
-        """Clock, steps taken, how the app runs, and the bytes that every query, window and table holds."""
+        """Clock, steps taken, how the app runs, and the bytes and rows that every query, window and table holds."""
         held = {op.name: op.bytes for op in self.operators} | {i: t.bytes for i, t in self.parts.tables.items()}
+        rows = {op.name: op.rows for op in self.operators} | {i: t.rows for i, t in self.parts.tables.items()}
         runs = "by operator" if self._by_operator else f"by chunk: {self.graph.reason or 'asked for'}"
         if self._by_operator and self.stretches is not None:
             runs += f", by chunk where tables change: {self.graph.reason}"
@@ -472,6 +473,7 @@ class NodeEngine:
             "steps": self.steps - 1,
             "runs": runs,
             "state_bytes": held,
+            "state_rows": {name: n for name, n in rows.items() if n is not None},
         }
 
 

@@ -53,6 +53,11 @@ class Operator(Protocol):
     @property
     def bytes(self) -> int: ...
 
+    @property
+    def rows(self) -> int | None:
+        """Events, partial matches or rows that it holds; None where they are not counted."""
+        ...
+
 
 class Passing:
     """No-op state methods for stateless operators. Stateful operators override them."""
@@ -75,6 +80,10 @@ class Passing:
     @property
     def bytes(self) -> int:
         return 0
+
+    @property
+    def rows(self) -> int | None:
+        return None
 
 
 @dataclass(slots=True)
@@ -132,6 +141,10 @@ class QueryOperator:
     def bytes(self) -> int:
         return self.query.bytes
 
+    @property
+    def rows(self) -> int | None:
+        return self.query.rows
+
 
 @dataclass(slots=True)
 class WindowOperator(Passing):
@@ -159,6 +172,10 @@ class WindowOperator(Passing):
     @property
     def bytes(self) -> int:
         return self.window.bytes
+
+    @property
+    def rows(self) -> int | None:
+        return self.window.rows
 
 
 def entry(window: str) -> str:
@@ -293,6 +310,10 @@ class AggregationOperator(Passing):
     @property
     def bytes(self) -> int:
         return self.aggregation.bytes
+
+    @property
+    def rows(self) -> int | None:
+        return None
 
 
 def tables_read(query: nodes.Query) -> tuple[str, ...]:

@@ -276,6 +276,15 @@ class QueryOp:
             return self._join.bytes
         return 0 if self._pattern is None else int(self._pattern.bytes)
 
+    @property
+    def rows(self) -> int | None:
+        """Events that the query's window or join holds, or partial matches of its pattern; None where it has none."""
+        if self._steps is not None:
+            return self._steps.rows
+        if self._join is not None:
+            return self._join.rows
+        return None if self._pattern is None else self._pattern.rows
+
 
 def split_kinds(rows: Rows) -> tuple[Rows, Rows]:
     """(current, expired) rows, as a query callback sees them."""

@@ -36,7 +36,7 @@ from .rows import CURRENT, Clock, Rows, one_by_one
 from .services import Services
 from .streamfunctions import STREAM_FUNCTIONS
 from .timers import earliest
-from .windows import WINDOWS, Window, WindowSetup, for_joins
+from .windows import WINDOWS, Window, WindowSetup, for_joins, rows_held
 
 _RANK, _SERIAL = 1 << 30, (1 << 30) + 1
 """Stand for the columns of ranks and of serial numbers among attribute numbers."""
@@ -362,6 +362,14 @@ class Steps:
         """Bytes that the window holds, and what waits to be reordered."""
         waiting = sum(s.reorder.bytes for s in self._steps if isinstance(s, _Reorder))
         return waiting if self.window is None else waiting + self.window.bytes
+
+    @property
+    def rows(self) -> int | None:
+        """Events that the window holds, and those that wait to be reordered; None where neither is there."""
+        found = [s.reorder.held for s in self._steps if isinstance(s, _Reorder)]
+        if self.window is not None and (own := rows_held(self.window)) is not None:
+            found.append(own)
+        return sum(found) if found else None
 
     def state(self) -> dict[str, Any]:
         return {

@@ -28,15 +28,24 @@ from .values import Row, Values
 
 @dataclass(frozen=True)
 class Message:
-    """A message: its body in UTF-8, the position of the first of its events, and how many they are.
+    """A message: its body in UTF-8, and the positions of its events, ascending.
 
     `properties` are the sink's dynamic options (`topic='{{symbol}}'`), filled in for these events.
     """
 
     body: bytes
-    first: int
-    count: int
+    events: Sequence[int]
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def first(self) -> int:
+        """The position of its first event."""
+        return self.events[0]
+
+    @property
+    def count(self) -> int:
+        """How many events it has."""
+        return len(self.events)
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class Encoder:
         """The message that goes before the first event of all, of a CSV mapping with `header`; else None."""
         if isinstance(self.mapping.format, CsvSink) and self.mapping.format.header:
             assert isinstance(self._writer, CsvBodyWriter)
-            return Message(_bytes(self._writer.header()), 0, 0)
+            return Message(_bytes(self._writer.header()), ())
         return None
 
     def encode(
@@ -68,13 +77,14 @@ class Encoder:
         ts: Array,
         chunk: Array | None = None,
         dropped: list[Dropped] | None = None,
+        most: int | None = None,
     ) -> list[Message]:
         """The messages of events, in Siddhi's order.
 
         `columns` are Arrow arrays or lists, one per attribute, `ts` (int64) the events' times in ms since 1970, of
         which only the number counts. `chunk` numbers the chunk of each event, ascending; None: they are one chunk.
-        Where the mapping groups events, those of a chunk with equal `properties` are one message. What must not be
-        sent is appended to `dropped`. Raises ValueError where lengths differ.
+        Where the mapping groups events, those of a chunk with equal `properties` are one message, or several with
+        `most` events at most. What must not be sent is appended to `dropped`. Raises ValueError where lengths differ.
         """
         n = len(ts)
         if len(columns) != len(self.schema) or any(len(c) != n for c in columns):
@@ -89,10 +99,11 @@ class Encoder:
             texts = [self._writer.event(row) for row in rows]
         out: list[Message] = []
         for places, properties in self._groups(n, rows, chunk):
-            parts = [places] if self.mapping.grouped else [[p] for p in places]
-            for part in parts:
+            size = (most or len(places)) if self.mapping.grouped else 1
+            for start in range(0, len(places), size):
+                part = places[start : start + size]
                 body = self._writer.body([texts[p] for p in part])
-                message = Message(_bytes(body), part[0], len(part), properties)
+                message = Message(_bytes(body), part, properties)
                 reason = self._writer.problem(body)
                 if reason is None:
                     out.append(message)

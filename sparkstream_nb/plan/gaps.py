@@ -19,9 +19,9 @@ from .query_parts import connector_type, expressions, inputs
 _LIST = """
 script:r                          functions in R
 script:scala                      functions in Scala
-mapping                           mappings other than passThrough (inMemory) or plain json and csv (file, http)
-sink                              sinks other than inMemory, log, file and http
-sink-option                       options of file and http sinks that this build does not have
+mapping                           mappings other than passThrough (inMemory), or json, csv, text, keyvalue, xml (others)
+sink                              sinks other than inMemory, log, file, http, kafka and prometheus
+sink-option                       options of file, http, kafka and prometheus sinks that this build does not have
 source                            sources other than inMemory, kafka, file and http
 source-option                     options of kafka, file and http sources that this build does not have
 store                             tables in stores of other types than rdbms

@@ -1,7 +1,7 @@
 """Sinks that publish outside the app: what their annotations say, as typed data.
 
-`file` and `http` run here. Rules of their options are those of siddhi-io-file and siddhi-io-http; an option of theirs
-that this build does not have is a declared gap (`gaps.py`), never left out in silence.
+`file`, `http`, `kafka` and `prometheus` run here. Rules of their options are those of siddhi-io-file, -http, -kafka and
+-prometheus; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from typing import Literal
 from ..errors import SiddhiBindError, Span
 from ..lang.tree import Annotation
 from . import nodes as n
+from .binding.mappings import MAPPED, sink_mapping
+from .mapping import SinkMapping
 from .query_parts import connector_options, connector_type, template_attributes
 
-OUTSIDE = frozenset({"file", "http"})
+OUTSIDE = frozenset({"file", "http", "kafka", "prometheus"})
 """The types of sinks that publish outside."""
-MAPPINGS = frozenset({"json", "csv"})
+MAPPINGS = MAPPED - {"passThrough"}
 """What their messages may be written as."""
 
 Strategy = Literal["partitioned", "roundRobin", "broadcast"]
 
+CONFIGURATION = "optional.configuration"
+"""The option of a kafka sink with settings of its producer."""
 _COMMON = frozenset({"type", "ref", "on.error"})
 _OPTIONS = {
     "file": _COMMON | {"file.uri", "append", "add.line.separator", "roll.size"},
@@ -30,18 +34,37 @@ _OPTIONS = {
         "publisher.url", "basic.auth.username", "basic.auth.password", "headers", "method", "socket.idle.timeout",
         "blocking.io", "chunk.disabled",
     },
+    "kafka": _COMMON | {"bootstrap.servers", "topic", "partition.no", "key", "is.binary.message", CONFIGURATION},
+    "prometheus": _COMMON
+    | {
+        "job", "publish.mode", "server.url", "metric.type", "metric.name", "metric.help", "value.attribute", "buckets",
+    },
 }  # fmt: skip
-_MAP_OPTIONS: Mapping[str, frozenset[str]] = {
-    "json": frozenset({"type"}),
-    "csv": frozenset({"type", "delimiter", "header"}),
+_DYNAMIC: Mapping[str, frozenset[str]] = {
+    "file": frozenset(),
+    "http": frozenset({"headers", "method"}),
+    "kafka": frozenset({"topic", "partition.no", "key"}),
+    "prometheus": frozenset(),
 }
-_DYNAMIC = frozenset({"headers", "method"})
 """Options that may depend on the event."""
-_TARGET = {"file": "file.uri", "http": "publisher.url"}
-_EXAMPLE = {"file": "file.uri='out/alerts.csv'", "http": "publisher.url='http://localhost:8080/alerts'"}
+PRODUCER: Mapping[str, type] = {
+    "acks": str, "batch.size": int, "linger.ms": int, "compression.type": str, "max.request.size": int,
+    "request.timeout.ms": int, "delivery.timeout.ms": int, "client.id": str, "security.protocol": str,
+    "sasl.mechanism": str, "sasl.jaas.config": str,
+}  # fmt: skip
+"""Settings of a Kafka producer that `optional.configuration` may have."""
+_NEEDED: Mapping[str, Mapping[str, str]] = {
+    "file": {"file.uri": "file.uri='out/alerts.csv'"},
+    "http": {"publisher.url": "publisher.url='http://localhost:8080/alerts'"},
+    "kafka": {"bootstrap.servers": "bootstrap.servers='localhost:9092'", "topic": "topic='alerts'"},
+    "prometheus": {"metric.type": "metric.type='counter'"},
+}
+"""Options that a sink must have, with an example."""
 _PROMISES = {
     "file": "exactly once, after the commit",
     "http": "at least once, after the commit; each message has an Idempotency-Key",
+    "kafka": "at least once, after the commit; each record has an Idempotency-Key",
+    "prometheus": "exactly once, after the commit",
 }
 
 
@@ -49,8 +72,8 @@ _PROMISES = {
 class OutsideSink:
     """A sink of `stream`. `number` counts the stream's sinks of this type, from 1. `destinations` are the options of
     each `@destination` over those of the sink; of a sink without `@distribution`, its own options alone. `key` is the
-    attribute that a partitioned sink divides by. `on_error` is LOG, STORE or WAIT. `mapping` and `mapping_options` are
-    those of `@map`."""
+    attribute that a partitioned sink divides by. `on_error` is LOG, STORE, STREAM or WAIT. `mapping` is that of
+    `@map`."""
 
     stream: str
     type: str
@@ -59,8 +82,7 @@ class OutsideSink:
     strategy: Strategy | None
     key: str | None
     on_error: str
-    mapping: str
-    mapping_options: Mapping[str, str]
+    mapping: SinkMapping
     span: Span
 
 
@@ -112,10 +134,9 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
     places = [] if distribution is None else [d for d in distribution.nested if d.name.lower() == "destination"]
     destinations = tuple(options | connector_options(d, properties) for d in places) or (options,)
     for found in destinations:
-        if not found.get(_TARGET[type_], "").strip():
-            raise SiddhiBindError(
-                f"a sink of type '{type_}' has no '{_TARGET[type_]}'", a.span, hint=f"Write {_EXAMPLE[type_]}."
-            )
+        for key, example in _NEEDED[type_].items():
+            if not found.get(key, "").strip():
+                raise SiddhiBindError(f"a sink of type '{type_}' has no '{key}'", a.span, hint=f"Write {example}.")
         for key, value in found.items():
             unknown = [x for x in template_attributes(value) if stream.source.schema.find(x) is None]
             if unknown:
@@ -124,6 +145,7 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
                     a.span,
                     hint=f"It has {', '.join(stream.source.schema.names)}.",
                 )
+    written = sink_mapping(mapping, stream.source.schema)
     return OutsideSink(
         stream=stream.source.id,
         type=type_,
@@ -132,10 +154,17 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
         strategy=chosen.get("strategy"),  # type: ignore[arg-type]  # the binder has checked it
         key=chosen.get("partitionKey") if chosen.get("strategy") == "partitioned" else None,
         on_error=options.get("on.error", "LOG").upper(),
-        mapping=mapping.get("type") or "",
-        mapping_options={e.key: e.value for e in mapping.elements if e.key is not None},
+        mapping=written,
         span=a.span,
     )
+
+
+def producer_settings(text: str) -> Iterator[tuple[str, str]]:
+    """The settings of `optional.configuration='a:1,b:2'`; ("", text) for one without a colon."""
+    for part in text.split(","):
+        key, colon, value = part.strip().partition(":")
+        if part.strip():
+            yield (key.strip(), value.strip()) if colon else ("", part.strip())
 
 
 def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -148,22 +177,23 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
         for key, value in found.items():
             if key.lower() not in _OPTIONS[type_]:
                 yield "sink-option", f"'{key}' of {sink}"
-            elif key not in _DYNAMIC and template_attributes(value):
+            elif key not in _DYNAMIC[type_] and template_attributes(value):
                 yield "sink-option", f"'{key}' that depends on the event, of {sink}"
-    if options.get("on.error", "").upper() == "STREAM":
-        yield "sink-option", f"on.error='STREAM' of {sink} (LOG, STORE and WAIT run)"
+        for key, _ in producer_settings(found.get(CONFIGURATION, "")):
+            if key and key not in PRODUCER:
+                yield "sink-option", f"'{key}' in {CONFIGURATION} of {sink}"
     turns = distribution is not None and distribution.get("strategy") == "roundRobin"
-    if type_ == "file" and turns:
-        yield "sink-option", "strategy='roundRobin' of a sink of type 'file'"
+    if type_ in ("file", "prometheus") and turns:
+        yield "sink-option", f"strategy='roundRobin' of {sink}"
+    if type_ == "prometheus" and options.get("publish.mode", "server").lower() != "server":
+        yield "sink-option", f"publish.mode='{options['publish.mode']}' of {sink}"
     mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
     if mapping is None:
         return
     written = mapping.get("type") or ""
-    if written not in MAPPINGS:
+    if written not in MAPPINGS or (type_ == "prometheus" and written != "keyvalue"):
         yield "mapping", f"{sink} with mapping '{written}'"
-    elif mapping.nested:
+    elif type_ == "prometheus" and mapping.nested:  # siddhi-io-prometheus does not take it either
         yield "mapping", f"@{mapping.nested[0].name} in the mapping of {sink}"
-    else:
-        for e in mapping.elements:
-            if e.key is not None and e.key.lower() not in _MAP_OPTIONS[written]:
-                yield "mapping", f"'{e.key}' of mapping '{written}' of {sink}"
+    elif written == "csv" and type_ != "file" and (mapping.get("header") or "").strip().lower() == "true":
+        yield "mapping", f"header='true' of mapping 'csv' of {sink}"

@@ -64,13 +64,16 @@ class EventsEntry(Entry):
 class StepsEntry(EventsEntry):
     """A batch that was sent: `InputBatch.to_bytes`, as base64 in `data`, or in the inbox's file `file`.
 
-    `events` counts its events by stream; None for a tick of the clock.
+    `events` counts its events by stream; None for a tick of the clock. Events that a sink could not deliver and that
+    come in again have its name as `sink`, and as `place` the micro-batch and row of the last of them.
     """
 
     kind = "steps"
 
     data: str | None = None
     events: Mapping[str, int] | None = None
+    sink: str | None = None
+    place: tuple[int, ...] = ()
 
     @property
     def events_by_stream(self) -> Mapping[str, int]:

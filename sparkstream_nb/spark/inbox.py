@@ -26,6 +26,7 @@ from .journal import JOURNAL, lines, lines_of, segment, segments
 from .marks import MARKS
 from .private import private_file, private_folder, to_disk
 from .segments import requests_of
+from .throughput import ArrivalCounts
 
 INLINE_BYTES = 16_384
 """Batches up to this size stand in the journal itself; larger ones in a file of their own."""
@@ -38,7 +39,8 @@ SEGMENT_BYTES = 1 << 23
 @dataclass
 class Position:
     """How far the inbox is filled: numbers of the next entry, step and request, the highest clock so far (ms), of all
-    and by app, how many events came in by stream, and how far each source outside is, by its name (`Entry.reached`)."""
+    and by app, how many events came in by stream, how far each source outside is, by its name (`Entry.reached`), and by
+    sink the place (micro-batch, row) of the last event that it could not deliver and that came in again."""
 
     seq: int = 0
     step: int = 0
@@ -47,15 +49,18 @@ class Position:
     clocks: dict[int, int] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    def after(self) -> Position:
-        """A copy that can be moved on."""
-        sources = {name: dict(reached) for name, reached in self.sources.items()}
-        return replace(self, clocks=dict(self.clocks), events=dict(self.events), sources=sources)
+    sinks: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def line(self) -> bytes:
         """The first line of a segment that begins here."""
         return json.dumps({"position": asdict(self)}, separators=(",", ":")).encode() + b"\n"
+
+    def copy(self) -> Position:
+        """A position of its own."""
+        sources = {name: dict(reached) for name, reached in self.sources.items()}
+        return replace(
+            self, clocks=dict(self.clocks), events=dict(self.events), sinks=dict(self.sinks), sources=sources
+        )
 
     @staticmethod
     def of(file: Path) -> Position:
@@ -65,7 +70,9 @@ class Position:
         if not line.startswith(b"{"):
             return Position()
         found = json.loads(line)["position"]
-        return Position(**{**found, "clocks": {int(app): ms for app, ms in found["clocks"].items()}})
+        clocks = {int(app): ms for app, ms in found["clocks"].items()}
+        sinks = {sink: tuple(place) for sink, place in found.get("sinks", {}).items()}
+        return Position(**{**found, "clocks": clocks, "sinks": sinks})
 
 
 @dataclass
@@ -76,19 +83,28 @@ class Inbox:
     position: Position = field(default_factory=Position)
     over: tuple[int, ...] = ()
     """The nodes that take what is appended from now on; empty: those that the app began with."""
+    arrived: ArrivalCounts = field(default_factory=ArrivalCounts)
+    """How many events came in with which entry."""
 
     def __post_init__(self) -> None:
         private_folder(self.folder / JOURNAL)
         private_folder(self.folder / MARKS)
         self._first = self._end = 0
-        for first, file in segments(self.folder)[-1:]:
+        found = segments(self.folder)
+        for _, file in found:
             self.position = Position.of(file)
+            self._count(self.position)
+        for first, file in found[-1:]:
             self._first, self._end = first, first + _head(file)
             for at, line in lines_of(first, file, first):
                 self._end = at + len(line)
                 for entry in from_json(line):
                     _pass(self.position, entry)
+                    self._count(self.position)
         self._open()
+
+    def _count(self, position: Position) -> None:
+        self.arrived.add(position.seq - 1, sum(position.events.values()))
 
     def _open(self) -> None:
         """Opens the last segment, without what a crash left of a line."""
@@ -123,12 +139,11 @@ class Inbox:
         They and their files are on the disk when this returns. Raises SparkStreamError where they cannot be written;
         none of them is in then.
         """
-        numbered = []
-        p = self.position.after()
+        p = self.position.copy()
+        numbered, counts = [], []
         for entry in entries:
-            placed = replace(entry, over=self.over) if self.over else entry
-            numbered.append(placed.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app)))
-            _pass(p, numbered[-1])
+            numbered.append(_numbered(p, replace(entry, over=self.over) if self.over else entry))
+            counts.append((p.seq - 1, sum(p.events.values())))
         files = dict.fromkeys(self.folder / e.file for e in numbered if e.file is not None)
         line = to_json(numbered) + b"\n"
         with self._writing():
@@ -143,6 +158,8 @@ class Inbox:
                 written += self._file.write(line[written:])
             os.fsync(self._file.fileno())
         self._end += len(line)
+        for seq, total in counts:
+            self.arrived.add(seq, total)
         self.position = p
         return p.seq - 1
 
@@ -187,26 +204,35 @@ class Inbox:
     def truncate(self, seq: int) -> int:
         """Takes back the entries from number `seq` on, which nobody may have read; returns how many steps they had.
 
-        What a source has entered goes or stays together with how far the source was.
+        What a source has entered goes or stays together with how far the source was. Events that a sink could not
+        deliver stay, with new numbers: the sink is past them.
         """
+        self.arrived.truncate(seq)
         found = segments(self.folder)
         while len(found) > 1 and Position.of(found[-1][1]).seq > seq:
             found.pop()
         first, file = found[-1]
         self.position = Position.of(file)
-        withdrawn, place, rest = 0, self._end, b""
+        withdrawn, place = 0, self._end
+        left: list[Entry] = []
+        again: list[Entry] = []
         for at, line in lines(self.folder, first):
             entries = from_json(line)
             kept = [e for e in entries if e.seq < seq]
             if kept and any(e.reached for e in entries):
                 kept = entries
             if place == self._end and len(kept) < len(entries):
-                place, rest = at, to_json(kept) + b"\n" if kept else b""
-            withdrawn += sum(e.steps for e in entries[len(kept) :])
+                place, left = at, kept
+            gone = entries[len(kept) :]
+            stay = [e for e in gone if isinstance(e, StepsEntry) and e.sink is not None]
+            again += stay
+            withdrawn += sum(e.steps for e in gone) - sum(e.steps for e in stay)
             for e in kept:
                 _pass(self.position, e)
+        left += [_numbered(self.position, e) for e in again]
         if place < self._end:
-            self._cut(place, rest)
+            self._cut(place, to_json(left) + b"\n" if left else b"")
+        self.arrived.add(self.position.seq - 1, sum(self.position.events.values()))
         return withdrawn
 
     def _cut(self, place: int, rest: bytes) -> None:
@@ -232,6 +258,13 @@ def _head(file: Path) -> int:
     return len(line) if line.startswith(b"{") and line.endswith(b"\n") else 0
 
 
+def _numbered(p: Position, entry: Entry) -> Entry:
+    """The entry at a position, which is moved behind it."""
+    found = entry.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app))
+    _pass(p, found)
+    return found
+
+
 def _pass(p: Position, entry: Entry) -> None:
     """Moves a position behind an entry."""
     p.seq = entry.seq + 1
@@ -244,6 +277,8 @@ def _pass(p: Position, entry: Entry) -> None:
         reached.update(changes)
         for part in [part for part, value in changes.items() if value is None]:
             del reached[part]
+    if isinstance(entry, StepsEntry) and entry.sink is not None:
+        p.sinks[entry.sink] = entry.place
     if entry.clock is not None:
         p.clock = entry.clock if p.clock is None else max(p.clock, entry.clock)
         p.clocks[entry.app] = max(p.clocks.get(entry.app, entry.clock), entry.clock)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from sparkstream_nb.cluster import App
+from sparkstream_nb.cluster.undelivered import FaultStreams
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.spark.sinks.position import unsent
@@ -17,9 +19,12 @@ from .receiver import receiver
 from .test_scalable import java_place
 from .test_sinks import app_with, send
 
+SINGLE = "@map(type='json', event.grouping.enabled='false')"
+"""A message for each event."""
 
-def http_sink(url: str, more: str = "", mapping: str = "json") -> str:
-    return f"@sink(type='http', publisher.url='{url}', {more} @map(type='{mapping}'))"
+
+def http_sink(url: str, more: str = "", mapping: str = SINGLE) -> str:
+    return f"@sink(type='http', publisher.url='{url}', {more} {mapping})"
 
 
 def values(bodies: list[bytes]) -> list[int]:
@@ -46,6 +51,40 @@ def test_events_are_posted(run: Callable[..., App]) -> None:
         assert "at least once" in str(app.explain())
         assert "Alerts-http-1" in text(app.stats())
         assert "Alerts-http-1" in html(app.stats())
+
+
+def test_events_of_a_step_are_one_request(run: Callable[..., App]) -> None:
+    """Those with other headers are in another one; each event that is refused with its message is an error."""
+    grouped = "@map(type='json', @payload('{{v}}'))"
+    with receiver(lambda n, body: 400 if b"2" in body else 200) as server:
+        sink = http_sink(server.url, """headers="'X-Key:{{k}}'", on.error='STORE',""", grouped)
+        app = run(app_with(sink), allow=[f"http={server.url}"])
+        app.send("S", [["a", 1], ["b", 2], ["a", 3], ["b", 4]])
+        app.send("S", ["a", 5])
+        assert app.drain(60) == 0
+        assert [(r.headers["X-Key"], r.body) for r in server.requests] == [
+            ("a", b"[1,\n3]"),
+            ("b", b"[2,\n4]"),
+            ("a", b"5"),
+        ]
+        assert app.errors.frame["values"].tolist() == [["b", 2], ["b", 4]]
+        (figures,) = app.stats().sinks
+        assert (figures.sent, figures.failed) == (3, 2)
+
+
+def test_a_value_is_one_header_and_a_form_is_one(run: Callable[..., App]) -> None:
+    with receiver() as server:
+        form = http_sink(
+            server.url, """headers="'X-Key:{{k}}'",""", "@map(type='keyvalue', @payload(a='{{k}}', b='v'))"
+        )
+        app = run(app_with(form), allow=[f"http={server.url}"])
+        app.send("S", ["x','X-Evil:1", 1])
+        assert app.drain(60) == 0
+        (request,) = server.requests
+        assert request.headers["X-Key"] == "x','X-Evil:1"
+        assert "X-Evil" not in request.headers
+        assert request.headers["Content-Type"] == "application/x-www-form-urlencoded"
+        assert request.body == b"a=x%27%2C%27X-Evil%3A1&b=1"
 
 
 def test_a_server_that_fails_for_a_while(run: Callable[..., App]) -> None:
@@ -151,8 +190,66 @@ def test_numbers_that_json_lacks(run: Callable[..., App]) -> None:
         app.send("S", [[1.5], [float("inf")], [1e10], [None]])
         app.flush()
         assert app.drain() == 0
-        assert values(server.taken) == [1.5, 1e10, None]
+        assert values(server.taken) == [1.5, 1e10, "undefined"]
         assert "JSON has no inf" in (app.stats().sinks[0].last_error or "")
+
+
+FAULTS = "from !Alerts select k, v, _error insert into Failed;"
+
+
+def with_faults(sink: str, action: str = "STREAM") -> str:
+    return app_with(f"@OnError(action='{action}') {sink}", f"from S select k, v insert into Alerts;\n{FAULTS}")
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_what_a_server_refuses_goes_to_the_fault_stream(
+    run: Callable[..., App], monkeypatch: pytest.MonkeyPatch, nodes: int
+) -> None:
+    """Each event once, at its time, on its node, though the sink does it again."""
+    failed = [0]
+    send_fault = FaultStreams.__call__
+
+    def cut_off(self: FaultStreams, *arguments: Any) -> bool:
+        assert send_fault(self, *arguments)
+        failed[0] += 1
+        if failed[0] % 2:
+            raise OSError("cut off before the sink's position is kept")
+        return True
+
+    monkeypatch.setattr(FaultStreams, "__call__", cut_off)
+    with receiver(lambda n, body: 400 if b'"v":2' in body or b'"v":5' in body else 200) as server:
+        text = with_faults(http_sink(server.url, "on.error='STREAM',"))
+        app = run(text, allow=[f"http={server.url}"], nodes=nodes, routing="hash:k" if nodes > 1 else "round_robin")
+        for i in range(1, 7):
+            app.send("S", [f"k{i}", i], at=1_000 * i)
+        assert app.drain(60) == 0
+        app.flush()
+        found, alerts = app.output("Failed").frame, app.output("Alerts").frame
+        assert sorted(zip(found["k"], found["v"], strict=True)) == [("k2", 2), ("k5", 5)]
+        assert {e.split(": ", 1)[1] for e in found["_error"].astype(str)} == {"the server answered 400 Bad Request"}
+        both = found.merge(alerts, on="v")
+        assert (both["timestamp_x"] == both["timestamp_y"]).all()
+        assert (both["node_x"] == both["node_y"]).all()
+        assert failed[0] >= 4
+        (figures,) = app.stats().sinks
+        assert (figures.sent, figures.failed) == (4, 2)
+        assert len(app.errors) == 0
+
+
+def test_on_error_stream_is_what_the_stream_says(run: Callable[..., App]) -> None:
+    """As in Siddhi: a stream that stores its errors stores this one, one without `@OnError` logs it."""
+    with receiver(lambda n, body: 400) as server:
+        sink = http_sink(server.url, "on.error='STREAM',")
+        app = run(with_faults(sink, "STORE").replace(FAULTS, ""), allow=[f"http={server.url}"])
+        send(app, 1, 1)
+        assert app.drain(60) == 0
+        assert app.stats().errors == 1
+        app = run(app_with(sink), allow=[f"http={server.url}"], fresh=True)
+        send(app, 1, 1)
+        assert app.drain(60) == 0
+        assert any("was not delivered: the server answered 400" in line for line in app.logs)
+        with pytest.raises(SparkStreamError, match=r"mode ha has no on\.error='STREAM' of a sink of type 'http'"):
+            run(with_faults(sink), allow=[f"http={server.url}"], mode="ha", fresh=True)
 
 
 REFUSED = [
@@ -194,6 +291,12 @@ def test_sinks_that_are_refused(run: Callable[..., App], url: str, more: str, me
     assert "open" not in str(raised.value).replace("opened", "")
 
 
+def test_a_header_line_is_for_files(run: Callable[..., App]) -> None:
+    sink = http_sink("http://127.0.0.1/in", mapping="@map(type='csv', header='true')")
+    with pytest.raises(SparkStreamError, match="header='true' of mapping 'csv' of a sink of type 'http'"):
+        run(app_with(sink), allow=["http=http://127.0.0.1/in"])
+
+
 def test_secrets_come_from_outside(run: Callable[..., App], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALERTS_PASSWORD", "sesame")
     login = "basic.auth.username='me', basic.auth.password='${sec:alerts.password}',"
@@ -213,7 +316,7 @@ def test_secrets_come_from_outside(run: Callable[..., App], monkeypatch: pytest.
 
 def distributed(strategy: str, *urls: str) -> str:
     places = ", ".join(f"@destination(publisher.url='{u}')" for u in urls)
-    return f"@sink(type='http', @map(type='json'), @distribution(strategy={strategy}, {places}))"
+    return f"@sink(type='http', {SINGLE}, @distribution(strategy={strategy}, {places}))"
 
 
 def test_partitioned_broadcast_and_in_turn(run: Callable[..., App]) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from sparkstream_nb.cluster import App
+from tests.broker import Broker
 
 from . import sink_crashing
 from .conftest import ROOT
@@ -51,12 +52,13 @@ def test_killed(run: Callable[..., App], tmp_path: Path, place: str) -> None:
         assert sorted(committed["v"]) == list(range(len(expected)))
         assert (out / "alerts.csv").read_text().splitlines() == ["k,v", *expected]
         events = [
-            json.loads(line)["event"]
+            one["event"]
             for file in sorted((out / "batches").glob("[!.]*"))
             for line in file.read_text().splitlines()
+            for one in json.loads(line)
         ]
         assert [f"{e['k']},{e['v']}" for e in events] == expected
-        posted = [r.body.decode() for r in server.requests]
+        posted = [r.body.decode().rstrip("\n") for r in server.requests]
         assert list(dict.fromkeys(posted)) == expected
         repeated = [body for body, count in Counter(posted).items() if count > 1]
         assert len(posted) - len(expected) == len(repeated) <= 1
@@ -65,3 +67,68 @@ def test_killed(run: Callable[..., App], tmp_path: Path, place: str) -> None:
             assert len({r.headers["Idempotency-Key"] for r in server.requests}) == len(expected)
         sent = {f.name: f.sent for f in app.stats().sinks}
         assert set(sent.values()) == {len(expected)}
+
+
+@pytest.mark.timeout(300)
+def test_killed_between_a_fault_and_the_note_of_it(run: Callable[..., App], tmp_path: Path) -> None:
+    """What the server refuses is in the fault stream once, though it is refused twice."""
+    home, out = tmp_path / "home", tmp_path / "out"
+    out.mkdir()
+    with receiver(lambda n, body: 400 if body.endswith(b"5\n") else 200) as server:
+        ended = subprocess.run(
+            [sys.executable, str(ROOT / "tests/cluster/sink_crashing.py"), str(home), str(out), server.url, "faulted"],
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert ended.returncode == -9, ended.stderr
+        wait_until_free(home / "store.duckdb")
+        text = sink_crashing.app_text(out, server.url)
+        app = run(text, home=home, allow=sink_crashing.allowed(out, server.url), **sink_crashing.DEPLOYED)
+        sink_crashing.work(app)
+        assert app.drain(60) == 0
+        app.flush()
+        refused = [i for i in range(sink_crashing.ROWS * sink_crashing.BATCHES) if i % 10 == 5]
+        assert sorted(app.output("Failed").frame["v"]) == refused
+        failed = Counter(r.body for r in server.requests if r.status == 400)
+        assert sorted(failed.values()) == [1] * (len(refused) - 1) + [2]
+        (figures,) = (f for f in app.stats().sinks if f.type == "http")
+        assert figures.failed == len(refused)
+
+
+@pytest.mark.timeout(300)
+def test_killed_after_records_were_produced(run: Callable[..., App], tmp_path: Path, broker: Broker) -> None:
+    """Kafka has the records of one batch twice: each with one Idempotency-Key."""
+    home, out, topic = tmp_path / "home", tmp_path / "out", broker.topic(partitions=3)
+    out.mkdir()
+    with receiver() as server:
+        arguments = [str(home), str(out), server.url, "produced", broker.address, topic]
+        ended = subprocess.run(
+            [sys.executable, str(ROOT / "tests/cluster/sink_crashing.py"), *arguments],
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert ended.returncode == -9, ended.stderr
+        wait_until_free(home / "store.duckdb")
+        before = broker.records(topic)
+        text = sink_crashing.app_text(out, server.url, broker.address, topic)
+        allow = sink_crashing.allowed(out, server.url, broker.address)
+        app = run(text, home=home, allow=allow, **sink_crashing.DEPLOYED)
+        sink_crashing.work(app)
+        assert app.drain(60) == 0
+        committed = app.output("Alerts").frame
+        expected = Counter(f"{k},{v}\n" for k, v in zip(committed["k"], committed["v"], strict=True))
+        records = broker.records(topic)
+        by_key: dict[str, set[bytes]] = {}
+        for r in records:
+            by_key.setdefault(dict(r.headers)["Idempotency-Key"].decode(), set()).add(r.value)
+        assert all(len(values) == 1 for values in by_key.values())
+        assert Counter(value.decode() for (value,) in by_key.values()) == expected
+        assert len(records) - len(by_key) == len(before) - sink_crashing.ROWS

@@ -65,8 +65,9 @@ def test_what_comes_in_is_published_too(run: Callable[..., App], out: Path) -> N
     app.send("Alerts", ["own", 9])
     app.flush()
     assert app.drain() == 0
-    lines = [json.loads(line)["event"] for line in (out / "in.json").read_text().splitlines()]
-    assert sorted(e["v"] for e in lines) == [0, 1, 2]
+    lines = [json.loads(line) for line in (out / "in.json").read_text().splitlines()]
+    found = [e for line in lines for e in (line if isinstance(line, list) else [line])]  # each node has its own
+    assert sorted(e["event"]["v"] for e in found) == [0, 1, 2]
     assert sorted((out / "both.csv").read_text().splitlines()) == ["k2,2", "own,9"]
 
 
@@ -87,7 +88,43 @@ def test_folders_of_files(run: Callable[..., App], out: Path) -> None:
     assert [p.read_text() for p in batches] == [f"k,v\nk{i},{i}\nk{i + 1},{i + 1}\n" for i in (0, 2, 4)]
     rolled = [p.read_text() for p in sorted((out / "rolled").iterdir())]
     assert len(rolled) > 1
-    assert "".join(rolled) == "".join(f'{{"event":{{"k":"k{i}","v":{i}}}}}\n' for i in range(6))
+    pairs = [[{"event": {"k": f"k{i}", "v": i}} for i in (2 * n, 2 * n + 1)] for n in range(3)]
+    assert [json.loads(line) for line in "".join(rolled).splitlines()] == pairs
+
+
+MAPPED = [
+    ("@map(type='csv', header='true', @payload(v='0', k='1'))", "v,k\n1,a\n2,b\nnull,null\n3,c\n"),
+    ("@map(type='csv', event.grouping.enabled='true')", "a,1\nb,2\nnull,null\nc,3\n"),
+    ("@map(type='json', @payload('{{v}}'))", "[1,\n2]\nundefined\n3\n"),
+    (
+        "@map(type='json', enclosing.element='$.all', enable.null.attribute.value='true')",
+        '{"all":[{"event":{"k":"a","v":1}},{"event":{"k":"b","v":2}}]}\n'
+        '{"all":{"event":{"k":null,"v":null}}}\n{"all":{"event":{"k":"c","v":3}}}\n',
+    ),
+    ("@map(type='text', @payload('{{k}} is {{v}}'))", "a is 1\nb is 2\nnull is null\nc is 3\n"),
+    (
+        "@map(type='text', event.grouping.enabled='true', delimiter='--', @payload('{{k}}'))",
+        "a\n--\nb\nnull\nc\n",
+    ),
+    ("@map(type='keyvalue')", "k=a&v=1\nk=b&v=2\n\nk=c&v=3\n"),
+    (
+        "@map(type='xml', enclosing.element='<all>', @payload('<e>{{v}}</e>'))",
+        "<all><e>1</e><e>2</e></all>\n<all><e>null</e></all>\n<all><e>3</e></all>\n",
+    ),
+]
+
+
+def test_every_mapping_writes_to_files(run: Callable[..., App], out: Path) -> None:
+    """What was sent at once is one message where the mapping groups events."""
+    sinks = "\n".join(f"@sink(type='file', file.uri='{out}/{i}', {m})" for i, (m, _) in enumerate(MAPPED))
+    app = run(app_with(sinks, "from S select k, v insert into Alerts;"), allow=[f"file={out}"])
+    app.send("S", [["a", 1], ["b", 2]])
+    app.send("S", [None, None])
+    app.send("S", ["c", 3])
+    assert app.drain() == 0
+    for i, (mapping, written) in enumerate(MAPPED):
+        assert (out / str(i)).read_text() == written, mapping
+    assert {f.sent for f in app.stats().sinks} == {4}
 
 
 REFUSED: list[tuple[str, str]] = [
@@ -102,13 +139,14 @@ REFUSED: list[tuple[str, str]] = [
     ("file.uri='{out}/{{{{k}}}}.csv', @map(type='csv')", "'file.uri' that depends on the event"),
     ("file.uri='{out}/a.csv'", "has no @map"),
     ("@map(type='csv')", "has no 'file.uri'"),
-    ("file.uri='{out}/a.xml', @map(type='xml')", "with mapping 'xml'"),
-    ("file.uri='{out}/a.json', @map(type='json', @payload('x'))", "@payload in the mapping"),
+    ("file.uri='{out}/a.bin', @map(type='binary')", "with mapping 'binary'"),
+    ("file.uri='{out}/a.avro', @map(type='avro')", "with mapping 'avro'"),
+    ("file.uri='{out}/a.bin', @map(type='passThrough')", "with mapping 'passThrough'"),
+    ("file.uri='{out}/a.json', @map(type='json', @payload('{{{{kk}}}}'))", "no attribute 'kk'"),
     ("file.uri='{out}/a.csv', append='maybe', @map(type='csv')", "append is 'true' or 'false'"),
     ("file.uri='{out}/a.csv', roll.size='1MB', @map(type='csv')", "roll.size is for a folder"),
     ("file.uri='{out}/a.csv', file.system.options='x', @map(type='csv')", "'file.system.options' of a sink"),
-    ("file.uri='{out}/a.csv', on.error='STREAM', @map(type='csv')", "on.error='STREAM'"),
-    ("file.uri='{out}/a.csv', @map(type='csv', delimiter='ab')", "delimiter is one character"),
+    ("file.uri='{out}/a.csv', @map(type='csv', delimiter='')", "cannot be a delimiter"),
 ]
 
 
@@ -141,7 +179,7 @@ def test_each_message_in_place_of_the_last(run: Callable[..., App], out: Path) -
     send(app, 1, 3)
     app.flush()
     assert app.drain() == 0
-    assert (out / "last.json").read_text() == '{"event":{"k":"k3","v":3}}\n'
+    assert json.loads((out / "last.json").read_text()) == [{"event": {"k": f"k{i}", "v": i}} for i in (1, 2, 3)]
     assert [p.name for p in out.iterdir()] == ["last.json"]
 
 

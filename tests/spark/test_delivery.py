@@ -13,7 +13,10 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.engine.batch import Emitted
+from sparkstream_nb.engine.columns import ARROW
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.mapping import Message
+from sparkstream_nb.plan.mapping import CsvSink, JsonSink, SinkMapping, Template, XmlSink
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.spark import merging
 from sparkstream_nb.spark.commit import Progress
@@ -21,31 +24,38 @@ from sparkstream_nb.spark.merging import Merging
 from sparkstream_nb.spark.outputs import OutputFiles
 from sparkstream_nb.spark.results import emitted_table, to_ipc
 from sparkstream_nb.spark.rows import StreamEvents
-from sparkstream_nb.spark.sinks.delivery import FIRST_PAUSE, LONGEST_PAUSE, Delivery, SinkSetup, Source
-from sparkstream_nb.spark.sinks.encoder import CsvEncoder, JsonEncoder, Message, Unmapped, encoder_of
+from sparkstream_nb.spark.sinks import delivery as delivery_module
+from sparkstream_nb.spark.sinks.delivery import FIRST_PAUSE, LONGEST_PAUSE, Delivery, SinkSetup, Source, windows
 from sparkstream_nb.spark.sinks.files import FilePlace, GrowingFile
+from sparkstream_nb.spark.sinks.messages import MessageWriter, Unwritten
 from sparkstream_nb.spark.sinks.position import Position, read_position, write_position
 from sparkstream_nb.spark.sinks.target import Away, Place, Refused
 from sparkstream_nb.spark.sinks.turns import Turns
 from sparkstream_nb.types import Attribute, Schema, Type
 
 SCHEMA = Schema((Attribute("v", Type.INT),))
+CSV = SinkMapping(CsvSink((0,)), (), False)
+JSON = SinkMapping(JsonSink(), (("", Template((0,))),), True)
+"""The events of a step as a list of their values."""
 
 
 class Kept:
     """A target in memory. `answer` may raise for a message."""
 
-    by_batch, at_once, attributes = False, 1, frozenset[str]()
+    by_batch, at_start, at_once = False, False, 1
+    templates: Mapping[str, str] = {}
 
     def __init__(self, answer: Callable[[bytes], None] = lambda body: None) -> None:
-        self.answer, self.got = answer, list[bytes]()
+        self.answer, self.got, self.places = answer, list[bytes](), list[Place]()
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
-        self.answer(messages[0].body)
-        self.got.append(messages[0].body)
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+        body = messages[0].body.removesuffix(b"\n")
+        self.answer(body)
+        self.got.append(body)
+        self.places.append(places[0])
         return 1
 
     def finish(self, batch: int) -> None: ...
@@ -65,15 +75,24 @@ class Outputs:
         self.files = OutputFiles(folder / "outputs", ["node-1"])
         self.progress, self.errors = Progress(), list[Sequence[Any]]()
         self.merging = Merging(self.files, retention or Retention())
-        self.source = Source(self.files, self.progress, self.keep, folder / "sinks")
+        self.faults, self.busy = list[tuple[Place, list[int], str]](), 0
+        self.source = Source(self.files, self.progress, self.keep, self.fault, folder / "sinks")
 
     def keep(self, sink: str, place: Place, error: Sequence[Any]) -> None:
         self.errors.append((place, *error))
 
-    def put(self, batch: int, values: Sequence[int]) -> None:
+    def fault(self, setup: SinkSetup, place: Place, events: pa.Table, reason: str) -> bool:
+        self.busy -= 1
+        if self.busy < 0:
+            self.faults.append((place, events.column("v").to_pylist(), reason))
+        return self.busy < 0
+
+    def put(self, batch: int, values: Sequence[int], steps: Sequence[int] | None = None) -> None:
         n = len(values)
         column = pa.array(values, pa.int32())
-        emitted = Emitted(("v",), np.arange(n), np.full(n, 1_000 + batch, np.int64), [column])
+        emitted = Emitted(
+            ("v",), np.arange(n) if steps is None else np.array(steps), np.full(n, 1_000 + batch, np.int64), [column]
+        )
         blob = to_ipc(emitted_table(emitted, 0))
         self.files.write(batch, {"O": [StreamEvents(0, batch, batch, "O", n, blob)]})
         with self.progress.changed:
@@ -81,8 +100,9 @@ class Outputs:
             self.progress.changed.notify_all()
         self.merging.committed(batch, {"O": n})
 
-    def setup(self, target: Any, on_error: str = "LOG") -> SinkSetup:
-        return SinkSetup("O-1", "O", "test", "memory", "", on_error, SCHEMA, CsvEncoder(SCHEMA), target)
+    def setup(self, target: Any, on_error: str = "LOG", mapping: SinkMapping = CSV) -> SinkSetup:
+        writer = MessageWriter(mapping, SCHEMA, target.templates)
+        return SinkSetup("O-1", "O", "test", "memory", "", on_error, writer, target)
 
 
 @pytest.fixture
@@ -221,7 +241,7 @@ def test_a_call_that_hangs_is_cut_off(outputs: Outputs) -> None:
     called, go = threading.Event(), threading.Event()
 
     class Hanging(Kept):
-        def send(self, messages: Sequence[Message], place: Place) -> int:
+        def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
             called.set()
             go.wait()
             raise Away("cut off")
@@ -256,7 +276,7 @@ def grown(path: Path) -> GrowingFile:
 
 
 def messages(*bodies: bytes) -> list[Message]:
-    return [Message(b, i) for i, b in enumerate(bodies)]
+    return [Message(b, (i,)) for i, b in enumerate(bodies)]
 
 
 def test_a_growing_file_is_cut_to_what_is_known(tmp_path: Path) -> None:
@@ -264,9 +284,9 @@ def test_a_growing_file_is_cut_to_what_is_known(tmp_path: Path) -> None:
     path.write_text("before\n")
     one = grown(path)
     assert one.open({})["length"] == 7
-    assert one.send(messages(b"x", b"y"), Place(0, 0)) == 2
+    assert one.send(messages(b"x", b"y"), [Place(0, 0)]) == 2
     kept = one.state()
-    one.send(messages(b"z"), Place(0, 2))
+    one.send(messages(b"z"), [Place(0, 2)])
     one.close()
     again = grown(path)
     again.open(kept)
@@ -280,11 +300,11 @@ def test_a_file_that_somebody_moved_away(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     one = grown(path)
     one.open({})
-    one.send(messages(b"x"), Place(0, 0))
+    one.send(messages(b"x"), [Place(0, 0)])
     path.rename(tmp_path / "a.csv.1")
-    assert one.send(messages(b"y"), Place(0, 1)) == 0
+    assert one.send(messages(b"y"), [Place(0, 1)]) == 0
     assert one.state()["length"] == 0
-    assert one.send(messages(b"y"), Place(0, 1)) == 1
+    assert one.send(messages(b"y"), [Place(0, 1)]) == 1
     known = one.state()
     one.close()
     assert (path.read_text(), (tmp_path / "a.csv.1").read_text()) == ("y\n", "x\n")
@@ -326,28 +346,117 @@ def test_turns_pass_over_what_is_away() -> None:
     turns = Turns(targets, clock=lambda: now[0])
     turns.open({})
     for i in range(6):
-        assert turns.send(messages(str(i).encode()), Place(0, i)) == 1
+        assert turns.send(messages(str(i).encode()), [Place(0, i)]) == 1
     assert [len(t.got) for t in targets] == [3, 0, 3]
     down |= {0, 2}
     with pytest.raises(Away, match="all 3 destinations are away"):
-        turns.send(messages(b"6"), Place(0, 6))
+        turns.send(messages(b"6"), [Place(0, 6)])
     down.clear()
     now[0] = 10.0
     for i in range(6, 9):
-        turns.send(messages(str(i).encode()), Place(0, i))
+        turns.send(messages(str(i).encode()), [Place(0, i)])
     assert sorted(b for t in targets for b in t.got) == numbers(0, 9)
     assert len(targets[1].got) == 1
 
 
-def test_encoders() -> None:
-    schema = Schema(tuple(Attribute(n, t) for n, t in [("s", Type.STRING), ("d", Type.DOUBLE), ("b", Type.BOOL)]))
-    columns: list[list[Any]] = [['a"b,\r\nü', None], [1e10, float("nan")], [True, None]]
-    found = JsonEncoder(schema).encode(columns, [0, 0])
-    assert found[0] == Message('{"event":{"s":"a\\"b,\\r\\nü","d":1.0E10,"b":true}}'.encode(), 0)
-    assert isinstance(found[1], Unmapped)
-    csv = encoder_of("csv", {"header": "true", "delimiter": ";"}, schema)
-    assert csv.head == b"s;d;b"
-    assert [m.body for m in csv.encode(columns, [0, 0]) if isinstance(m, Message)] == [
-        '"a""b,\r\nü";1.0E10;true'.encode(),
-        b";NaN;",
+# ---------------------------------------------------------------------------------------------------------- messages
+
+
+def events(rows: list[list[Any]], types: list[Type], steps: list[int]) -> tuple[Schema, pa.Table]:
+    """Outputs of one node with attributes a, b, ..."""
+    schema = Schema(tuple(Attribute(n, t) for n, t in zip("abcdefgh"[: len(types)], types, strict=True)))
+    values = [list(c) for c in zip(*rows, strict=True)]
+    columns = [c if t is Type.OBJECT else pa.array(c, ARROW[t]) for t, c in zip(types, values, strict=True)]
+    emitted = Emitted(schema.names, np.array(steps), np.zeros(len(rows), np.int64), columns)
+    table = pa.Table.from_batches([emitted_table(emitted, 0)])
+    return schema, table.add_column(0, "node", pa.array(np.zeros(len(rows), np.int32)))
+
+
+def test_numbers_that_json_does_not_have() -> None:
+    infinite = float("inf")
+    rows = [[1.5, {"x": 1}], [infinite, None], [2.5, {"x": [infinite]}], [3.5, {"x": 2}]]
+    schema, table = events(rows, [Type.DOUBLE, Type.OBJECT], [0, 0, 0, 0])
+    one, *odd = MessageWriter(SinkMapping(JsonSink(), (), True), schema).write(table)
+    assert isinstance(one, Message)
+    assert one.body == b'[{"event":{"a":1.5,"b":{"x":1}}},{"event":{"a":3.5,"b":{"x":2}}}]'
+    assert one.events == [0, 3]
+    assert odd == [
+        Unwritten((1,), "the event cannot be written as JSON: a: JSON has no inf"),
+        Unwritten((2,), "the event cannot be written as JSON: b: JSON has no inf"),
     ]
+
+
+def test_what_does_not_pass_its_check() -> None:
+    schema, table = events([["x"], ["<"]], [Type.STRING], [0, 1])
+    mapping = SinkMapping(XmlSink("", "", True), (("", Template(("<e>", 0, "</e>"))),), True)
+    good, bad = MessageWriter(mapping, schema).write(table)
+    assert isinstance(good, Message)
+    assert good.body == b"<e>x</e>"
+    assert isinstance(bad, Unwritten)
+    assert bad.events == [1]
+    assert bad.reason.startswith("the event cannot be written: ")
+
+
+@pytest.mark.parametrize("cut", range(8))
+def test_groups_are_the_same_wherever_a_delivery_is_cut_off(outputs: Outputs, cut: int) -> None:
+    """Events of a step are one message for each value of a dynamic option, wherever the process ends."""
+
+    class Parity(Kept):
+        templates: Mapping[str, str] = {"topic": "{{v}}"}
+
+    calls = [0]
+
+    def answer(body: bytes) -> None:
+        calls[0] += 1
+        if calls[0] == cut + 1:
+            raise Ending
+
+    class Ending(Exception):
+        pass
+
+    target = Parity(answer)
+    outputs.put(0, [1, 2, 1, 2, 1, 3, 4, 3], [0, 0, 0, 0, 0, 1, 1, 2])
+    outputs.put(1, [1, 1], [3, 3])
+    delivered(Delivery(outputs.setup(target, mapping=JSON), outputs.source, 0, wait=lambda s: None), 1)
+    assert target.got == [b"[1,\n1,\n1]", b"[2,\n2]", b"3", b"4", b"3", b"[1,\n1]"]
+    assert target.places == [Place(0, 0), Place(0, 3), Place(0, 5), Place(0, 6), Place(0, 7), Place(1, 0)]
+    again = Kept()
+    write_position(outputs.source.folder / "O-1.json", Position(0, 3, sent=3))
+    delivered(Delivery(outputs.setup(again, mapping=JSON), outputs.source, 0), 1)
+    assert again.got == [b"[1,\n2,\n1,\n2,\n1]", b"[3,\n4]", b"3", b"[1,\n1]"]
+
+
+def test_every_event_of_a_message_that_is_refused_is_an_error(outputs: Outputs) -> None:
+    def answer(body: bytes) -> None:
+        if b"2" in body:
+            raise Refused("no 2 here")
+
+    target = Kept(answer)
+    outputs.put(0, [1, 2, 3, 4], [0, 1, 1, 2])
+    delivery = Delivery(outputs.setup(target, "STORE", JSON), outputs.source, 0)
+    delivered(delivery, 0)
+    assert target.got == [b"1", b"4"]
+    assert (delivery.figures().sent, delivery.figures().failed) == (2, 2)
+    assert [(e[0], e[3]) for e in outputs.errors] == [(Place(0, 1), [2]), (Place(0, 2), [3])]
+
+
+def test_events_for_a_fault_stream(outputs: Outputs) -> None:
+    """Those of a message together, as soon as the app takes them."""
+
+    def answer(body: bytes) -> None:
+        if b"2" in body:
+            raise Refused("no 2 here")
+
+    outputs.busy = 2
+    outputs.put(0, [1, 2, 3, 4], [0, 1, 1, 2])
+    delivery = Delivery(outputs.setup(Kept(answer), "STREAM", JSON), outputs.source, 0)
+    delivered(delivery, 0)
+    assert outputs.faults == [(Place(0, 2), [2, 3], "sink O-1: no 2 here")]
+    assert (delivery.figures().sent, delivery.figures().failed, outputs.errors) == (2, 2, [])
+
+
+def test_windows_are_whole_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery_module, "CHUNK", 3)
+    assert list(windows(np.array([1, 2, 3, 4]))) == [(0, 3), (3, 4)]
+    assert list(windows(np.array([2, 4, 9, 10]))) == [(0, 2), (2, 4), (4, 9), (9, 10)]
+    assert list(windows(np.array([], np.int64))) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.spark.entries import Ask, EventsEntry, RowsEntry, from_json
+from sparkstream_nb.spark.entries import Ask, EventsEntry, RowsEntry, StepsEntry, from_json
 from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
 from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox
 from sparkstream_nb.spark.journal import entries_from, lines, runs, segment
@@ -97,6 +98,28 @@ def test_what_was_not_begun_can_be_taken_back(tmp_path: Path) -> None:
     assert (inbox.position.seq, inbox.position.step) == (1, 4)
     inbox.append([inbox.batch(batch(50, 1), "round_robin")])
     assert [e.steps for e, _ in entries_from(tmp_path, START)] == [4, 1]
+
+
+def test_what_a_sink_could_not_deliver_stays_when_others_are_taken_back(tmp_path: Path) -> None:
+    """With the last place of each sink, also where only the beginning of a segment tells it."""
+
+    def failed(step: int, sink: str, *place: int) -> StepsEntry:
+        return replace(inbox.batch(batch(step, 1), "node:1"), sink=sink, place=place)
+
+    inbox = filled(tmp_path, 4)
+    inbox.append([failed(50, "a", 0, 3)])
+    inbox.append([inbox.batch(batch(60, 5), "round_robin"), failed(70, "b", 1, 0)])
+    inbox.append([failed(80, "a", 2, 7)])
+    assert inbox.truncate(1) == 5
+    assert (inbox.position.seq, inbox.position.step) == (4, 7)
+    assert inbox.position.sinks == {"a": (2, 7), "b": (1, 0)}
+    found = [e for e, _ in entries_from(tmp_path, START)]
+    assert [(e.seq, e.step, e.steps) for e in found] == [(0, 0, 4), (1, 4, 1), (2, 5, 1), (3, 6, 1)]
+    inbox._roll()
+    inbox.append([inbox.batch(batch(90, 1), "round_robin")])
+    inbox.close()
+    segment(tmp_path, 0).unlink()
+    assert Inbox(tmp_path).position.sinks == {"a": (2, 7), "b": (1, 0)}
 
 
 def test_a_trigger_takes_entries_up_to_its_limit_and_one_at_least(tmp_path: Path) -> None:

@@ -356,6 +356,11 @@ class StateOp:
         """Bytes of partials, their list entries and events."""
         return self.pools.bytes
 
+    @property
+    def rows(self) -> int:
+        """Partial matches that wait at a state."""
+        return self.pools.waiting
+
 
 def _passing(conditions: Sequence[Callable[[Env], Mask]], env: Env) -> Array:
     """uint8[n]: which rows fulfil all conditions; `FAILURE` where the first that does not hold failed."""

@@ -166,6 +166,11 @@ class Reorder:
             self._adapting.load(state["adapting"])
 
     @property
+    def held(self) -> int:
+        """How many events wait."""
+        return int(self._held)
+
+    @property
     def bytes(self) -> int:
         """Bytes that the waiting events take."""
         return self.log.bytes_from(self.log.end - self._held)

@@ -16,6 +16,7 @@ from ..columns import Array, Column, Mask, Strings
 from ..expressions import Context
 from ..jit import inlined
 from ..rows import CURRENT, ENTER, RESET, Clock, Passing, Rows
+from .chain import ChainedLog
 from .log import EventLog
 
 
@@ -126,6 +127,17 @@ class Window(Protocol):
     def bytes(self) -> int:
         """Bytes held."""
         ...
+
+
+def rows_held(window: Window) -> int | None:
+    """How many events a window holds; None for one without a log."""
+    log = getattr(window, "log", None)
+    if isinstance(log, ChainedLog):
+        return log.held
+    if not isinstance(log, EventLog):
+        return None
+    left = max(0, log.bytes - window.bytes) // max(1, log.row_bytes)
+    return log.end - left
 
 
 class Untimed:

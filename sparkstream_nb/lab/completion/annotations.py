@@ -13,10 +13,15 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "sink": (
         "type", "topic", "on.error", "prefix", "priority", "file.uri", "append", "add.line.separator", "roll.size",
         "publisher.url", "method", "headers", "basic.auth.username", "basic.auth.password", "socket.idle.timeout",
+        "bootstrap.servers", "partition.no", "key", "is.binary.message", "optional.configuration",
+        "metric.type", "metric.name", "metric.help", "value.attribute", "buckets", "server.url",
     ),
-    "map": ("type", "header", "delimiter"),
+    "map": (
+        "type", "header", "delimiter", "event.grouping.enabled", "enclosing.element", "enable.null.attribute.value",
+        "validate.json", "validate.xml", "new.line.character",
+    ),
     "distribution": ("strategy", "partitionKey"),
-    "destination": ("topic", "file.uri", "publisher.url"),
+    "destination": ("topic", "file.uri", "publisher.url", "partition.no"),
     "store": ("type", "jdbc.url", "username", "password", "datasource", "ref", "table.name"),
     "PrimaryKey": (),
     "Index": (),
@@ -31,8 +36,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("source", "type"): ("inMemory",),
-    ("sink", "type"): ("log", "inMemory", "file", "http"),
-    ("map", "type"): ("passThrough", "json", "csv"),
+    ("sink", "type"): ("log", "inMemory", "file", "http", "kafka", "prometheus"),
+    ("map", "type"): ("passThrough", "json", "csv", "text", "keyvalue", "xml"),
     ("distribution", "strategy"): ("partitioned", "roundRobin", "broadcast"),
     ("store", "type"): ("rdbms",),
     ("sink", "on.error"): ("LOG", "STREAM", "STORE", "WAIT"),

@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,20 +19,19 @@ import numpy as np
 import pyarrow as pa
 
 from ...engine.columns import Array
-from ...engine.expressions.values import text
 from ...errors import masked, printable, shown
-from ...types import Schema
+from ...mapping import Message
 from ..commit import Progress
 from ..outputs import OutputFiles, OutputsMoved
 from ..results import column_values
-from .encoder import Encoder, Message, Unmapped
+from .messages import CHUNK, Made, MessageWriter, Unwritten
 from .position import Position, read_position, write_position
-from .target import Away, Place, Refused, Target
+from .target import Away, Place, Places, Refused, Target
 
-CHUNK = 5_000
-"""Events that are encoded at once."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds between two tries of a target that is away: they grow from the first to the longest."""
+_BUSY = 0.05
+"""Seconds between two tries to send an event to the fault stream of an app that does something else."""
 GRACE = 1.0
 """Seconds in which a call that is under way may end by itself when the app stops."""
 
@@ -42,8 +41,8 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class SinkSetup:
     """A sink as it was deployed. `name` is unique in the app, `shown` its target without secrets, `promise` how often
-    it delivers an output. `on_error`: LOG, STORE or WAIT. `share` picks the rows of a table of outputs that are this
-    target's; None: all are."""
+    it delivers an output. `on_error`: LOG, STORE, STREAM or WAIT. `share` picks the rows of a table of outputs that are
+    this target's; None: all are."""
 
     name: str
     stream: str
@@ -51,10 +50,18 @@ class SinkSetup:
     shown: str
     promise: str
     on_error: str
-    schema: Schema
-    encoder: Encoder
+    writer: MessageWriter
     target: Target
     share: Callable[[pa.Table], Array] | None = None
+
+
+class FaultSender(Protocol):
+    """Sends events that could not be delivered to their stream's fault stream, once for each `place` of a sink."""
+
+    def __call__(self, setup: SinkSetup, place: Place, events: pa.Table, reason: str) -> bool:
+        """`events`: rows of outputs, of one node, the last of which is at `place`. False where the app is busy: to be
+        tried again soon."""
+        ...
 
 
 class ErrorKeeper(Protocol):
@@ -73,6 +80,7 @@ class Source:
     outputs: OutputFiles
     progress: Progress
     keep: ErrorKeeper
+    fault: FaultSender
     folder: Path
 
 
@@ -196,6 +204,8 @@ class Delivery:
     def _run(self, ending: threading.Event) -> None:
         while not ending.is_set():
             try:
+                if self.setup.target.at_start:
+                    self._open_target()
                 if self._next_commit(ending):
                     self._open_target()
                     self._pass(ending)
@@ -230,21 +240,23 @@ class Delivery:
     def _pass(self, ending: threading.Event) -> None:
         """Delivers all that is committed by now."""
         committed, at = self._source.progress.batch, self.position
-        for portion in self._source.outputs.after(self.stream, at.batch, at.row, committed):
-            self._portion(portion.batch, portion.first, portion.table, ending)
+        # A micro-batch is read from its first row: a message's place is found among all events of its group.
+        for portion in self._source.outputs.after(self.stream, at.batch, 0, committed):
+            self._portion(portion.batch, portion.table, at.row if portion.batch == at.batch else 0, ending)
             if ending.is_set():
                 return
         self._move(Position(committed + 1))
         self._well()
 
-    def _portion(self, batch: int, first: int, table: pa.Table, ending: threading.Event) -> None:
-        """Delivers what is left of a micro-batch."""
+    def _portion(self, batch: int, table: pa.Table, done: int, ending: threading.Event) -> None:
+        """Delivers a micro-batch, of which the events before place `done` are dealt with."""
         target, before = self.setup.target, self.position
         try:
-            for start in range(0, table.num_rows, CHUNK):
+            for start, end in windows(self.setup.writer.cuts(table)):
                 if ending.is_set():
                     return
-                self._chunk(Place(batch, first + start), table.slice(start, CHUNK))
+                if end > done:
+                    self._window(Place(batch, start), table.slice(start, end - start), done)
             if target.by_batch:
                 target.finish(batch)
                 self._save(replace(self.position, batch=batch + 1, row=0, state=dict(target.state())))
@@ -256,7 +268,12 @@ class Delivery:
         self._move(Position(batch + 1))
         self._well()
 
-    def _chunk(self, place: Place, table: pa.Table) -> None:
+    def _window(self, place: Place, table: pa.Table, done: int) -> None:
+        """Delivers the events of a table, whole groups, but for those before row `done` of the micro-batch.
+
+        Events are numbered in the order of their messages, so that a message of events that are not side by side has
+        a place as any other.
+        """
         setup = self.setup
         rows: Array = np.arange(table.num_rows)
         if setup.share is not None:
@@ -264,33 +281,33 @@ class Delivery:
             table = table.take(pa.array(rows))
         if not len(rows):
             return
-        fields = list(table.schema)
-        columns = [column_values(c, f) for c, f in zip(table.columns[3:], fields[3:], strict=True)]
-        ts = table.column(2).to_pylist()
-        found = self._with_properties(setup.encoder.encode(columns, ts), columns)
-        i = 0
+        rows = rows + place.row
+        found = setup.writer.write(table)
+        firsts = np.append(0, np.cumsum([m.count for m in found]))
+        i = int(np.searchsorted(firsts, np.searchsorted(rows, done), side="right")) - 1
         while i < len(found):
-            one = found[i]
-            at = Place(place.batch, place.row + int(rows[one.first]))
-            if isinstance(one, Unmapped):
-                sent, refused = self._unmapped(one)
+            one, at = found[i], int(firsts[i])
+            if isinstance(one, Unwritten):
+                sent, refused = self._unwritten(one)
             else:
-                sent, refused = self._send(_run_of(found, i, setup.target.at_once), at)
+                run = _run_of(found, i, setup.target.at_once)
+                sent, refused = self._send(run, Places(place.batch, rows[firsts[i : i + len(run)]]))
             if sent == 0:
                 self._save(replace(self.position, state=dict(setup.target.state())))
                 continue
             if refused is not None:
-                self._fail(at, ts[one.first], [c[one.first] for c in columns], refused)
-            last = found[i + sent - 1]
-            events = sum(m.count for m in found[i : i + sent])
+                places = Places(place.batch, rows[at : at + one.count])
+                self._fail(places, table.take(pa.array(one.events)), refused)
             i += sent
-            after = place.row + int(rows[last.first + last.count - 1]) + 1
-            self._count(Place(place.batch, after), 0 if refused else events, events if refused else 0)
+            events = int(firsts[i]) - at
+            self._count(
+                Place(place.batch, int(rows[firsts[i] - 1]) + 1), 0 if refused else events, events if refused else 0
+            )
 
-    def _send(self, messages: Sequence[Message], at: Place) -> tuple[int, str | None]:
+    def _send(self, messages: Sequence[Message], places: Sequence[Place]) -> tuple[int, str | None]:
         """(how many messages are dealt with, why the first of them was refused). Raises Away."""
         try:
-            sent = self.setup.target.send(messages, at)
+            sent = self.setup.target.send(messages, places)
         except Refused as error:
             if self.setup.on_error == "WAIT":
                 raise Away(str(error)) from None
@@ -298,26 +315,11 @@ class Delivery:
         self._well()
         return sent, None
 
-    def _unmapped(self, event: Unmapped) -> tuple[int, str | None]:
-        """As `_send`, for an event that no message could be made of."""
+    def _unwritten(self, events: Unwritten) -> tuple[int, str | None]:
+        """As `_send`, for events that no message could be made of."""
         if self.setup.on_error == "WAIT":
-            raise Away(event.reason)
-        return 1, event.reason
-
-    def _with_properties(
-        self, found: Sequence[Message | Unmapped], columns: Sequence[Sequence[Any]]
-    ) -> Sequence[Message | Unmapped]:
-        """The messages with the values that the target asks for."""
-        schema, wanted = self.setup.schema, self.setup.target.attributes
-        if not wanted:
-            return found
-        at = {name: i for i, name in enumerate(schema.names) if name in wanted}
-        return [
-            replace(m, properties={n: text(schema[i].type, columns[i][m.first]) for n, i in at.items()})
-            if isinstance(m, Message)
-            else m
-            for m in found
-        ]
+            raise Away(events.reason)
+        return 1, events.reason
 
     # ------------------------------------------------------------------------------------------------- what is kept
 
@@ -352,14 +354,22 @@ class Delivery:
         with self._moved:
             self._moved.notify_all()
 
-    def _fail(self, at: Place, ts: int, values: list[Any], reason: str) -> None:
-        """An event cannot be delivered: keeps it as an error, or says so."""
+    def _fail(self, places: Sequence[Place], events: pa.Table, reason: str) -> None:
+        """Events cannot be delivered: keeps each as an error, sends them to the fault stream, or says so."""
         setup = self.setup
         self._last_error = _line(reason)
-        if setup.on_error == "STORE":
-            self._source.keep(setup.name, at, [setup.stream, ts, values, f"sink {setup.name}: {reason}"])
-        else:
-            self._say(f"{setup.stream} at {ts}, {shown(values)}, was not delivered: {reason}")
+        if setup.on_error == "STREAM":
+            while not self._source.fault(setup, places[-1], events, f"sink {setup.name}: {reason}"):
+                if self._ending.wait(_BUSY):
+                    raise Away("the app stops")
+            return
+        columns = [column_values(c, f) for c, f in zip(events.columns[3:], list(events.schema)[3:], strict=True)]
+        rows = zip(events.column(2).to_pylist(), zip(*columns, strict=True), strict=True)
+        for place, (ts, values) in zip(places, rows, strict=True):
+            if setup.on_error == "STORE":
+                self._source.keep(setup.name, place, [setup.stream, ts, list(values), f"sink {setup.name}: {reason}"])
+            else:
+                self._say(f"{setup.stream} at {ts}, {shown(list(values))}, was not delivered: {reason}")
 
     def _away(self, reason: str, ending: threading.Event) -> None:
         """The target is away: says so once, and waits, longer each time."""
@@ -381,7 +391,19 @@ def _line(text: str) -> str:
     return masked(printable(" ".join(text.split())))
 
 
-def _run_of(found: Sequence[Message | Unmapped], i: int, most: int) -> list[Message]:
+def windows(cuts: Array) -> Iterator[tuple[int, int]]:
+    """Parts of a table that may be cut at `cuts`: `CHUNK` rows at most, or one group that has more."""
+    start, count = 0, int(cuts[-1]) if len(cuts) else 0
+    while start < count:
+        reached = int(np.searchsorted(cuts, start + CHUNK, side="right")) - 1
+        end = int(cuts[reached]) if reached >= 0 else 0
+        if end <= start:
+            end = int(cuts[reached + 1])
+        yield start, end
+        start = end
+
+
+def _run_of(found: Sequence[Made], i: int, most: int) -> list[Message]:
     """The messages from number `i` up to one that could not be made, `most` of them at most."""
     out: list[Message] = []
     for m in found[i : i + most]:

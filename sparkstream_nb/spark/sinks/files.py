@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...mapping import Message
 from ..private import to_disk
-from .encoder import Message
 from .target import Away, Place
 
 
 @dataclass(frozen=True)
 class FilePlace:
-    """Where a sink writes: `path` is below `root`, the folder that was granted. `head` is the first line of each file,
-    empty for none; `between` follows each message."""
+    """Where a sink writes: `path` is below `root`, the folder that was granted. `head` is the first line of each file
+    with its line break, empty for none; `between` follows each message."""
 
     path: Path
     root: Path
@@ -44,8 +44,9 @@ class _Files:
     """What the targets of this module share."""
 
     by_batch = False
+    at_start = False
     at_once = 5_000
-    attributes: frozenset[str] = frozenset()
+    templates: Mapping[str, str] = {}
 
     def finish(self, batch: int) -> None:
         """Nothing is left to do."""
@@ -68,7 +69,7 @@ class GrowingFile(_Files):
         self._open_file(state)
         return self.state()
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
         assert self._file is not None
         full = self._roll is not None and self._length >= self._roll
         if full or not self._is_there():
@@ -81,7 +82,7 @@ class GrowingFile(_Files):
             size += len(message.body) + len(self.place.between)
             if self._roll is not None and size >= self._roll:
                 break
-        head = [self.place.head, b"\n"] if self.place.head and self._length == 0 else []
+        head = [self.place.head] if self._length == 0 else []
         data = b"".join([*head, *(m.body + self.place.between for m in messages[:count])])
         try:
             _write(self._file, data, self._length)
@@ -141,11 +142,10 @@ class ReplacedFile(_Files):
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
-        head = [self.place.head, b"\n"] if self.place.head else []
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
         path = self.place.folder(self.place.path.parent) / self.place.path.name
         try:
-            _put(path, b"".join([*head, messages[-1].body, self.place.between]))
+            _put(path, self.place.head + messages[-1].body + self.place.between)
         except OSError as error:
             raise Away(f"{path}: {error.strerror}") from None
         return len(messages)
@@ -172,15 +172,15 @@ class BatchFiles(_Files):
         self._folder = self.place.folder(self.place.path)
         return {}
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
         data = b"".join(m.body + self.place.between for m in messages)
         try:
-            if self._batch != place.batch or self._file is None:
+            if self._batch != places[0].batch or self._file is None:
                 self.close()
-                self._batch, self._length = place.batch, 0
-                self._file = _opened(self._new(place.batch))
+                self._batch, self._length = places[0].batch, 0
+                self._file = _opened(self._new(places[0].batch))
                 os.ftruncate(self._file, 0)
-                data = (self.place.head + b"\n" if self.place.head else b"") + data
+                data = self.place.head + data
             _write(self._file, data, self._length)
         except OSError as error:
             self.close()

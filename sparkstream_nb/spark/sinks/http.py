@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...plan.query_parts import template_attributes, template_parts
-from .encoder import Message
+from ...mapping import Message
+from ...plan.query_parts import template_attributes
 from .target import Away, Place, Refused
 
 METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE", "GET"})
@@ -35,14 +35,16 @@ _MOST_READ = 1 << 16
 
 @dataclass(frozen=True)
 class HttpPlace:
-    """Where requests go, with `path` and query; `timeout` in seconds, for connecting and for each read. `headers` and
-    `method` may name attributes as `{{attribute}}`. `key` begins each Idempotency-Key. Never shown: it has secrets."""
+    """Where requests go, with `path` and query; `timeout` in seconds, for connecting and for each read. `method` and
+    the headers of `templates` may name attributes as `{{attribute}}`; `headers` are as they are. `key` begins each
+    Idempotency-Key. Never shown: it has secrets."""
 
     scheme: str
     host: str
     port: int
     path: str = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    templates: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     method: str = "POST"
     timeout: float = 6.0
     key: str = ""
@@ -63,26 +65,27 @@ class HttpTarget:
     """Sends a request for each message, over one connection that is kept open."""
 
     by_batch = False
+    at_start = False
     at_once = 1
 
     def __init__(self, place: HttpPlace) -> None:
         self.place = place
-        named = [a for text in (place.method, *(v for _, v in place.headers)) for a in template_attributes(text)]
-        self.attributes = frozenset(named)
+        method = {"method": place.method} if template_attributes(place.method) else {}
+        self.templates: Mapping[str, str] = {f"header {name}": value for name, value in place.templates} | method
         self._connection: http.client.HTTPConnection | None = None
         self._used = False
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
-        message = messages[0]
-        method = _filled(self.place.method, message.properties).upper()
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+        message, place = messages[0], places[0]
+        method = message.properties.get("method", self.place.method).upper()
         if method not in METHODS:
             raise Refused(f"'{method[:20]}' is not a method: it is {', '.join(sorted(METHODS))}")
-        headers = {}
-        for name, template in self.place.headers:
-            value = _filled(template, message.properties)
+        headers = dict(self.place.headers)
+        for name, _ in self.place.templates:
+            value = message.properties[f"header {name}"]
             wrong = forbidden(value)
             if wrong is not None:
                 raise Refused(f"header {name} {wrong}")
@@ -161,7 +164,3 @@ def _why(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return type(error).__name__
-
-
-def _filled(template: str, values: Mapping[str, str]) -> str:
-    return "".join(values[p] if i % 2 else p for i, p in enumerate(template_parts(template)))

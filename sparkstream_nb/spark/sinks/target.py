@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
-from .encoder import Message
+from ...engine.columns import Array
+from ...mapping import Message
 
 
 class Away(Exception):
@@ -19,10 +20,32 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """A message's place among the outputs of its stream: row `row` of micro-batch `batch` is its first event."""
+    """A message's place among the outputs of its stream: its first event is number `row` of micro-batch `batch`, in the
+    order in which messages are sent."""
 
     batch: int
     row: int
+
+
+class Places(Sequence[Place]):
+    """The places of messages in micro-batch `batch`, of which `rows` (int64) has each one's row."""
+
+    def __init__(self, batch: int, rows: Array) -> None:
+        self.batch, self.rows = batch, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, i: int) -> Place: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Places: ...
+
+    def __getitem__(self, i: int | slice) -> Place | Places:
+        if isinstance(i, slice):
+            return Places(self.batch, self.rows[i])
+        return Place(self.batch, int(self.rows[i]))
 
 
 class Target(Protocol):
@@ -30,10 +53,12 @@ class Target(Protocol):
 
     by_batch: bool
     """Whether it takes a micro-batch whole: after a crash, that is sent again from its first row."""
+    at_start: bool
+    """Whether it is opened when the app starts, and not with its first message."""
     at_once: int
     """Messages that one call of `send` takes at most."""
-    attributes: frozenset[str]
-    """The attributes whose values it needs as `Message.properties`."""
+    templates: Mapping[str, str]
+    """Texts with `{{attribute}}` in them, by name, that it needs filled in as `Message.properties`."""
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         """Goes on where `state` says, which is empty at first. Returns the state to keep before anything is sent.
@@ -42,10 +67,9 @@ class Target(Protocol):
         """
         ...
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
-        """Sends messages, the first of which is at `place`; how many of them were delivered: 0 where its `state` has to
-        be kept before it goes on. Raises Away where it cannot be reached, and Refused where it does not take the first.
-        """
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+        """Sends messages, with the place of each; how many of them were delivered: 0 where its `state` has to be kept
+        before it goes on. Raises Away where it cannot be reached, and Refused where it does not take the first."""
         ...
 
     def finish(self, batch: int) -> None:

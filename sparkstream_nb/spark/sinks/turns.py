@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from .encoder import Message
+from ...mapping import Message
 from .target import Away, Place, Target
 
 LEFT_ALONE = 5.0
@@ -17,11 +18,15 @@ class Turns:
     """Gives each message to the next destination that takes it. `clock` is in seconds, and only goes on."""
 
     by_batch = False
+    at_start = False
     at_once = 1
 
     def __init__(self, targets: Sequence[Target], clock: Callable[[], float] = time.monotonic) -> None:
         self._targets, self._clock = list(targets), clock
-        self.attributes = frozenset().union(*(t.attributes for t in targets))
+        # Each target has templates of its own, under names that others may have too.
+        self.templates: Mapping[str, str] = {
+            f"{i} {name}": text for i, t in enumerate(targets) for name, text in t.templates.items()
+        }
         self._next = 0
         self._until = [0.0] * len(targets)
 
@@ -32,7 +37,7 @@ class Turns:
             target.open({})
         return self.state()
 
-    def send(self, messages: Sequence[Message], place: Place) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
         """Raises Away where all destinations are, and Refused where the one whose turn it is does not take it."""
         count, why = len(self._targets), ""
         order = [(self._next + i) % count for i in range(count)]
@@ -40,7 +45,7 @@ class Turns:
         # Those that were away a moment ago come last: all others may be away by now.
         for number in sorted(order, key=lambda n: self._until[n] > now):
             try:
-                sent = self._targets[number].send(messages[:1], place)
+                sent = self._targets[number].send([self._own(number, messages[0])], places[:1])
             except Away as error:
                 self._until[number], why = self._clock() + LEFT_ALONE, str(error)
                 continue
@@ -49,6 +54,13 @@ class Turns:
             self._until[number] = 0.0
             return sent
         raise Away(f"all {count} destinations are away; {why}")
+
+    def _own(self, number: int, message: Message) -> Message:
+        """The message with the properties of one target."""
+        if not message.properties:
+            return message
+        names = self._targets[number].templates
+        return replace(message, properties={name: message.properties[f"{number} {name}"] for name in names})
 
     def finish(self, batch: int) -> None:
         """Nothing is left to do."""

@@ -1,0 +1,273 @@
+"""A Kafka topic that takes each message as a record.
+
+Records are sent by an idempotent producer that waits for every copy, so that a retry within one connection writes
+nothing twice. Every record has the header `Idempotency-Key`, the same when it is sent again after a crash, by which a
+consumer can tell a repeat.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import masked, printable
+from ...mapping import Message
+from ...plan.query_parts import template_attributes
+from .target import Away, Place, Refused
+
+KEY_HEADER = "Idempotency-Key"
+"""The header with a record's identity: the app's run, sink, micro-batch and row."""
+TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
+"""A topic's name."""
+BOOTSTRAP, BLOCK = 5_000, 3_000
+"""ms: to find the servers, and to find a topic."""
+TIMEOUTS = {"request_timeout_ms": 10_000, "delivery_timeout_ms": 20_000}
+"""Until the producer gives a record up, which is then tried again with a pause."""
+_KNOWN_FOR = 30.0
+"""Seconds in which a topic that does not exist is not asked for again."""
+_POLL = 0.1
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class KafkaPlace:
+    """Where records go. `topic`, `partition` and `record_key` may name attributes as `{{attribute}}`; None: Kafka
+    chooses the partition, by the record's key if it has one. `settings` are those of kafka-python's producer. `key`
+    begins each Idempotency-Key. Never shown: it has secrets."""
+
+    servers: tuple[str, ...]
+    topic: str
+    partition: str | None = None
+    record_key: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A message with what is filled in. `id` is its Idempotency-Key."""
+
+    id: str
+    topic: str
+    partition: int | None
+    key: bytes | None
+    body: bytes
+
+
+class KafkaTarget:
+    """Sends records in batches, and waits until Kafka has all of one. `clock` is in seconds, and only goes on."""
+
+    by_batch = False
+    at_start = False
+    at_once = 500
+
+    def __init__(self, place: KafkaPlace, clock: Callable[[], float] = time.monotonic) -> None:
+        self.place, self._clock = place, clock
+        given = {"topic": place.topic, "partition": place.partition, "key": place.record_key}
+        self.templates: Mapping[str, str] = {k: v for k, v in given.items() if v and template_attributes(v)}
+        self._producer: Any = None
+        self._cancelled = threading.Event()
+        self._missing: dict[str, float] = {}
+        self._taken: set[str] = set()  # records after one that was not taken
+
+    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._cancelled.clear()
+        return {}
+
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+        records: list[_Record] = []
+        for message, place in zip(messages, places, strict=True):
+            try:
+                record = self._record(message, f"{self.place.key}-{place.batch}-{place.row}")
+                if record.id not in self._taken:
+                    self._check(record)
+            except (Refused, Away):
+                if not records:
+                    raise
+                break  # what comes before it is sent first
+            records.append(record)
+        return self._sent(records)
+
+    def finish(self, batch: int) -> None:
+        """Nothing is left to do."""
+
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with contextlib.suppress(Exception):
+                # What it still holds was not delivered for the sink: it must not go out beside the next try.
+                producer._sender.force_close()
+            with contextlib.suppress(Exception):
+                producer.close(timeout=0)
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    # ---------------------------------------------------------------------------------------------------- one record
+
+    def _record(self, message: Message, id: str) -> _Record:
+        """Raises Refused where what is filled in is no topic or partition."""
+        found = message.properties
+        topic = found.get("topic", self.place.topic)
+        if not TOPIC.fullmatch(topic):
+            raise Refused(f"'{printable(topic[:60])}' is not the name of a topic")
+        partition = found.get("partition", self.place.partition)
+        if partition is not None and not _NUMBER.fullmatch(partition):
+            raise Refused(f"'{printable(partition[:20])}' is not the number of a partition")
+        key = found.get("key", self.place.record_key)
+        number = None if partition is None else int(partition)
+        return _Record(id, topic, number, None if key is None else key.encode("utf-8", "replace"), message.body)
+
+    def _check(self, record: _Record) -> None:
+        """Raises Refused where Kafka has no such topic or partition, and Away where it does not say."""
+        if self._missing.get(record.topic, 0.0) > self._clock():
+            raise Refused(f"there is no topic '{record.topic}'")
+        partitions = self._partitions(record.topic)
+        if record.partition is not None and record.partition not in partitions:
+            raise Refused(f"topic '{record.topic}' has no partition {record.partition}: it has {len(partitions)}")
+
+    def _partitions(self, topic: str) -> set[int]:
+        from kafka.errors import KafkaError, KafkaTimeoutError
+
+        producer = self._connected()
+        try:
+            return set(producer.partitions_for(topic))
+        except KafkaTimeoutError as error:
+            # It means both: no server answers, and no server knows the topic.
+            if self._exists(topic):
+                raise self._away(error) from None
+            self._missing = {topic: self._clock() + _KNOWN_FOR}
+            raise Refused(f"there is no topic '{topic}'") from None
+        except KafkaError as error:
+            raise self._failed(error) from None
+
+    def _exists(self, topic: str) -> bool:
+        """Whether Kafka has a topic. Raises Away where it does not answer."""
+        from kafka import KafkaConsumer
+        from kafka.errors import KafkaError
+
+        shared = {k: v for k, v in self.place.settings.items() if k.startswith(("sasl_", "security_"))}
+        try:
+            consumer = KafkaConsumer(
+                bootstrap_servers=list(self.place.servers), bootstrap_timeout_ms=BOOTSTRAP,
+                allow_auto_create_topics=False, enable_auto_commit=False, **shared,
+            )  # fmt: skip
+            try:
+                return topic in consumer.topics()
+            finally:
+                consumer.close(autocommit=False)
+        except (KafkaError, OSError, ValueError) as error:
+            raise self._away(error) from None
+
+    # -------------------------------------------------------------------------------------------------------- sending
+
+    def _sent(self, records: Sequence[_Record]) -> int:
+        """How many of the records Kafka has, counted from the first. Raises Refused or Away where it has not that."""
+        failed = self._produced([r for r in records if r.id not in self._taken])
+        too_large = [i for i, e in failed.items() if _is_too_large(e)]
+        if len(records) > 1 and too_large:
+            # Kafka refuses the batch that a large record is in: the others in it are taken when they come alone.
+            for record in records:
+                if record.id in too_large:
+                    del failed[record.id]
+                    failed |= self._produced([record])
+                if record.id in failed:
+                    break
+        for count, record in enumerate(records):
+            if record.id not in self._taken:
+                if count:
+                    return count
+                raise self._failed(failed[record.id])
+        self._taken.clear()
+        return len(records)
+
+    def _produced(self, records: Sequence[_Record]) -> dict[str, Exception]:
+        """Sends records and waits for them: what failed, by id. The others are noted in `_taken`."""
+        from kafka.errors import KafkaError
+
+        producer = self._connected()
+        waiting: dict[str, Any] = {}
+        failed: dict[str, Exception] = {}
+        for r in records:
+            headers = [(KEY_HEADER, r.id.encode())]
+            try:
+                waiting[r.id] = producer.send(r.topic, r.body, key=r.key, headers=headers, partition=r.partition)
+            except (KafkaError, ValueError) as error:
+                failed[r.id] = error
+        for id, future in waiting.items():
+            outcome = self._outcome(future)
+            if outcome is None:
+                self._taken.add(id)
+            else:
+                failed[id] = outcome
+        if any(id in waiting for id in failed):
+            self.close()  # an idempotent producer of kafka-python does not go on after one of its records has failed
+        return failed
+
+    def _outcome(self, future: Any) -> Exception | None:
+        """What came of a record: None where Kafka has it. Raises Away where the app stops meanwhile."""
+        from kafka.errors import KafkaError
+
+        while True:
+            try:
+                future.get(timeout=_POLL)
+                return None
+            except KafkaError as error:
+                if future.is_done:
+                    return error
+                if self._cancelled.is_set():
+                    self.close()
+                    raise Away("the app stops") from None
+
+    def _connected(self) -> Any:
+        """The producer. Raises Away where no server can be reached."""
+        if self._producer is None:
+            from kafka import KafkaProducer
+
+            try:
+                self._producer = KafkaProducer(
+                    bootstrap_servers=list(self.place.servers), enable_idempotence=True, acks="all",
+                    bootstrap_timeout_ms=BOOTSTRAP, max_block_ms=BLOCK, **(TIMEOUTS | dict(self.place.settings)),
+                )  # fmt: skip
+            except Exception as error:
+                raise self._away(error) from None
+        return self._producer
+
+    def _failed(self, error: Exception) -> Away | Refused:
+        """What an error means to the delivery. A producer that has given a record up is not used again."""
+        if _is_too_large(error) or type(error).__name__ in _FOR_GOOD:
+            return Refused(f"Kafka does not take it: {_said(error)}")
+        return self._away(error)
+
+    def _away(self, error: Exception) -> Away:
+        self.close()
+        return Away(f"{', '.join(self.place.servers)}: {_said(error)}")
+
+
+_FOR_GOOD = frozenset(
+    {
+        "InvalidRecordError", "InvalidTimestampError", "InvalidTopicError", "PolicyViolationError",
+        "TopicAuthorizationFailedError", "ClusterAuthorizationFailedError", "UnsupportedForMessageFormatError",
+        "UnsupportedCompressionTypeError",
+    }
+)  # fmt: skip
+"""kafka-python's errors that do not end by waiting."""
+
+
+def _is_too_large(error: Exception) -> bool:
+    return type(error).__name__ in ("MessageSizeTooLargeError", "RecordListTooLargeError")
+
+
+def _said(error: Exception) -> str:
+    """An error of kafka-python in one line, without secrets."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__.removesuffix("Error")).lower()
+    text = masked(printable(" ".join(str(error).split())))[:160]
+    return f"{name}: {text}" if text and text != type(error).__name__ else name

@@ -1,0 +1,225 @@
+"""A metric that Prometheus reads from this process, made of a stream's outputs.
+
+What the metric is made of is kept with the sink's position: after a crash it goes on where it was, and no event is in
+it twice. Rules are those of siddhi-io-prometheus: a counter and a gauge grow by the value, a histogram and a summary
+observe it, and all other attributes are labels.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import threading
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal
+from urllib.parse import parse_qsl
+
+from ...errors import printable
+from ...mapping import Message
+from .target import Away, Place, Refused
+
+MetricType = Literal["counter", "gauge", "histogram", "summary"]
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+"""The upper bounds of a histogram's buckets by default, as Prometheus' client for Java has them."""
+MOST_SERIES = 10_000
+"""Combinations of labels that one metric has at most: each is kept with the sink's position."""
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: `labels` are the attributes beside the one called `value`, `buckets` the upper bounds of a histogram's
+    buckets, ascending, without infinity."""
+
+    name: str
+    type: MetricType
+    help: str
+    value: str
+    labels: tuple[str, ...]
+    buckets: tuple[float, ...] = ()
+
+
+class PrometheusTarget:
+    """Keeps one metric, and serves it at (`host`, `port`) with others that are served there."""
+
+    by_batch = False
+    at_start = True
+    at_once = 5_000
+    templates: Mapping[str, str] = {}
+
+    def __init__(self, metric: Metric, host: str, port: int) -> None:
+        self.metric, self._place = metric, (host, port)
+        self._series: dict[tuple[str, ...], list[float]] = {}
+        self._lock = threading.Lock()
+        self._served = False
+
+    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        if state.get("of") == self._kind():
+            self._series = {tuple(labels): list(numbers) for labels, numbers in state["series"]}
+        else:
+            self._series = {}
+        if not self._served:
+            _serve(self, *self._place)
+            self._served = True
+        return self.state()
+
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+        for i, message in enumerate(messages):
+            try:
+                self._take(dict(parse_qsl(message.body.decode(), keep_blank_values=True)))
+            except Refused:
+                if i == 0:
+                    raise
+                return i
+        return len(messages)
+
+    def finish(self, batch: int) -> None:
+        """Nothing is left to do."""
+
+    def state(self) -> Mapping[str, Any]:
+        return {"of": self._kind(), "series": [[list(k), list(v)] for k, v in self._series.items()]}
+
+    def close(self) -> None:
+        if self._served:
+            self._served = False
+            _withdraw(self, *self._place)
+
+    def cancel(self) -> None:
+        """Calls are short."""
+
+    def text(self) -> str:
+        """The metric in Prometheus' text format, version 0.0.4."""
+        m = self.metric
+        lines = [f"# HELP {m.name} {_escaped(m.help)}", f"# TYPE {m.name} {m.type}"]
+        with self._lock:
+            found = [(labels, list(numbers)) for labels, numbers in self._series.items()]
+        for values, numbers in found:
+            labels = [f'{n}="{_quoted(v)}"' for n, v in zip(m.labels, values, strict=True)]
+            if m.type in ("counter", "gauge"):
+                lines.append(_line(m.name, labels, numbers[0]))
+                continue
+            count, total, *below = numbers
+            for bound, number in zip((*m.buckets, math.inf), below, strict=False):
+                lines.append(_line(f"{m.name}_bucket", [*labels, f'le="{_number(bound)}"'], number))
+            lines += [_line(f"{m.name}_count", labels, count), _line(f"{m.name}_sum", labels, total)]
+        return "\n".join(lines) + "\n"
+
+    def _kind(self) -> str:
+        """What a kept state must have been made of, to be gone on with."""
+        m = self.metric
+        return json.dumps([m.type, m.value, m.labels, m.buckets])
+
+    def _take(self, event: Mapping[str, str]) -> None:
+        """Adds an event. Raises Refused for one that the metric cannot have."""
+        m = self.metric
+        if m.value not in event:
+            raise Refused(f"{m.value} is null")
+        value = float(event[m.value])
+        if m.type == "counter" and not value >= 0:
+            raise Refused(f"a counter does not go down: {m.value} is {printable(event[m.value])}")
+        labels = tuple(event.get(name, "") for name in m.labels)
+        with self._lock:
+            numbers = self._series.get(labels)
+            if numbers is None:
+                if len(self._series) >= MOST_SERIES:
+                    raise Refused(f"metric {m.name} has {MOST_SERIES:,} combinations of labels already")
+                buckets = len(m.buckets) + 1 if m.type == "histogram" else 0
+                numbers = self._series[labels] = [0.0] * (1 if m.type in ("counter", "gauge") else 2 + buckets)
+            if len(numbers) == 1:
+                numbers[0] += value
+                return
+            numbers[0] += 1
+            numbers[1] += value
+            if m.type == "histogram" and not math.isnan(value):
+                for i in range(2 + bisect_left(m.buckets, value), len(numbers)):
+                    numbers[i] += 1
+
+
+def _line(name: str, labels: Sequence[str], value: float) -> str:
+    return f"{name}{'{' + ','.join(labels) + '}' if labels else ''} {_number(value)}"
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(float(value))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n")
+
+
+def _quoted(text: str) -> str:
+    return _escaped(text).replace('"', r"\"")
+
+
+# ------------------------------------------------------------------------------------------------------------- server
+
+
+class _Server(ThreadingHTTPServer):
+    """Answers `GET /metrics` with the metrics of all sinks of this process that are served at its place."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, host: str, port: int) -> None:
+        self.targets: list[PrometheusTarget] = []
+        self.own = host
+        super().__init__((host, port), _Answer)
+        threading.Thread(target=self.serve_forever, name=f"sparkstream-metrics-{port}", daemon=True).start()
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = 10
+
+    def do_GET(self) -> None:
+        # A page in a browser can reach this machine by a name of its own in DNS; Prometheus uses the server's.
+        host = self.headers.get("Host", "").rsplit(":", 1)[0].strip("[]").lower()
+        found = self.path.partition("?")[0] in ("/metrics", "/") and host in (self.server.own, "localhost", "127.0.0.1")
+        body = "".join(t.text() for t in list(self.server.targets)).encode() if found else b""
+        with contextlib.suppress(OSError):
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Type", _CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        """Says nothing."""
+
+
+_servers: dict[tuple[str, int], _Server] = {}
+_serving = threading.Lock()
+
+
+def _serve(target: PrometheusTarget, host: str, port: int) -> None:
+    """Raises Away where the port is another program's, or the name another sink's."""
+    name = target.metric.name
+    with _serving:
+        server = _servers.get((host, port))
+        if server is None:
+            try:
+                server = _servers[host, port] = _Server(host, port)
+            except OSError as error:
+                raise Away(f"http://{host}:{port} cannot be served: {error.strerror or error}") from None
+        if any(t.metric.name == name for t in server.targets):
+            raise Away(f"another sink serves a metric {name} at http://{host}:{port}")
+        server.targets.append(target)
+
+
+def _withdraw(target: PrometheusTarget, host: str, port: int) -> None:
+    with _serving:
+        server = _servers[host, port]
+        server.targets.remove(target)
+        if server.targets:
+            return
+        del _servers[host, port]
+    server.shutdown()
+    server.server_close()
