@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 
 from ..engine.batch import InputBatch, StreamRows
-from ..errors import Misuse, SparkStreamError, did_you_mean, nearest, shown
+from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..lanes.distributed import Distributed
 from ..plan import placement
 from ..plan.leader import LEADER, Parts
@@ -58,6 +58,7 @@ from .listeners import CommitListeners, OnCommit
 from .owner import Ownership
 from .progress import OnProgress
 from .scaling import scaled, wanted_ids
+from .sent import row_of, source_columns
 from .sinks import Deliveries
 from .stores import open_store, prepare_tables
 from .undelivered import FaultStreams
@@ -493,7 +494,7 @@ class RunningApp(Displayed):
         """
         schema = self._schema(stream)
         several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
-        rows = [_row(stream, schema, v) for v in (values if several else [values])]
+        rows = [row_of(stream, schema, v) for v in (values if several else [values])]
         columns = columns_of(schema, rows, stream, self.deployment.limits)
         route = self.routing if node is None else f"node:{node}"
         Route.parse(route, self.nodes)
@@ -598,7 +599,7 @@ class RunningApp(Displayed):
             given.mapping("columns", columns)
         if isinstance(source, str | Path):
             given.path("the feed", source)
-        shape = feeds.Shape(stream, schema, time, _mapped(schema, columns), latest=self._latest())
+        shape = feeds.Shape(stream, schema, time, source_columns(schema, columns), latest=self._latest())
         shape = replace(shape, limits=self.deployment.limits)
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
@@ -634,32 +635,3 @@ class RunningApp(Displayed):
         if stream not in self.schemas:
             raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
         return self.schemas[stream]
-
-
-def _mapped(schema: Schema, columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
-    """The source column of each attribute that has one of another name."""
-    if not columns:
-        return {}
-    if not isinstance(columns, Mapping):
-        return dict(zip(schema.names, columns, strict=False))
-    for name in columns:
-        if name not in schema.names:
-            raise Misuse(nearest(f"columns: there is no attribute '{name}'", name, schema.names))
-    return dict(columns)
-
-
-def _row(stream: str, schema: Schema, values: Any) -> list[Any]:
-    """An event's values in the order of `schema`, null where a list has too few. Raises SparkStreamError for a dict
-    that lacks attributes or has unknown ones."""
-    if isinstance(values, Mapping):
-        for name in values:
-            if name not in schema.names:
-                hint = did_you_mean(str(name), schema.names) or ""
-                raise SparkStreamError(f"{stream} has no attribute '{name}'. {hint}".strip())
-        missing = [n for n in schema.names if n not in values]
-        if missing:
-            raise SparkStreamError(f"{stream}: the event lacks {', '.join(missing)}.")
-        return [values[n] for n in schema.names]
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise SparkStreamError(f"{stream}: an event is a list of values {schema} or a dict by attribute.")
-    return [*values, *[None] * (len(schema) - len(values))]

@@ -186,7 +186,8 @@ class NodeEngine:
         It may be too early, and is in the past where partition instances wait for the next movement of the clock
         (`timers`), but it is never too late: a tick before it puts out nothing.
         """
-        return earliest(op.next_due() for op in self.operators)
+        due = earliest(op.next_due() for op in self.operators)
+        return None if due is None else int(due)
 
     def skip(self, steps: int, first: int, last: int) -> None:
         """Advances by `steps` steps, from clock `first` to `last` (ms), whose events no operator of the plan reads."""
