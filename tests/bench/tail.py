@@ -1,6 +1,7 @@
 """A tail of a fast stream: how often it is drawn, and what that costs the process that draws it.
 
-`python -m tests.bench.tail [append|latest|number] [EVENTS]` feeds a local app in the background.
+`python -m tests.bench.tail [append|latest|number] [RATE]` feeds a local app in the background, for ten seconds, with so
+many events a second (100,000).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from sparkstream_nb.lab.widgets.tail import TailView
 _APP = "define stream S (k string, v long, x double); from S[v >= 0] select k, v, x insert into O;"
 _SHAPES: dict[str, dict[str, str]] = {"append": {}, "latest": {"latest": "k"}, "number": {"number": "v"}}
 _WARM = 20_000
+_SECONDS, _FEEDS = 10, 4
+"""How long is fed, and with how many feeds a second."""
 
 
 class _Drawn:
@@ -40,8 +43,9 @@ class _Drawn:
         self.at.append(time.monotonic())
 
 
-def main(shape: str, events: int) -> None:
-    """Feeds so many events, and prints the figures."""
+def main(shape: str, rate: int) -> None:
+    """Feeds so many events a second, and prints the figures."""
+    events, each = rate * _SECONDS, rate // _FEEDS
     at = np.arange(events + _WARM)
     frame: Any = pd.DataFrame({"k": np.array([f"key{i}" for i in range(50)])[at % 50], "v": at, "x": at / 7, "at": at})
     with tempfile.TemporaryDirectory() as folder:
@@ -51,20 +55,25 @@ def main(shape: str, events: int) -> None:
         follower = Follower(drawn, lambda: None, INTERVAL)
         app.on_commit(lambda n: follower())
         batches, began, cpu = app.stats().micro_batches, time.monotonic(), time.process_time()
-        app.feed("S", frame[_WARM:], time="at", background=True)
+        for n in range(_SECONDS * _FEEDS):
+            time.sleep(max(0.0, began + n / _FEEDS - time.monotonic()))
+            app.feed("S", frame[_WARM + n * each : _WARM + (n + 1) * each], time="at", background=True)
         while any(f.active for f in app.feeds.values()):
             time.sleep(0.05)
         seconds, used = time.monotonic() - began, time.process_time() - cpu
         time.sleep(2 * INTERVAL)  # the last drawing
-        commits = app.stats().micro_batches - batches
+        stats = app.stats()
+        commits = stats.micro_batches - batches
         app.stop()
     print(f"{shape}: {events:,} events in {seconds:.1f} s, {events / seconds:,.0f} a second, {commits} commits")
-    print(f"drawn {len(drawn.at)} times, {1000 * drawn.cpu / len(drawn.at):.1f} ms of CPU each")
+    many = len(drawn.at)
+    print(f"drawn {many} times, {many / seconds:.1f} a second, {1000 * drawn.cpu / many:.1f} ms of CPU each")
+    print(f"a micro-batch takes {stats.times.median_ms} ms in the median")
     print(f"this process used {used / seconds:.2f} cores, the drawing {drawn.cpu / seconds:.3f} of them")
     print(f"not shown: {drawn.view.snapshot.not_shown:,} of {drawn.view.snapshot.total:,}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "append", int(sys.argv[2]) if len(sys.argv) > 2 else 1_500_000)
+    main(sys.argv[1] if len(sys.argv) > 1 else "append", int(sys.argv[2]) if len(sys.argv) > 2 else 100_000)
     sys.stdout.flush()
     os._exit(0)  # Spark's JVM need not be waited for
