@@ -65,6 +65,7 @@ from .undelivered import FaultStreams
 from .wall import WALL, Inlet, WallClock, WallTicker
 from .whole import Found, check_whole
 
+_LOOK_SECONDS = 0.1
 _SETTLE_SECONDS = 10.0
 """How long a view waits for events that were sent, at most."""
 
@@ -447,6 +448,21 @@ class RunningApp(Displayed):
         self.flush()
         with self._cancelling():
             return 0 if self._sinks is None else self._sinks.drain(seconds)
+
+    def catch_up(self, seconds: float = 60.0) -> bool:
+        """Waits until the sources have read what is there, and all of it is committed, so long at most; whether they
+        have. Raises SparkStreamError where the app failed."""
+        given.number("seconds", seconds)
+        self.start()
+        began = clock.monotonic()
+        while not (caught_up := self._intakes is None or self._intakes.caught_up(began)):
+            left = began + seconds - clock.monotonic()
+            if left <= 0:
+                break
+            with self._progress.changed:
+                self._progress.changed.wait(min(left, _LOOK_SECONDS))
+        self.flush()
+        return caught_up
 
     def _settle(self, tell: Callable[[], None] | None) -> None:
         last = self._inbox.position.seq - 1

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from ...mapping.decoding import Decoded, Decoder, Rejected
 from ...types import Schema
 from .. import ingest
-from .reader import Away, Taken
+from .reader import Away, Behind, Taken
 
 BLOCK = 1 << 23
 """Bytes that are read at once."""
@@ -89,6 +89,7 @@ class FilesReader:
         self.place, self.schema, self._decoder, self._now = place, schema, decoder, now
         self._reached: dict[str, list[int]] = {}
         self._behind: dict[str, int] = {}
+        self._seen: float | None = None
         self._looked = _LONG_AGO
         self._cancelled = threading.Event()
 
@@ -114,7 +115,7 @@ class FilesReader:
 
     def _look(self) -> Taken | None:
         """The next that is there to be taken."""
-        self._looked = time.monotonic()
+        self._seen = self._looked = time.monotonic()
         for file in self._files():
             taken = self._next(file)
             if taken is not None:
@@ -136,8 +137,8 @@ class FilesReader:
     def busy(self, *, full: bool) -> None:
         pass
 
-    def behind(self) -> Mapping[str, int]:
-        return dict(self._behind)
+    def behind(self) -> Behind | None:
+        return None if self._seen is None else Behind(self._seen, dict(self._behind))
 
     def close(self) -> None:
         pass

@@ -19,7 +19,7 @@ from http import HTTPStatus
 from typing import Any
 
 from ...mapping.decoding import Decoder
-from .reader import Away, Taken
+from .reader import Away, Behind, Taken
 
 MOST_REQUESTS = 1_000
 """Requests that wait at once, at most."""
@@ -108,8 +108,8 @@ class HttpReader:
     def busy(self, *, full: bool) -> None:
         self._full = full
 
-    def behind(self) -> Mapping[str, int]:
-        return {"requests": self._waiting.qsize()}
+    def behind(self) -> Behind | None:
+        return None if self._server is None else Behind(time.monotonic(), {"requests": self._waiting.qsize()})
 
     def close(self) -> None:
         server, self._server = self._server, None

@@ -76,8 +76,8 @@ class Entrance:
 @dataclass(frozen=True)
 class SourceFigures:
     """How far a source is: messages `received`, `events` taken and messages or events `rejected` since this process
-    began; `behind`: what is there and not read, by partition (messages) or file (bytes). `last_error`: why it waits;
-    None for nothing."""
+    began; `behind`: what is there and not read, by partition (messages) or file (bytes); None: not known yet.
+    `last_error`: why it waits; None for nothing."""
 
     name: str
     stream: str
@@ -86,13 +86,13 @@ class SourceFigures:
     received: int
     events: int
     rejected: int
-    behind: Mapping[str, int]
+    behind: Mapping[str, int] | None
     last_error: str | None
 
     @property
-    def lag(self) -> int:
-        """All that is there and not read."""
-        return sum(self.behind.values())
+    def lag(self) -> int | None:
+        """All that is there and not read; None: not known yet."""
+        return None if self.behind is None else sum(self.behind.values())
 
 
 @dataclass
@@ -124,6 +124,7 @@ class Intake:
         self._pause = FIRST_PAUSE
         self._trouble: str | None = None
         self._counts = _Counts()
+        self._idle = False
         self._waiting: deque[tuple[int, int]] = deque()
         self._moved: dict[str, Any] = {}
         """What changed of the position without an event."""
@@ -158,10 +159,14 @@ class Intake:
 
     def figures(self) -> SourceFigures:
         """How far it is."""
-        s, c = self.setup, self._counts
-        return SourceFigures(
-            s.name, s.stream, s.type, s.shown, c.received, c.events, c.rejected, s.reader.behind(), self._trouble
-        )
+        s, c, behind = self.setup, self._counts, self.setup.reader.behind()
+        parts = None if behind is None else behind.parts
+        return SourceFigures(s.name, s.stream, s.type, s.shown, c.received, c.events, c.rejected, parts, self._trouble)
+
+    def caught_up(self, since: float) -> bool:
+        """Whether all was in the inbox that was there at a time (s of the monotonic clock), or later."""
+        behind = self.setup.reader.behind()
+        return self._idle and behind is not None and behind.at >= since and not any(behind.parts.values())
 
     # -------------------------------------------------------------------------------------------------- the thread
 
@@ -193,6 +198,7 @@ class Intake:
                 continue
             reader.busy(full=False)
             taken = reader.read(_WAIT)
+            self._idle = taken is None
             if taken is not None:
                 if not self._enter(taken, ending):
                     return
@@ -318,6 +324,10 @@ class Intakes:
             intake.end()
         for intake in self._all:
             intake.join()
+
+    def caught_up(self, since: float) -> bool:
+        """Whether all was in the inbox that was there at a time (s of the monotonic clock), or later."""
+        return all(intake.caught_up(since) for intake in self._all)
 
     def figures(self) -> tuple[SourceFigures, ...]:
         """How far each is."""

@@ -27,7 +27,7 @@ from kafka.errors import KafkaError
 from ...plan.mapping import SourceMapping
 from ...types import Schema
 from .kafka_frames import Begin, Failed, Kept, Read, read_frame, write_frame
-from .reader import Away, Taken
+from .reader import Away, Behind, Taken
 
 MOST_PROCESSES = 4
 PATIENCE_MS = 10_000
@@ -85,6 +85,8 @@ class KafkaReader:
         self._frames: queue.Queue[tuple[_Child, Read | Failed]] = queue.Queue(_FRAMES_AHEAD)
         self._behind: dict[str, int] = {}
         self._known: dict[str, int] = {}
+        self._parts: set[str] = set()
+        self._told: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
@@ -97,7 +99,8 @@ class KafkaReader:
         for i, (place, offset) in enumerate(sorted(places.items())):
             shares[i % len(shares)][place] = offset
         self._frames = queue.Queue(_FRAMES_AHEAD)
-        self._behind = {}
+        self._behind, self._told = {}, {}
+        self._parts = {part_of(*place) for place in places}
         for share in shares:
             options, commits = dict(self.place.options), self.place.commits
             known = None if self.place.partitions is not None else self._known
@@ -111,7 +114,8 @@ class KafkaReader:
             return None
         if isinstance(frame, Failed):
             raise Away(frame.reason)
-        self._behind.update(frame.behind)
+        self._behind |= frame.behind
+        self._told |= dict.fromkeys(frame.behind, frame.at)
         if not frame.received:
             return None
         return Taken(frame.decoded, frame.received, frame.reached, _Token(child, frame.reached))
@@ -126,8 +130,10 @@ class KafkaReader:
     def busy(self, *, full: bool) -> None:
         pass
 
-    def behind(self) -> Mapping[str, int]:
-        return dict(self._behind)
+    def behind(self) -> Behind | None:
+        if not self._parts or not self._parts <= self._told.keys():
+            return None
+        return Behind(min(self._told.values()), dict(self._behind))
 
     def close(self) -> None:
         self.cancel()

@@ -34,12 +34,14 @@ class Begin:
 
 @dataclass(frozen=True)
 class Read:
-    """Messages that were read and decoded; by partition the next offset, and how many are there beyond it."""
+    """Messages that were read and decoded; by partition the next offset, and how many were there beyond it `at` a time
+    (s of the monotonic clock, which all processes of a machine share)."""
 
     decoded: Decoded
     received: int
     reached: Mapping[str, int]
     behind: Mapping[str, int]
+    at: float
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,15 @@ class Taken:
     token: object = None
 
 
+@dataclass(frozen=True)
+class Behind:
+    """How much was there and not read, by part (messages of a partition, bytes of a file), `at` a time (s of the
+    monotonic clock)."""
+
+    at: float
+    parts: Mapping[str, int]
+
+
 class Reader(Protocol):
     """Reads one source. Used by one thread, but for `cancel` and `behind`."""
 
@@ -49,8 +58,8 @@ class Reader(Protocol):
         """Whether the app has so much before it that nothing is read."""
         ...
 
-    def behind(self) -> Mapping[str, int]:
-        """How much is there that was not read, by part: messages of a partition, bytes of a file."""
+    def behind(self) -> Behind | None:
+        """How much is there that was not read; None: not known yet."""
         ...
 
     def close(self) -> None:
