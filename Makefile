@@ -78,11 +78,12 @@ mutants: setup ## Small faults in the engine, one at a time: which of them no te
 	$(BIN)/python tests/mutation/run.py $(AREA) --count $(or $(COUNT),20) --seed $(or $(SEED),1) --tests
 
 # More than the defaults: make chaos KILLS=50 SEED=7
-chaos: setup ## 1,000 schedules of faults for each mode; kills apps: local, on a standalone cluster, over Connect; KILLS, SEED
+chaos: setup ## 1,000 schedules of faults for each mode; kills apps: local, on a standalone cluster, over Connect, with Kafka; KILLS, SEED
 	SPARKSTREAM_SCHEDULES=1000 $(PYTEST) tests/lanes tests/simulation --timeout 1800
 	$(BIN)/python -m tests.chaos --kills $(or $(KILLS),140) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.chaos --kills $$(( $(or $(KILLS),140) * 3 / 14 )) --seed $(or $(SEED),1) --master standalone
 	$(BIN)/python -m tests.chaos --kills $$(( $(or $(KILLS),140) * 3 / 14 )) --seed $(or $(SEED),1) --master connect
+	$(BIN)/python -m tests.chaos --kills $$(( $(or $(KILLS),140) * 3 / 14 )) --seed $(or $(SEED),1) --kafka 2000000
 
 bench: setup ## Siddhi, the engine and Spark over the same events, into docs/performance.md (needs a JDK 17 and Maven)
 	$(BIN)/python tests/bench/run.py $(BENCH)

@@ -20,6 +20,7 @@ from ..plan.nodes import Plan
 from ..plan.repair import Repairs
 from ..retention import Retention
 from ..spark.sinks.delivery import SinkFigures
+from ..spark.sources.intake import SourceFigures
 from ..types import Type
 from .frontend import Displayed
 
@@ -202,6 +203,7 @@ class Stats(Displayed):
     counts what each derived stream put out, `errors` what could not be taken, both since this process deployed the app.
     `nodes`: by shard id, of those that a micro-batch has reached. `parts`: queries, tables, windows and aggregations.
     `disk`: what the app's folder holds. `sinks`: how far those are that publish outside, one for each target.
+    `sources`: how far those are that read outside.
     """
 
     app: str
@@ -216,6 +218,7 @@ class Stats(Displayed):
     parts: tuple[PartStats, ...]
     disk: DiskStats
     sinks: tuple[SinkFigures, ...] = ()
+    sources: tuple[SourceFigures, ...] = ()
 
     @property
     def nodes_frame(self) -> pd.DataFrame:

@@ -43,7 +43,7 @@ from .buckets import ALWAYS, AggregationReader, InputStream
 from .figures import disk_of, stats_of
 from .frontend import View
 from .hints import why_empty
-from .rejected import again, chosen, errors_of
+from .rejected import Given, again, chosen, errors_of
 from .replays import ReplayedApp
 
 ARRIVALS = 1_000
@@ -270,7 +270,10 @@ class App(ReplayedApp):
         self._check_open()
         with self._lock:
             wanted = chosen(self.errors, errors, self.schemas)
-            events = [again(e, self.schemas[e.stream], self._now(), self.deployment.limits) for e in wanted]
+            sources = self.deployment.sources
+            messages_of = (lambda name: None) if sources is None else sources.messages_of
+            given_again = Given(self._now(), self.deployment.limits, messages_of)
+            events = [again(e, self.schemas[e.stream], given_again) for e in wanted]
             for event in events:
                 if (latest := self._latest()) is not None and event.at > latest:
                     raise SparkStreamError(f"error {event.id}: {too_late(event.at, latest)}")
@@ -303,7 +306,8 @@ class App(ReplayedApp):
         sinks = () if self._sinks is None else self._sinks.figures()
         with self._progress.changed:
             found = stats_of(self.name, self.plan, self.state, self._life, self._inbox.position, self._progress, disk)
-        return replace(found, sinks=sinks)
+        sources = () if self._intakes is None else self._intakes.figures()
+        return replace(found, sinks=sinks, sources=sources)
 
     def note(self, line: str) -> None:
         """Adds a line to the logs."""

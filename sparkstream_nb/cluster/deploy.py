@@ -52,6 +52,7 @@ from .grouping import (
 from .owner import own, same_folder
 from .secrets import References
 from .sinks import SinkPlans, check_sinks
+from .sources import SourcePlans
 from .stores import databases_of, tables_of
 
 _apps: dict[str, App] = {}
@@ -114,7 +115,7 @@ def deploy(
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
     - `allow`: what the app may reach outside: "file=DIR", "http=URL-PREFIX", "kafka=HOST:PORT". By default nothing: a
-      sink that writes or posts elsewhere is refused, with the text to add here.
+      source or a sink that reaches elsewhere is refused, with the text to add here.
     - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
     - `rows_per_micro_batch`: how many events of a backlog are committed at once, at most.
     - `start`: where the app's clock starts: ms since 1970, a datetime or an ISO text. By default it starts with the
@@ -219,10 +220,11 @@ def deploy(
     sinks = SinkPlans(plans[0], grants, references)
     if sinks and groups is not None:
         check_sinks(plans[0], mode)
-    databases = databases_of(plans, files, references)
-    tables = tables_of(plans, files, references)
     folder = folder if home is None else Path(home)
     check_home(folder)
+    sources = SourcePlans(plans[0], grants, references, folder)
+    databases = databases_of(plans, files, references)
+    tables = tables_of(plans, files, references)
     deployment = Deployment(
         name=name,
         mode=mode,
@@ -241,6 +243,7 @@ def deploy(
         references=references,
         grants=grants,
         sinks=sinks,
+        sources=sources,
         alerts=alerts,
         switched_off=off,
         led=led,

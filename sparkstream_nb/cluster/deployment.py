@@ -21,6 +21,7 @@ from ..stores.address import Database
 from .grants import Grants
 from .secrets import References
 from .sinks import SinkPlans
+from .sources import SourcePlans
 
 HA = "ha"
 """The mode of two nodes, of which one takes over from the other (minimum high availability)."""
@@ -38,7 +39,7 @@ class Deployment:
     `references`: where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off".
     `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `groups`: nodes of which
     one takes over from another (modes ha, scalable and distributed), and what happens to them; None where there are
-    none. `grants`: what the app may reach outside, and `sinks` what publishes there.
+    none. `grants`: what the app may reach outside, `sinks` what publishes there, and `sources` what reads there.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Deployment:
     groups: Groups | Distributed | None = None
     grants: Grants = field(default_factory=Grants)
     sinks: SinkPlans | None = field(default=None, repr=False)
+    sources: SourcePlans | None = field(default=None, repr=False)
 
     @property
     def nodes(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import Misuse, shown
 from ..plan.outside import CONFIGURATION, PRODUCER, producer_settings
 from ..plan.query_parts import template_attributes
-from ..spark.sinks.kafka import TIMEOUTS, TOPIC, KafkaPlace, KafkaTarget
+from ..spark.sinks.kafka import TIMEOUTS, TOPIC, KafkaPlace, KafkaTarget, compresses
 from ..spark.sinks.target import Target
 from .grants import Grants
 from .secrets import References
@@ -25,7 +25,7 @@ _ALLOWED: Mapping[str, frozenset[str]] = {
 _MOST = 1 << 30
 _LOGIN = re.compile(r"""\b(username|password)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _REFERENCE = re.compile(r"\$\{(sec|env):[^}]+\}")
-_JAAS = "sasl.jaas.config"
+_JAAS, _USER, _PASSWORD = "sasl.jaas.config", "sasl.plain.username", "sasl.plain.password"
 
 
 @dataclass(frozen=True)
@@ -84,28 +84,28 @@ class KafkaGate:
                 yield key.replace(".", "_"), int(value)
             elif key == "compression.type":
                 yield key.replace(".", "_"), self._compression(value)
-            elif key not in (_JAAS, "acks"):
+            elif key not in (_JAAS, _USER, _PASSWORD, "acks"):
                 yield key.replace(".", "_"), value
         yield from self._login(given)
 
     def _compression(self, name: str) -> str | None:
-        from kafka import codec
-
         if name == "none":
             return None
-        if not getattr(codec, f"has_{name}")():
+        if not compresses(name):
             raise Misuse(f"{self.what}: compression.type {name} needs a package that is not installed: gzip needs none")
         return name
 
     def _login(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """User and password of `sasl.jaas.config`, as Java's clients have them."""
+        """User and password, as kafka-python's settings, or in `sasl.jaas.config` as Java's clients have them."""
         sasl = given.get("security.protocol", "PLAINTEXT").startswith("SASL")
         login = {name: a or b for name, a, b in _LOGIN.findall(given.get(_JAAS, ""))}
+        plain = {"username": given.get(_USER), "password": given.get(_PASSWORD)}
+        login |= {name: value for name, value in plain.items() if value is not None}
         if not sasl:
-            if _JAAS in given or "sasl.mechanism" in given:
+            if given.keys() & {_JAAS, _USER, _PASSWORD, "sasl.mechanism"}:
                 raise Misuse(f"{self.what}: a login needs security.protocol:SASL_SSL in {CONFIGURATION}")
             return
-        example = f'{_JAAS}:username="me" password="${{sec:NAME}}"'
+        example = f"{_USER}:me,{_PASSWORD}:${{sec:NAME}}"
         if "sasl.mechanism" not in given or not login.get("username") or not login.get("password"):
             raise Misuse(f"{self.what}: a login is sasl.mechanism:PLAIN and {example} in {CONFIGURATION}")
         if not _REFERENCE.fullmatch(login["password"]):

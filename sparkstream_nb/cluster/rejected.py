@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,15 @@ import numpy as np
 import pandas as pd
 
 from ..engine.batch import InputBatch, StreamRows
+from ..engine.columns import Array
 from ..errors import Misuse, SparkStreamError, shown
 from ..limits import Limits
 from ..spark.ingest import columns_of
+from ..spark.sources.intake import event_times
 from ..stores import Store
 from ..types import Schema
 from .answers import NULLABLE, Errors
+from .sources import MessageReader
 
 ID = "id"
 
@@ -32,12 +35,22 @@ def errors_of(app: str, store: Store) -> Errors:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A row or an event that was not taken: `at` is its time (ms), None where it has none."""
+    """A row, an event or a message that was not taken: `at` is its time (ms), None where it has none. `values` of a
+    message are its `source` and its text, `message`."""
 
     id: int
     stream: str
     at: int | None
-    values: list[Any]
+    values: list[Any] | dict[str, str]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What an error needs to be sent again: the time of `now` (ms), limits, and what reads a source's messages."""
+
+    now: int
+    limits: Limits
+    messages_of: Callable[[str], MessageReader | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,19 +86,41 @@ def chosen(known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: 
     for id, stream, at, values in zip(wanted.index, *columns, strict=True):
         if stream not in streams:
             raise Misuse(f"error {id} is of {stream}, which is no stream: there is no event to be sent again")
-        out.append(Rejected(int(id), stream, None if pd.isna(at) else int(at), list(values)))
+        kept = values if isinstance(values, dict) else list(values)
+        out.append(Rejected(int(id), stream, None if pd.isna(at) else int(at), kept))
     return out
 
 
-def again(error: Rejected, schema: Schema, now: int, limits: Limits) -> Again:
-    """An error as an event of its stream; one without a time has `now` (ms). Raises SparkStreamError where its values
-    do not fit."""
-    at = now if error.at is None else error.at
-    values = [*error.values, *[None] * (len(schema) - len(error.values))]
-    try:
-        columns = columns_of(schema, [values], error.stream, limits)
-    except SparkStreamError as e:
-        raise SparkStreamError(f"error {error.id}: {e}") from None
-    step = np.zeros(1, np.int64)
-    times = np.array([at], np.int64)
-    return Again(error.id, at, InputBatch(times, {error.stream: StreamRows(step, times, columns)}))
+def again(error: Rejected, schema: Schema, given: Given) -> Again:
+    """An error as an event of its stream, or as those of its message; one without a time has that of now. Raises
+    SparkStreamError where its values do not fit."""
+    at = given.now if error.at is None else error.at
+    if isinstance(error.values, dict):
+        columns, times = _read_again(error, error.values, given, at)
+    else:
+        values = [*error.values, *[None] * (len(schema) - len(error.values))]
+        try:
+            columns = columns_of(schema, [values], error.stream, given.limits)
+        except SparkStreamError as e:
+            raise SparkStreamError(f"error {error.id}: {e}") from None
+        times = np.full(1, at, np.int64)
+    step = np.zeros(len(times), np.int64)
+    return Again(error.id, int(times[-1]), InputBatch(times[-1:], {error.stream: StreamRows(step, times, columns)}))
+
+
+def _read_again(error: Rejected, values: dict[str, str], given: Given, at: int) -> tuple[list[Any], Array]:
+    """The columns and times of a message's events. Raises SparkStreamError where it still cannot be read."""
+    source = values.get("source", "")
+    reader = given.messages_of(source)
+    if reader is None:
+        raise SparkStreamError(f"error {error.id}: the app has no source {source} now, which read this message")
+    found = reader.decoder.decode([str(values.get("message", "")).encode("utf-8", "replace")])
+    if found.rejected or not len(found):
+        reason = found.rejected[0].reason if found.rejected else "it has no event"
+        raise SparkStreamError(f"error {error.id}: {reason}")
+    if reader.time is None:
+        return found.columns, np.full(len(found), at, np.int64)
+    times, bad = event_times(found.columns[reader.time], None)
+    if bad:
+        raise SparkStreamError(f"error {error.id}: {next(iter(bad.values()))}")
+    return found.columns, times

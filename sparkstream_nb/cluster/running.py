@@ -36,6 +36,7 @@ from ..spark.results import error_lines, errors_of
 from ..spark.routing import Route
 from ..spark.sinks.delivery import Source
 from ..spark.sinks.target import Place
+from ..spark.sources.intake import Entrance, Intakes
 from ..spark.stream import Stream, interrupt
 from ..spark.tables import packed
 from ..stores import Store, shard_warnings
@@ -74,6 +75,7 @@ class RunningApp(Displayed):
     owner: Ownership | None = None
     """The ownership of the app's folder, which `close` gives up."""
     _sinks: Deliveries | None = None
+    _intakes: Intakes | None = None
 
     def __init__(
         self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Any, redeployed: str | None = None
@@ -134,6 +136,7 @@ class RunningApp(Displayed):
             self.start, self._append, self._now,
             self._marks(),
         )  # fmt: skip
+        self._intakes = self._sources()
         idle = self.plan.idle_clock
         self._idle = None if idle is None else IdleTicker(idle, self._advance)
 
@@ -150,6 +153,16 @@ class RunningApp(Displayed):
         except SparkStreamError:
             self._close_files()
             raise
+
+    def _sources(self) -> Intakes | None:
+        """The sources of the app, which go on where the inbox says that they were."""
+        if not self.deployment.sources:
+            return None
+        entrance = Entrance(
+            self._inbox, self._progress, self._lock, self.routing,
+            lambda: not (self._stopped or self._closed), self._append, self._now, self._latest,
+        )  # fmt: skip
+        return Intakes(self.deployment.sources.setups(), entrance)
 
     def _keep_error(self, sink: str, place: Place, error: Sequence[Any]) -> None:
         """Keeps what a sink could not deliver. The ledger tells one that was kept before a crash already."""
@@ -269,6 +282,8 @@ class RunningApp(Displayed):
             if self._sinks is not None:
                 self._sinks.start()
             self._stopped = False
+            if self._intakes is not None:
+                self._intakes.start()
             if self._idle is not None:
                 self._idle.start()
 
@@ -281,6 +296,7 @@ class RunningApp(Displayed):
             self._stop_idle_clock()
             self._end_feeds()
             self._stopped = True
+            self._stop_sources()
             self._stream.stop()
             if self._sinks is not None:
                 self._sinks.stop()
@@ -295,6 +311,7 @@ class RunningApp(Displayed):
             ended = self._end_feeds()
             interrupt(self._session, self._target.tag)
             self._stopped = True
+            self._stop_sources()
             if self._sinks is not None:
                 self._sinks.stop()
             if self._stream.stop():
@@ -302,6 +319,10 @@ class RunningApp(Displayed):
                 self._inbox.truncate(seq)
                 for feed in ended:
                     feed.withdraw(seq)
+
+    def _stop_sources(self) -> None:
+        if self._intakes is not None:
+            self._intakes.stop()
 
     def _end_feeds(self) -> list[Feed]:
         """Stops the feeds in the background; those that were running."""
@@ -327,6 +348,7 @@ class RunningApp(Displayed):
             self.owner.release()
 
     def _close_files(self) -> None:
+        self._stop_sources()
         if self._sinks is not None:
             self._sinks.close()
         self._inbox.close()

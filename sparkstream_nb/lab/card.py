@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from ..cluster import App
 from ..lanes.distributed import Distributed
+from ..plan.incoming import TIME, incoming_annotations, taken
 from ..plan.nodes import AggregationDef, Plan, Query, Safety
 from ..plan.outside import outside_annotations, promise
-from ..plan.query_parts import connector_type
+from ..plan.query_parts import connector_options, connector_type
 from ..plan.safety import depending
 from .tables import MUTED, paragraph
 
@@ -118,7 +119,7 @@ def _redeployed(app: App) -> str | None:
 
 
 def _rows_of_plan(plan: Plan) -> list[tuple[str, str, str]]:
-    """(kind, name, about it) of the streams that take events, the aggregations, the sinks to the outside and the
+    """(kind, name, about it) of the streams that take events, the aggregations, the sources and sinks outside and the
     queries."""
     rows: list[tuple[str, str, str]] = []
     for s in plan.streams.values():
@@ -130,6 +131,11 @@ def _rows_of_plan(plan: Plan) -> list[tuple[str, str, str]]:
         rows.append(
             ("aggregation", a.id, f"every {durations_of(a)} · {'by shard, ' if a.partitioned else ''}merged when read")
         )
+    for stream, source in incoming_annotations(plan):
+        time = connector_options(source, plan.properties).get(TIME)
+        has = "the time at which they come" if time is None else f"the time in {time}"
+        type_ = connector_type(source, plan.properties)
+        rows.append(("source", f"{type_} of {stream.source.id}", f"{taken(type_)} · events have {has}"))
     for stream, sink in outside_annotations(plan):
         type_ = connector_type(sink, plan.properties)
         rows.append(("sink", f"{type_} of {stream.source.id}", promise(type_)))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..errors import NOWHERE, NotInThisBuild, Span
 from ..lang import tree
+from . import incoming
 from . import nodes as n
 from .outside import is_outside, missing
 from .query_parts import connector_type, expressions, inputs
@@ -21,7 +22,8 @@ script:scala                      functions in Scala
 mapping                           mappings other than passThrough (inMemory), or json, csv, text, keyvalue, xml (others)
 sink                              sinks other than inMemory, log, file, http, kafka and prometheus
 sink-option                       options of file, http, kafka and prometheus sinks that this build does not have
-source                            sources other than inMemory
+source                            sources other than inMemory, kafka, file and http
+source-option                     options of kafka, file and http sources that this build does not have
 store                             tables in stores of other types than rdbms
 """
 
@@ -124,6 +126,9 @@ def _stream(s: n.StreamDef, properties: Mapping[str, str]) -> Iterator[GapUse]:
             type_ = connector_type(a, properties)
             if is_outside(a, properties):
                 for gap, what in missing(a, properties):
+                    yield GapUse(gap, what, a.span)
+            elif incoming.is_incoming(a, properties):
+                for gap, what in incoming.missing(a, properties):
                     yield GapUse(gap, what, a.span)
             elif type_ and type_ not in ("inMemory", "log"):
                 yield GapUse(kind, f"a {kind} of type '{type_}'", a.span)

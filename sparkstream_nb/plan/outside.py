@@ -50,7 +50,7 @@ _DYNAMIC: Mapping[str, frozenset[str]] = {
 PRODUCER: Mapping[str, type] = {
     "acks": str, "batch.size": int, "linger.ms": int, "compression.type": str, "max.request.size": int,
     "request.timeout.ms": int, "delivery.timeout.ms": int, "client.id": str, "security.protocol": str,
-    "sasl.mechanism": str, "sasl.jaas.config": str,
+    "sasl.mechanism": str, "sasl.jaas.config": str, "sasl.plain.username": str, "sasl.plain.password": str,
 }  # fmt: skip
 """Settings of a Kafka producer that `optional.configuration` may have."""
 _NEEDED: Mapping[str, Mapping[str, str]] = {

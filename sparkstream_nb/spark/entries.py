@@ -23,7 +23,8 @@ class Entry:
     there were, in the order of routing; empty: those that the app began with. `Inbox.append` sets these five. The entry
     adds `steps` steps and `requests` requests, and moves the clock to `clock` (ms; None: not at all). `app` is the
     app's number in the journal. `file` is the file of the inbox that the entry needs, if any; it is removed when no
-    micro-batch will read it again. An entry with `barrier` begins a micro-batch of its own.
+    micro-batch will read it again. An entry with `barrier` begins a micro-batch of its own. `reached` tells how far the
+    app's sources are with it: by source, what changed of its position (None: that part is not needed any more).
     """
 
     kind: ClassVar[str] = ""
@@ -39,6 +40,7 @@ class Entry:
     file: str | None = None
     barrier: bool = False
     over: tuple[int, ...] = ()
+    reached: Mapping[str, Mapping[str, Any]] | None = None
 
     @property
     def events_by_stream(self) -> Mapping[str, int]:

@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ..engine.batch import InputBatch
 from ..errors import SparkStreamError
@@ -37,8 +38,8 @@ SEGMENT_BYTES = 1 << 23
 @dataclass
 class Position:
     """How far the inbox is filled: numbers of the next entry, step and request, the highest clock so far (ms), of all
-    and by app, how many events came in by stream, and by sink the place (micro-batch, row) of the last event that it
-    could not deliver and that came in again."""
+    and by app, how many events came in by stream, how far each source outside is, by its name (`Entry.reached`), and by
+    sink the place (micro-batch, row) of the last event that it could not deliver and that came in again."""
 
     seq: int = 0
     step: int = 0
@@ -46,15 +47,19 @@ class Position:
     clock: int | None = None
     clocks: dict[int, int] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
+    sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     sinks: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def after(self) -> Position:
+        """A copy that can be moved on."""
+        sources = {name: dict(reached) for name, reached in self.sources.items()}
+        return replace(
+            self, clocks=dict(self.clocks), events=dict(self.events), sources=sources, sinks=dict(self.sinks)
+        )
 
     def line(self) -> bytes:
         """The first line of a segment that begins here."""
         return json.dumps({"position": asdict(self)}, separators=(",", ":")).encode() + b"\n"
-
-    def copy(self) -> Position:
-        """A position of its own."""
-        return replace(self, clocks=dict(self.clocks), events=dict(self.events), sinks=dict(self.sinks))
 
     @staticmethod
     def of(file: Path) -> Position:
@@ -124,7 +129,7 @@ class Inbox:
         They and their files are on the disk when this returns. Raises SparkStreamError where they cannot be written;
         none of them is in then.
         """
-        p = self.position.copy()
+        p = self.position.after()
         numbered = [_numbered(p, replace(entry, over=self.over) if self.over else entry) for entry in entries]
         files = dict.fromkeys(self.folder / e.file for e in numbered if e.file is not None)
         line = to_json(numbered) + b"\n"
@@ -184,7 +189,8 @@ class Inbox:
     def truncate(self, seq: int) -> int:
         """Takes back the entries from number `seq` on, which nobody may have read; returns how many steps they had.
 
-        Events that a sink could not deliver stay, with new numbers: the sink is past them.
+        What a source has entered goes or stays together with how far the source was. Events that a sink could not
+        deliver stay, with new numbers: the sink is past them.
         """
         found = segments(self.folder)
         while len(found) > 1 and Position.of(found[-1][1]).seq > seq:
@@ -197,6 +203,8 @@ class Inbox:
         for at, line in lines(self.folder, first):
             entries = from_json(line)
             kept = [e for e in entries if e.seq < seq]
+            if kept and any(e.reached for e in entries):
+                kept = entries
             if place == self._end and len(kept) < len(entries):
                 place, left = at, kept
             gone = entries[len(kept) :]
@@ -247,6 +255,11 @@ def _pass(p: Position, entry: Entry) -> None:
     p.request = entry.request + entry.requests
     for stream, count in entry.events_by_stream.items():
         p.events[stream] = p.events.get(stream, 0) + count
+    for source, changes in (entry.reached or {}).items():
+        reached = p.sources.setdefault(source, {})
+        reached.update(changes)
+        for part in [part for part, value in changes.items() if value is None]:
+            del reached[part]
     if isinstance(entry, StepsEntry) and entry.sink is not None:
         p.sinks[entry.sink] = entry.place
     if entry.clock is not None:

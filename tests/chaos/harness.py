@@ -3,7 +3,9 @@
 Everything is a function of the seed but the moments themselves, which the machine's speed shifts: a kill is told by
 what was killed, and how long (s) after the program began.
 
-    python -m tests.chaos --kills 200 --seed 1 [--master local|standalone|connect]
+    python -m tests.chaos --kills 200 --seed 1 [--master local|standalone|connect] [--kafka EVENTS]
+
+With `--kafka`, events come from a topic of a real broker, which is killed too.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from pathlib import Path
 import pandas as pd
 import psutil
 
+from tests.bench.streams import produce
+from tests.broker import Broker, kafka
 from tests.masters import Masters, masters
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +39,20 @@ PROGRAM = ROOT / "tests" / "chaos" / "victim.py"
 LATEST = 14.0
 """s after its beginning in which a program is hit; one that is not killed takes about as long."""
 KINDS = ("driver", "group", "jvm", "worker", "forks", "full disk", "torn line", "second process")
+KAFKA_KINDS = ("broker", "driver", "group", "jvm", "worker", "reader")
+KAFKA_LATEST = 45.0
 _PATIENCE = 300.0
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A program that is killed: it takes HOME MASTER NODES and then `arguments`. It is hit up to `latest` s after its
+    beginning."""
+
+    program: Path = PROGRAM
+    arguments: tuple[str, ...] = ()
+    latest: float = LATEST
+    broker: Broker | None = None
 
 
 @dataclass
@@ -69,10 +86,12 @@ class Report:
 
 
 class Chaos:
-    """Runs of the program in folders under `folder`, on the Sparks of `sparks`."""
+    """Runs of `victim` in folders under `folder`, on the Sparks of `sparks`."""
 
-    def __init__(self, folder: Path, sparks: Masters, seed: int, say: Callable[[str], None] = print) -> None:
-        self.folder, self.sparks, self.say = folder, sparks, say
+    def __init__(
+        self, folder: Path, sparks: Masters, seed: int, say: Callable[[str], None] = print, victim: Victim | None = None
+    ) -> None:
+        self.folder, self.sparks, self.say, self.victim = folder, sparks, say, victim or Victim()
         self.random, self.report = random.Random(seed), Report(seed)
         self._undisturbed: dict[int, dict[str, pd.DataFrame]] = {}
 
@@ -100,7 +119,7 @@ class Chaos:
         home = self.folder / f"run-{self.report.runs}"
         hits: list[Hit] = []
         for kind in kinds:
-            hit = Hit(kind, round(self.random.uniform(0.5, LATEST), 2))
+            hit = Hit(kind, round(self.random.uniform(0.5, self.victim.latest), 2))
             if self._hit(home, nodes, hit):
                 hits.append(hit)
                 self.report.kills[kind] += 1
@@ -120,7 +139,8 @@ class Chaos:
         home.parent.mkdir(parents=True, exist_ok=True)
         with (home.parent / f"{home.name}.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, str(PROGRAM), str(home), self.sparks.address(), str(nodes)],
+                [sys.executable, str(self.victim.program), str(home), self.sparks.address(), str(nodes),
+                 *self.victim.arguments],
                 start_new_session=True, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
             )  # fmt: skip
@@ -165,6 +185,11 @@ class Chaos:
                     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1_000, limits[1]))
                     time.sleep(self.random.uniform(0.1, 1.5))
                     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
+            case "broker":
+                assert self.victim.broker is not None
+                self.victim.broker.stop()
+                time.sleep(self.random.uniform(0.1, 3.0))
+                self.victim.broker.start()
             case "second process":
                 other = self._start(home, nodes)
                 try:
@@ -233,6 +258,8 @@ def _kind_of(process: psutil.Process) -> str:
             parent = process.parent()
             own = parent is not None and "sparkstream_nb.spark.forks" in " ".join(parent.cmdline())
             return "worker" if own else "forks"
+        if "sparkstream_nb.spark.sources.kafka_process" in words:
+            return "reader"
         if "pyspark" in words:
             return "worker"
     return ""
@@ -244,11 +271,25 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--master", choices=("local", "standalone", "connect"), default="local")
+    parser.add_argument("--kafka", type=int, default=0, metavar="EVENTS")
     options = parser.parse_args(words)
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
-    with masters(options.master, folder) as sparks:
-        report = Chaos(folder, sparks, options.seed, lambda line: print(line, flush=True)).run(options.kills)
+    with contextlib.ExitStack() as stack:
+        sparks = stack.enter_context(masters(options.master, folder))
+        victim, kinds = Victim(), KINDS
+        if options.kafka:
+            victim, kinds = fed_by(stack.enter_context(kafka()), options.kafka), KAFKA_KINDS
+        chaos = Chaos(folder, sparks, options.seed, lambda line: print(line, flush=True), victim)
+        report = chaos.run(options.kills, kinds)
     print(report, *report.differing, sep="\n")
     if not report.differing:
         shutil.rmtree(folder)
     return 1 if report.differing else 0
+
+
+def fed_by(broker: Broker, events: int) -> Victim:
+    """The program whose events come from a topic with so many."""
+    topic = broker.topic()
+    produce(broker, topic, 1, events)
+    program = PROGRAM.with_name("kafka_victim.py")
+    return Victim(program, (broker.address, topic, str(events)), KAFKA_LATEST, broker)

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
+from sparkstream_nb.cluster import deploy
+from tests.broker import Broker
 from tests.masters import connect, standalone
 
-from .conftest import Program
+from . import from_sources
+from .conftest import ROOT, Program
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+
+@dataclass(frozen=True)
+class Fed:
+    """Where the messages of a feed are, and what is expected of them."""
+
+    source: str
+    expected: dict[str, pd.DataFrame]
 
 
 def same(home: Path, theirs: tuple[pd.DataFrame, ...]) -> None:
@@ -21,7 +37,9 @@ def same(home: Path, theirs: tuple[pd.DataFrame, ...]) -> None:
         pd.testing.assert_frame_equal(ours, other)
 
 
-def test_a_standalone_cluster(program: Program, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path) -> None:
+def test_a_standalone_cluster(
+    program: Program, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed
+) -> None:
     address, servers = standalone(tmp_path)
     with ExitStack() as stack:
         for server in servers:
@@ -29,11 +47,48 @@ def test_a_standalone_cluster(program: Program, undisturbed: tuple[pd.DataFrame,
         done = program(tmp_path / "home", address, "never", 0)
         assert done.returncode == 0, done.stderr
         assert list((tmp_path / "work").glob("app-*")), "no executor of the cluster was asked"
-    same(tmp_path / "home", undisturbed)
+        same(tmp_path / "home", undisturbed)
+        same_from_kafka(tmp_path, address, fed)
+
+
+@pytest.fixture(scope="module")
+def fed(spark: Any, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Fed:
+    """A feed in a topic, and what an app on this machine makes of it as a file."""
+    topic, folder = broker.topic(), tmp_path_factory.mktemp("fed")
+    producer = broker.producer(linger_ms=20)
+    for line in from_sources.lines():
+        producer.send(topic, line.encode())
+    producer.close()
+    (folder / "in").mkdir()
+    (folder / "in" / "feed.json").write_text("".join(f"{line}\n" for line in from_sources.lines()))
+    source = f"file:{folder / 'in'}"
+    app = deploy(from_sources.app_text(source), name="fed", home=folder / "home", allow=[f"file={folder / 'in'}"])
+    expected = from_sources.found(app)
+    app.stop()
+    assert len(expected["Falls"]) > 10
+    return Fed(f"kafka:{broker.address}/{topic}", expected)
+
+
+def same_from_kafka(folder: Path, master: str, fed: Fed) -> None:
+    """The same comes out of the topic, on the Spark at `master`."""
+    home = folder / "from kafka"
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "cluster" / "from_sources.py"), str(home), master, fed.source],
+        start_new_session=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = pickle.loads((home / "found").read_bytes())
+    for name, frame in fed.expected.items():
+        pd.testing.assert_frame_equal(found[name], frame, obj=name)
+
+
+def test_the_same_from_a_file_and_from_kafka(tmp_path: Path, fed: Fed) -> None:
+    same_from_kafka(tmp_path, "local[2]", fed)
 
 
 def test_over_connect_a_batch_counts_once(
-    program: Program, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path
+    program: Program, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed
 ) -> None:
     # The server knows another package of this name, so ours has to be sent to it.
     (tmp_path / "other" / "sparkstream_nb").mkdir(parents=True)
@@ -48,4 +103,5 @@ def test_over_connect_a_batch_counts_once(
         done = program(home, address, "never", 0)
         assert done.returncode == 0, done.stderr
         assert float(done.stdout.splitlines()[-1]) < 2
-    same(home, undisturbed)
+        same(home, undisturbed)
+        same_from_kafka(tmp_path, address, fed)

@@ -1,0 +1,316 @@
+"""The sources of a deployment: what an app's annotations, grants and secrets make of them."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from ..errors import Misuse, SiddhiBindError, SparkStreamError, shown
+from ..mapping.decoding import Decoder, decoder
+from ..plan.incoming import FILE_MODES, IncomingSource, incoming_sources
+from ..plan.mapping import PassThrough
+from ..plan.nodes import Plan
+from ..spark.private import private_file, private_folder
+from ..spark.sources.files import FilesPlace, FilesReader
+from ..spark.sources.http import HttpListener, HttpReader
+from ..spark.sources.intake import IntakeSetup
+from ..spark.sources.reader import Reader
+from ..types import Schema
+from .grants import Grants
+from .secrets import References
+
+if TYPE_CHECKING:
+    from ..spark.sources.kafka import KafkaPlace
+
+_TRUTH = {"true": True, "false": False}
+_ACTIONS = ("keep", "delete", "move")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""Names of topics, by Kafka's `Topic.LEGAL_CHARS`."""
+
+
+@dataclass(frozen=True)
+class MessageReader:
+    """What makes events of a source's messages; `time` is the position of the attribute with their time, or None."""
+
+    decoder: Decoder
+    time: int | None
+
+
+class SourcePlans:
+    """The sources that an app was deployed with, and what they may reach: readers are made of it, as often as an app is
+    opened. Raises SiddhiBindError, at the annotation, for a source that is wrong or not allowed."""
+
+    def __init__(self, plan: Plan, grants: Grants, references: References, home: Path) -> None:
+        self._plan, self._grants, self._references, self._home = plan, grants, references, home
+        self._sources = incoming_sources(plan)
+        self.setups()
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def setups(self) -> list[IntakeSetup]:
+        """The sources, each with a reader of its own."""
+        return [self._setup(source) for source in self._sources]
+
+    def messages_of(self, name: str) -> MessageReader | None:
+        """What reads the messages of the source of this name; None where there is no such source."""
+        for s in self._sources:
+            if quote(s.name, safe="") == name and not isinstance(s.mapping.format, PassThrough):
+                schema = self._plan.schema(s.stream)
+                return MessageReader(decoder(s.mapping, schema), _time_of(s, schema))
+        return None
+
+    def _setup(self, source: IncomingSource) -> IntakeSetup:
+        try:
+            place, reader = self._reader(source)
+        except SiddhiBindError:
+            raise
+        except SparkStreamError as error:
+            wrong = SiddhiBindError(str(error), source.span)
+            raise (wrong.with_source(self._plan.text) if self._plan.text else wrong) from None
+        schema = self._plan.schema(source.stream)
+        return IntakeSetup(
+            name=quote(source.name, safe=""),
+            stream=source.stream,
+            type=source.type,
+            shown=place,
+            schema=schema,
+            reader=reader,
+            time=_time_of(source, schema),
+            together=source.mapping.together and not _line_by_line(source),
+        )
+
+    def _reader(self, source: IncomingSource) -> tuple[str, Reader]:
+        """(where a source reads, as it may be shown; its reader)."""
+        schema = self._plan.schema(source.stream)
+        given = _Options(source.options, f"the source of stream '{source.stream}'")
+        if source.type == "kafka":
+            from ..spark.sources.kafka import KafkaReader  # kafka-python is loaded where an app needs it
+
+            place = _kafka(given, self._grants, self._references)
+            servers = ",".join(place.options["bootstrap_servers"])
+            return f"{', '.join(place.topics)} at {servers}", KafkaReader(place, source.mapping, schema)
+        if source.type == "file":
+            files = _files(given, self._grants)
+            decodes = None if files.mode == "parquet" else decoder(source.mapping, schema)
+            return str(files.path) + ("/" if files.folder else ""), FilesReader(files, schema, decodes)
+        listener, url = _listener(given, self._grants, _Token(self._home / "sources" / f"{source.name}.token"))
+        return url, HttpReader(listener, decoder(source.mapping, schema))
+
+
+def _time_of(source: IncomingSource, schema: Schema) -> int | None:
+    return None if source.time is None else schema.find(source.time)
+
+
+def _line_by_line(source: IncomingSource) -> bool:
+    """Whether a message is a line of a file: no chunk, but an event."""
+    return source.type == "file" and source.options.get("mode", "text.full").lower() in ("line", "parquet")
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The options of `what`, a source in words."""
+
+    given: Mapping[str, str]
+    what: str
+
+    def text(self, key: str, default: str = "") -> str:
+        value = self.given.get(key, default).strip()
+        if "${" in value:
+            raise Misuse(f"{self.what}: '{key}' cannot have a reference such as ${{sec:...}} in it: it is shown")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.given.get(key, str(default)).lower()
+        if value not in _TRUTH:
+            raise Misuse(f"{self.what}: '{key}' is 'true' or 'false', not {shown(value)}")
+        return _TRUTH[value]
+
+    def one_of(self, key: str, among: tuple[str, ...], default: str) -> Any:
+        value = self.text(key, default).lower()
+        if value not in among:
+            raise Misuse(f"{self.what}: '{key}' is one of {', '.join(among)}, not {shown(value)}")
+        return value
+
+    def whole(self, key: str, default: int, most: int) -> int:
+        text = self.text(key, str(default))
+        if not text.isdecimal() or not 0 < int(text) <= most:
+            raise Misuse(f"{self.what}: '{key}' is a whole number from 1 to {most:,}, not {shown(text)}")
+        return int(text)
+
+
+# -------------------------------------------------------------------------------------------------------------- kafka
+
+
+def _kafka(o: _Options, grants: Grants, references: References) -> KafkaPlace:
+    servers = [s.strip() for s in o.text("bootstrap.servers").split(",") if s.strip()]
+    found = [grants.check_broker(server, f"{o.what} reads from Kafka at") for server in servers]
+    topics = tuple(dict.fromkeys(t.strip() for t in o.text("topic.list").split(",") if t.strip()))
+    for topic in topics:
+        if not _NAME.fullmatch(topic):
+            raise Misuse(f"{o.what}: {shown(topic)} is not the name of a topic")
+    o.one_of("threading.option", ("single.thread", "topic.wise", "partition.wise"), "single.thread")
+    o.flag("is.binary.message", False)
+    o.flag("enable.async.commit", True)
+    from ..spark.sources.kafka import KafkaPlace
+
+    options = _consumer_options(o, references)
+    options["bootstrap_servers"] = [f"{host}:{port}" for host, port in found]
+    latest = options.pop("auto_offset_reset", "earliest") == "latest"
+    return KafkaPlace(
+        topics=topics,
+        partitions=_partitions(o),
+        group=o.text("group.id"),
+        starts=_starts(o, topics),
+        latest=latest,
+        commits=o.flag("enable.offsets.commit", True),
+        options=options,
+    )
+
+
+def _partitions(o: _Options) -> frozenset[int] | None:
+    text = o.text("partition.no.list")
+    if not text:
+        return None
+    numbers = [p.strip() for p in text.split(",")]
+    if not all(p.isdecimal() for p in numbers):
+        raise Misuse(f"{o.what}: 'partition.no.list' is numbers such as '0,1', not {shown(text)}")
+    return frozenset(map(int, numbers))
+
+
+def _starts(o: _Options, topics: tuple[str, ...]) -> Mapping[tuple[str, int], int]:
+    """`topic.offsets.map`, as siddhi-io-kafka has it: `topic=o0,topic2=o1`; partition 0 of each."""
+    out = {}
+    for part in [p.strip() for p in o.text("topic.offsets.map").split(",") if p.strip()]:
+        topic, equals, offset = (x.strip() for x in part.partition("="))
+        if not equals or topic not in topics or not offset.isdecimal():
+            raise Misuse(f"{o.what}: 'topic.offsets.map' is TOPIC=OFFSET,... of its topics, not {shown(part)}")
+        out[topic, 0] = int(offset)
+    return out
+
+
+_CONSUMER: Mapping[str, Callable[[str], Any]] = {
+    "auto.offset.reset": str,
+    "client.id": str,
+    "fetch.min.bytes": int,
+    "fetch.max.bytes": int,
+    "fetch.max.wait.ms": int,
+    "max.partition.fetch.bytes": int,
+    "max.poll.records": int,
+    "metadata.max.age.ms": int,
+    "request.timeout.ms": int,
+    "isolation.level": str,
+    "security.protocol": str,
+    "sasl.mechanism": str,
+    "sasl.plain.username": str,
+    "sasl.plain.password": str,
+    "ssl.cafile": str,
+}
+"""What `optional.configuration` may set, by its name here: with `_` for `.` it is that of kafka-python."""
+_SECRET = frozenset({"sasl.plain.password"})
+
+
+def _consumer_options(o: _Options, references: References) -> dict[str, Any]:
+    """`optional.configuration`: 'name:value,name:value'."""
+    out: dict[str, Any] = {}
+    for part in [p for p in o.given.get("optional.configuration", "").split(",") if p.strip()]:
+        name, colon, value = (x.strip() for x in part.partition(":"))
+        made = _CONSUMER.get(name)
+        if made is None or not colon:
+            known = ", ".join(sorted(_CONSUMER))
+            raise Misuse(f"{o.what}: 'optional.configuration' does not take {shown(name)}. It takes {known}")
+        if name in _SECRET and not re.fullmatch(r"\$\{(sec|env):[^}]+\}", value):
+            raise Misuse(
+                f"{o.what}: the password does not belong into the app's text: write {name}:${{sec:NAME}}, and store "
+                "NAME in the keyring or allow the environment variable"
+            )
+        try:
+            out[name.replace(".", "_")] = made(references.resolve(value, o.what))
+        except ValueError:
+            raise Misuse(f"{o.what}: {name} of 'optional.configuration' is a number, not {shown(value)}") from None
+    if out.get("auto_offset_reset", "earliest") not in ("earliest", "latest"):
+        raise Misuse(f"{o.what}: auto.offset.reset is earliest or latest, not {shown(out['auto_offset_reset'])}")
+    return out
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+
+def _files(o: _Options, grants: Grants) -> FilesPlace:
+    folder, file = o.text("dir.uri"), o.text("file.uri")
+    if folder and file:
+        raise Misuse(f"{o.what}: give 'dir.uri' or 'file.uri', not both")
+    mode = o.one_of("mode", FILE_MODES, "text.full")
+    path = _path(o, folder or file)
+    grants.folder_of(path, f"{o.what} reads")
+    tailing = o.flag("tailing", mode == "line")
+    if tailing and mode != "line":
+        raise Misuse(f"{o.what}: tailing='true' goes with mode='line': a file in mode '{mode}' is read whole")
+    # siddhi-io-file deletes by default. Here nothing is deleted that the app does not ask for.
+    after = o.one_of("action.after.process", _ACTIONS, "keep")
+    if after != "keep" and tailing:
+        raise Misuse(f"{o.what}: action.after.process='{after}' needs tailing='false': a file that grows has no end")
+    target = o.text("move.after.process")
+    if (after == "move") != bool(target):
+        raise Misuse(f"{o.what}: action.after.process='move' and 'move.after.process' go together: give both")
+    move_to = None
+    if target:
+        move_to = _path(o, target)
+        grants.folder_of(move_to / "x", f"{o.what} moves files to")
+    interval = "dir.polling.interval" if folder else "file.polling.interval"
+    return FilesPlace(
+        path=path.resolve(),
+        folder=bool(folder),
+        mode=mode,
+        tailing=tailing,
+        header=o.flag("header.present", False),
+        pattern=o.text("file.name.pattern", "*"),
+        after=after,
+        move_to=move_to,
+        every=o.whole(interval, 1000, 86_400_000) / 1000,
+    )
+
+
+def _path(o: _Options, text: str) -> Path:
+    if any(c < " " or c == "\x7f" for c in text):
+        raise Misuse(f"{o.what}: a path has a control character in it")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text.removeprefix("file://")):
+        raise Misuse(f"{o.what}: a file source reads paths of this machine, not {text.split('://')[0]}://...")
+    return Path(text.removeprefix("file:").replace("///", "/")).expanduser().absolute()
+
+
+# --------------------------------------------------------------------------------------------------------------- http
+
+
+@dataclass(frozen=True)
+class _Token:
+    """The secret of a listener, in a file that only its owner reads; made when it is first asked for."""
+
+    file: Path
+
+    def __call__(self) -> str:
+        if not self.file.exists():
+            private_folder(self.file.parent)
+            private_file(self.file).write_text(secrets.token_urlsafe(24), encoding="ascii")
+        return self.file.read_text(encoding="ascii").strip()
+
+
+def _listener(o: _Options, grants: Grants, token: _Token) -> tuple[HttpListener, str]:
+    url = grants.check_url(o.text("receiver.url"), f"{o.what} listens at")
+    host = "127.0.0.1" if url.host == "localhost" else url.host
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if not local or url.scheme != "http":
+        raise Misuse(f"{o.what}: it listens on this machine alone, http://localhost:PORT/PATH, not {url.base}")
+    o.whole("worker.count", 1, 1000)
+    seconds = o.whole("socket.idle.timeout", 120_000, 86_400_000) / 1000
+    path = "/" + "/".join(url.path)
+    return HttpListener(host, url.port, path, seconds, token), f"{url.base}{path}, token in {token.file}"

@@ -1,0 +1,150 @@
+"""Sources that read from outside the app: what their annotations say, as typed data.
+
+`kafka`, `file` and `http` run here. Rules of their options are those of siddhi-io-kafka, siddhi-io-file and
+siddhi-io-http; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left out in
+silence. `event.time` is an option of this build: the attribute that has an event's time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..errors import SiddhiBindError, Span, did_you_mean
+from ..lang.tree import Annotation
+from ..types import Type
+from . import nodes as n
+from .binding.mappings import MAPPED, source_mapping
+from .mapping import PassThrough, SourceMapping
+from .query_parts import connector_options, connector_type
+
+TIME = "event.time"
+_COMMON = frozenset({"type", TIME})
+_OPTIONS = {
+    "kafka": _COMMON
+    | {
+        "bootstrap.servers", "topic.list", "group.id", "threading.option", "partition.no.list", "is.binary.message",
+        "topic.offsets.map", "optional.configuration", "enable.offsets.commit", "enable.async.commit",
+    },
+    "file": _COMMON
+    | {
+        "dir.uri", "file.uri", "mode", "tailing", "action.after.process", "move.after.process", "header.present",
+        "file.name.pattern", "file.polling.interval", "dir.polling.interval",
+    },
+    "http": _COMMON | {"receiver.url", "worker.count", "socket.idle.timeout"},
+}  # fmt: skip
+INCOMING = frozenset(_OPTIONS)
+"""The types of sources that read from outside."""
+FILE_MODES = ("line", "text.full", "parquet")
+"""How the file source reads; `parquet` is a mode of this build."""
+_NEEDED = {
+    "kafka": (("bootstrap.servers",), ("topic.list",), ("group.id",), ("threading.option",)),
+    "file": (("dir.uri", "file.uri"),),
+    "http": (("receiver.url",),),
+}
+_TAKEN = {
+    "kafka": "each message once",
+    "file": "each line or file once",
+    "http": "what is answered with 200 is kept",
+}
+_EXAMPLE = {
+    "bootstrap.servers": "bootstrap.servers='localhost:9092'",
+    "topic.list": "topic.list='trades'",
+    "group.id": "group.id='my-app'",
+    "threading.option": "threading.option='single.thread'",
+    "dir.uri": "dir.uri='/data/in' or file.uri='/data/in/trades.csv'",
+    "receiver.url": "receiver.url='http://localhost:8006/trades'",
+}
+
+
+@dataclass(frozen=True)
+class IncomingSource:
+    """A source of `stream`. `number` counts the stream's sources of this type, from 1. `time` is the attribute that
+    has an event's time; None: events have the time at which they are taken."""
+
+    stream: str
+    type: str
+    number: int
+    options: Mapping[str, str]
+    time: str | None
+    mapping: SourceMapping
+    span: Span
+
+    @property
+    def name(self) -> str:
+        """Unique in the app."""
+        return f"{self.stream}-{self.type}-{self.number}"
+
+
+def taken(type_: str) -> str:
+    """How often a source of this type takes a message, in words."""
+    return _TAKEN[type_]
+
+
+def is_incoming(a: Annotation, properties: Mapping[str, str]) -> bool:
+    """Whether an annotation is a source that reads from outside."""
+    return a.name.lower() == "source" and connector_type(a, properties) in INCOMING
+
+
+def incoming_annotations(plan: n.Plan) -> Iterator[tuple[n.StreamDef, Annotation]]:
+    """The `@source`s that read from outside, with their streams, in the order of the text."""
+    for stream in plan.streams.values():
+        for a in stream.annotations:
+            if is_incoming(a, plan.properties):
+                yield stream, a
+
+
+def incoming_sources(plan: n.Plan) -> tuple[IncomingSource, ...]:
+    """The sources that read from outside, in the order of the text. Raises SiddhiBindError, with the text, for one that
+    lacks an option that it needs."""
+    out: list[IncomingSource] = []
+    for stream, a in incoming_annotations(plan):
+        type_ = connector_type(a, plan.properties)
+        number = 1 + sum(s.stream == stream.source.id and s.type == type_ for s in out)
+        try:
+            out.append(_source(stream, a, plan.properties, number))
+        except SiddhiBindError as error:
+            raise (error.with_source(plan.text) if plan.text else error) from None
+    return tuple(out)
+
+
+def _source(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], number: int) -> IncomingSource:
+    type_, options = connector_type(a, properties), connector_options(a, properties)
+    for names in _NEEDED[type_]:
+        if not any(options.get(name, "").strip() for name in names):
+            needed = " or ".join(f"'{name}'" for name in names)
+            raise SiddhiBindError(
+                f"a source of type '{type_}' has no {needed}", a.span, hint=f"Write {_EXAMPLE[names[0]]}."
+            )
+    schema = stream.source.schema
+    time = options.get(TIME)
+    if time is not None:
+        found = schema.find(time)
+        if found is None:
+            hint = did_you_mean(time, schema.names) or f"It has {', '.join(schema.names)}."
+            raise SiddhiBindError(f"stream '{stream.source.id}' has no attribute '{time}'", a.span, hint=hint)
+        if schema[found].type not in (Type.LONG, Type.STRING):
+            raise SiddhiBindError(
+                f"'{TIME}' names a long (ms since 1970) or a string (ISO 8601), and '{time}' is a {schema[found].type}",
+                a.span,
+            )
+    mapping = source_mapping(next((m for m in a.nested if m.name.lower() == "map"), None), schema)
+    if isinstance(mapping.format, PassThrough) and (type_, options.get("mode")) != ("file", "parquet"):
+        raise SiddhiBindError(
+            f"a source of type '{type_}' has no @map of messages", a.span, hint="Write @map(type='json') or another."
+        )
+    return IncomingSource(stream.source.id, type_, number, options, time, mapping, a.span)
+
+
+def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What of a source that reads from outside this build lacks: names of gaps, and what each is, in words."""
+    type_ = connector_type(a, properties)
+    source = f"a source of type '{type_}'"
+    for key, value in connector_options(a, properties).items():
+        if key.lower() not in _OPTIONS[type_]:
+            yield "source-option", f"'{key}' of {source}"
+        elif (type_, key) == ("file", "mode") and value.lower() not in FILE_MODES:
+            yield "source-option", f"mode='{value}' of {source} ({', '.join(FILE_MODES)} run)"
+    mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
+    if mapping is not None and mapping.get("type") not in MAPPED:
+        yield "mapping", f"{source} with mapping '{mapping.get('type')}'"

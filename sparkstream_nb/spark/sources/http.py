@@ -1,0 +1,245 @@
+"""Takes events over HTTP, on this machine alone: a listener with a token, which answers when they are on the disk.
+
+Requests that wait are entered together. Where the app is behind, or too many wait, the answer is 429.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import http.server
+import queue
+import re
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from ...mapping.decoding import Decoder
+from .reader import Away, Taken
+
+MOST_REQUESTS = 1_000
+"""Requests that wait at once, at most."""
+MOST_CONNECTIONS = 64
+MOST_BYTES = 1 << 24
+"""Bytes of a request's body, at most."""
+GATHER_SECONDS = 0.01
+ANSWER_SECONDS = 30.0
+"""How long a request may wait for its answer."""
+_POLL = 0.05
+_LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+@dataclass(frozen=True)
+class HttpListener:
+    """Where a source listens. `host` is an address of loopback. `seconds`: how long a request may take to come in.
+    `token` gives the secret that each request has to bring, `Authorization: Bearer TOKEN`."""
+
+    host: str
+    port: int
+    path: str
+    seconds: float
+    token: Callable[[], str] = field(repr=False)
+
+
+@dataclass(eq=False)
+class _Request:
+    body: bytes
+    headers: Mapping[str, str]
+    answered: threading.Event = field(default_factory=threading.Event)
+    status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE
+    said: str = "the app was stopped"
+
+    def answer(self, status: HTTPStatus, said: str = "") -> None:
+        self.status, self.said = status, said
+        self.answered.set()
+
+
+class HttpReader:
+    """A `Reader` of requests."""
+
+    def __init__(self, place: HttpListener, decoder: Decoder) -> None:
+        self.place, self._decoder = place, decoder
+        self._waiting: queue.Queue[_Request] = queue.Queue(MOST_REQUESTS)
+        self._server: _Server | None = None
+        self._full = False
+        self._taken: list[_Request] = []
+
+    @property
+    def port(self) -> int:
+        """The port that it listens at, while it is open."""
+        return self.place.port if self._server is None else int(self._server.server_address[1])
+
+    def open(self, reached: Mapping[str, Any]) -> str | None:
+        self.close()
+        try:
+            self._server = _Server(self)
+        except OSError as error:
+            raise Away(f"{self.place.host}, port {self.place.port} cannot be listened at: {error.strerror}") from None
+        self._server.start()
+        return None
+
+    def read(self, seconds: float) -> Taken | None:
+        try:
+            requests = [self._waiting.get(timeout=seconds)]
+        except queue.Empty:
+            return None
+        end = time.monotonic() + GATHER_SECONDS
+        with contextlib.suppress(queue.Empty):
+            while len(requests) < MOST_REQUESTS:
+                requests.append(self._waiting.get(timeout=max(end - time.monotonic(), 0.0)))
+        self._taken = requests
+        found = self._decoder.decode([r.body for r in requests], [r.headers for r in requests])
+        return Taken(found, len(requests), token=requests)
+
+    def kept(self, taken: Taken) -> None:
+        requests = self._taken
+        reasons = {r.message: r.reason for r in taken.decoded.rejected}
+        for i, request in enumerate(requests):
+            if i in reasons:
+                request.answer(HTTPStatus.BAD_REQUEST, reasons[i])
+            else:
+                request.answer(HTTPStatus.OK)
+        self._taken = []
+
+    def busy(self, *, full: bool) -> None:
+        self._full = full
+
+    def behind(self) -> Mapping[str, int]:
+        return {"requests": self._waiting.qsize()}
+
+    def close(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+        left = self._taken
+        self._taken = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                left.append(self._waiting.get_nowait())
+        for request in left:
+            request.answer(HTTPStatus.SERVICE_UNAVAILABLE, "the app does not take events now")
+
+    def cancel(self) -> None:
+        pass
+
+    def take(self, request: _Request) -> None:
+        """A request, from a thread of the server; it is answered when this returns."""
+        if self._full:
+            request.answer(HTTPStatus.TOO_MANY_REQUESTS, "the app is behind: try again later")
+            return
+        try:
+            self._waiting.put_nowait(request)
+        except queue.Full:
+            request.answer(HTTPStatus.TOO_MANY_REQUESTS, "too many requests wait: try again later")
+            return
+        end = time.monotonic() + ANSWER_SECONDS
+        while not request.answered.wait(_POLL * 10):
+            if self._server is None or time.monotonic() > end:
+                request.status, request.said = HTTPStatus.SERVICE_UNAVAILABLE, "the app does not take events now"
+                return
+
+
+class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = MOST_CONNECTIONS
+
+    def __init__(self, reader: HttpReader) -> None:
+        self.reader, self.place = reader, reader.place
+        self.token = reader.place.token().encode()
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        super().__init__((reader.place.host, reader.place.port), _Handler)
+
+    def start(self) -> None:
+        threading.Thread(target=self.serve_forever, args=(_POLL,), name="sparkstream-http", daemon=True).start()
+
+    def stop(self) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._free.acquire(timeout=1.0):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "SparkStream", ""
+
+    def setup(self) -> None:
+        self.request.settimeout(self.server.place.seconds)
+        super().setup()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: headers may hold secrets."""
+
+    def do_POST(self) -> None:
+        status, said = self._checked()
+        length = self._length()
+        if status is None and length is None:
+            status, said = HTTPStatus.LENGTH_REQUIRED, "a request needs a Content-Length"
+        elif status is None and length is not None and length > MOST_BYTES:
+            status, said = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has {MOST_BYTES:,} bytes at most"
+        if status is not None or length is None:
+            self.close_connection = True  # the body was not read
+            self._reply(status or HTTPStatus.BAD_REQUEST, said)
+            return
+        body = self.rfile.read(length)
+        if len(body) < length:
+            self.close_connection = True
+            return
+        headers = {k: v for k, v in self.headers.items() if k.lower() != "authorization"}
+        request = _Request(body, headers | {k.lower(): v for k, v in headers.items()})
+        self.server.reader.take(request)
+        self._reply(request.status, request.said if request.status != HTTPStatus.OK else "")
+
+    do_PUT = do_POST
+
+    def do_GET(self) -> None:
+        self._reply(HTTPStatus.METHOD_NOT_ALLOWED, "events are posted")
+
+    def _checked(self) -> tuple[HTTPStatus | None, str]:
+        """What is wrong with a request before its body is read."""
+        # A page on the web whose name was bound to this address sends its own name.
+        host = re.sub(r":\d*$", "", self.headers.get("Host") or "").lower()
+        if host not in _LOCAL:
+            return HTTPStatus.FORBIDDEN, "this is not the host that was asked for"
+        scheme, _, token = (self.headers.get("Authorization") or "").partition(" ")
+        right = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self.server.token)
+        if not right or scheme.lower() != "bearer":
+            return HTTPStatus.UNAUTHORIZED, "the token is missing or wrong: Authorization: Bearer TOKEN"
+        if self.path.partition("?")[0].rstrip("/") != self.server.place.path.rstrip("/"):
+            return HTTPStatus.NOT_FOUND, "no source listens at this path"
+        return None, ""
+
+    def _length(self) -> int | None:
+        text = self.headers.get("Content-Length") or ""
+        return int(text) if text.isdecimal() and not self.headers.get("Transfer-Encoding") else None
+
+    def _reply(self, status: HTTPStatus, said: str) -> None:
+        body = f"{said}\n".encode() if said else b""
+        self.send_response(status)
+        if status is HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", "Bearer")
+        if status is HTTPStatus.TOO_MANY_REQUESTS:
+            self.send_header("Retry-After", "1")
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)

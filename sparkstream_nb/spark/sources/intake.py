@@ -1,0 +1,324 @@
+"""The intake of a source: a thread in the process that owns the app, which enters what a reader reads into the inbox.
+
+Events and how far the source is with them are one line of the journal, so a crash loses nothing and repeats nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...engine.batch import InputBatch, StreamRows
+from ...engine.columns import Array
+from ...errors import SparkStreamError, masked, printable
+from ...mapping.decoding import Decoded
+from ...mapping.values import taken as rows_of
+from ...types import Schema
+from .. import ingest
+from ..commit import Progress
+from ..entries import Entry, Reject
+from ..inbox import Inbox
+from ..results import error_lines
+from .reader import Away, Reader, Taken
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""Seconds between two tries of a source that is away: they grow from the first to the longest."""
+MOST_WAITING = 1_000_000
+"""Events of a source in the inbox that are not committed yet; with more, it is not read."""
+_WAIT = 0.2
+"""Seconds until a thread that waits looks whether it is to end."""
+_GRACE = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class IntakeSetup:
+    """A source as it was deployed. `name` is unique in the app, `shown` is where it reads, without secrets, `time` the
+    position of the attribute with an event's time; None: that at which it is taken. `together`: the events of one
+    message are one chunk."""
+
+    name: str
+    stream: str
+    type: str
+    shown: str
+    schema: Schema
+    reader: Reader
+    time: int | None = None
+    together: bool = False
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """The way into an app. `append` puts entries into its inbox, `now` is the time (ms) of events without one, `latest`
+    the last time that is taken (None: all are), `entered` is told that events came; these are called with `lock` held,
+    and only while `open` says so."""
+
+    inbox: Inbox
+    progress: Progress
+    lock: threading.RLock
+    route: str
+    open: Callable[[], bool]
+    append: Callable[[Sequence[Entry]], None]
+    now: Callable[[], int]
+    latest: Callable[[], int | None]
+
+
+@dataclass(frozen=True)
+class SourceFigures:
+    """How far a source is: messages `received`, `events` taken and messages or events `rejected` since this process
+    began; `behind`: what is there and not read, by partition (messages) or file (bytes). `last_error`: why it waits;
+    None for nothing."""
+
+    name: str
+    stream: str
+    type: str
+    origin: str
+    received: int
+    events: int
+    rejected: int
+    behind: Mapping[str, int]
+    last_error: str | None
+
+    @property
+    def lag(self) -> int:
+        """All that is there and not read."""
+        return sum(self.behind.values())
+
+
+@dataclass
+class _Counts:
+    received: int = 0
+    events: int = 0
+    rejected: int = 0
+
+
+@dataclass(frozen=True)
+class Entered:
+    """The entries of what was read at once, and how many events they have."""
+
+    entries: list[Entry] = field(default_factory=list)
+    events: int = 0
+    rejected: int = 0
+
+
+class Intake:
+    """Enters what `setup.reader` reads, from where the inbox says that it was.
+
+    `wait(seconds)` pauses between two tries; by default it ends when the intake is stopped.
+    """
+
+    def __init__(self, setup: IntakeSetup, entrance: Entrance, wait: Callable[[float], object] | None = None) -> None:
+        self.setup, self._entrance, self._wait = setup, entrance, wait
+        self._thread: threading.Thread | None = None
+        self._ending = threading.Event()
+        self._pause = FIRST_PAUSE
+        self._trouble: str | None = None
+        self._counts = _Counts()
+        self._waiting: deque[tuple[int, int]] = deque()
+        self._moved: dict[str, Any] = {}
+        """What changed of the position without an event."""
+
+    # ---------------------------------------------------------------------------------------------- begin and end
+
+    def start(self) -> None:
+        """Starts the thread, if it does not run."""
+        if self._thread is not None and self._ending.is_set():
+            self.join()
+        if self._thread is None or not self._thread.is_alive():
+            self._ending = threading.Event()
+            self._thread = threading.Thread(
+                target=self._run, args=(self._ending,), name=f"sparkstream-source-{self.setup.name}", daemon=True
+            )
+            self._thread.start()
+
+    def end(self) -> None:
+        """Tells the thread to end, and does not wait for it."""
+        self._ending.set()
+        self.setup.reader.cancel()
+        with self._entrance.progress.changed:
+            self._entrance.progress.changed.notify_all()
+
+    def join(self) -> None:
+        """Ends the thread, and waits until it has let go of its source: nothing is entered any more."""
+        self.end()
+        thread = self._thread
+        while thread is not None and thread.is_alive() and thread is not threading.current_thread():
+            thread.join(_GRACE)
+            self.setup.reader.cancel()
+
+    def figures(self) -> SourceFigures:
+        """How far it is."""
+        s, c = self.setup, self._counts
+        return SourceFigures(
+            s.name, s.stream, s.type, s.shown, c.received, c.events, c.rejected, s.reader.behind(), self._trouble
+        )
+
+    # -------------------------------------------------------------------------------------------------- the thread
+
+    def _run(self, ending: threading.Event) -> None:
+        while not ending.is_set():
+            try:
+                self._follow(ending)
+            except (Away, OSError) as error:
+                self._away(str(error), ending)
+            except SparkStreamError as error:  # the journal cannot be written
+                self._away(str(error), ending)
+            except Exception as error:  # a fault of ours: it does not stop the app
+                _log.exception("Source %s failed", self.setup.name)
+                self._away(f"{type(error).__name__}: {error}", ending)
+        self.setup.reader.close()
+
+    def _follow(self, ending: threading.Event) -> None:
+        """Reads and enters until the intake ends. Raises what a reader raises."""
+        reader, self._moved = self.setup.reader, {}
+        with self._entrance.lock:
+            reached = dict(self._entrance.inbox.position.sources.get(self.setup.name, {}))
+        said = reader.open(reached)
+        if said is not None:
+            self._say(said)
+        while not ending.is_set():
+            if self._full():
+                reader.busy(full=True)
+                self._wait_for_commit()
+                continue
+            reader.busy(full=False)
+            taken = reader.read(_WAIT)
+            if taken is not None:
+                if not self._enter(taken, ending):
+                    return
+                reader.kept(taken)
+            self._pause, self._trouble = FIRST_PAUSE, None
+
+    def _full(self) -> bool:
+        """Whether the app has enough before it."""
+        last = self._entrance.progress.last
+        while self._waiting and self._waiting[0][0] <= last:
+            self._waiting.popleft()
+        return sum(n for _, n in self._waiting) > MOST_WAITING
+
+    def _wait_for_commit(self) -> None:
+        changed = self._entrance.progress.changed
+        with changed:
+            changed.wait(_WAIT)
+
+    def _enter(self, taken: Taken, ending: threading.Event) -> bool:
+        """Puts what was read into the inbox; False where the intake ends before it could."""
+        entrance, name = self._entrance, self.setup.name
+        self._moved.update(taken.reached)
+        while not entrance.lock.acquire(timeout=_WAIT):
+            if ending.is_set():
+                return False
+        try:
+            if ending.is_set() or not entrance.open():
+                return False
+            found = entered(self.setup, taken.decoded, entrance)
+            if found.entries:
+                last = replace(found.entries[-1], reached={name: self._moved} if self._moved else None)
+                entrance.append([*found.entries[:-1], last])
+                self._moved = {}
+                self._waiting.append((entrance.inbox.position.seq - 1, found.events))
+        finally:
+            entrance.lock.release()
+        c = self._counts
+        c.received, c.events, c.rejected = (
+            c.received + taken.received, c.events + found.events, c.rejected + found.rejected
+        )  # fmt: skip
+        return True
+
+    def _away(self, reason: str, ending: threading.Event) -> None:
+        """The source is away: says so once, and waits, longer each time."""
+        self.setup.reader.close()
+        line = masked(printable(" ".join(reason.split())))
+        if ending.is_set():
+            return
+        if self._trouble is None:
+            self._say(f"{line}. It is tried again")
+        self._trouble = line
+        (self._wait or ending.wait)(self._pause * (0.5 + random.random() / 2))
+        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+
+    def _say(self, sentence: str) -> None:
+        self._entrance.progress.say(f"source {self.setup.name} ({self.setup.shown}): {sentence}")
+
+
+def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered:
+    """The entries of decoded messages: what was rejected, then the events, in their order. With the app's lock held."""
+    now, latest = entrance.now(), entrance.latest()
+    errors: list[list[Any]] = [
+        [setup.stream, now, {"source": setup.name, "message": r.text}, r.reason] for r in decoded.rejected
+    ]
+    columns, message, ts = decoded.columns, decoded.message, np.full(len(decoded), now, np.int64)
+    if setup.time is not None:
+        ts, bad = event_times(columns[setup.time], latest)
+        if bad:
+            for i, reason in bad.items():
+                values = [_value(c, i) for c in columns]
+                errors.append([setup.stream, None, values, reason])
+            left = np.setdiff1d(np.arange(len(ts)), np.fromiter(bad, np.int64))
+            columns, message, ts = [rows_of(c, left) for c in columns], message[left], ts[left]
+    entries: list[Entry] = []
+    inbox = entrance.inbox
+    if errors:
+        entries.append(Reject(file=inbox.write(f"rejected-{uuid.uuid4().hex[:12]}", error_lines(errors))))
+    if len(ts):
+        if setup.together:
+            begins = np.concatenate([[True], np.diff(message) != 0])
+            step = np.cumsum(begins) - 1
+            ends = np.append(np.flatnonzero(begins)[1:], len(ts)) - 1
+            clock = ts[ends]
+        else:
+            step, clock = np.arange(len(ts), dtype=np.int64), ts
+        batch = InputBatch(clock, {setup.stream: StreamRows(step.astype(np.int64), ts, list(columns))})
+        entries.append(inbox.batch(batch, entrance.route))
+    return Entered(entries, len(ts), len(errors))
+
+
+def event_times(column: Any, latest: int | None) -> tuple[Array, dict[int, str]]:
+    """The event times (int64 ms) in a column, and by row why one is not taken: none, no time, or after `latest`."""
+    found = column if isinstance(column, pa.Array) else pa.array(column)
+    ts, failed = ingest.times(found)
+    bad: dict[int, str] = {}
+    for i in [] if failed is None else np.flatnonzero(failed).tolist():
+        value = found[i].as_py()
+        bad[i] = "it has no time" if value is None else f"{value!r} is not a time"
+    if latest is not None:
+        for i in np.flatnonzero(ts > latest).tolist():
+            bad.setdefault(i, ingest.too_late(int(ts[i]), latest))
+    return ts, bad
+
+
+def _value(column: Any, i: int) -> Any:
+    return column[i] if isinstance(column, list) else column[i].as_py()
+
+
+class Intakes:
+    """The running sources of an app."""
+
+    def __init__(self, setups: Sequence[IntakeSetup], entrance: Entrance) -> None:
+        self._all = [Intake(setup, entrance) for setup in setups]
+
+    def start(self) -> None:
+        """Starts those that do not run."""
+        for intake in self._all:
+            intake.start()
+
+    def stop(self) -> None:
+        """Ends all, and waits until nothing of them is entered any more."""
+        for intake in self._all:
+            intake.end()
+        for intake in self._all:
+            intake.join()
+
+    def figures(self) -> tuple[SourceFigures, ...]:
+        """How far each is."""
+        return tuple(i.figures() for i in self._all)

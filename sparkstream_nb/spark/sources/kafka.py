@@ -1,0 +1,240 @@
+"""Reads topics of a Kafka broker, in processes of their own: one for each core, as far as there are partitions.
+
+kafka-python needs some 10 us for a message. In the process of the app it would take the notebook's time, and all
+partitions would share one core. The processes decode as well; what they read comes through a pipe, which holds them
+back where the app is behind.
+
+How far a source is stands in the inbox, partition by partition. The offsets of its group at the broker follow it, so
+that Kafka's own tools see them, and are where a source begins that has no place in the inbox yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from ...plan.mapping import SourceMapping
+from ...types import Schema
+from .kafka_frames import Begin, Failed, Kept, Read, read_frame, write_frame
+from .reader import Away, Taken
+
+MOST_PROCESSES = 4
+PATIENCE_MS = 10_000
+"""How long a broker may take to answer."""
+_FRAMES_AHEAD = 2
+
+
+@dataclass(frozen=True)
+class KafkaPlace:
+    """Where a source reads: `options` are those of kafka-python's consumer, secrets too. `partitions` (None: all) of
+    each of the `topics`. `starts`: the offset at which a partition (topic, number) begins that was never read;
+    others begin where the `group` is, else at the topic's beginning, or its end with `latest`. `commits`: the group's
+    offsets follow."""
+
+    topics: tuple[str, ...]
+    partitions: frozenset[int] | None
+    group: str
+    starts: Mapping[tuple[str, int], int]
+    latest: bool
+    commits: bool
+    options: Mapping[str, Any] = field(repr=False)
+
+
+def part_of(topic: str, partition: int) -> str:
+    """The name of a partition in positions."""
+    return f"{topic}:{partition}"
+
+
+@dataclass
+class _Child:
+    """A process that reads some partitions."""
+
+    process: subprocess.Popen[bytes]
+    parts: frozenset[str]
+    writing: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def pipe(self) -> IO[bytes]:
+        assert self.process.stdin is not None
+        return self.process.stdin
+
+
+@dataclass(frozen=True)
+class _Token:
+    child: _Child
+    reached: Mapping[str, int]
+
+
+class KafkaReader:
+    """A `Reader` of topics whose messages are of `schema`, by `mapping`."""
+
+    def __init__(self, place: KafkaPlace, mapping: SourceMapping, schema: Schema) -> None:
+        self.place, self._mapping, self._schema = place, mapping, schema
+        self._children: list[_Child] = []
+        self._frames: queue.Queue[tuple[_Child, Read | Failed]] = queue.Queue(_FRAMES_AHEAD)
+        self._behind: dict[str, int] = {}
+        self._known: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def open(self, reached: Mapping[str, Any]) -> str | None:
+        self.close()
+        try:
+            places, gone = self._begins(reached)
+        except (KafkaError, OSError) as error:
+            raise Away(_reason(error)) from None
+        shares: list[dict[tuple[str, int], int]] = [{} for _ in range(_processes(len(places)))]
+        for i, (place, offset) in enumerate(sorted(places.items())):
+            shares[i % len(shares)][place] = offset
+        self._frames = queue.Queue(_FRAMES_AHEAD)
+        self._behind = {}
+        for share in shares:
+            options, commits = dict(self.place.options), self.place.commits
+            known = None if self.place.partitions is not None else self._known
+            self._start(Begin(options, self.place.group, commits, share, self._mapping, self._schema, known))
+        return gone
+
+    def read(self, seconds: float) -> Taken | None:
+        try:
+            child, frame = self._frames.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if isinstance(frame, Failed):
+            raise Away(frame.reason)
+        self._behind.update(frame.behind)
+        if not frame.received:
+            return None
+        return Taken(frame.decoded, frame.received, frame.reached, _Token(child, frame.reached))
+
+    def kept(self, taken: Taken) -> None:
+        token = taken.token
+        assert isinstance(token, _Token)
+        if self.place.commits:
+            with token.child.writing, contextlib.suppress(OSError, ValueError):
+                write_frame(token.child.pipe, Kept(token.reached))
+
+    def busy(self, *, full: bool) -> None:
+        pass
+
+    def behind(self) -> Mapping[str, int]:
+        return dict(self._behind)
+
+    def close(self) -> None:
+        self.cancel()
+        for child in self._children:
+            child.process.wait()
+        self._children = []
+
+    def cancel(self) -> None:
+        with self._lock:
+            children = list(self._children)
+        for child in children:
+            child.process.kill()
+
+    def _begins(self, reached: Mapping[str, Any]) -> tuple[dict[tuple[str, int], int], str | None]:
+        """Where to begin in each partition, and what is not there any more, in words. Raises Away where a topic is
+        missing, and KafkaError."""
+        with _consumer(self.place) as consumer:
+            found = [p for topic in self.place.topics for p in self._partitions(consumer, topic)]
+            first, last = consumer.beginning_offsets(found), consumer.end_offsets(found)
+            out: dict[tuple[str, int], int] = {}
+            gone = []
+            for p in found:
+                name = part_of(p.topic, p.partition)
+                begin = reached.get(name)
+                if begin is None:
+                    begin = self.place.starts.get((p.topic, p.partition))
+                    if begin is None:
+                        begin = consumer.committed(p)
+                    if begin is None:
+                        begin = last[p] if self.place.latest else first[p]
+                    begin = min(max(begin, first[p]), last[p])
+                elif begin < first[p]:
+                    gone.append(f"{first[p] - begin:,} messages of {name} are gone: the broker removed them unread")
+                    begin = first[p]
+                elif begin > last[p]:
+                    gone.append(f"{name} was read up to {begin:,} and ends at {last[p]:,}: it was made again, and is "
+                                "read from its beginning")  # fmt: skip
+                    begin = first[p]
+                out[p.topic, p.partition] = begin
+        return out, "; ".join(gone) or None
+
+    def _partitions(self, consumer: KafkaConsumer, topic: str) -> list[TopicPartition]:
+        known = consumer.partitions_for_topic(topic)
+        if not known:
+            raise Away(f"the broker has no topic '{topic}'")
+        self._known[topic] = len(known)
+        wanted = self.place.partitions
+        missing = sorted((wanted or frozenset()) - known)
+        if missing:
+            raise Away(f"topic '{topic}' has no partition {missing[0]}")
+        return [TopicPartition(topic, p) for p in sorted(known if wanted is None else wanted)]
+
+    def _start(self, begin: Begin) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sparkstream_nb.spark.sources.kafka_process"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        )  # fmt: skip
+        child = _Child(process, frozenset(part_of(*p) for p in begin.places))
+        with self._lock:
+            self._children.append(child)
+        with contextlib.suppress(OSError):
+            write_frame(child.pipe, begin)
+        threading.Thread(
+            target=self._listen, args=(child, self._frames), name="sparkstream-kafka-pipe", daemon=True
+        ).start()
+
+    def _listen(self, child: _Child, frames: queue.Queue[tuple[_Child, Read | Failed]]) -> None:
+        """Passes on what a process says, until it ends."""
+        pipe = child.process.stdout
+        assert pipe is not None
+        try:
+            while (frame := read_frame(pipe)) is not None:
+                self._put(child, frames, frame)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            pass
+        self._put(child, frames, Failed("the process that reads it has ended"))
+
+    def _put(self, child: _Child, frames: queue.Queue[tuple[_Child, Read | Failed]], frame: Read | Failed) -> None:
+        while frames is self._frames and child in self._children:
+            with contextlib.suppress(queue.Full):
+                frames.put((child, frame), timeout=0.2)
+                return
+
+
+@contextlib.contextmanager
+def _consumer(place: KafkaPlace) -> Iterator[KafkaConsumer]:
+    consumer = KafkaConsumer(**consumer_options(place.options, place.group))
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def consumer_options(options: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """What every consumer here is made with: nothing is committed, and no offset chosen, by itself."""
+    return {
+        "bootstrap_timeout_ms": PATIENCE_MS, "request_timeout_ms": PATIENCE_MS, **options,
+        "group_id": group, "enable_auto_commit": False, "auto_offset_reset": "none",
+        "allow_auto_create_topics": False, "metrics_enabled": False,
+    }  # fmt: skip
+
+
+def _processes(partitions: int) -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(partitions, cores, MOST_PROCESSES))
+
+
+def _reason(error: Exception) -> str:
+    return f"the broker does not answer: {type(error).__name__}: {error}"

@@ -1,0 +1,77 @@
+"""What passes through the pipes between the app's process and one that reads from Kafka: pickles with their lengths.
+
+Both ends are this package's own: the pipe is of one process that the other has started.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from ...mapping.decoding import Decoded
+from ...plan.mapping import SourceMapping
+from ...types import Schema
+
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True)
+class Begin:
+    """What to read: partitions (topic, number) from their offsets, with the `options` of the consumer. `known`: how
+    many partitions each topic of the source has; with more, it is opened again. None: it reads those that it names."""
+
+    options: dict[str, Any] = field(repr=False)
+    group: str
+    commits: bool
+    places: Mapping[tuple[str, int], int]
+    mapping: SourceMapping
+    schema: Schema
+    known: Mapping[str, int] | None
+
+
+@dataclass(frozen=True)
+class Read:
+    """Messages that were read and decoded; by partition the next offset, and how many are there beyond it."""
+
+    decoded: Decoded
+    received: int
+    reached: Mapping[str, int]
+    behind: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The process cannot go on."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The app has all before these offsets."""
+
+    reached: Mapping[str, int]
+
+
+def write_frame(pipe: IO[bytes], frame: Any) -> None:
+    """Raises OSError where the other end is gone."""
+    blob = pickle.dumps(frame, 5)
+    pipe.write(_LENGTH.pack(len(blob)) + blob)
+    pipe.flush()
+
+
+def read_frame(pipe: IO[bytes]) -> Any | None:
+    """The next frame; None where the other end is closed. Raises EOFError within a frame."""
+    head = pipe.read(_LENGTH.size)
+    if not head:
+        return None
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (size,) = _LENGTH.unpack(head)
+    blob = pipe.read(size)
+    if len(blob) < size:
+        raise EOFError
+    return pickle.loads(blob)

@@ -1,0 +1,62 @@
+"""What a source reads from: the protocol of brokers, files and listeners, and how they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ...mapping.decoding import Decoded
+
+
+class Away(Exception):
+    """Nothing can be read now; it may be later. `str()` is the reason, one line without secrets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """What was read at once: `received` messages as events. `reached` is what changed of the reader's position with
+    them, by part (a partition, a file); None: the part is not needed any more. `token` is the reader's own."""
+
+    decoded: Decoded
+    received: int
+    reached: Mapping[str, Any] = field(default_factory=dict)
+    token: object = None
+
+
+class Reader(Protocol):
+    """Reads one source. Used by one thread, but for `cancel` and `behind`."""
+
+    def open(self, reached: Mapping[str, Any]) -> str | None:
+        """Goes on where `reached` says, which is empty at first. Returns a sentence where something between is gone.
+
+        Raises Away.
+        """
+        ...
+
+    def read(self, seconds: float) -> Taken | None:
+        """What there is, in its order, as much as is worth an entry; None where nothing came for so long.
+
+        Raises Away; `open` follows, with all that was kept.
+        """
+        ...
+
+    def kept(self, taken: Taken) -> None:
+        """What `read` returned is in the inbox, on the disk."""
+        ...
+
+    def busy(self, *, full: bool) -> None:
+        """Whether the app has so much before it that nothing is read."""
+        ...
+
+    def behind(self) -> Mapping[str, int]:
+        """How much is there that was not read, by part: messages of a partition, bytes of a file."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of what is open; `open` may follow."""
+        ...
+
+    def cancel(self) -> None:
+        """Ends a call that is under way, from another thread."""
+        ...

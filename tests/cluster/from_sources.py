@@ -1,0 +1,75 @@
+"""Runs an app over a feed that comes from a file or from Kafka, and leaves what came out. A program for tests.
+
+from_sources.py HOME MASTER SOURCE: SOURCE is `file:FOLDER` or `kafka:HOST:PORT/TOPIC`.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+EVENTS = 3_000
+QUERIES = """
+@PrimaryKey('k') define table T (k string, v long);
+define aggregation A from S select k, sum(v) as total group by k aggregate every sec, min;
+from S#window.time(2 sec) select k, sum(v) as total group by k insert into Sums;
+from every e1=S[v > 80] -> e2=S[k == e1.k and v < 20] within 3 sec
+select e1.k as k, e1.v as high, e2.v as low insert into Falls;
+from S select k, v update or insert into T set T.v = v on T.k == k;
+"""
+OUTPUTS = ("Sums", "Falls")
+
+
+def lines() -> list[str]:
+    """The feed as JSON, with event times."""
+    rng = np.random.default_rng(3)
+    times = 1_700_000_000_000 + np.cumsum(rng.integers(0, 40, EVENTS))
+    keys, values = rng.integers(0, 5, EVENTS), rng.integers(0, 100, EVENTS)
+    return [f'{{"event":{{"at":{t},"k":"k{k}","v":{v}}}}}' for t, k, v in zip(times, keys, values, strict=True)]
+
+
+def app_text(source: str) -> str:
+    kind, _, place = source.partition(":")
+    if kind == "file":
+        options = f"type='file', dir.uri='{place}', mode='line', dir.polling.interval='50'"
+    else:
+        broker, _, topic = place.partition("/")
+        options = (
+            f"type='kafka', bootstrap.servers='{broker}', topic.list='{topic}', group.id='g', "
+            "threading.option='single.thread'"
+        )
+    return f"@source({options}, event.time='at', @map(type='json')) define stream S (at long, k string, v long); " + (
+        QUERIES
+    )
+
+
+def found(app: Any) -> dict[str, pd.DataFrame]:
+    """All that came out, when all has come in."""
+    changed = app._progress.changed
+    with changed:
+        while app.stats().sources[0].events < EVENTS:
+            changed.wait(0.25)
+    app.flush()
+    out = {s: app.output(s).frame for s in OUTPUTS}
+    out["A"] = app.aggregation("A", per="sec")[0]
+    out["T"] = app.query("from T select k, v").frame.sort_values("k", ignore_index=True)
+    return out
+
+
+def main(home: str, master: str, source: str) -> None:
+    from sparkstream_nb.cluster import deploy
+
+    kind, _, place = source.partition(":")
+    allow = f"{kind}={place.partition('/')[0] if kind == 'kafka' else place}"
+    app = deploy(app_text(source), name="sources", home=Path(home), master=master, allow=[allow])
+    Path(home, "found").write_bytes(pickle.dumps(found(app)))
+    app.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,270 @@
+"""Sources of type file and http, in apps on Spark: what comes in, what is refused, and where an app goes on."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from sparkstream_nb.cluster import App, deploy
+from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError, SparkStreamError
+from sparkstream_nb.spark.sources import intake
+from tests.servers import free_port
+
+from .waiting import rows, until
+
+
+def file_app(folder: Path, options: str = "mode='line'", mapping: str = "csv") -> str:
+    return f"""
+    @source(type='file', dir.uri='{folder}', {options}, dir.polling.interval='50', @map(type='{mapping}'))
+    define stream S (k string, v int);
+    @info(name = 'q') from S#window.length(3) select k, sum(v) as total insert into O;
+    """
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    found = tmp_path / "in"
+    found.mkdir()
+    return found
+
+
+def test_a_growing_folder(run: Callable[..., App], folder: Path, tmp_path: Path) -> None:
+    (folder / "a.csv").write_text("a,1\nb,x\nc,3\n")
+    app = run(file_app(folder), allow=[f"file={folder}"])
+    until(app, lambda: rows(app, "O") == 2)
+    with (folder / "a.csv").open("a") as f:
+        f.write("d,4\n")
+    until(app, lambda: rows(app, "O") == 3)
+    assert app.output("O").frame["total"].tolist() == [1, 4, 8]
+    found = app.stats().sources[0]
+    assert (found.received, found.events, found.rejected, found.lag) == (4, 3, 1, 0)
+    errors = app.errors.frame
+    assert errors["values"].tolist() == [{"source": "S-file-1", "message": "b,x"}]
+    assert errors["reason"].tolist() == ["v: 'x' is not an int"]
+    app.stop()
+    with (folder / "a.csv").open("a") as f:
+        f.write("e,5\n")
+    (folder / "b.csv").write_text("f,6\n")
+    again = run(file_app(folder), allow=[f"file={folder}"])
+    until(again, lambda: rows(again, "O") == 5)
+    assert again.output("O").frame["total"].tolist() == [1, 4, 8, 12, 15]
+
+
+def test_a_bad_message_is_mended_and_sent_again(run: Callable[..., App], folder: Path) -> None:
+    (folder / "a.csv").write_text("a,1\nb,x\n")
+    app = run(file_app(folder), allow=[f"file={folder}"])
+    until(app, lambda: len(app.errors.frame) == 1)
+    wrong = app.errors.frame
+    with pytest.raises(SparkStreamError, match="v: 'x' is not an int"):
+        app.replay()
+    wrong.at[wrong.index[0], "values"] = {"source": "S-file-1", "message": "b,2"}
+    assert app.replay(wrong) == 1
+    app.flush()
+    assert app.output("O").frame["total"].tolist() == [1, 3]
+    assert len(app.errors.frame) == 0
+
+
+def test_events_have_the_time_of_an_attribute(run: Callable[..., App], folder: Path) -> None:
+    (folder / "a.csv").write_text("2024-01-01T00:00:00,1\n1704067201000,2\nlater,3\n2300-01-01T00:00:00,4\n")
+    app = run(
+        f"""
+        @source(type='file', dir.uri='{folder}', mode='line', event.time='at', @map(type='csv'))
+        define stream S (at string, v int);
+        from S select v insert into O;
+        """,
+        allow=[f"file={folder}"],
+    )
+    until(app, lambda: len(app.errors.frame) == 2)
+    app.flush()
+    assert app.output("O").frame["timestamp"].tolist() == [1704067200000, 1704067201000]
+    reasons = app.errors.frame["reason"].tolist()
+    assert "'later' is not a time" in reasons
+    assert any("max_ahead" in r for r in reasons)
+
+
+def test_the_events_of_a_message_are_a_chunk(run: Callable[..., App], folder: Path) -> None:
+    (folder / "a.json").write_text('[{"k":"a","v":1},{"k":"b","v":2}]')
+    app = run(
+        f"""
+        @source(type='file', dir.uri='{folder}', mode='text.full', @map(type='json'))
+        define stream S (k string, v int);
+        from S#window.lengthBatch(2) select sum(v) as total insert into O;
+        from S select v output last every 5 events insert into L;
+        """,
+        allow=[f"file={folder}"],
+    )
+    until(app, lambda: rows(app, "O") == 1)
+    assert app.output("O").frame["total"].tolist() == [3]
+
+
+def test_nodes_take_turns(run: Callable[..., App], folder: Path) -> None:
+    (folder / "a.csv").write_text("".join(f"k{i},{i}\n" for i in range(90)))
+    app = run(
+        file_app(folder).replace("#window.length(3)", "").replace("sum(v)", "v"), nodes=3, allow=[f"file={folder}"]
+    )
+    until(app, lambda: rows(app, "O") == 90)
+    assert app.output("O").frame["node"].value_counts().tolist() == [30, 30, 30]
+
+
+def test_an_app_that_is_behind_is_not_given_more(
+    run: Callable[..., App], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "MOST_WAITING", 10)
+    (folder / "a.csv").write_text("".join(f"k{i},{i}\n" for i in range(50)))
+    app = run(file_app(folder), allow=[f"file={folder}"])
+    for i in range(5):
+        (folder / f"b{i}.csv").write_text("".join(f"k{j},{j}\n" for j in range(50)))
+    until(app, lambda: rows(app, "O") == 300)
+
+
+def test_a_full_disk_loses_nothing(run: Callable[..., App], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = run(file_app(folder), allow=[f"file={folder}"])
+    append, failures = app._inbox.append, [2]
+
+    def failing(entries: object) -> int:
+        if failures[0]:
+            failures[0] -= 1
+            raise SparkStreamError("the inbox cannot be written to: No space left on device")
+        return append(entries)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(app._inbox, "append", failing)
+    (folder / "a.csv").write_text("a,1\nb,2\n")
+    until(app, lambda: rows(app, "O") == 2)
+    assert failures == [0]
+    assert any("No space left" in line for line in app.logs)
+    assert app.stats().sources[0].last_error is None
+
+
+# --------------------------------------------------------------------------------------------------------------- http
+
+
+def http_app(port: int) -> str:
+    return f"""
+    @source(type='http', receiver.url='http://localhost:{port}/trades', @map(type='json',
+            @attributes(k='$.k', v='$.v', who='trp:X-Who')))
+    define stream S (k string, v int, who string);
+    from S select k, v, who insert into O;
+    """
+
+
+def post(port: int, body: str, token: str, path: str = "/trades", **headers: str) -> tuple[int, str]:
+    """Status and text of an answer."""
+    request = urllib.request.Request(
+        f"http://localhost:{port}{path}", body.encode(), {"Authorization": f"Bearer {token}", "X-Who": "me", **headers}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_events_are_posted(run: Callable[..., App]) -> None:
+    port = free_port()
+    app = run(http_app(port), allow=[f"http=http://localhost:{port}/"])
+    file = Path(app.home) / "sources" / "S-http-1.token"
+    until(app, lambda: not app.logs and file.exists())
+    token = file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda i: post(port, f'{{"k":"a","v":{i}}}', token), range(40)))
+    assert {status for status, _ in answers} == {200}
+    app.flush()
+    assert sorted(app.output("O").frame["v"]) == list(range(40))
+    assert set(app.output("O").frame["who"]) == {"me"}
+    assert post(port, '{"k":"a"}', token)[0] == 400
+    assert post(port, '{"k":"a","v":1}', "wrong")[0] == 401
+    assert post(port, '{"k":"a","v":1}', token, path="/other")[0] == 404
+    assert post(port, '{"k":"a","v":1}', token, Host="evil.example")[0] == 403
+    assert token not in str(app.stats()) + str(app.logs)
+    app.flush()
+    assert rows(app, "O") == 40
+    app.stop()
+    with pytest.raises(urllib.error.URLError):
+        post(port, '{"k":"a","v":1}', token)
+    app.start()
+    until(app, lambda: post_or_zero(port, '{"k":"a","v":99}', token) == 200)
+    app.flush()
+    assert rows(app, "O") == 41
+
+
+def post_or_zero(port: int, body: str, token: str) -> int:
+    """The status of an answer; 0 where nobody listens yet."""
+    try:
+        return post(port, body, token)[0]
+    except urllib.error.URLError:
+        return 0
+
+
+def test_an_app_that_is_behind_answers_429(run: Callable[..., App], monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    app = run(http_app(port), allow=[f"http=http://localhost:{port}/"])
+    token = Path(app.home, "sources", "S-http-1.token")
+    until(app, token.exists)
+    monkeypatch.setattr(intake.Intake, "_full", lambda self: True)
+    until(app, lambda: post_or_zero(port, '{"k":"a","v":1}', token.read_text()) == 429)
+    monkeypatch.undo()
+    until(app, lambda: post_or_zero(port, '{"k":"a","v":1}', token.read_text()) == 200)
+
+
+# ------------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("type='file', dir.uri='{dir}', mode='line'", "is not allowed. Add --allow"),
+        ("type='file', dir.uri='{dir}/../..', mode='line'", "is not allowed. Add --allow"),
+        ("type='http', receiver.url='http://localhost:8006/x'", "Add --allow http=http://localhost:8006"),
+        ("type='kafka', bootstrap.servers='h:9092', topic.list='t', group.id='g', threading.option='single.thread'",
+         "Add --allow kafka=h:9092"),
+        ("type='kafka', bootstrap.servers='ok:9092', topic.list='a b', group.id='g', threading.option='single.thread'",
+         "'a b' is not the name of a topic"),
+        ("type='kafka', bootstrap.servers='ok:9092', topic.list='t', threading.option='single.thread'",
+         "has no 'group.id'"),
+        ("type='kafka', bootstrap.servers='ok:9092', topic.list='t', group.id='g', threading.option='single.thread', "
+         "optional.configuration='sasl.plain.password:geheim'", "the password does not belong into the app's text"),
+        ("type='kafka', bootstrap.servers='ok:9092', topic.list='t', group.id='g', threading.option='single.thread', "
+         "optional.configuration='interceptor.classes:x'", "'optional.configuration' does not take"),
+        ("type='file', mode='line'", "has no 'dir.uri' or 'file.uri'"),
+        ("type='file', dir.uri='{ok}', mode='line', action.after.process='delete'", "needs tailing='false'"),
+        ("type='file', dir.uri='{ok}', mode='text.full', action.after.process='move'", "go together"),
+        ("type='file', dir.uri='{ok}', mode='text.full', tailing='true'", "tailing='true' goes with mode='line'"),
+        ("type='file', dir.uri='{ok}', mode='line', event.time='v'", "names a long"),
+        ("type='file', dir.uri='{ok}', mode='line', event.time='z'", "has no attribute 'z'"),
+        ("type='file', dir.uri='sftp://host/x', mode='line'", "reads paths of this machine"),
+        ("type='http', receiver.url='http://192.0.2.1:80/x'", "it listens on this machine alone"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path, source: str, message: str) -> None:
+    ok, other = tmp_path / "ok", tmp_path / "other"
+    ok.mkdir()
+    other.mkdir()
+    text = f"@source({source.format(dir=other, ok=ok)}, @map(type='csv')) define stream S (k string, v int); " + (
+        "from S select k insert into O;"
+    )
+    allow = [f"file={ok}", "kafka=ok:9092", "http=http://192.0.2.1/"]
+    with pytest.raises(SiddhiBindError) as error:
+        deploy(text, name="x", home=tmp_path / "home", allow=allow)
+    assert message in str(error.value)
+    assert "geheim" not in str(error.value).replace(source, "").split("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("type='file', dir.uri='/x', mode='regex'", "mode='regex'"),
+        ("type='kafka', bootstrap.servers='h:9092', seq.enabled='true'", "'seq.enabled'"),
+        ("type='mqtt', url='x'", "a source of type 'mqtt'"),
+    ],
+)
+def test_what_this_build_lacks_is_named(tmp_path: Path, source: str, what: str) -> None:
+    text = f"@source({source}, @map(type='csv')) define stream S (k string, v int); from S select k insert into O;"
+    with pytest.raises(NotInThisBuild) as error:
+        deploy(text, name="x", home=tmp_path / "home")
+    assert what in str(error.value)

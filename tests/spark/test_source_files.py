@@ -1,0 +1,237 @@
+"""Files as sources: what is taken of them, in which order, and where a reader goes on."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sparkstream_nb.lang.parser import parse
+from sparkstream_nb.mapping.decoding import decoder
+from sparkstream_nb.plan.binding.mappings import source_mapping
+from sparkstream_nb.spark.sources import files
+from sparkstream_nb.spark.sources.files import FilesPlace, FilesReader, Mode
+from sparkstream_nb.spark.sources.reader import Away
+from sparkstream_nb.types import Attribute, Schema, Type
+
+SCHEMA = Schema((Attribute("k", Type.STRING), Attribute("v", Type.INT)))
+
+
+def reader_of(path: Path, mode: Mode = "line", mapping: str = "csv", **options: Any) -> FilesReader:
+    app = parse(f"@source(type='file', @map(type='{mapping}')) define stream S (k string, v int);")
+    annotation = app.definitions[0].annotations[0].nested[0]
+    decodes = None if mode == "parquet" else decoder(source_mapping(annotation, SCHEMA), SCHEMA)
+    place = FilesPlace(path, path.is_dir(), mode, **{"tailing": mode == "line", "every": 0.0, **options})
+    later = time.time() + 3600
+    return FilesReader(place, SCHEMA, decodes, now=lambda: later)
+
+
+def rows(taken: Any) -> list[list[Any]]:
+    return [list(r) for r in zip(*(c.to_pylist() for c in taken.decoded.columns), strict=True)]
+
+
+def all_of(reader: FilesReader) -> list[list[Any]]:
+    """Everything that is there, each part kept."""
+    out = []
+    while (taken := reader.read(0.0)) is not None:
+        reader.kept(taken)
+        out += rows(taken)
+    return out
+
+
+@pytest.fixture
+def opened() -> Callable[..., FilesReader]:
+    def make(path: Path, reached: dict[str, Any] | None = None, **options: Any) -> FilesReader:
+        reader = reader_of(path, **options)
+        reader.open(reached or {})
+        return reader
+
+    return make
+
+
+def test_a_file_that_grows(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a,1\nb,2\nc")
+    reader = opened(file)
+    assert all_of(reader) == [["a", 1], ["b", 2]]
+    with file.open("a") as f:
+        f.write(",3\r\n\nd,4\n")
+    assert all_of(reader) == [["c", 3], ["d", 4]]
+
+
+def test_a_reader_goes_on_where_another_one_was(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a,1\nb,2\n")
+    taken = opened(file).read(0.0)
+    assert taken is not None
+    with file.open("a") as f:
+        f.write("c,3\n")
+    assert all_of(opened(file, taken.reached)) == [["c", 3]]
+
+
+def test_what_was_not_kept_is_read_again(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a,1\n")
+    reader = opened(file)
+    assert rows(reader.read(0.0)) == rows(reader.read(0.0)) == [["a", 1]]
+
+
+def test_a_file_that_is_full_is_renamed(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    file = tmp_path / "x.log"
+    file.write_text("a,1\n")
+    reader = opened(file)
+    assert all_of(reader) == [["a", 1]]
+    with file.open("a") as f:
+        f.write("b,2\nc,3")
+    file.rename(tmp_path / "x.log.1")
+    file.write_text("d,4\n")
+    assert all_of(reader) == [["b", 2], ["c", 3], ["d", 4]]
+
+
+def test_a_file_that_was_emptied_is_read_anew(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a,1\nb,2\n")
+    reader = opened(file)
+    assert len(all_of(reader)) == 2
+    file.write_text("c,3\n")
+    assert all_of(reader) == [["c", 3]]
+
+
+def test_files_of_a_folder_come_in_the_order_of_their_times(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    for name, at in (("b.csv", 10), ("a.csv", 20), ("c.csv", 5), (".part.csv", 1), ("x.txt", 2)):
+        (tmp_path / name).write_text(f"{name},1\n")
+        os.utime(tmp_path / name, (at, at))
+    found = all_of(opened(tmp_path, pattern="*.csv"))
+    assert [k for k, _ in found] == ["c.csv", "b.csv", "a.csv"]
+
+
+def test_the_position_forgets_files_that_are_gone(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    (tmp_path / "a.csv").write_text("a,1\n")
+    reader = opened(tmp_path)
+    assert all_of(reader) == [["a", 1]]
+    (tmp_path / "a.csv").unlink()
+    taken = reader.read(0.0)
+    assert taken is not None
+    assert taken.reached == {"a.csv": None}
+
+
+@pytest.mark.parametrize("after", ["delete", "move", "keep"])
+def test_what_becomes_of_a_file_that_is_through(tmp_path: Path, opened: Callable[..., FilesReader], after: str) -> None:
+    folder, done = tmp_path / "in", tmp_path / "done"
+    folder.mkdir()
+    (folder / "a.csv").write_text("a,1\nb,2")
+    reader = opened(folder, tailing=False, after=after, move_to=done)
+    first = reader.read(0.0)
+    assert first is not None
+    reader.kept(first)
+    assert (folder / "a.csv").exists()
+    assert rows(first) + all_of(reader) == [["a", 1], ["b", 2]]
+    assert (folder / "a.csv").exists() == (after == "keep")
+    assert (done / "a.csv").exists() == (after == "move")
+    assert all_of(reader) == []
+
+
+def test_a_file_with_an_end_is_not_read_while_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text('{"event":{"k":"a","v":1}}')
+    reader = reader_of(tmp_path, "text.full", "json")
+    reader._now = time.time
+    reader.open({})
+    assert reader.read(0.0) is None
+    reader._now = lambda: time.time() + 2 * files.SETTLED_SECONDS
+    assert rows(reader.read(0.0)) == [["a", 1]]
+
+
+def test_a_message_is_a_whole_file(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    (tmp_path / "a.json").write_text('[{"k":"a","v":1},\n{"k":"b","v":2}]')
+    assert all_of(opened(tmp_path, mode="text.full", mapping="json")) == [["a", 1], ["b", 2]]
+
+
+def test_a_header_is_no_event(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    (tmp_path / "a.csv").write_text("k,v\na,1\n")
+    assert all_of(opened(tmp_path, header=True)) == [["a", 1]]
+
+
+def test_parquet_is_read_by_row_groups(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    table = pa.table({"v": [1, 2, 3, 4, 5], "k": list("abcde"), "other": [0.5] * 5})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    reader = opened(tmp_path, mode="parquet")
+    first = reader.read(0.0)
+    assert first is not None
+    assert rows(first) == [["a", 1], ["b", 2]]
+    assert all_of(opened(tmp_path, first.reached, mode="parquet")) == [["c", 3], ["d", 4], ["e", 5]]
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        (pa.table({"k": ["a"]}), "it has no column v; it has k"),
+        (pa.table({"k": ["a"], "v": [2**40]}), "its values do not fit the stream"),
+        (None, "it is no parquet file"),
+    ],
+)
+def test_parquet_that_does_not_fit_is_rejected(
+    tmp_path: Path, opened: Callable[..., FilesReader], table: pa.Table | None, reason: str
+) -> None:
+    if table is None:
+        (tmp_path / "a.parquet").write_bytes(b"PAR1 no")
+    else:
+        pq.write_table(table, tmp_path / "a.parquet")
+    reader = opened(tmp_path, mode="parquet")
+    taken = reader.read(0.0)
+    assert taken is not None
+    assert len(taken.decoded) == 0
+    assert reason in taken.decoded.rejected[0].reason
+    reader.kept(taken)
+    assert reader.read(0.0) is None
+
+
+def test_a_text_that_is_too_long_is_rejected(
+    tmp_path: Path, opened: Callable[..., FilesReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_TEXT", 5)
+    (tmp_path / "a.csv").write_text("a,1\nb,2\n")
+    taken = opened(tmp_path, mode="text.full").read(0.0)
+    assert taken is not None
+    assert "8 bytes" in taken.decoded.rejected[0].reason
+
+
+def test_a_long_file_comes_in_blocks(
+    tmp_path: Path, opened: Callable[..., FilesReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "BLOCK", 64)
+    expected = [[f"key{i}", i] for i in range(500)]
+    (tmp_path / "a.csv").write_text("".join(f"{k},{v}\n" for k, v in expected))
+    reader = opened(tmp_path)
+    first = reader.read(0.0)
+    assert first is not None
+    assert 0 < len(first.decoded) < 20
+    assert sum(reader.behind().values()) > 0
+    assert all_of(reader) == expected
+    assert sum(reader.behind().values()) == 0
+
+
+def test_a_line_longer_than_a_block(
+    tmp_path: Path, opened: Callable[..., FilesReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "BLOCK", 16)
+    (tmp_path / "a.csv").write_text("x" * 100 + ",1\nb,2\n")
+    assert all_of(opened(tmp_path)) == [["x" * 100, 1], ["b", 2]]
+
+
+def test_a_folder_that_is_missing_is_away(tmp_path: Path) -> None:
+    with pytest.raises(Away, match="there is no folder"):
+        reader_of(tmp_path / "no" / "such").open({})
+
+
+def test_a_file_that_comes_later(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    reader = opened(tmp_path / "later.csv")
+    assert reader.read(0.0) is None
+    (tmp_path / "later.csv").write_text("a,1\n")
+    assert all_of(reader) == [["a", 1]]
