@@ -19,6 +19,7 @@ from .retention import Retention
 DAY = 86_400_000
 """In ms."""
 ALERTS = ("on", "off", "leader")
+CLOCKS = ("virtual", "wall")
 MODES = ("single", "active-active", "ha", "scalable", "distributed")
 WIDTH = 88
 """Columns of a help text. Fixed, as help is part of notebooks' saved outputs; no wider than a notebook's cell."""
@@ -278,6 +279,12 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "TIME",
         "help": "where the clock starts: ms since 1970, or a time in UTC (default: the first event)",
     },
+    "--clock": {
+        "choices": CLOCKS,
+        "default": CLOCKS[0],
+        "help": "what moves the app's clock. virtual: events and ticks alone; wall: this machine's clock too, so that "
+        "timers fire though no event comes (default: virtual)",
+    },
     "--timezone": {
         "default": "UTC",
         "metavar": "ZONE",
@@ -346,6 +353,7 @@ _DEPLOYMENT = (
     "--allow-env",
     "--allow",
     "--start",
+    "--clock",
     "--timezone",
     "--max-ahead",
     "--alerts",

@@ -29,6 +29,7 @@ from .frontend import Displayed
 from .progress import FeedProgress, ProgressLine
 from .rescheduling import DistributedFailover
 from .study import Study
+from .tail import Tail, TailSnapshot
 
 __all__ = [
     "App",
@@ -68,6 +69,8 @@ __all__ = [
     "Slow",
     "Stats",
     "Study",
+    "Tail",
+    "TailSnapshot",
     "apps",
     "check",
     "check_feed",

@@ -21,8 +21,11 @@ from ..plan.repair import Repairs
 from ..retention import Retention
 from ..spark.sinks.delivery import SinkFigures
 from ..spark.sources.intake import SourceFigures
+from ..spark.throughput import BatchFigures, BatchTimes, Rates
 from ..types import Type
 from .frontend import Displayed
+from .listeners import OnCommit
+from .prometheus import prometheus_text
 
 if TYPE_CHECKING:
     from .app import App
@@ -152,11 +155,21 @@ class Errors(Displayed):
 
 
 @dataclass(frozen=True)
+class StateSize:
+    """What a query, table, window or aggregation holds on a node. `rows`: events of windows and joins, partial matches
+    of patterns, rows of tables; None where that is not counted."""
+
+    bytes: int
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
 class NodeStats:
     """Figures of a node: `events` it took and `events_per_second` of its own working time, since this process deployed
     the app; what the last micro-batch took (`ms`), the size of its state (`state_bytes`) and its `clock` (ms since
     1970) after that. The rate is None for nodes that pass all their work on to Spark's tasks, as it needs no state.
-    `runs` is how the node works: "by operator", or event by event, "by chunk", and then why."""
+    `runs` is how the node works: "by operator", or event by event, "by chunk", and then why. `held`: what each query,
+    table, window and aggregation holds, by name, of those that hold something."""
 
     shard: str
     events: int
@@ -165,18 +178,21 @@ class NodeStats:
     state_bytes: int
     clock: int | None
     runs: str = "by operator"
+    held: dict[str, StateSize] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class PartStats:
-    """Figures of a query, table, window or aggregation (`kind`): the bytes that all nodes hold for it, and, where a
-    query puts out a stream, its `output` and how many events that stream had (`events_out`, of all its queries)."""
+    """Figures of a query, table, window or aggregation (`kind`): the bytes and rows (see `StateSize`) that all nodes
+    hold for it, and, where a query puts out a stream, its `output` and how many events that stream had (`events_out`,
+    of all its queries)."""
 
     kind: str
     name: str
     output: str | None
     events_out: int | None
     state_bytes: int
+    state_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -194,16 +210,29 @@ class DiskStats:
     dropped: dict[str, int]
 
 
+@dataclass(frozen=True)
+class LiveStats:
+    """An app's figures as it goes on: `read` gives those of now, `follow` is `App.on_commit`."""
+
+    read: Callable[[], Stats]
+    follow: Callable[[OnCommit], Callable[[], None]]
+
+
 @dataclass(frozen=True, repr=False)
 class Stats(Displayed):
     """How far an app is.
 
-    `clock`: the app's clock (ms since 1970; None before the first event). `events`: events and chunks that were sent.
+    `clock`: the app's clock (ms since 1970; None before the first event), and `clock_kind` what moves it: "virtual" or
+    "wall" (see `deploy`). `events`: events and chunks that were sent.
     `waiting`: entries of the inbox that are not committed yet. `micro_batches`: how many were committed. `outputs`
     counts what each derived stream put out, `errors` what could not be taken, both since this process deployed the app.
     `nodes`: by shard id, of those that a micro-batch has reached. `parts`: queries, tables, windows and aggregations.
     `disk`: what the app's folder holds. `sinks`: how far those are that publish outside, one for each target.
     `sources`: how far those are that read outside.
+
+    `came`: events that came in by stream, since the app began. `lag`: how many of them are not committed yet. `rates`
+    and `times` of micro-batches, of which `recent` has the last. `faulty`: `errors` by stream, aggregation or sink.
+    `live`: where later figures come from, for a display that follows the app.
     """
 
     app: str
@@ -219,16 +248,40 @@ class Stats(Displayed):
     disk: DiskStats
     sinks: tuple[SinkFigures, ...] = ()
     sources: tuple[SourceFigures, ...] = ()
+    clock_kind: str = "virtual"
+    came: dict[str, int] = field(default_factory=dict)
+    lag: int = 0
+    rates: Rates = field(default_factory=Rates)
+    times: BatchTimes = field(default_factory=BatchTimes)
+    recent: tuple[BatchFigures, ...] = ()
+    faulty: dict[str, int] = field(default_factory=dict)
+    live: LiveStats | None = field(default=None, compare=False)
+
+    def prometheus(self) -> str:
+        """The figures in the text exposition format of Prometheus, version 0.0.4."""
+        return prometheus_text([self])
 
     @property
     def nodes_frame(self) -> pd.DataFrame:
-        """A row for each node, with the fields of `NodeStats`."""
-        return pd.DataFrame([asdict(n) for n in self.nodes.values()], columns=[f.name for f in fields(NodeStats)])
+        """A row for each node, with the fields of `NodeStats` but `held`, which `state_frame` has."""
+        names = [f.name for f in fields(NodeStats) if f.name != "held"]
+        return pd.DataFrame([asdict(n) for n in self.nodes.values()], columns=names)
+
+    @property
+    def state_frame(self) -> pd.DataFrame:
+        """A row for each node and what it holds something for: node, name, bytes, rows."""
+        rows = [[n.shard, name, s.bytes, s.rows] for n in self.nodes.values() for name, s in n.held.items()]
+        return pd.DataFrame(rows, columns=["node", "name", "bytes", "rows"]).astype({"rows": "Int64"})
 
     @property
     def parts_frame(self) -> pd.DataFrame:
         """A row for each query, table, window and aggregation, with the fields of `PartStats`."""
         return pd.DataFrame([asdict(p) for p in self.parts], columns=[f.name for f in fields(PartStats)])
+
+    @property
+    def sources_frame(self) -> pd.DataFrame:
+        """A row for each source outside, with the fields of `SourceFigures`."""
+        return pd.DataFrame([asdict(s) for s in self.sources], columns=[f.name for f in fields(SourceFigures)])
 
     @property
     def sinks_frame(self) -> pd.DataFrame:

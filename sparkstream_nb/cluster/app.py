@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -26,6 +26,7 @@ from ..spark.ingest import too_late
 from ..spark.reach import missed
 from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
+from ..types import Type
 from . import frontend, given
 from .answers import (
     SHARD,
@@ -33,6 +34,7 @@ from .answers import (
     Came,
     Errors,
     Events,
+    LiveStats,
     PlanText,
     RepairList,
     Result,
@@ -45,6 +47,9 @@ from .frontend import View
 from .hints import why_empty
 from .rejected import Given, again, chosen, errors_of
 from .replays import ReplayedApp
+from .stream_ends import ArrivalEnds, OutputEnds
+from .tail import StreamEnds, Tail, TailShape
+from .wall import WALL
 
 ARRIVALS = 1_000
 """Events of an input stream that `App.output` reads where it is not told how many."""
@@ -239,13 +244,49 @@ class App(ReplayedApp):
         given.whole("last", last, 0)
         given.whole("limit", limit, 0)
         if self._only_comes_in(stream):
-            reader = InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
-            found = reader.last(stream, ARRIVALS if last is None else last)
+            found = self._arrivals().last(stream, ARRIVALS if last is None else last)
             return Events(self.name, stream, found.frame, limit, Came(found.total, found.gone))
         with self._outputs.tidying:
             frame = self._outputs.frame(stream, self._schema(stream).names, self._progress.batch, last)
             gone = 0 if last is not None and len(frame) >= last else self._outputs.dropped.get(stream, 0)
         return Events(self.name, stream, frame, limit, dropped=gone)
+
+    def tail(
+        self,
+        stream: str,
+        *,
+        last: int = 20,
+        latest: str | None = None,
+        number: str | None = None,
+        newest: Literal["first", "last"] = "first",
+    ) -> Tail:
+        """The end of a stream; in a notebook its display follows the stream, as far as that is committed.
+
+        The `last` so many events, the `newest` of them first or last; or, of so many values of the attribute `latest`,
+        the latest event each; or the attribute `number` of the newest event. Raises `Misuse` for names that there are
+        not.
+        """
+        self._check_open()
+        given.whole("last", last, 1)
+        schema = self._schema(stream)
+        if latest is not None and number is not None:
+            raise Misuse("a tail shows the latest event of each key or one number: give latest or number, not both")
+        if newest not in ("first", "last"):
+            raise Misuse(f"newest is 'first' or 'last', not {shown(newest)}")
+        for what, name in (("latest", latest), ("number", number)):
+            if name is not None and name not in schema.names:
+                raise Misuse(nearest(f"{what}: {self.name}.{stream} has no attribute '{name}'", name, schema.names))
+        if latest is not None and schema.types[schema.names.index(latest)] is Type.OBJECT:
+            raise Misuse(f"latest: '{latest}' of {self.name}.{stream} is an object: give an attribute of another type")
+        ends: StreamEnds
+        if self._only_comes_in(stream):
+            ends = ArrivalEnds(self._arrivals, stream, lambda: self._inbox.position.events.get(stream, 0))
+        else:
+            ends = OutputEnds(lambda: self._outputs, self._progress, stream, schema.names)
+        return Tail(self.name, stream, TailShape(last, newest, latest, number), ends, self.on_commit)
+
+    def _arrivals(self) -> InboxReader:
+        return InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
 
     def _only_comes_in(self, stream: str) -> bool:
         """Whether a stream has nothing but what is sent to it."""
@@ -285,7 +326,8 @@ class App(ReplayedApp):
 
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""
-        return PlanText(explain(self.plan, self.lines_before))
+        clock = "clock: this machine's, from the deployment on\n" if self.deployment.clock == WALL else ""
+        return PlanText(clock + explain(self.plan, self.lines_before))
 
     def repair(self) -> RepairList:
         """What would make each query right on several nodes, and the app's text with what can be rewritten."""
@@ -301,13 +343,20 @@ class App(ReplayedApp):
         return AppGraph(graph_of(self.plan))
 
     def stats(self) -> Stats:
-        """How far the app is, and the figures of its nodes, queries, tables, windows and aggregations."""
+        """How far the app is, how fast, and the figures of its nodes, queries, tables, windows and aggregations. In a
+        notebook its display follows the app."""
         disk = disk_of(self.home, self._life, self.deployment.retention)
         sinks = () if self._sinks is None else self._sinks.figures()
         with self._progress.changed:
-            found = stats_of(self.name, self.plan, self.state, self._life, self._inbox.position, self._progress, disk)
+            found = stats_of(self.name, self.plan, self.state, self._life, self._inbox, self._progress, disk)
         sources = () if self._intakes is None else self._intakes.figures()
-        return replace(found, sinks=sinks, sources=sources)
+        return replace(
+            found,
+            sinks=sinks,
+            sources=sources,
+            clock_kind=self.deployment.clock,
+            live=LiveStats(self.stats, self.on_commit),
+        )
 
     def note(self, line: str) -> None:
         """Adds a line to the logs."""

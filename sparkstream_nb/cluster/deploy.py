@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,18 @@ from . import frontend, given
 from .answers import Apps
 from .app import App
 from .conf import DISTRIBUTED, NodeFile, node_files
-from .deployment import HA, SCALABLE, Deployment, check_alerts, check_zone, milliseconds, mode_of, playback, shards_of
+from .deployment import (
+    HA,
+    SCALABLE,
+    Deployment,
+    check_alerts,
+    check_clock,
+    check_zone,
+    milliseconds,
+    mode_of,
+    playback,
+    shards_of,
+)
 from .distribution import distributed_for, resource_cluster
 from .first_use import prepare
 from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
@@ -78,6 +90,7 @@ def deploy(
     home: str | Path | None = None,
     rows_per_micro_batch: int | None = None,
     start: int | str | datetime | None = None,
+    clock: str = "virtual",
     timezone: str = "UTC",
     max_ahead: int | None = DAY,
     alerts: str = "on",
@@ -121,6 +134,10 @@ def deploy(
     - `start`: where the app's clock starts: ms since 1970, a datetime or an ISO text. By default it starts with the
       first event or tick; with 0 it starts in 1970, as Siddhi's playback does. A pattern that begins with an absent
       state waits from there on, and a trigger at 'start' has that time.
+    - `clock`: what moves the app's clock. "virtual": times of events, and `App.tick`. "wall": this machine's clock too:
+      an event that is sent without a time has its time, and timers fire when they are due, though no event comes. The
+      clock starts with the deployment then, and never goes back. Not in modes ha, scalable and distributed, nor with
+      @app:playback or `start`.
     - `timezone`: the time zone of cron expressions and of the buckets of aggregations, such as "Europe/Berlin". A
       deployment file's `aggTimeZone` comes before it.
     - `max_ahead`: an event whose time is more than so many ms (by default a day) after this machine's is an error of
@@ -151,7 +168,7 @@ def deploy(
     given.a_text("text", text)
     for what, value in {"mode": mode, "master": master}.items():
         given.text(what, value)
-    for what, value in {"routing": routing, "timezone": timezone, "alerts": alerts}.items():
+    for what, value in {"routing": routing, "timezone": timezone, "alerts": alerts, "clock": clock}.items():
         given.a_text(what, value)
     given.name("name", name)
     for what, at in {"store": store, "home": home, "conf": conf if isinstance(conf, str | Path) else None}.items():
@@ -209,6 +226,7 @@ def deploy(
     elif groups is None:
         groups = groups_for(mode, shards, files, trial, layer.streams(inputs))
     check_alerts(alerts)
+    check_clock(clock, mode, plans[0], clock_start)
     off = tuple(depending(plans[0], routing)) if alerts == "off" and nodes > 1 else ()
     plans = [without(plan, off) for plan in plans]
     led = led_by(plans[0], routing) if alerts == "leader" and mode == "active-active" else None
@@ -236,6 +254,7 @@ def deploy(
         allow_scripts=allow_scripts,
         rows_per_micro_batch=rows_per_micro_batch,
         start=clock_start,
+        clock=clock,
         timezone=timezone,
         max_ahead=None if playback(plans[0]) else max_ahead,
         databases=databases,
@@ -303,7 +322,8 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
             del _apps[deployment.name]
         try:
             life, said = open_folder(deployment, plans[0])
-            app = App(deployment, plans, life, session, said)
+            # Only virtual clocks have a start that is given; one that has begun is the state's.
+            app = App(replace(deployment, start=life.start), plans, life, session, said)
         except BaseException:
             held.release()
             raise

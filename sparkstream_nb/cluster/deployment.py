@@ -12,12 +12,13 @@ from ..errors import Misuse, did_you_mean, nearest, shown
 from ..lanes.distributed import Distributed
 from ..lang.tree import find_annotation
 from ..limits import Limits
-from ..options import ALERTS, DAY, MODES
+from ..options import ALERTS, CLOCKS, DAY, MODES
 from ..plan.nodes import Plan
 from ..plan.stored import StoredTableLayout
 from ..retention import Retention
 from ..simulation.groups import Groups
 from ..stores.address import Database
+from .conf import DISTRIBUTED
 from .grants import Grants
 from .secrets import References
 from .sinks import SinkPlans
@@ -65,6 +66,7 @@ class Deployment:
     groups: Groups | Distributed | None = None
     grants: Grants = field(default_factory=Grants)
     sinks: SinkPlans | None = field(default=None, repr=False)
+    clock: str = CLOCKS[0]
     sources: SourcePlans | None = field(default=None, repr=False)
 
     @property
@@ -83,6 +85,24 @@ def check_alerts(alerts: str) -> str:
     if alerts not in ALERTS:
         raise Misuse(nearest(f"alerts='{alerts}' is none of 'on', 'off' and 'leader'", alerts, ALERTS))
     return alerts
+
+
+def check_clock(clock: str, mode: str, plan: Plan, start: int | None) -> str:
+    """Raises `Misuse` for anything but "virtual" and "wall", and for "wall" where time is simulated or set."""
+    if clock not in CLOCKS:
+        raise Misuse(nearest(f"clock='{clock}' is neither 'virtual' nor 'wall'", clock, CLOCKS))
+    if clock == "virtual":
+        return clock
+    if mode in (HA, SCALABLE, DISTRIBUTED):
+        raise Misuse(f"clock='wall' is not for mode {mode}, whose nodes are simulated in virtual time: leave clock out")
+    if playback(plan):
+        raise Misuse(
+            "clock='wall' contradicts @app:playback, by which events and nothing else move the clock: leave one of the "
+            "two out"
+        )
+    if start is not None:
+        raise Misuse("with clock='wall' the app's clock starts with the deployment: leave start out")
+    return clock
 
 
 def mode_of(mode: str | None, nodes: int | None) -> tuple[str, int]:

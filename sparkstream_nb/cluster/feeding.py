@@ -44,7 +44,8 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, eq=False)
 class Target:
     """What a feed needs of its app. `start` starts the app if it does not run, `append` puts entries into the inbox,
-    and `now` is the time (ms) of the next event without one; these three are called with `lock` held."""
+    and `now` is the time (ms) of the next event without one; these three are called with `lock` held. Such events of a
+    feed are `apart` ms apart."""
 
     name: str
     nodes: int
@@ -56,6 +57,11 @@ class Target:
     append: Callable[[Sequence[Entry]], None]
     now: Callable[[], int]
     marks: Marks
+    apart: int = 1
+
+    def after(self, now: int, events: int) -> int | None:
+        """The time (ms) after so many events without one, the first at `now`; None: that of the clock then."""
+        return now + self.apart * events if self.apart else None
 
     def tagged(self) -> contextlib.AbstractContextManager[None]:
         """Marks the Spark jobs started inside, for `App.interrupt`. Raises SparkStreamError where Spark has ended."""
@@ -177,11 +183,13 @@ def feed(
         part = loaded.part(at, most)
         with target.lock:
             now = target.now() if start is None else start
-            entries = feeds.entries(part.typed, request.shape, target.inbox, request.route, part.highest, now)
+            entries = feeds.entries(
+                part.typed, request.shape, target.inbox, request.route, part.highest, now, target.apart
+            )
             if entries:
                 account.append(entries)
         settle(lambda: progress(account.progress()))
-        start, at = now + part.typed.rows, at + most
+        start, at = target.after(now, part.typed.rows), at + most
     return account.report()
 
 
@@ -356,13 +364,14 @@ class Feed(Displayed):
                     continue
                 now = self._target.now() if start is None else start
                 entries = feeds.entries(
-                    part.typed, self._request.shape, self._target.inbox, self._request.route, part.highest, now
-                )
+                    part.typed, self._request.shape, self._target.inbox, self._request.route, part.highest, now,
+                    self._target.apart,
+                )  # fmt: skip
                 if not entries:
                     return True
                 self._target.start()
                 last = self._account.append(entries)
-            start = now + part.typed.rows
+            start = self._target.after(now, part.typed.rows)
             self._target.stream.wait(last, tell=self._tell_running)
             at += most
             took = clock.perf_counter() - began

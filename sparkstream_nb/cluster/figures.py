@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..plan.leader import Parts
 from ..plan.nodes import Plan
 from ..plan.placement import idle, split
 from ..retention import Retention
 from ..spark.commit import Progress
-from ..spark.inbox import Position
+from ..spark.inbox import Inbox
 from ..spark.outputs import dropped
-from .answers import DiskStats, NodeStats, PartStats, Stats
+from .answers import DiskStats, NodeStats, PartStats, StateSize, Stats
 from .folder import Life
 
 
@@ -42,17 +42,19 @@ def _size(file: Path) -> int:
         return 0
 
 
-def stats_of(
-    app: str, plan: Plan, state: str, life: Life, position: Position, progress: Progress, disk: DiskStats
-) -> Stats:
-    """How far `app` is, in `state`, with the nodes that `life` has now and its inbox at `position`. The caller holds
+RECENT = 60
+"""Micro-batches whose figures `Stats.recent` has, at most."""
+
+
+def stats_of(app: str, plan: Plan, state: str, life: Life, inbox: Inbox, progress: Progress, disk: DiskStats) -> Stats:
+    """How far `app` is, in `state`, with the nodes that `life` has now and its `inbox`. The caller holds
     `progress.changed`."""
-    p = progress
+    p, position = progress, inbox.position
     passes_on = life.groups is None and idle(split(Parts(plan, life.led).own(plan, leads=False))[1])
     nodes = {}
     # The first node of a distributed app works for all of them.
     told = next((r.engine["by_node"] for r in p.nodes.values() if "by_node" in r.engine), None)
-    held: Counter[str] = Counter()
+    sizes: dict[str, list[StateSize]] = {}
     for n in life.over if life.leader is None else (*life.over, life.leader):
         report = p.nodes.get(n)
         if report is None:
@@ -63,8 +65,11 @@ def stats_of(
         shard, runs = life.shards[n], str(report.engine.get("runs", ""))
         if told is not None:
             taken, rate, runs = told[shard]["events"], None, told[shard]["runs"] or "nothing"
-        nodes[shard] = NodeStats(shard, taken, rate, report.ms, report.state_bytes, clock, runs)
-        held.update(report.engine.get("state_bytes", {}))
+        held = _held(report.engine if told is None else told[shard])
+        nodes[shard] = NodeStats(shard, taken, rate, report.ms, report.state_bytes, clock, runs, held)
+        for name, one in held.items():
+            sizes.setdefault(name, []).append(one)
+    whole = {name: _together(found) for name, found in sizes.items()}
     return Stats(
         app=app,
         state=state,
@@ -75,16 +80,37 @@ def stats_of(
         outputs=dict(p.rows),
         errors=p.errors,
         nodes=nodes,
-        parts=tuple(_parts(plan, held, p.rows)),
+        parts=tuple(_parts(plan, whole, p.rows)),
         disk=disk,
+        came=dict(position.events),
+        lag=inbox.arrived.total - inbox.arrived.through(p.last),
+        rates=p.throughput.rates(),
+        times=p.throughput.times(),
+        recent=tuple(p.throughput.last(RECENT)),
+        faulty=dict(p.faulty),
     )
 
 
-def _parts(plan: Plan, held: Counter[str], rows: dict[str, int]) -> Iterator[PartStats]:
+def _held(engine: Mapping[str, Any]) -> dict[str, StateSize]:
+    """What a node's queries, tables, windows and aggregations hold, of those that hold something."""
+    rows = engine.get("state_rows", {})
+    return {name: StateSize(n, rows.get(name)) for name, n in engine.get("state_bytes", {}).items() if n}
+
+
+def _together(sizes: Sequence[StateSize]) -> StateSize:
+    """What several nodes hold for the same."""
+    rows = [s.rows for s in sizes if s.rows is not None]
+    return StateSize(sum(s.bytes for s in sizes), sum(rows) if rows else None)
+
+
+def _parts(plan: Plan, held: Mapping[str, StateSize], rows: dict[str, int]) -> Iterator[PartStats]:
+    nothing = StateSize(0)
     for q in plan.queries:
         target = q.output.target.id
         out = rows.get(target, 0) if target in plan.streams else None
-        yield PartStats("query", q.name, target, out, held[q.name])
+        own = held.get(q.name, nothing)
+        yield PartStats("query", q.name, target, out, own.bytes, own.rows)
     for kind, found in (("table", plan.tables), ("window", plan.windows), ("aggregation", plan.aggregations)):
         for name in found:
-            yield PartStats(kind, name, None, None, held[name])
+            own = held.get(name, nothing)
+            yield PartStats(kind, name, None, None, own.bytes, own.rows)

@@ -162,6 +162,8 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     said = None
     if (home / "app.json").exists():
         former = None if d.fresh else _former(home)
+        if former is not None and d.clock == "wall":  # it goes on from where the clock is, wherever that began
+            wanted = replace(wanted, start=former.start)
         reason = "fresh was asked for" if former is None else _difference(former, wanted)
         if former is not None and reason is None:
             return _kept(home, former, d.shard_ids)

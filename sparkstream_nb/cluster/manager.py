@@ -23,8 +23,10 @@ from ..plan.outside import outside_annotations
 from ..plan.partial_apps import without_sources
 from ..plan.query_parts import connector_type
 from . import given
+from .answers import Stats
 from .app import App
 from .deploy import apps, get, remove
+from .prometheus import prometheus_text
 
 MOST_BYTES = 1_000_000
 """Of an app's text, as UTF-8."""
@@ -75,6 +77,10 @@ class Deployer(Protocol):
         """The app of this name. Raises `Misuse` where there is none."""
         ...
 
+    def stats(self, name: str) -> Stats:
+        """The figures of the app of this name. Raises `Misuse` where there is none."""
+        ...
+
     def remove(self, name: str) -> None:
         """Stops an app and lets go of its name. Raises `Misuse` where there is none."""
         ...
@@ -95,6 +101,9 @@ class ClusterDeployer:
     def get(self, name: str) -> HostedApp:
         app = get(name)
         return HostedApp(app.state, {a: ", ".join(nodes) for a, nodes in app.placement.items() if nodes})
+
+    def stats(self, name: str) -> Stats:
+        return get(name).stats()
 
     def remove(self, name: str) -> None:
         remove(name)
@@ -233,6 +242,14 @@ class Manager:
     def all(self) -> list[ManagedApp]:
         """All apps, by name."""
         return [self._managed(entry) for _, entry in sorted(dict(self._entries).items())]
+
+    def metrics(self) -> str:
+        """The figures of all apps, as Prometheus reads them. Apps that are removed meanwhile are left out."""
+        found = []
+        for name in sorted(self._entries):
+            with contextlib.suppress(Misuse):
+                found.append(self._deployer.stats(name))
+        return prometheus_text(found)
 
     def close(self) -> None:
         """Stops all apps, after that which is being deployed. What comes then is refused with `ManagerClosed`."""

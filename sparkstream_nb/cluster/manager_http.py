@@ -31,8 +31,11 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from ..errors import Misuse, SiddhiError, SparkStreamError, masked, printable, shown
 from .manager import MOST_BYTES, STATISTICS, ManagedApp, Manager, ManagerClosed, NameTaken, NoSuchApp
+from .prometheus import CONTENT_TYPE
 
 APPS = "siddhi-apps"
+METRICS = "metrics"
+_JSON = "application/json; charset=utf-8"
 SECONDS = 10.0
 """For a request to come in, and for an answer to go out."""
 MOST_CONNECTIONS = 32
@@ -217,6 +220,7 @@ class _Answer:
     status: HTTPStatus
     body: Any
     headers: Mapping[str, str]
+    content_type: str = _JSON
 
     @classmethod
     def of(cls, status: HTTPStatus, type: str, message: str, **more: Any) -> _Answer:
@@ -313,6 +317,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         match words:
             case [root] if root == APPS:
                 return self._all(asked)
+            case [root] if root == METRICS:
+                self._allow("GET", "HEAD")
+                return _Answer(HTTPStatus.OK, self.server.manager.metrics(), {}, CONTENT_TYPE)
             case [root, word] if root == APPS and word == STATISTICS:
                 self._allow("GET")
                 return self._ok([_statistics(a) for a in self._wanted(asked)])
@@ -323,7 +330,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 return self._ok({"status": _status(self.server.manager.get(name))})
         raise _Refused(
             HTTPStatus.NOT_FOUND, "not found", f"there is no such path. Known: /{APPS}, /{APPS}/NAME, "
-            f"/{APPS}/NAME/status, /{APPS}/{STATISTICS}",
+            f"/{APPS}/NAME/status, /{APPS}/{STATISTICS}, /{METRICS}",
         )  # fmt: skip
 
     def _all(self, asked: Mapping[str, list[str]]) -> _Answer:
@@ -411,13 +418,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _send(self, answer: _Answer) -> None:
         self.close_connection = True
-        body = json.dumps(answer.body, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        text = f"{json.dumps(answer.body, ensure_ascii=False)}\n" if answer.content_type == _JSON else answer.body
+        body = text.encode("utf-8", "backslashreplace")
         with contextlib.suppress(OSError):  # the client may have gone meanwhile; the app is deployed all the same
             self.connection.settimeout(self.server.seconds)
             self.send_response(answer.status)
             for name, value in answer.headers.items():
                 self.send_header(name, value)
-            self.send_header("Content-Type", "application/json; charset=utf-8")
+            self.send_header("Content-Type", answer.content_type)
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Cache-Control", "no-store")
             self.send_header("X-Content-Type-Options", "nosniff")

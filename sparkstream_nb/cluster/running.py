@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 
 from ..engine.batch import InputBatch, StreamRows
-from ..errors import Misuse, SparkStreamError, did_you_mean, nearest, shown
+from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..lanes.distributed import Distributed
 from ..plan import placement
 from ..plan.leader import LEADER, Parts
@@ -58,9 +58,11 @@ from .listeners import CommitListeners, OnCommit
 from .owner import Ownership
 from .progress import OnProgress
 from .scaling import scaled, wanted_ids
+from .sent import row_of, source_columns
 from .sinks import Deliveries
 from .stores import open_store, prepare_tables
 from .undelivered import FaultStreams
+from .wall import WALL, Inlet, WallClock, WallTicker
 from .whole import Found, check_whole
 
 _SETTLE_SECONDS = 10.0
@@ -86,6 +88,7 @@ class RunningApp(Displayed):
         self._lock = threading.RLock()
         self._closed = False
         self._progress = Progress()
+        self._wall = WallClock() if deployment.clock == WALL else None
         self._listeners = CommitListeners(deployment.name, self._progress)
         self._open(deployment, plans, life)
 
@@ -122,7 +125,7 @@ class RunningApp(Displayed):
         self._reports = None if deployment.groups is None else LastReports(folder / "nodes.json")
         commit = Commit(
             self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan,
-            merging=merging, reports=self._reports,
+            merging=merging, reports=self._reports, arrived=self._inbox.arrived,
         )  # fmt: skip
         self._stream = Stream(
             self._session, self.name, folder, life.run, specs, self.schemas, commit,
@@ -130,15 +133,34 @@ class RunningApp(Displayed):
         )  # fmt: skip
         self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.committed()
+        arrived = self._inbox.arrived
+        self._progress.throughput.begin(arrived.total, arrived.through(self._progress.last))
         self._sinks = self._deliveries(folder)
         self._target = feeding.Target(
             self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
             self.start, self._append, self._now,
-            self._marks(),
+            self._marks(), apart=1 if self._wall is None else 0,
         )  # fmt: skip
         self._intakes = self._sources()
+        self._ticker = self._ticks()
+
+    def _ticks(self) -> IdleTicker | WallTicker | None:
+        """What moves the app's clock besides events."""
+        if self._wall is not None:
+            nodes = self._life.over if self._life.leader is None else (*self._life.over, self._life.leader)
+            return WallTicker(
+                self._wall,
+                self._progress,
+                Inlet(
+                    lock=self._lock,
+                    running=lambda: self._stream.active and not self._stopped,
+                    append=lambda clocks: self._inbox.append([self._tick(*clocks)]),
+                    reached=lambda: self._inbox.position.clock,
+                    nodes=nodes,
+                ),
+            )
         idle = self.plan.idle_clock
-        self._idle = None if idle is None else IdleTicker(idle, self._advance)
+        return None if idle is None else IdleTicker(idle, self._advance)
 
     def _deliveries(self, folder: Path) -> Deliveries | None:
         """The sinks of the app, which go on where they were. New ones begin with the next micro-batch."""
@@ -170,6 +192,7 @@ class RunningApp(Displayed):
         if self.store.commit(self.name, f"{self._life.run}/{sink}", place.batch << 32 | place.row, {}, rows):
             with self._progress.changed:
                 self._progress.errors += len(rows)
+                self._progress.faulty.update(r.stream for r in rows)
 
     def _marks(self) -> Marks:
         """How far the nodes, and the tasks before them, are within a micro-batch."""
@@ -284,8 +307,8 @@ class RunningApp(Displayed):
             self._stopped = False
             if self._intakes is not None:
                 self._intakes.start()
-            if self._idle is not None:
-                self._idle.start()
+            if self._ticker is not None:
+                self._ticker.start()
 
     def stop(self) -> None:
         """Cancels the app's Spark work, within 2 s, and stops its feeds in the background.
@@ -293,7 +316,7 @@ class RunningApp(Displayed):
         State, outputs and aggregations stay; an event or a query starts it again.
         """
         with self._lock:
-            self._stop_idle_clock()
+            self._stop_clock()
             self._end_feeds()
             self._stopped = True
             self._stop_sources()
@@ -307,7 +330,7 @@ class RunningApp(Displayed):
         The app starts again with the next event or query; a micro-batch that was under way is then carried through.
         """
         with self._lock:
-            self._stop_idle_clock()
+            self._stop_clock()
             ended = self._end_feeds()
             interrupt(self._session, self._target.tag)
             self._stopped = True
@@ -471,7 +494,7 @@ class RunningApp(Displayed):
         """
         schema = self._schema(stream)
         several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
-        rows = [_row(stream, schema, v) for v in (values if several else [values])]
+        rows = [row_of(stream, schema, v) for v in (values if several else [values])]
         columns = columns_of(schema, rows, stream, self.deployment.limits)
         route = self.routing if node is None else f"node:{node}"
         Route.parse(route, self.nodes)
@@ -495,14 +518,14 @@ class RunningApp(Displayed):
             self.start()
             self._append([self._tick(to)])
 
-    def _tick(self, ms: int) -> Entry:
-        return self._inbox.batch(InputBatch(np.array([ms], np.int64)), self.routing)
+    def _tick(self, *clocks: int) -> Entry:
+        return self._inbox.batch(InputBatch(np.array(clocks, np.int64)), self.routing)
 
     def _append(self, entries: Sequence[Entry]) -> None:
         """Puts what a person sent into the inbox."""
         self._inbox.append(entries)
-        if self._idle is not None:
-            self._idle.sent()
+        if self._ticker is not None:
+            self._ticker.sent()
 
     def _advance(self, increment: int) -> None:
         """Moves the clock on by `increment` ms, if the app runs and has a clock by now."""
@@ -511,9 +534,9 @@ class RunningApp(Displayed):
             if self._stream.active and not self._stopped and now is not None:
                 self._inbox.append([self._tick(now + increment)])
 
-    def _stop_idle_clock(self) -> None:
-        if self._idle is not None:
-            self._idle.stop()
+    def _stop_clock(self) -> None:
+        if self._ticker is not None:
+            self._ticker.stop()
 
     @overload
     def feed(
@@ -576,7 +599,7 @@ class RunningApp(Displayed):
             given.mapping("columns", columns)
         if isinstance(source, str | Path):
             given.path("the feed", source)
-        shape = feeds.Shape(stream, schema, time, _mapped(schema, columns), latest=self._latest())
+        shape = feeds.Shape(stream, schema, time, source_columns(schema, columns), latest=self._latest())
         shape = replace(shape, limits=self.deployment.limits)
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
@@ -598,6 +621,8 @@ class RunningApp(Displayed):
 
     def _now(self) -> int:
         """This machine's time (ms), or the app's clock where it is ahead."""
+        if self._wall is not None:
+            return self._wall.now(self._inbox.position.clock)
         return max(int(clock.time() * 1000), self._inbox.position.clock or 0)
 
     def _latest(self) -> int | None:
@@ -610,32 +635,3 @@ class RunningApp(Displayed):
         if stream not in self.schemas:
             raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
         return self.schemas[stream]
-
-
-def _mapped(schema: Schema, columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
-    """The source column of each attribute that has one of another name."""
-    if not columns:
-        return {}
-    if not isinstance(columns, Mapping):
-        return dict(zip(schema.names, columns, strict=False))
-    for name in columns:
-        if name not in schema.names:
-            raise Misuse(nearest(f"columns: there is no attribute '{name}'", name, schema.names))
-    return dict(columns)
-
-
-def _row(stream: str, schema: Schema, values: Any) -> list[Any]:
-    """An event's values in the order of `schema`, null where a list has too few. Raises SparkStreamError for a dict
-    that lacks attributes or has unknown ones."""
-    if isinstance(values, Mapping):
-        for name in values:
-            if name not in schema.names:
-                hint = did_you_mean(str(name), schema.names) or ""
-                raise SparkStreamError(f"{stream} has no attribute '{name}'. {hint}".strip())
-        missing = [n for n in schema.names if n not in values]
-        if missing:
-            raise SparkStreamError(f"{stream}: the event lacks {', '.join(missing)}.")
-        return [values[n] for n in schema.names]
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise SparkStreamError(f"{stream}: an event is a list of values {schema} or a dict by attribute.")
-    return [*values, *[None] * (len(schema) - len(values))]

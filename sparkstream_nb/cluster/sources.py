@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from urllib.parse import quote
 from ..errors import Misuse, SiddhiBindError, SparkStreamError, shown
 from ..mapping.decoding import Decoder, decoder
 from ..plan.incoming import FILE_MODES, IncomingSource, incoming_sources
+from ..plan.kafka import CONFIGURATION, CONSUMER
 from ..plan.mapping import PassThrough
 from ..plan.nodes import Plan
 from ..spark.private import private_file, private_folder
@@ -23,6 +24,7 @@ from ..spark.sources.intake import IntakeSetup
 from ..spark.sources.reader import Reader
 from ..types import Schema
 from .grants import Grants
+from .kafka_settings import servers_of, settings_of
 from .secrets import References
 
 if TYPE_CHECKING:
@@ -149,8 +151,7 @@ class _Options:
 
 
 def _kafka(o: _Options, grants: Grants, references: References) -> KafkaPlace:
-    servers = [s.strip() for s in o.text("bootstrap.servers").split(",") if s.strip()]
-    found = [grants.check_broker(server, f"{o.what} reads from Kafka at") for server in servers]
+    servers = servers_of(o.given["bootstrap.servers"], grants, o.what, "reads from Kafka at")
     topics = tuple(dict.fromkeys(t.strip() for t in o.text("topic.list").split(",") if t.strip()))
     for topic in topics:
         if not _NAME.fullmatch(topic):
@@ -160,8 +161,8 @@ def _kafka(o: _Options, grants: Grants, references: References) -> KafkaPlace:
     o.flag("enable.async.commit", True)
     from ..spark.sources.kafka import KafkaPlace
 
-    options = _consumer_options(o, references)
-    options["bootstrap_servers"] = [f"{host}:{port}" for host, port in found]
+    options = settings_of(o.given.get(CONFIGURATION, ""), CONSUMER, references, o.what)
+    options["bootstrap_servers"] = list(servers)
     latest = options.pop("auto_offset_reset", "earliest") == "latest"
     return KafkaPlace(
         topics=topics,
@@ -192,50 +193,6 @@ def _starts(o: _Options, topics: tuple[str, ...]) -> Mapping[tuple[str, int], in
         if not equals or topic not in topics or not offset.isdecimal():
             raise Misuse(f"{o.what}: 'topic.offsets.map' is TOPIC=OFFSET,... of its topics, not {shown(part)}")
         out[topic, 0] = int(offset)
-    return out
-
-
-_CONSUMER: Mapping[str, Callable[[str], Any]] = {
-    "auto.offset.reset": str,
-    "client.id": str,
-    "fetch.min.bytes": int,
-    "fetch.max.bytes": int,
-    "fetch.max.wait.ms": int,
-    "max.partition.fetch.bytes": int,
-    "max.poll.records": int,
-    "metadata.max.age.ms": int,
-    "request.timeout.ms": int,
-    "isolation.level": str,
-    "security.protocol": str,
-    "sasl.mechanism": str,
-    "sasl.plain.username": str,
-    "sasl.plain.password": str,
-    "ssl.cafile": str,
-}
-"""What `optional.configuration` may set, by its name here: with `_` for `.` it is that of kafka-python."""
-_SECRET = frozenset({"sasl.plain.password"})
-
-
-def _consumer_options(o: _Options, references: References) -> dict[str, Any]:
-    """`optional.configuration`: 'name:value,name:value'."""
-    out: dict[str, Any] = {}
-    for part in [p for p in o.given.get("optional.configuration", "").split(",") if p.strip()]:
-        name, colon, value = (x.strip() for x in part.partition(":"))
-        made = _CONSUMER.get(name)
-        if made is None or not colon:
-            known = ", ".join(sorted(_CONSUMER))
-            raise Misuse(f"{o.what}: 'optional.configuration' does not take {shown(name)}. It takes {known}")
-        if name in _SECRET and not re.fullmatch(r"\$\{(sec|env):[^}]+\}", value):
-            raise Misuse(
-                f"{o.what}: the password does not belong into the app's text: write {name}:${{sec:NAME}}, and store "
-                "NAME in the keyring or allow the environment variable"
-            )
-        try:
-            out[name.replace(".", "_")] = made(references.resolve(value, o.what))
-        except ValueError:
-            raise Misuse(f"{o.what}: {name} of 'optional.configuration' is a number, not {shown(value)}") from None
-    if out.get("auto_offset_reset", "earliest") not in ("earliest", "latest"):
-        raise Misuse(f"{o.what}: auto.offset.reset is earliest or latest, not {shown(out['auto_offset_reset'])}")
     return out
 
 

@@ -295,6 +295,11 @@ class Contents:
         """Bytes held."""
         return sum(log.bytes for log in self.logs)
 
+    @property
+    def rows(self) -> int:
+        """Events held."""
+        return sum(len(self._alive(side)) for side in range(len(self.logs)))
+
 
 def without(state: dict[str, Any], parts: Array, numbers: Array) -> dict[str, Any]:
     """The state of a side (`Contents.state`) less the events of these partition instances; `numbers` are the new ids of

@@ -28,6 +28,7 @@ from .rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
 from .selector import Selected
 from .services import Services
 from .steps import Steps, select_exprs, slot_attrs
+from .timers import earliest
 from .windows import entering
 
 
@@ -170,6 +171,10 @@ class JoinOp:
         assert outs[0] is not None
         assert outs[1] is not None
         return self._with_windows(outs[0], outs[1], clock)
+
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can bring out a joined row; None where no time does."""
+        return earliest(s.next_due() for s in self.steps if s is not None)
 
     def event_by_event(
         self, inputs: Mapping[str, Rows], clock: Clock
@@ -504,6 +509,11 @@ class JoinOp:
     def bytes(self) -> int:
         """Bytes held in windows and contents."""
         return sum(s.bytes for s in self.steps if s is not None) + self._contents.bytes
+
+    @property
+    def rows(self) -> int:
+        """Events that the join's sides hold."""
+        return self._contents.rows
 
 
 def _as(column: Column, type: Type) -> Column:

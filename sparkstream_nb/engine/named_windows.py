@@ -13,7 +13,7 @@ from .join_contents import Contents
 from .rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from .services import Services
 from .steps import make_window
-from .windows import entering, for_joins
+from .windows import entering, for_joins, rows_held
 
 
 class NamedWindow:
@@ -50,6 +50,11 @@ class NamedWindow:
         out = for_joins(out, self.window)
         self._track(out)
         return self._published(out)
+
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone changes what the window holds; None where no time does.
+        On-demand queries see what it holds, so it does not matter who wants expired events."""
+        return self.window.next_due()
 
     def _published(self, rows: Rows) -> Rows:
         """What the definition does not put out only changes what joins find: it makes no join look."""
@@ -112,3 +117,8 @@ class NamedWindow:
     def bytes(self) -> int:
         """Bytes held."""
         return self.window.bytes + self._held.bytes
+
+    @property
+    def rows(self) -> int | None:
+        """Events that the window holds."""
+        return rows_held(self.window)

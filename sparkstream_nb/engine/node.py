@@ -39,6 +39,7 @@ from .services import Services
 from .sinks import GroupOperator, TopicOperator
 from .snapshot import Buffer, packed, unpack
 from .stretches import stretches
+from .timers import earliest
 from .triggers import TriggerOperator, start_rows
 from .windows.base import no_rows
 
@@ -178,6 +179,15 @@ class NodeEngine:
     def first_clock(self) -> int | None:
         """The clock (ms) after the first step; None: there was none yet."""
         return self.services.clock.first
+
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which a tick can make the node do anything that shows; None where no tick can.
+
+        It may be too early, and is in the past where partition instances wait for the next movement of the clock
+        (`timers`), but it is never too late: a tick before it puts out nothing.
+        """
+        due = earliest(op.next_due() for op in self.operators)
+        return None if due is None else int(due)
 
     def skip(self, steps: int, first: int, last: int) -> None:
         """Advances by `steps` steps, from clock `first` to `last` (ms), whose events no operator of the plan reads."""
@@ -452,8 +462,9 @@ class NodeEngine:
             op.load(s)
 
     def stats(self) -> dict[str, Any]:
-        """Clock, steps taken, how the app runs, and the bytes that every query, window and table holds."""
+        """Clock, steps taken, how the app runs, and the bytes and rows that every query, window and table holds."""
         held = {op.name: op.bytes for op in self.operators} | {i: t.bytes for i, t in self.parts.tables.items()}
+        rows = {op.name: op.rows for op in self.operators} | {i: t.rows for i, t in self.parts.tables.items()}
         runs = "by operator" if self._by_operator else f"by chunk: {self.graph.reason or 'asked for'}"
         if self._by_operator and self.stretches is not None:
             runs += f", by chunk where tables change: {self.graph.reason}"
@@ -462,6 +473,7 @@ class NodeEngine:
             "steps": self.steps - 1,
             "runs": runs,
             "state_bytes": held,
+            "state_rows": {name: n for name, n in rows.items() if n is not None},
         }
 
 

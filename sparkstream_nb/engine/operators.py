@@ -41,12 +41,22 @@ class Operator(Protocol):
         """Applies the effects of an output chunk at its turn, before any downstream operator sees it."""
         ...
 
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can make it do what shows: it may be too early, never too
+        late. None where no time does."""
+        ...
+
     def state(self) -> Any: ...
 
     def load(self, state: Any) -> None: ...
 
     @property
     def bytes(self) -> int: ...
+
+    @property
+    def rows(self) -> int | None:
+        """Events, partial matches or rows that it holds; None where they are not counted."""
+        ...
 
 
 class Passing:
@@ -57,6 +67,10 @@ class Passing:
     def apply(self, rows: Rows, clock: Clock) -> None:
         """Does nothing."""
 
+    def next_due(self) -> int | None:
+        """None: there are no timers."""
+        return None
+
     def state(self) -> Any:
         return None
 
@@ -66,6 +80,10 @@ class Passing:
     @property
     def bytes(self) -> int:
         return 0
+
+    @property
+    def rows(self) -> int | None:
+        return None
 
 
 @dataclass(slots=True)
@@ -110,6 +128,9 @@ class QueryOperator:
         if self.writer is not None:
             self.writer.write(rows, clock.at(rows.root))
 
+    def next_due(self) -> int | None:
+        return self.query.next_due()
+
     def state(self) -> Any:
         return self.query.state()
 
@@ -119,6 +140,10 @@ class QueryOperator:
     @property
     def bytes(self) -> int:
         return self.query.bytes
+
+    @property
+    def rows(self) -> int | None:
+        return self.query.rows
 
 
 @dataclass(slots=True)
@@ -135,6 +160,9 @@ class WindowOperator(Passing):
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         return self.window.run(inputs[entry(self.window.id)], clock)
 
+    def next_due(self) -> int | None:
+        return self.window.next_due()
+
     def state(self) -> Any:
         return self.window.state()
 
@@ -144,6 +172,10 @@ class WindowOperator(Passing):
     @property
     def bytes(self) -> int:
         return self.window.bytes
+
+    @property
+    def rows(self) -> int | None:
+        return self.window.rows
 
 
 def entry(window: str) -> str:
@@ -168,6 +200,10 @@ class EntryOperator(Passing):
         self.known = self.entry.instances.count
         return self.entry.run(inputs[self.node.inputs[0]], clock)
 
+    def next_due(self) -> int | None:
+        """When a key is purged: its timers must not go off after that."""
+        return self.entry.instances.next_due()
+
     def apply(self, rows: Rows, clock: Clock) -> None:
         """An event of several ranges makes an instance, goes through it, and only then makes the next."""
         self.known = max(self.known, int(rows.parts().max()) + 1)
@@ -181,7 +217,7 @@ class AggregationOperator(Passing):
     batch ends (`settle`). `rank` is the operator's place among the operators.
 
     A purge runs at the first clock step at or after each whole interval since the first clock step, before the event of
-    that step.
+    that step. So nobody can tell when the clock moved, and a purge is nothing that is due (`next_due`).
     """
 
     rank = 0
@@ -274,6 +310,10 @@ class AggregationOperator(Passing):
     @property
     def bytes(self) -> int:
         return self.aggregation.bytes
+
+    @property
+    def rows(self) -> int | None:
+        return None
 
 
 def tables_read(query: nodes.Query) -> tuple[str, ...]:

@@ -127,6 +127,14 @@ class Instances:
             step += 1
         return min(step, clock.last)
 
+    def next_due(self) -> int | None:
+        """The first look for idle keys (ms) that finds one; None where none will."""
+        if self.purge is None or self._check is None or not self.numbers:
+            return None
+        seen = grown(self._seen, self.count)[list(self.numbers.values())]
+        idle, every = int(seen.min()) + self.purge.idle, max(self.purge.interval, 1)
+        return self._check + max(0, (idle - self._check) // every + 1) * every
+
     def forget(self, clock: Clock, step: int) -> None:
         """Purges the idle keys: after the timers of a step, before its events."""
         assert self.purge is not None

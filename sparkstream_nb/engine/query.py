@@ -20,6 +20,7 @@ from .rows import CURRENT, ROOT_BITS, Clock, Rows, concat_rows
 from .selector import Selected, Selector
 from .services import Services
 from .steps import Steps, begins_anew, numbered, select_exprs, slot_attrs, step_exprs
+from .timers import earliest
 
 
 def query_exprs(query: nodes.Query) -> list[Expr]:
@@ -142,6 +143,11 @@ class QueryOp:
     def looked(self) -> tuple[str, ...]:
         """The named windows that the last run read."""
         return () if self._join is None else self._join.looked
+
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can make the query emit; None where no time does."""
+        sources = (self._steps, self._join, self._pattern, self._limiter)
+        return earliest(s.next_due() for s in sources if s is not None)
 
     @property
     def timed(self) -> bool:
@@ -269,6 +275,15 @@ class QueryOp:
         if self._join is not None:
             return self._join.bytes
         return 0 if self._pattern is None else int(self._pattern.bytes)
+
+    @property
+    def rows(self) -> int | None:
+        """Events that the query's window or join holds, or partial matches of its pattern; None where it has none."""
+        if self._steps is not None:
+            return self._steps.rows
+        if self._join is not None:
+            return self._join.rows
+        return None if self._pattern is None else self._pattern.rows
 
 
 def split_kinds(rows: Rows) -> tuple[Rows, Rows]:

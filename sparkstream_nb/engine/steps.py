@@ -35,7 +35,8 @@ from .reorder import Reorder
 from .rows import CURRENT, Clock, Rows, one_by_one
 from .services import Services
 from .streamfunctions import STREAM_FUNCTIONS
-from .windows import WINDOWS, Window, WindowSetup, for_joins
+from .timers import earliest
+from .windows import WINDOWS, Window, WindowSetup, for_joins, rows_held
 
 _RANK, _SERIAL = 1 << 30, (1 << 30) + 1
 """Stand for the columns of ranks and of serial numbers among attribute numbers."""
@@ -160,6 +161,7 @@ class Steps:
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.rank = 0  # the query's place among those that use a table
         self.window: Window | None = None
+        self._leaves_unseen = False  # whether the window's timers put out expired rows alone, which nobody wants
         self._group = group
         self._steps: list[_Filter | _Function | _Window | _Reorder] = []
         self.schedulers = 0
@@ -214,6 +216,7 @@ class Steps:
                     apart=apart and step is input.steps[-1], anew=anew and step is input.steps[-1],
                 )  # fmt: skip
                 self._steps.append(_Window(self.window))
+                self._leaves_unseen = not wants_expired and DECLARATIONS[step.function].timers_emit == "expired"
                 self.schedulers += 1
         self._widths, self._types, self._schema = widths, schema, input.source.schema
         self.places = {a: i for i, a in enumerate(self._keep[-1])}
@@ -318,6 +321,14 @@ class Steps:
         only = None if rows.kind is None else rows.kind == CURRENT
         self.services.failed(self.query, self.source, env, columns, rows.root, only)
 
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can bring out a row that anybody asks for; None where no time
+        does. What only leaves the window, and is not asked for, leaves before the next event as well."""
+        due = [s.reorder.next_due() for s in self._steps if isinstance(s, _Reorder)]
+        if self.window is not None and not self._leaves_unseen:
+            due.append(self.window.next_due())
+        return earliest(due)
+
     def forget(self, parts: Array) -> None:
         """Drops what the window and the filters hold for these partition instances."""
         if self.window is not None:
@@ -351,6 +362,14 @@ class Steps:
         """Bytes that the window holds, and what waits to be reordered."""
         waiting = sum(s.reorder.bytes for s in self._steps if isinstance(s, _Reorder))
         return waiting if self.window is None else waiting + self.window.bytes
+
+    @property
+    def rows(self) -> int | None:
+        """Events that the window holds, and those that wait to be reordered; None where neither is there."""
+        found = [s.reorder.held for s in self._steps if isinstance(s, _Reorder)]
+        if self.window is not None and (own := rows_held(self.window)) is not None:
+            found.append(own)
+        return sum(found) if found else None
 
     def state(self) -> dict[str, Any]:
         return {

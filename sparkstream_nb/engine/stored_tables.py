@@ -46,6 +46,11 @@ class StoredTable(TableStore):
         self._bag: Counter[Values] | None = None
 
     @property
+    def rows(self) -> int | None:
+        """None: the database has them."""
+        return None
+
+    @property
     def _key(self) -> tuple[int, ...]:
         return self.definition.primary_key
 

@@ -354,6 +354,11 @@ class TableStore:
     def bytes(self) -> int:
         return self.log.bytes
 
+    @property
+    def rows(self) -> int | None:
+        """How many rows it has."""
+        return int(np.count_nonzero(self.alive[: self.log.end]))
+
 
 _EXACT = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 """Types of which values that are equal are the same."""

@@ -12,6 +12,7 @@ where it holds more than three quarters of its buckets. It never shrinks.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -261,6 +262,11 @@ def _forget(
             _sift_up(heap, first, n)
 
 
+def earliest(times: Iterable[int | None]) -> int | None:
+    """The least of some times, of which None are never; None where all are."""
+    return min((t for t in times if t is not None), default=None)
+
+
 class Timers:
     """The arrays, and their growth."""
 
@@ -295,6 +301,17 @@ class Timers:
     def hashes(self, hashes: Array | None) -> Array:
         """The instances' hashes (`Instances.hashes`); zeros where there are no partitions."""
         return self._hashes if hashes is None else hashes
+
+    def next_due(self, of: Array | None = None, not_before: Array | None = None) -> int | None:
+        """The first scheduled time (ms), of the instances in the mask `of` where it is given; None if there is none. A
+        time of an instance counts as `not_before` its own, where given. Both have a place for each instance."""
+        parts = self.heap[: self.meta[HEAP]]
+        if of is not None:
+            parts = parts[of[parts]]
+        if not len(parts):
+            return None
+        times = self.first[parts]
+        return int((times if not_before is None else np.maximum(times, not_before[parts])).min())
 
     def forget(self, parts: Array) -> None:
         """Drops what is scheduled for these instances."""

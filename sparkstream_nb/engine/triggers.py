@@ -53,6 +53,9 @@ class TriggerOperator(Passing):
         root = ((clock.base + at) << ROOT_BITS) | self.scheduler
         return Rows([Column(Type.LONG, due)], due, root, np.arange(len(due)))
 
+    def next_due(self) -> int | None:
+        return self.next
+
     def _after(self, time: int) -> int | None:
         if self.times is not None:
             return self.times.after(time)

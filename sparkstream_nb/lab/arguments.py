@@ -157,6 +157,15 @@ def line_options() -> dict[str, Options]:
     add(p, "--last", "--limit")
     _add_out(p, "store the events as a data frame in this variable")
 
+    p = command("tail", "Shows the end of a stream, and follows it: its last events, or the latest ones by key.")
+    p.add_argument("stream", metavar="NAME.Stream")
+    mode = p.add_mutually_exclusive_group()
+    mode.add_argument("--append", action="store_true", help="the last events (this is the default)")
+    mode.add_argument("--latest", metavar="KEY", help="the latest event of each value of this attribute")
+    mode.add_argument("--number", metavar="ATTRIBUTE", help="only this attribute of the newest event, large")
+    p.add_argument("--last", type=positive, default=20, metavar="N", help="rows to show (20)")
+    p.add_argument("--newest", choices=("first", "last"), default="first", help="where the newest event is (first)")
+
     p = command("explain", "Shows the plan of an app: what runs where, and what routing does to each query.")
     p.add_argument("app", metavar="NAME")
     p.add_argument("--repair", action="store_true", help="show what would make each query right on several nodes")
@@ -225,8 +234,9 @@ def line_options() -> dict[str, Options]:
     add(p, "--limit")
     _add_out(p, "store them as a data frame in this variable")
 
-    p = command("stats", "Shows the state size and throughput of each node.")
+    p = command("stats", "Shows the speed of an app, how far it is behind, and the state of its nodes and queries.")
     p.add_argument("app", metavar="NAME")
+    p.add_argument("--prometheus", action="store_true", help="print the figures as Prometheus reads them")
 
     command("tb", "Shows the whole traceback of the last error.")
     return out

@@ -48,8 +48,9 @@ def card_html(app: App) -> str:
 
 def headline(app: App) -> str:
     """`running · 3 nodes, active-active · shards a, b, c · routing round_robin`."""
+    clock = " · wall clock" if app.deployment.clock == "wall" else ""
     if app.nodes == 1 and app.deployment.groups is None:
-        return f"{app.state} · 1 node"
+        return f"{app.state} · 1 node{clock}"
     shards, groups = ", ".join(app.shard_ids), app.deployment.groups
     if isinstance(groups, Distributed):
         parts = sum(g.parallel for g in groups.split.groups)
@@ -57,7 +58,7 @@ def headline(app: App) -> str:
     if groups is not None and len(groups.pairs) == 1:
         return f"{app.state} · {app.nodes} nodes, {app.mode}: {shards}"
     of = f"shards {shards}" if groups is None else f"groups {', '.join(groups.names)}"
-    return f"{app.state} · {app.nodes} nodes, {app.mode} · {of} · routing {app.routing}"
+    return f"{app.state} · {app.nodes} nodes, {app.mode} · {of} · routing {app.routing}{clock}"
 
 
 def warnings_of(app: App) -> list[str]:

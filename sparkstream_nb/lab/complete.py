@@ -84,15 +84,25 @@ class Completer:
             return list(self._commands)
         if before[-1] == "--per":
             return list(DURATIONS)
+        if before[-1] == "--newest":
+            return ["first", "last"]
+        if before[1] == "tail" and before[-1] in ("--latest", "--number"):
+            return self._attributes(before[2])
         command = before[1]
         options = list(self._commands[command]._option_string_actions) if command in self._commands else []
         apps = cluster.apps()
-        if command in ("feed", "send", "output"):
+        if command in ("feed", "send", "output", "tail"):
             parts = [f"{n}.{s}" for n, a in apps.items() for s in a.plan.streams]
             return [*parts, *options, *(self._frames() if command == "feed" else [])]
         if command == "view":
             return [*(f"{n}.{g}" for n, a in apps.items() for g in a.plan.aggregations), *options]
         return [*apps, *options]
+
+    @staticmethod
+    def _attributes(stream: str) -> list[str]:
+        """The attributes of a stream that is written `App.Stream`."""
+        schemas = {f"{n}.{s}": d.source.schema for n, a in cluster.apps().items() for s, d in a.plan.streams.items()}
+        return list(schemas[stream].names) if stream in schemas else []
 
     def _frames(self) -> list[str]:
         return [

@@ -33,6 +33,8 @@ from ..cluster import (
     Result,
     Stats,
     Study,
+    Tail,
+    TailSnapshot,
 )
 from ..cluster.audit_feeds import measurement_text
 from ..cluster.divergence import VERDICTS
@@ -44,7 +46,9 @@ from .cluster_view import cluster_html, cluster_text
 from .failover import failover_html, failover_text, study_html, study_text
 from .graph import drawing
 from .heatmap import image as study_image
-from .tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, size, text_of, when
+from .stats import stats_html, stats_text
+from .tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, text_of
+from .tail import tail_html, tail_text
 from .timeline import Timeline, whole
 from .timeline import image as timeline_image
 
@@ -66,7 +70,7 @@ def html(shown: object) -> str:
 
 def bundle(shown: Displayed, include: Any = None, exclude: Any = None) -> dict[str, str]:
     """Both forms by their MIME types, as IPython's formatter asks for them."""
-    if isinstance(shown, Cluster):
+    if isinstance(shown, (Cluster, Tail)):
         shown = shown.snapshot()  # the same in both
     return {"text/plain": text(shown), "text/html": html(shown)}
 
@@ -76,38 +80,9 @@ def register(shell: Any) -> None:
     shell.display_formatter.mimebundle_formatter.for_type(Displayed, bundle)
     # Only a notebook can change what it has shown.
     if getattr(shell, "kernel", None) is not None:
-        from .progress import show_live
+        from .interactive import register_interactive
 
-        shell.display_formatter.ipython_display_formatter.for_type(Feed, show_live)
-        shell.display_formatter.ipython_display_formatter.for_type(Divergence, _show_timeline)
-        shell.display_formatter.ipython_display_formatter.for_type(Cluster, _show_cluster)
-
-
-def _show_timeline(shown: Divergence) -> None:
-    """A time line that is interactive while the kernel lives; the static forms where anywidget cannot be loaded."""
-    if shown.matches:
-        try:
-            from .widgets.timeline import DivergenceView
-        except ImportError:
-            pass
-        else:
-            DivergenceView(shown).display()
-            return
-    from IPython.display import display
-
-    display(bundle(shown), raw=True)
-
-
-def _show_cluster(shown: Cluster) -> None:
-    """The same for a cluster."""
-    try:
-        from .widgets.cluster import ClusterView
-    except ImportError:
-        from IPython.display import display
-
-        display(bundle(shown), raw=True)
-    else:
-        ClusterView(shown).display()
+        register_interactive(shell)
 
 
 def _limit(limit: int | None) -> int:
@@ -305,7 +280,10 @@ def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
     """How many errors there are for each reason; the first of them."""
     limit = _limit(shown.limit)
     counts = Grid(["reason", "count"], [(r, Count(n)) for r, n in shown.reasons.items()], limit=limit, what="reason")
-    return counts, Grid.of_frame(shown.frame.reset_index(names="id"), limit=limit, what="error")
+    frame = shown.frame.reset_index(names="id")
+    # Of a message that could not be read, its text; its source is that of the stream.
+    frame["values"] = [v.get("message", v) if isinstance(v, dict) else v for v in frame["values"]]
+    return counts, Grid.of_frame(frame, limit=limit, what="error")
 
 
 @text.register
@@ -322,93 +300,34 @@ def _(shown: Errors) -> str:
     return "".join(g.html() for g in _errors_grids(shown)) if len(shown) else paragraph(markup.escape(text(shown)))
 
 
-def _stats_headline(shown: Stats) -> str:
-    """`Trades: running · clock 2024-06-01 10:00:00 UTC · 1,200 events sent · 0 entries waiting · ...`."""
-    words = [
-        shown.state,
-        *([f"clock {when(shown.clock)} UTC"] if shown.clock is not None else []),
-        counted(shown.events, "event") + " sent",
-        counted(shown.waiting, "entry", "entries") + " waiting",
-        counted(shown.micro_batches, "micro-batch", "micro-batches"),
-        counted(shown.errors, "error"),
-        *sorted({f"runs {n.runs}" for n in shown.nodes.values() if n.runs.startswith("by chunk")}),
-    ]
-    return " · ".join(words)
-
-
-def _stats_grids(shown: Stats) -> list[Grid]:
-    """A table of the nodes, one of what the app is made of, and one of its sinks."""
-    nodes = [
-        (
-            n.shard,
-            Figure(f"{n.events:,}"),
-            Figure("" if n.events_per_second is None else f"{n.events_per_second:,.0f}"),
-            Figure(f"{n.ms:,.1f} ms"),
-            Figure(size(n.state_bytes)),
-            "" if n.clock is None else when(n.clock),
-        )
-        for n in shown.nodes.values()
-    ]
-    parts = [
-        (
-            p.kind,
-            p.name,
-            p.output or "",
-            Figure("" if p.events_out is None else f"{p.events_out:,}"),
-            Figure(size(p.state_bytes) if p.state_bytes else ""),
-        )
-        for p in shown.parts
-    ]
-    sinks = [
-        (
-            s.name,
-            s.target,
-            s.promise,
-            Figure(f"{s.sent:,}"),
-            Figure(f"{s.pending:,}"),
-            Figure(f"{s.failed:,}"),
-            Figure(f"{s.dropped:,}"),
-            s.last_error or "",
-        )
-        for s in shown.sinks
-    ]
-    grids = [
-        Grid(["node", "events", "events/s", "last micro-batch", "state", "clock (UTC)"], nodes),
-        Grid(["kind", "name", "output", "events out", "state"], parts),
-        Grid(["sink", "target", "delivers", "sent", "pending", "failed", "dropped", "last error"], sinks),
-    ]
-    return [g for g in grids if g.cells]
-
-
-def _disk_line(shown: Stats) -> str:
-    """`disk: recording 3.1 MB of 1.0 GB · outputs 12.0 MB of 10.0 GB · state 1.0 MB · store 0 B`."""
-    disk, most = shown.disk, shown.disk.retention
-
-    def of(kept: int, limit: int | None) -> str:
-        return size(kept) if limit is None else f"{size(kept)} of {size(limit)}"
-
-    words = [
-        f"recording {of(disk.recording, most.recording)}",
-        f"outputs {of(disk.outputs, most.outputs)}",
-        f"state {size(disk.state)}",
-        f"store {size(disk.store)}",
-        *([f"kept for {most.days:g} days"] if most.days is not None else []),
-        *([f"{counted(sum(disk.dropped.values()), 'output')} dropped"] if disk.dropped else []),
-    ]
-    return "disk: " + " · ".join(words)
-
-
 @text.register
 def _(shown: Stats) -> str:
-    grids = [g.text(footer=False) for g in _stats_grids(shown)]
-    return "\n\n".join([f"{shown.app}: {_stats_headline(shown)}\n{_disk_line(shown)}", *grids])
+    return stats_text(shown)
 
 
 @html.register
 def _(shown: Stats) -> str:
-    head = f'<b>{markup.escape(shown.app)}</b> <span style="{MUTED}">{markup.escape(_stats_headline(shown))}</span>'
-    disk = f'<span style="{MUTED}">{markup.escape(_disk_line(shown))}</span>'
-    return paragraph(head) + paragraph(disk) + "".join(g.html(footer=False) for g in _stats_grids(shown))
+    return stats_html(shown)
+
+
+@text.register
+def _(shown: Tail) -> str:
+    return tail_text(shown.snapshot())
+
+
+@text.register
+def _(shown: TailSnapshot) -> str:
+    return tail_text(shown)
+
+
+@html.register
+def _(shown: Tail) -> str:
+    return tail_html(shown.snapshot())
+
+
+@html.register
+def _(shown: TailSnapshot) -> str:
+    return tail_html(shown)
 
 
 # --------------------------------------------------------------------------------------------------------------- plans

@@ -159,6 +159,11 @@ class SiddhiMagic(Magics):
         self._interruptible(app.flush, app)  # what a cell before it sent is part of what it shows
         return self._frame(o, app.output(stream, last=o.last))
 
+    def _do_tail(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app, stream = self._part_of(o.stream, "a stream")
+        return app.tail(stream, last=o.last, latest=o.latest, number=o.number, newest=o.newest)
+
     def _do_explain(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app = cluster.get(o.app)
@@ -267,7 +272,12 @@ class SiddhiMagic(Magics):
         return None
 
     def _do_stats(self, options: Options, rest: str) -> Any:
-        return cluster.get(options.parse(split(rest)).app).stats()
+        o = options.parse(split(rest))
+        found = cluster.get(o.app).stats()
+        if not o.prometheus:
+            return found
+        print(found.prometheus(), end="")
+        return None
 
     def _do_tb(self, options: Options, rest: str) -> Any:
         options.parse(split(rest))

@@ -5,6 +5,7 @@ The partial apps exchange events within a micro-batch, so one task computes them
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,22 +77,32 @@ class DistributedMember:
         return {numbers[n]: Answer(a[0].columns, [row for x in a for row in x.rows]) for n, a in found.items()}
 
     def stats(self) -> dict[str, Any]:
-        """What each node runs, and the sizes of state, by what has it."""
-        held: dict[str, int] = {}
+        """What each node runs, and the sizes of state, by what has it: of all nodes, and of each."""
+        held: Counter[str] = Counter()
+        own = {n: {"state_bytes": Counter[str](), "state_rows": Counter[str]()} for n in self.app.nodes}
         runs: dict[str, list[str]] = {}
         for i in self.lane.instances:
             for run in i.lane.runs.values():
                 runs.setdefault(run.node, []).append(i.lane.name)
-                for name, size in run.engine.stats()["state_bytes"].items():
-                    held[name] = held.get(name, 0) + size
+                found = run.engine.stats()
+                held.update(found["state_bytes"])
+                for what, sizes in own[run.node].items():
+                    sizes.update(found.get(what, {}))
         processed: dict[str, int] = {}
         for i in self.lane.instances:
             for node, events in i.lane.processed.items():
                 processed[node] = processed.get(node, 0) + events
-        by_node = {n: {"runs": ", ".join(runs.get(n, [])), "events": processed.get(n, 0)} for n in self.app.nodes}
+        by_node = {
+            n: {
+                "runs": ", ".join(runs.get(n, [])),
+                "events": processed.get(n, 0),
+                **{what: dict(sizes) for what, sizes in own[n].items()},
+            }
+            for n in self.app.nodes
+        }
         told = self.lane.figures().packed()
         steps = self.steps - 1
-        return {"clock": self.now, "steps": steps, "by_node": by_node, "state_bytes": held, "distributed": told}
+        return {"clock": self.now, "steps": steps, "by_node": by_node, "state_bytes": dict(held), "distributed": told}
 
     def snapshot(self) -> bytes:
         """All state as bytes."""

@@ -92,12 +92,13 @@ class PairMember:
 
     def stats(self) -> dict[str, Any]:
         """Those of its engine, where it is active, with its role, and `figures` as plain data."""
-        held = {} if self._engine is None else self._engine.stats()["state_bytes"]
+        own = {} if self._engine is None else self._engine.stats()
         return {
             "clock": self.now,
             "steps": self.steps - 1,
             "runs": self._role,
-            "state_bytes": held,
+            "state_bytes": own.get("state_bytes", {}),
+            "state_rows": own.get("state_rows", {}),
             "group": self.figures().packed(),
         }
 

@@ -15,6 +15,7 @@ from ..lang.tree import Annotation
 from ..types import Type
 from . import nodes as n
 from .binding.mappings import MAPPED, source_mapping
+from .kafka import CONFIGURATION, CONSUMER, client_settings
 from .mapping import PassThrough, SourceMapping
 from .query_parts import connector_options, connector_type
 
@@ -24,7 +25,7 @@ _OPTIONS = {
     "kafka": _COMMON
     | {
         "bootstrap.servers", "topic.list", "group.id", "threading.option", "partition.no.list", "is.binary.message",
-        "topic.offsets.map", "optional.configuration", "enable.offsets.commit", "enable.async.commit",
+        "topic.offsets.map", CONFIGURATION, "enable.offsets.commit", "enable.async.commit",
     },
     "file": _COMMON
     | {
@@ -145,6 +146,10 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
             yield "source-option", f"'{key}' of {source}"
         elif (type_, key) == ("file", "mode") and value.lower() not in FILE_MODES:
             yield "source-option", f"mode='{value}' of {source} ({', '.join(FILE_MODES)} run)"
+        elif key == CONFIGURATION:
+            for name, _ in client_settings(value):
+                if name and name not in CONSUMER:
+                    yield "source-option", f"'{name}' in {CONFIGURATION} of {source}"
     mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
     if mapping is not None and mapping.get("type") not in MAPPED:
         yield "mapping", f"{source} with mapping '{mapping.get('type')}'"

@@ -14,6 +14,7 @@ from ..errors import SiddhiBindError, Span
 from ..lang.tree import Annotation
 from . import nodes as n
 from .binding.mappings import MAPPED, sink_mapping
+from .kafka import CONFIGURATION, PRODUCER, client_settings
 from .mapping import SinkMapping
 from .query_parts import connector_options, connector_type, template_attributes
 
@@ -24,7 +25,6 @@ MAPPINGS = MAPPED - {"passThrough"}
 
 Strategy = Literal["partitioned", "roundRobin", "broadcast"]
 
-CONFIGURATION = "optional.configuration"
 """The option of a kafka sink with settings of its producer."""
 _COMMON = frozenset({"type", "ref", "on.error"})
 _OPTIONS = {
@@ -47,12 +47,6 @@ _DYNAMIC: Mapping[str, frozenset[str]] = {
     "prometheus": frozenset(),
 }
 """Options that may depend on the event."""
-PRODUCER: Mapping[str, type] = {
-    "acks": str, "batch.size": int, "linger.ms": int, "compression.type": str, "max.request.size": int,
-    "request.timeout.ms": int, "delivery.timeout.ms": int, "client.id": str, "security.protocol": str,
-    "sasl.mechanism": str, "sasl.jaas.config": str, "sasl.plain.username": str, "sasl.plain.password": str,
-}  # fmt: skip
-"""Settings of a Kafka producer that `optional.configuration` may have."""
 _NEEDED: Mapping[str, Mapping[str, str]] = {
     "file": {"file.uri": "file.uri='out/alerts.csv'"},
     "http": {"publisher.url": "publisher.url='http://localhost:8080/alerts'"},
@@ -159,14 +153,6 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
     )
 
 
-def producer_settings(text: str) -> Iterator[tuple[str, str]]:
-    """The settings of `optional.configuration='a:1,b:2'`; ("", text) for one without a colon."""
-    for part in text.split(","):
-        key, colon, value = part.strip().partition(":")
-        if part.strip():
-            yield (key.strip(), value.strip()) if colon else ("", part.strip())
-
-
 def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What of a sink that publishes outside this build lacks: names of gaps, and what each is, in words."""
     type_, options = connector_type(a, properties), connector_options(a, properties)
@@ -179,7 +165,7 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
                 yield "sink-option", f"'{key}' of {sink}"
             elif key not in _DYNAMIC[type_] and template_attributes(value):
                 yield "sink-option", f"'{key}' that depends on the event, of {sink}"
-        for key, _ in producer_settings(found.get(CONFIGURATION, "")):
+        for key, _ in client_settings(found.get(CONFIGURATION, "")):
             if key and key not in PRODUCER:
                 yield "sink-option", f"'{key}' in {CONFIGURATION} of {sink}"
     turns = distribution is not None and distribution.get("strategy") == "roundRobin"

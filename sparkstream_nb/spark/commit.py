@@ -7,6 +7,8 @@ after a crash with the same id and rows; one that is in the ledger is not writte
 from __future__ import annotations
 
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +25,7 @@ from .merging import Merging
 from .outputs import OutputFiles
 from .results import Failed, errors_of
 from .rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, StreamEvents, from_table
+from .throughput import ArrivalCounts, BatchFigures, Throughput
 
 
 @dataclass
@@ -30,13 +33,16 @@ class Progress:
     """How far an app is, shared between the thread of the streaming query and those that wait for it.
 
     `batch` and `last` are the last micro-batch and entry that are committed. By node: `nodes` as of the last
-    micro-batch, `taken` events and `worked` ms of all."""
+    micro-batch, `taken` events and `worked` ms of all. `errors` counts what could not be taken, `faulty` the same by
+    stream, aggregation or sink."""
 
     changed: threading.Condition = field(default_factory=threading.Condition)
     batch: int = -1
     last: int = -1
     rows: dict[str, int] = field(default_factory=dict)
     errors: int = 0
+    faulty: Counter[str] = field(default_factory=Counter)
+    throughput: Throughput = field(default_factory=Throughput)
     nodes: dict[int, NodeReport] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)
     worked: dict[int, float] = field(default_factory=dict)
@@ -68,17 +74,27 @@ class Commit:
         on_batch: Callable[[int], None] | None = None,
         merging: Merging | None = None,
         reports: LastReports | None = None,
+        arrived: ArrivalCounts | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        """`arrived` counts what came in; without it no rates are known. `clock` tells the seconds since 1970."""
         self.app, self.run, self.shards = app, run, list(shards)
         self.store, self.outputs, self.progress, self.on_batch = store, outputs, progress, on_batch
         self.merging, self.reports = merging, reports
+        self._arrived, self._clock = arrived, clock
         self._aggregations, self._zone = plan.aggregations, plan.aggregation_zone
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        self.commit(from_table(frame.toArrow()), batch)
+        began = self._clock()  # Spark does the work of the micro-batch when it is asked for the rows
+        self.commit(from_table(frame.toArrow()), batch, began)
 
-    def commit(self, rows: Iterable[Row], batch: int) -> None:
-        """Commits the rows of a micro-batch and wakes who waits for it. Raises TypeError for a row of another kind."""
+    def commit(self, rows: Iterable[Row], batch: int, began: float | None = None) -> None:
+        """Commits the rows of a micro-batch and wakes who waits for it. Raises TypeError for a row of another kind.
+
+        `began`: when its work began (seconds since 1970); None where that was elsewhere, and the nodes tell how long it
+        took.
+        """
+        taken_up = self._clock()
         found = _Gathered(self.shards)
         for row in rows:
             found.take(row)
@@ -105,9 +121,15 @@ class Commit:
                 for name, events in found.streams.items():
                     p.rows[name] = p.rows.get(name, 0) + sum(e.rows for e in events)
                 p.errors += len(found.errors)
+                p.faulty.update(e.stream for e in found.errors)
                 for node, report in found.nodes.items():
                     p.taken[node] = p.taken.get(node, 0) + report.events
                     p.worked[node] = p.worked.get(node, 0.0) + report.ms
+            if self._arrived is not None:
+                ended, worked = self._clock(), max((r.ms for r in found.nodes.values()), default=0.0)
+                ms = 1000 * (ended - taken_up) + worked if began is None else 1000 * (ended - began)
+                came, done = self._arrived.total, self._arrived.through(p.last)
+                p.throughput.add(BatchFigures(batch, ended, round(ms, 1), came, done))
             p.logs = (p.logs + found.logs)[-LOG_LINES_KEPT:]
             p.changed.notify_all()
         if self.merging is not None:

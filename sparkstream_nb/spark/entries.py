@@ -86,7 +86,7 @@ class RowsEntry(EventsEntry):
 
     The file is in Arrow's IPC format, or, where there are `groups`, in parquet: the entry has these row groups,
     `columns` are the source columns by attribute, and `time` is the column of the event times. With `start` (ms),
-    events are 1 ms apart from there.
+    events are `apart` ms apart from there.
     """
 
     kind = "rows"
@@ -97,6 +97,7 @@ class RowsEntry(EventsEntry):
     columns: tuple[str, ...] = ()
     time: str | None = None
     start: int | None = None
+    apart: int = 1
 
     @property
     def events_by_stream(self) -> Mapping[str, int]:

@@ -461,10 +461,12 @@ def _pick(tables: Sequence[pa.Table], starts: Array, index: Array) -> pa.Table:
 # ---------------------------------------------------------------------------------------------------------- entering
 
 
-def entries(feed: Typed, shape: Shape, inbox: Inbox, route: str, highest: Array, now: int) -> list[Entry]:
-    """The journal entries of a feed. Without event times events are 1 ms apart, from `now` (ms) or the clock."""
+def entries(
+    feed: Typed, shape: Shape, inbox: Inbox, route: str, highest: Array, now: int, apart: int = 1
+) -> list[Entry]:
+    """The journal entries of a feed. Without event times events are `apart` ms apart, from `now` (ms) or the clock."""
     out: list[Entry] = []
-    start = now if inbox.position.clock is None else max(now, inbox.position.clock + 1)
+    start = now if inbox.position.clock is None else max(now, inbox.position.clock + apart)
     columns = tuple(shape.columns.get(a.name, a.name) for a in shape.schema)
     given = shape.time is not None
     for k, chunk in enumerate(feed.chunks):
@@ -472,7 +474,7 @@ def entries(feed: Typed, shape: Shape, inbox: Inbox, route: str, highest: Array,
             RowsEntry(
                 steps=chunk.rows,
                 requests=chunk.rows,
-                clock=int(highest[k]) if given else start + chunk.rows - 1,
+                clock=int(highest[k]) if given else start + apart * (chunk.rows - 1),
                 route=route,
                 file=chunk.file,
                 stream=shape.stream,
@@ -480,9 +482,10 @@ def entries(feed: Typed, shape: Shape, inbox: Inbox, route: str, highest: Array,
                 columns=columns if chunk.groups else (),
                 time=shape.time if chunk.groups else None,
                 start=None if given else start,
+                apart=apart,
             )
         )
-        start += 0 if given else chunk.rows
+        start += 0 if given else apart * chunk.rows
     return [*out, *(Reject(file=file) for file in feed.rejects)]
 
 

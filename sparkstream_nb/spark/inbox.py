@@ -26,6 +26,7 @@ from .journal import JOURNAL, lines, lines_of, segment, segments
 from .marks import MARKS
 from .private import private_file, private_folder, to_disk
 from .segments import requests_of
+from .throughput import ArrivalCounts
 
 INLINE_BYTES = 16_384
 """Batches up to this size stand in the journal itself; larger ones in a file of their own."""
@@ -50,16 +51,16 @@ class Position:
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     sinks: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def after(self) -> Position:
-        """A copy that can be moved on."""
-        sources = {name: dict(reached) for name, reached in self.sources.items()}
-        return replace(
-            self, clocks=dict(self.clocks), events=dict(self.events), sources=sources, sinks=dict(self.sinks)
-        )
-
     def line(self) -> bytes:
         """The first line of a segment that begins here."""
         return json.dumps({"position": asdict(self)}, separators=(",", ":")).encode() + b"\n"
+
+    def copy(self) -> Position:
+        """A position of its own."""
+        sources = {name: dict(reached) for name, reached in self.sources.items()}
+        return replace(
+            self, clocks=dict(self.clocks), events=dict(self.events), sinks=dict(self.sinks), sources=sources
+        )
 
     @staticmethod
     def of(file: Path) -> Position:
@@ -82,19 +83,28 @@ class Inbox:
     position: Position = field(default_factory=Position)
     over: tuple[int, ...] = ()
     """The nodes that take what is appended from now on; empty: those that the app began with."""
+    arrived: ArrivalCounts = field(default_factory=ArrivalCounts)
+    """How many events came in with which entry."""
 
     def __post_init__(self) -> None:
         private_folder(self.folder / JOURNAL)
         private_folder(self.folder / MARKS)
         self._first = self._end = 0
-        for first, file in segments(self.folder)[-1:]:
+        found = segments(self.folder)
+        for _, file in found:
             self.position = Position.of(file)
+            self._count(self.position)
+        for first, file in found[-1:]:
             self._first, self._end = first, first + _head(file)
             for at, line in lines_of(first, file, first):
                 self._end = at + len(line)
                 for entry in from_json(line):
                     _pass(self.position, entry)
+                    self._count(self.position)
         self._open()
+
+    def _count(self, position: Position) -> None:
+        self.arrived.add(position.seq - 1, sum(position.events.values()))
 
     def _open(self) -> None:
         """Opens the last segment, without what a crash left of a line."""
@@ -129,8 +139,11 @@ class Inbox:
         They and their files are on the disk when this returns. Raises SparkStreamError where they cannot be written;
         none of them is in then.
         """
-        p = self.position.after()
-        numbered = [_numbered(p, replace(entry, over=self.over) if self.over else entry) for entry in entries]
+        p = self.position.copy()
+        numbered, counts = [], []
+        for entry in entries:
+            numbered.append(_numbered(p, replace(entry, over=self.over) if self.over else entry))
+            counts.append((p.seq - 1, sum(p.events.values())))
         files = dict.fromkeys(self.folder / e.file for e in numbered if e.file is not None)
         line = to_json(numbered) + b"\n"
         with self._writing():
@@ -145,6 +158,8 @@ class Inbox:
                 written += self._file.write(line[written:])
             os.fsync(self._file.fileno())
         self._end += len(line)
+        for seq, total in counts:
+            self.arrived.add(seq, total)
         self.position = p
         return p.seq - 1
 
@@ -192,6 +207,7 @@ class Inbox:
         What a source has entered goes or stays together with how far the source was. Events that a sink could not
         deliver stay, with new numbers: the sink is past them.
         """
+        self.arrived.truncate(seq)
         found = segments(self.folder)
         while len(found) > 1 and Position.of(found[-1][1]).seq > seq:
             found.pop()
@@ -216,6 +232,7 @@ class Inbox:
         left += [_numbered(self.position, e) for e in again]
         if place < self._end:
             self._cut(place, to_json(left) + b"\n" if left else b"")
+        self.arrived.add(self.position.seq - 1, sum(self.position.events.values()))
         return withdrawn
 
     def _cut(self, place: int, rest: bytes) -> None:

@@ -225,7 +225,8 @@ def _carried(
     ms = round(1000 * (time.perf_counter() - given.began), 1)
     first, now = kept.engine.first_clock, kept.engine.now
     clock = None if first is None else BatchClock(first, max(first, before), now)
-    report = rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock, events)
+    due = kept.engine.next_due() if isinstance(kept.engine, NodeEngine) else None
+    report = rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock, events, due)
     out.append(rows.Mark(spec.node, low, high, steps, report))
     return out
 

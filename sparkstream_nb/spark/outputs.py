@@ -115,8 +115,10 @@ class OutputFiles:
         files = [f for f in self.files(stream) if f.last <= committed]
         # Parts of one node follow one another; those of several must be put in order, a micro-batch at a time.
         for _, group in groupby(reversed(files), key=lambda f: f.first if several else (f.first, f.part)):
-            wanted = None if last is None or several else last - rows
-            tables.append(in_order([table_of(f, wanted) for f in group][::-1]))
+            wanted = None if last is None else last - rows
+            # The last rows of all nodes are among the last rows of each.
+            table = in_order([table_of(f, wanted) for f in group][::-1])
+            tables.append(table if wanted is None else table.slice(max(0, table.num_rows - wanted)))
             rows += tables[-1].num_rows
             if last is not None and rows >= last:
                 break
@@ -157,8 +159,18 @@ class OutputFiles:
     def frame(self, stream: str, names: Sequence[str], committed: int, last: int | None = None) -> pd.DataFrame:
         """`read` as a frame: `node` (shard id), `timestamp` (ms), then the attributes called `names`; beside an
         attribute of that name, `event_node` and `event_timestamp`."""
-        columns = [*stamps(names), *names]
+        return self._as_frame(self.read(stream, committed, last), names)
+
+    def latest(self, stream: str, names: Sequence[str], committed: int, last: int, key: str) -> pd.DataFrame:
+        """As `frame`, of the `last` so many events only the latest of each value of the attribute `key`."""
         table = self.read(stream, committed, last)
+        if table is not None:
+            keys = table.column(3 + list(names).index(key)).to_pandas()
+            table = table.take(pa.array(np.flatnonzero(~keys.duplicated(keep="last").to_numpy())))
+        return self._as_frame(table, names)
+
+    def _as_frame(self, table: pa.Table | None, names: Sequence[str]) -> pd.DataFrame:
+        columns = [*stamps(names), *names]
         if table is None:
             return pd.DataFrame(columns=columns)
         shards = pa.array(self.shards, pa.string())

@@ -153,7 +153,7 @@ class Answered(Row):
 class NodeReport:
     """How a node is after a micro-batch, and what that took: `ms` of time, whether the state was `restored` from
     Spark's, the state's size in bytes, the engine's own figures (`NodeEngine.stats`), and the node's clock (None before
-    its first step). `events` it took in the micro-batch."""
+    its first step). `events` it took in the micro-batch. `due`: when its next timer is (`NodeEngine.next_due`)."""
 
     shard: str
     ms: float
@@ -162,6 +162,7 @@ class NodeReport:
     engine: Mapping[str, Any]
     clock: BatchClock | None = None
     events: int = 0
+    due: int | None = None
 
     def to_json(self) -> bytes:
         """As JSON."""

@@ -98,7 +98,7 @@ def load(folder: Path, entry: EventsEntry, schemas: Mapping[str, Schema]) -> Inp
 
 
 def _rows(file: Path, entry: RowsEntry, schema: Schema) -> InputBatch:
-    """Rows of a feed's file, each a step; with `start`, 1 ms apart from there."""
+    """Rows of a feed's file, each a step; with `start`, `apart` ms apart from there."""
     if entry.groups:
         ts, columns = _parquet(file, entry, schema)
     else:
@@ -107,7 +107,7 @@ def _rows(file: Path, entry: RowsEntry, schema: Schema) -> InputBatch:
         arrays = [ingest.one(c) for c in table.columns]
         ts, columns = arrays[0].to_numpy(zero_copy_only=False), arrays[1:]
     if entry.start is not None:
-        ts = np.arange(entry.start, entry.start + entry.steps, dtype=np.int64)
+        ts = entry.start + entry.apart * np.arange(entry.steps, dtype=np.int64)
     ts = np.asarray(ts, np.int64)
     coded = [c.dictionary_encode() if c.type == pa.string() else c for c in columns]
     return InputBatch(ts, {entry.stream: StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)})

@@ -81,8 +81,13 @@ def test_the_manuals_example_is_what_one_node_puts_out(run: Callable[..., App], 
     assert isinstance(report, DistributedFailover)
     assert not report.moves
     assert report.frame[["lost", "spurious", "duplicated"]].to_numpy().sum() == 0
-    runs = {n.shard: n.runs for n in app.stats().nodes.values()}
+    stats = app.stats()
+    runs = {n.shard: n.runs for n in stats.nodes.values()}
     assert sorted(", ".join(runs.values()).split(", ")) == [f"Rooms-group-{g}" for g in ("1-1", "2-1", "2-2", "3-1")]
+    table = next(p for p in stats.parts if p.name == "Last")
+    held = [n.held["Last"] for n in stats.nodes.values() if "Last" in n.held]
+    assert (table.state_bytes, table.state_rows) == (sum(h.bytes for h in held), sum(h.rows or 0 for h in held))
+    assert table.state_rows == len(app.query("from Last select roomNo"))
 
 
 @pytest.mark.parametrize("cuts", [[300], [50, 100, 130, 300]])

@@ -21,12 +21,16 @@ from typing import Any
 import pytest
 
 from sparkstream_nb import cli, cluster
+from sparkstream_nb.cluster.answers import Stats
 from sparkstream_nb.cluster.manager import MOST_BYTES, ClusterDeployer, Deployer, HostedApp, Manager, checked_app
 from sparkstream_nb.cluster.manager_command import ManagerOptions, running
 from sparkstream_nb.cluster.manager_conf import read_manager
 from sparkstream_nb.cluster.manager_http import Credentials, ManagerServer, address_of
 from sparkstream_nb.cluster.secrets import References
 from sparkstream_nb.errors import Misuse, SparkStreamError, StoreError
+
+from .test_prometheus import samples
+from .test_prometheus import stats as figures
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf" / "distributed" / "manager-1.yaml"
@@ -66,6 +70,11 @@ class StandIn:
             raise Misuse(f"no app {name}")
         return HostedApp(self.states.get(name, "running"), {"Rooms-sum-1": "wso2-sp-worker-1"})
 
+    def stats(self, name: str) -> Stats:
+        if name not in self.texts:
+            raise Misuse(f"no app {name}")
+        return figures(name)
+
     def remove(self, name: str) -> None:
         del self.texts[name]
 
@@ -98,7 +107,9 @@ class Client:
             connection.request(method, where, sent, {k: v for k, v in own.items() if v})
             answer = connection.getresponse()
             text = answer.read()
-            return Reply(answer.status, answer.headers, json.loads(text) if text else None)
+            if text and answer.headers["Content-Type"].startswith("application/json"):
+                return Reply(answer.status, answer.headers, json.loads(text))
+            return Reply(answer.status, answer.headers, text.decode() or None)
 
 
 def basic(user: str, password: str) -> str:
@@ -167,6 +178,21 @@ def test_the_state_of_apps(client: Client) -> None:
     ]
     del client.apps.texts["A"]  # by hand
     assert client.ask("GET", "A").body["state"] == "stopped"
+
+
+def test_metrics_of_all_apps(client: Client) -> None:
+    assert client.ask("GET", "/metrics").body is None
+    for name in ("A", "B"):
+        assert client.ask("POST", body=APP.replace("Rooms", name)).status == 201
+    found = client.ask("GET", "/metrics")
+    assert (found.status, found.headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert [s.labels["app"] for s in samples(found.body)["sparkstream_running"]] == ["A", "B"]
+    refused = client.ask("GET", "/metrics", Authorization=basic("admin", "admin"))
+    assert (refused.status, refused.body["type"]) == (401, "unauthorized")
+    assert client.ask("DELETE", "/metrics").status == 405
+    del client.apps.texts["A"]  # by hand
+    left = samples(client.ask("GET", "/metrics").body)
+    assert [s.labels["app"] for s in left["sparkstream_running"]] == ["B"]
 
 
 def test_an_app_is_answered_with_its_groups_and_topics(client: Client) -> None:

@@ -21,7 +21,7 @@ from tests.masters import connect, standalone
 from . import from_sources
 from .conftest import ROOT, Program
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(500)]
 
 
 @dataclass(frozen=True)

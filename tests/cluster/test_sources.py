@@ -228,9 +228,8 @@ def test_an_app_that_is_behind_answers_429(run: Callable[..., App], monkeypatch:
         ("type='kafka', bootstrap.servers='ok:9092', topic.list='t', threading.option='single.thread'",
          "has no 'group.id'"),
         ("type='kafka', bootstrap.servers='ok:9092', topic.list='t', group.id='g', threading.option='single.thread', "
-         "optional.configuration='sasl.plain.password:geheim'", "the password does not belong into the app's text"),
-        ("type='kafka', bootstrap.servers='ok:9092', topic.list='t', group.id='g', threading.option='single.thread', "
-         "optional.configuration='interceptor.classes:x'", "'optional.configuration' does not take"),
+         'optional.configuration="security.protocol:SASL_SSL,sasl.mechanism:PLAIN,'
+         "sasl.jaas.config:username='me' password='geheim'\"", "the password does not belong into the app's text"),
         ("type='file', mode='line'", "has no 'dir.uri' or 'file.uri'"),
         ("type='file', dir.uri='{ok}', mode='line', action.after.process='delete'", "needs tailing='false'"),
         ("type='file', dir.uri='{ok}', mode='text.full', action.after.process='move'", "go together"),
@@ -252,7 +251,7 @@ def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path, source: str, 
     with pytest.raises(SiddhiBindError) as error:
         deploy(text, name="x", home=tmp_path / "home", allow=allow)
     assert message in str(error.value)
-    assert "geheim" not in str(error.value).replace(source, "").split("\n")[0]
+    assert "geheim" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -261,6 +260,7 @@ def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path, source: str, 
         ("type='file', dir.uri='/x', mode='regex'", "mode='regex'"),
         ("type='kafka', bootstrap.servers='h:9092', seq.enabled='true'", "'seq.enabled'"),
         ("type='mqtt', url='x'", "a source of type 'mqtt'"),
+        ("type='kafka', optional.configuration='interceptor.classes:x'", "'interceptor.classes' in optional.config"),
     ],
 )
 def test_what_this_build_lacks_is_named(tmp_path: Path, source: str, what: str) -> None:

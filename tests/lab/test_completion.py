@@ -130,3 +130,6 @@ def test_the_shell_completes_at_the_cursor_of_a_cell(shell: Any, app: StandIn) -
     assert in_shell(shell, "%%siddhi Trades --query\nfrom Trade|\nselect *") == ["TradeAggregation"]
     assert in_shell(shell, "%siddhi query Trades \"from TradeAggregation within '2024-**' per 'd|") == ["day"]
     assert in_shell(shell, "%siddhi query Tra|") == ["Trades"]
+    assert in_shell(shell, "%siddhi tail Trades.Ri|") == ["Trades.Rises"]
+    assert in_shell(shell, "%siddhi tail Trades.Rises --latest |") == ["price", "symbol"]
+    assert in_shell(shell, "%siddhi tail Trades.Rises --newest |") == ["first", "last"]

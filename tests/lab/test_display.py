@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from sparkstream_nb.cluster import (
     ResourceNode,
     Result,
     Study,
+    Tail,
     check,
     frontend,
     repair,
@@ -42,6 +44,7 @@ from sparkstream_nb.cluster import (
 from sparkstream_nb.cluster.auditing import audited
 from sparkstream_nb.cluster.divergence import Truth
 from sparkstream_nb.cluster.failover_study import Wanted, runs_of
+from sparkstream_nb.cluster.tail import StreamEnd, TailShape
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab import display
@@ -117,6 +120,17 @@ NOTHING = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": [
 REFUSED = pd.DataFrame(
     {"stream": ["S"] * 2, "timestamp": [HOUR, None], "values": [["<b>"], [1]], "reason": ["<r>"] * 2}
 )
+class Ends:
+    """The end of a stream of three events."""
+
+    def total(self) -> int:
+        return 3
+
+    def read(self, most: int, key: str | None) -> StreamEnd:
+        return StreamEnd(pd.DataFrame({"k": ["<i>", "b"], "v": [5, 7]}), 3)
+
+
+TAIL = Tail("App", "<S>", TailShape(), Ends(), lambda callback: lambda: None)
 SHOWN: list[tuple[Displayed, str, str]] = [
     (MOVED, "<App> on 2 resource nodes, against one node that never fails: 1 partial app begun again", "&lt;q&gt;"),
     (APP, "Trades: running · 2 nodes, active-active · shards node-1, node-2 · routing round_robin\n", "<b>Trades</b>"),
@@ -187,6 +201,20 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     ),
     (AuditReport([audited("a", "from <i>")]), "a: line 1", "&lt;i&gt;"),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
+    (TAIL, "App.<S>: the last 2 of 3 events · the newest first", "<b>App.&lt;S&gt;</b>"),
+    (TAIL, "b    7\n<i>  5", "&lt;i&gt;"),
+    (
+        replace(TAIL.snapshot(), since=HOUR / 1000, not_shown=12_345, paused=HOUR / 1000 + 60, waiting=7),
+        "paused at 10:01:00 UTC: 7 more since then · 12,345 more since 10:00:00 UTC not shown",
+        "12,345 more since",
+    ),
+    (replace(TAIL.snapshot(), shape=TailShape(number="v")), "App.<S>: v of the newest of 3 events\nv = 5", ">5</div>"),
+    (
+        replace(TAIL.snapshot(), shape=TailShape(latest="<k>"), keys=9),
+        "the latest event by <k>, 2 of 9 · 3 events",
+        "by &lt;k&gt;",
+    ),
+    (replace(TAIL.snapshot(), rows=()), "App.<S>: no event yet", "no event yet"),
     (check(TRADES), "no mistakes found (1 stream, 1 aggregation, 1 query)", "✓ "),
     (check("define stream S (a strin);"), "line 1, column", "✗ line 1, column"),
     (check(STORED), "but this build cannot run table 'T' in a store of type 'mongodb' (line 1)", "⚠ no mistakes found"),

@@ -219,6 +219,18 @@ def test_faults_and_studies_of_failovers(shell: Any, app: StandIn, monkeypatch: 
     assert shell.user_ns["costs"] is study.return_value.frame
 
 
+def test_tail(shell: Any, app: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    tail = Mock()
+    monkeypatch.setattr(app, "tail", tail, raising=False)
+    for words in ("", " --append", " --latest symbol --last 5", " --number price --newest last"):
+        assert line(shell, f"tail Trades.Rises{words}") is tail.return_value
+    plain = {"last": 20, "latest": None, "number": None, "newest": "first"}
+    assert [c.kwargs for c in tail.call_args_list] == [
+        plain, plain, plain | {"latest": "symbol", "last": 5}, plain | {"number": "price", "newest": "last"},
+    ]  # fmt: skip
+    assert all(c.args == ("Rises",) for c in tail.call_args_list)
+
+
 def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert "  stream TradeStream (symbol string, " in repr(line(shell, "explain Trades"))
     assert "Trades  running      2  active-active  node-1, node-2" in repr(line(shell, "list"))
@@ -229,6 +241,9 @@ def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixt
         "   2  2024-06-01 10:00:01.500  null      2.0",
         "2 events · times in UTC",
     ]
+    capsys.readouterr()
+    assert line(shell, "stats Trades --prometheus") is None
+    assert 'sparkstream_lag_entries{app="Trades"} 1\n' in capsys.readouterr().out
     line(shell, "stop --all")
     assert app.state == "stopped"
     line(shell, "")

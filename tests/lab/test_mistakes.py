@@ -146,6 +146,11 @@ OF_AN_APP = [
     ("%siddhi view Trades.TradeAggregation --measure totl", "Did you mean 'total'?"),
     ("%siddhi output Trades.Rise", "Trades has no stream 'Rise'. Did you mean 'Rises'?"),
     ("%siddhi output Trades.Rises --last 0", "--last: '0' is not a whole number above 0"),
+    ("%siddhi tail Trades.Rise", "Trades has no stream 'Rise'. Did you mean 'Rises'?"),
+    ("%siddhi tail Trades.Rises --latest symbl", "Trades.Rises has no attribute 'symbl'. Did you mean 'symbol'?"),
+    ("%siddhi tail Trades.Rises --number", "--number needs a value: --number ATTRIBUTE"),
+    ("%siddhi tail Trades.Rises --append --number price", "--number: not allowed with argument --append"),
+    ("%siddhi stats", "NAME is missing. Write %siddhi stats NAME"),
     ("%siddhi stop Trads", "Did you mean 'Trades'?"),
 ]
 

@@ -69,6 +69,10 @@ def test_reading_is_the_same_merged_or_not(
         ours, theirs = (o.frame("O", NAMES, ALL, wanted) for o in (merged, plain))
         assert ours.values.tolist() == theirs.values.tolist()
     assert list(ours.columns) == ["event_node", "timestamp", *NAMES]
+    whole = plain.frame("O", NAMES, ALL)
+    assert ours.values.tolist() == whole.tail(last).values.tolist()
+    latest = plain.latest("O", NAMES, ALL, last, "node")
+    assert latest.values.tolist() == whole.tail(last).drop_duplicates("node", keep="last").values.tolist()
     if sum(any(s) for s in sizes) > TOGETHER:
         assert count(merged) < count(plain)
 

@@ -159,6 +159,15 @@ class StateOp:
         pools.fit_index()
         return matches
 
+    def next_due(self) -> int | None:
+        """The first scheduled time (ms) of the absent states; None if there is none. Of instances that have not begun
+        here, the time at which the first was made: they schedule theirs in the next run."""
+        heaps = self.pools.schedulers if self.schedulers else ()
+        due = [int(heap[m.H_HEAP]) for heap in heaps if heap[m.H_SIZE]]
+        if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.parts:
+            due.append(int(self.services.born()[self._begun :].min()))
+        return min(due, default=None)
+
     def _loop(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> None:
         """Runs the compiled loop to its end, giving it what it comes back for."""
         pools, x = self.pools, self.pools.header
@@ -346,6 +355,11 @@ class StateOp:
     def bytes(self) -> int:
         """Bytes of partials, their list entries and events."""
         return self.pools.bytes
+
+    @property
+    def rows(self) -> int:
+        """Partial matches that wait at a state."""
+        return self.pools.waiting
 
 
 def _passing(conditions: Sequence[Callable[[Env], Mask]], env: Env) -> Array:

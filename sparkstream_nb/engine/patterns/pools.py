@@ -297,6 +297,12 @@ class Pools:
         self.fit_index()
 
     @property
+    def waiting(self) -> int:
+        """Partial matches in the lists of states, with the empty ones that wait for a first event."""
+        # The first entry stands for none.
+        return len(self._held[m.XN]) // self._sizes[m.XN] - int(self.header[m.N_LEFT]) - 1
+
+    @property
     def bytes(self) -> int:
         """Bytes of living partials, their list entries and events."""
         x = self.header

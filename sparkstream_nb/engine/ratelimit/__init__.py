@@ -35,6 +35,10 @@ class Limiter(Protocol):
         """The output rows for these rows, and for the timers that `clock` lets fire."""
         ...
 
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can let rows out; None where no time does."""
+        ...
+
     def forget(self, parts: Array) -> None:
         """Drops the state of purged partition instances."""
         ...

@@ -16,6 +16,14 @@ from ..rows import EXPIRED, Clock, Rows, concat_rows
 from ..selector import Selected, last_per_group
 
 
+class ByCount:
+    """A limiter that only rows move on."""
+
+    def next_due(self) -> int | None:
+        """None: there are no timers."""
+        return None
+
+
 @kernel
 def _ordinals(key: Array, counts: Array, every: int, out: Array) -> None:
     """The number of each row among those of its key, from 1; after `every` it starts again (0: never)."""
@@ -86,7 +94,7 @@ def without_resets(selected: Selected) -> Selected:
     return of_kind(selected, EXPIRED)
 
 
-class FirstEvents:
+class FirstEvents(ByCount):
     """`FirstPerEventOutputRateLimiter` and its grouped kind: the first of every n, of an instance or of a group.
 
     As there, `first every 1 events` emits the first event and never another; a RESET counts as an event.
@@ -119,7 +127,7 @@ class FirstEvents:
         return self._counter.counts.nbytes
 
 
-class LastEvents:
+class LastEvents(ByCount):
     """`LastPerEventOutputRateLimiter`: every n-th event."""
 
     def __init__(self, every: int) -> None:
@@ -146,7 +154,7 @@ class LastEvents:
         return self._counter.counts.nbytes
 
 
-class AllEvents:
+class AllEvents(ByCount):
     """`AllPerEventOutputRateLimiter`: events are held until n have arrived, and are emitted with the n-th."""
 
     def __init__(self, every: int, types: Sequence[Type]) -> None:

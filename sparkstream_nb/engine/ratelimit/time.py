@@ -61,6 +61,10 @@ class FirstPerTime:
             out &= rows.kind <= EXPIRED
         return rows.where(out)
 
+    def next_due(self) -> int | None:
+        """None: rows are let out when they come, or never."""
+        return None
+
     def forget(self, parts: Array) -> None:
         pass
 
@@ -195,6 +199,11 @@ class _Schedule:
                 queue.append(int(self.due[part]))
         heapq.heappush(self._heap, (queue[0], part))
 
+    def next_due(self, parts: Iterable[int]) -> int | None:
+        """When the first of these instances flushes by the clock (ms); None if none does."""
+        queues = self.queues
+        return min((queues[p][0] for p in parts if p < len(queues) and queues[p]), default=None)
+
     def forget(self, parts: Iterable[int]) -> None:
         """Removes the times of instances."""
         for p in parts:
@@ -277,6 +286,9 @@ class TimedEvents:
         index = np.argsort(log.part[: log.end], kind="stable")
         log.load(log.state(index[self._chosen(log.part[index], index)]))
         self._look_at = 2 * log.end + 2048
+
+    def next_due(self) -> int | None:
+        return self._schedule.next_due(np.unique(self._log.part[: self._log.end]).tolist())
 
     def forget(self, parts: Array) -> None:
         self._log.compact(np.flatnonzero(~np.isin(self._log.part[: self._log.end], parts)))
@@ -365,6 +377,12 @@ class Snapshots:
             columns, ts, np.repeat(np.array(roots, np.int64), sizes), np.repeat(np.array(chunks, np.int64), sizes),
             kind if kind.any() else None, part if self.partitioned else None,
         )  # fmt: skip
+
+    def next_due(self) -> int | None:
+        """The next snapshot of anything: it may turn out empty, as events leave without a sign before it."""
+        if next(iter(self.held.serials()), None) is None:
+            return None
+        return self._schedule.next_due(range(len(self._schedule.queues)))
 
     def forget(self, parts: Array) -> None:
         self.held.drop(parts.tolist())

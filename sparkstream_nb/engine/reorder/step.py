@@ -20,7 +20,7 @@ from ..rows import Clock, Rows
 from ..windows.log import EventLog
 from .adapting import Adapting
 from .held import COUNT, GREATEST, HELD, MERGED, NEW, SCHEDULED, SENT, SLACK, TIME, WIDTH, close_ranks, hold
-from .loop import DROPPED, NO_TIMEOUT, OUT, ROW, reorder
+from .loop import DROPPED, DUE, IDLE, NO_TIMEOUT, OUT, ROW, reorder
 
 _UNBOUNDED = 2**63 - 1
 _KEPT = [GREATEST, SLACK, SENT, SCHEDULED, COUNT]
@@ -133,6 +133,12 @@ class Reorder:
         if len(self._node) > 2 * size:
             self._node = self._node[:size].copy()
 
+    def next_due(self) -> int | None:
+        """When the timer goes off (ms) that may let go of waiting events; None where there is none."""
+        if self.timeout == NO_TIMEOUT or not self._held or self._timer[IDLE]:
+            return None
+        return int(self._timer[DUE])
+
     def state(self) -> dict[str, Any]:
         node = self._node[: self.log.end]
         keep = np.flatnonzero(node[:, HELD])
@@ -158,6 +164,11 @@ class Reorder:
         hold(state["times"], part, state["fresh"], node, self._instance)
         if self.adaptive:
             self._adapting.load(state["adapting"])
+
+    @property
+    def held(self) -> int:
+        """How many events wait."""
+        return int(self._held)
 
     @property
     def bytes(self) -> int:

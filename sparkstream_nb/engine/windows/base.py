@@ -16,6 +16,7 @@ from ..columns import Array, Column, Mask, Strings
 from ..expressions import Context
 from ..jit import inlined
 from ..rows import CURRENT, ENTER, RESET, Clock, Passing, Rows
+from .chain import ChainedLog
 from .log import EventLog
 
 
@@ -108,6 +109,11 @@ class Window(Protocol):
         """
         ...
 
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can bring out a row; None where no time does. It may be too
+        early, and in the past where instances wait for the next movement of the clock, but is never too late."""
+        ...
+
     def forget(self, parts: Array) -> None:
         """Drops all that is held for these partition instances, whose numbers may be given to new ones. Never called
         outside partitions."""
@@ -121,6 +127,25 @@ class Window(Protocol):
     def bytes(self) -> int:
         """Bytes held."""
         ...
+
+
+def rows_held(window: Window) -> int | None:
+    """How many events a window holds; None for one without a log."""
+    log = getattr(window, "log", None)
+    if isinstance(log, ChainedLog):
+        return log.held
+    if not isinstance(log, EventLog):
+        return None
+    left = max(0, log.bytes - window.bytes) // max(1, log.row_bytes)
+    return log.end - left
+
+
+class Untimed:
+    """A window that only events move on."""
+
+    def next_due(self) -> int | None:
+        """None: there are no timers."""
+        return None
 
 
 class OutsidePartitions:

@@ -10,7 +10,7 @@ from ..arrays import fill_at, grown
 from ..columns import Array
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
-from .base import Emission, WindowSetup
+from .base import Emission, Untimed, WindowSetup
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
 
@@ -73,7 +73,7 @@ def _batch(
     return n
 
 
-class BatchWindow:
+class BatchWindow(Untimed):
     """Chunks as they arrive; one takes the place of the one before it.
 
     A join finds the chunk only in a query that wants expired events: else Siddhi does not keep it.

@@ -9,7 +9,7 @@ import numpy as np
 from ..columns import Array
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET, Rows
-from .base import Emission, OutsidePartitions, WindowSetup
+from .base import Emission, OutsidePartitions, Untimed, WindowSetup
 from .log import EventLog
 
 
@@ -50,7 +50,7 @@ def _put_out(
     return n
 
 
-class BatchesInLine(OutsidePartitions):
+class BatchesInLine(Untimed, OutsidePartitions):
     """Events of one instance in batches, each of which expires with the next one. `places` are the first event that is
     still to expire, and the first of the batch to come. RESET rows bear the time of the batch if they are `clocked`.
     """

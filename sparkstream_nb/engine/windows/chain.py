@@ -181,6 +181,11 @@ class ChainedLog(EventLog):
         for a in (*self.head, *self.tail, *positions):
             a[a >= 0] -= low
 
+    @property
+    def held(self) -> int:
+        """How many events are in a chain."""
+        return self.end - self._first(()) if self.in_line else int(np.count_nonzero(self.alive[: self.end]))
+
     def chain_state(self, chain: int = 0) -> dict[str, Any]:
         """One chain of every instance, laid end to end, as plain data."""
         out, lengths = np.empty(self.end, np.int64), np.zeros(self.parts, np.int64)

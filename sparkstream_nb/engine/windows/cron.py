@@ -121,6 +121,9 @@ class CronWindow:
         log.tidy()
         return result
 
+    def next_due(self) -> int | None:
+        return self.due if (self.log.head[0] >= 0).any() else None
+
     def forget(self, parts: Array) -> None:
         self.log.forget(parts)
         known = parts[parts < len(self.turn)]

@@ -127,6 +127,9 @@ class DelayByInstance:
         log.tidy()
         return result
 
+    def next_due(self) -> int | None:
+        return self.timers.next_due()
+
     def forget(self, parts: Array) -> None:
         self.log.forget(parts)
         fill_at(self.newest, parts, UNSEEN)

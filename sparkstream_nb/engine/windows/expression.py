@@ -25,7 +25,7 @@ from ..expressions import Env, Evaluator, compile_expr
 from ..jit import kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from ..stack import FAILED, FALSE, TRUE, NoProgram, holds
-from .base import Emission, WindowSetup, no_rows, put
+from .base import Emission, Untimed, WindowSetup, no_rows, put
 from .chain import ChainedLog, pop, push
 from .program import Program
 
@@ -295,7 +295,7 @@ class _Running(Mapping[Agg, Column]):
         return len(self._aggregators)
 
 
-class _ExpressionBase:
+class _ExpressionBase(Untimed):
     """What both windows share: the condition, constant or from an attribute, and the loop that it is run in."""
 
     chains = 1

@@ -15,7 +15,7 @@ from ..jit import kernel
 from ..rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
 from ..timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from .apart import slide_in_line
-from .base import Emission, Window, WindowSetup
+from .base import Emission, Untimed, Window, WindowSetup
 from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
@@ -58,7 +58,7 @@ def _external_time(
     return n
 
 
-class ExternalTimeWindow:
+class ExternalTimeWindow(Untimed):
     """The events of the last t ms by their own time; only events move it on, the clock never does."""
 
     stamps, moves, ordered = None, False, False
@@ -455,6 +455,14 @@ class ExternalTimeBatchWindow:
         log.alive[self.reset[self.reset >= 0]] = True
         log.tidy(self.reset)
         return result
+
+    def next_due(self) -> int | None:
+        """When a timeout puts out a batch, or what an earlier one left; the timer itself is set again for ever."""
+        pending, held = self.log.head
+        n = min(len(pending), self.batch.shape[1])
+        waits = np.zeros(len(self.timers.head), np.bool_)
+        waits[:n] = (pending[:n] >= 0) | ((held[:n] >= 0) & (self.batch[FLUSHED, :n] == 0))
+        return self.timers.next_due(waits, grown(self.batch[SCHEDULED], len(waits)))
 
     def forget(self, parts: Array) -> None:
         self.log.forget(parts)

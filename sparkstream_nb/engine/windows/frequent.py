@@ -22,7 +22,7 @@ from ..groups import IdTable
 from ..jit import inlined, kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
 from ..texthash import TextKeys
-from .base import Emission, WindowSetup, put, with_ranks
+from .base import Emission, Untimed, WindowSetup, put, with_ranks
 from .chain import ChainedLog
 
 COUNT, LAST, BUCKET, SPREAD, ORDER, NEXT, PREVIOUS = range(7)
@@ -234,7 +234,7 @@ def _loop(lossy: bool, forgets: bool, findable: bool) -> Callable[..., int]:
     return kernel(_frequent, lossy=lossy, forgets=forgets, findable=findable)
 
 
-class _Counting:
+class _Counting(Untimed):
     """What the two windows share: the numbers of keys and of partition instances."""
 
     stamps, moves, ordered = None, True, True

@@ -12,7 +12,7 @@ from ..columns import Array
 from ..jit import AHEAD, kernel, prefetch
 from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from .apart import pushed_beside, pushed_out
-from .base import Emission, Window, WindowSetup
+from .base import Emission, Untimed, Window, WindowSetup
 from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push
 
@@ -69,7 +69,7 @@ def _length(
 _LENGTHS = {apart: kernel(_length, apart=apart) for apart in (False, True)}
 
 
-class LengthWindow:
+class LengthWindow(Untimed):
     """The last n events; a new one pushes out the oldest just before itself."""
 
     stamps, moves, ordered = None, False, False
@@ -215,7 +215,7 @@ def length_batch_window(setup: WindowSetup) -> Window:
     return _LengthBatchInLine(setup) if in_line else LengthBatchWindow(setup)
 
 
-class LengthBatchWindow:
+class LengthBatchWindow(Untimed):
     """`lengthBatch` inside a partition, of no event, or with `stream.current.event`."""
 
     stamps, moves, ordered = EXPIRED, False, False

@@ -179,9 +179,13 @@ class EventLog:
 
     def bytes_from(self, low: int) -> int:
         """As `bytes`, where events before `low` are held no more."""
+        return (self.end - low) * self.row_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one event."""
         per = sum(v.itemsize for v in self._values) + sum(1 for m in self._null if m is not None)
-        per += self.ts.itemsize * self.timed + self.part.itemsize * self.parted
-        return (self.end - low) * per
+        return per + self.ts.itemsize * self.timed + self.part.itemsize * self.parted
 
     def state(self, index: Array) -> dict[str, Any]:
         """The events at `index` as plain data."""

@@ -429,6 +429,13 @@ class SessionWindow:
         log.tidy(self.num[BEFORE].reshape(-1), self.num[AT].reshape(-1))
         return result
 
+    def next_due(self) -> int | None:
+        """No earlier than the first end of an open session: most timers are of sessions that have gone on since."""
+        due, size = self.timers.next_due(), self.keys.size
+        ends = [self.num[END, which, :size][self.log.head[which][:size] >= 0] for which in (CUR, PREV)]
+        open_ends = np.concatenate(ends)
+        return None if due is None or not len(open_ends) else max(due, int(open_ends.min()) + self.latency)
+
     def forget(self, parts: Array) -> None:
         """The other sessions get new numbers, in the same order: a key that comes again must come last."""
         gone = np.isin(self.part_of[: self.keys.size], parts)

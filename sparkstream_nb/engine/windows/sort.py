@@ -12,7 +12,7 @@ from ..arrays import fill_at, grown
 from ..columns import Array, Column, Strings
 from ..jit import inlined, kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
-from .base import Emission, WindowSetup, with_ranks
+from .base import Emission, Untimed, WindowSetup, with_ranks
 from .chain import ChainedLog
 
 _SIGNLESS = np.int64(2**63 - 1)
@@ -146,7 +146,7 @@ def sort_numbers(column: Column, strings: Strings) -> Array:
     return values.astype(np.int64, copy=False)
 
 
-class SortWindow:
+class SortWindow(Untimed):
     """The n least events in the order asked for; an event too many pushes out the greatest, itself perhaps."""
 
     stamps, ordered = None, True

@@ -164,6 +164,11 @@ class TimeInLine(OutsidePartitions):
         self.places -= log.fit(int(self.places.min()))
         return result
 
+    def next_due(self) -> int | None:
+        log, ahead = self.log, int(self.places[1])
+        timed = np.flatnonzero(log.ts[ahead : log.end] > self.seen[0])
+        return int(log.ts[ahead + timed[0]]) + self.span if len(timed) else None
+
     def state(self) -> dict[str, Any]:
         low = int(self.places.min())
         return {

@@ -229,6 +229,11 @@ class _TimeBatchInLine(BatchesInLine):
         )  # fmt: skip
         return self.batches(end[:made], time[:made], root[:made])
 
+    def next_due(self) -> int | None:
+        old, new = self.places.tolist()
+        some = new < self.log.end or (self.wants_expired and old < new)
+        return int(self.emit[0]) if some and self.emit[0] != -1 else None
+
     def state(self) -> dict[str, Any]:
         return {**super().state(), "emit": self.emit}
 
@@ -281,6 +286,10 @@ class TimeBatchWindow:
         log.alive[held] = True
         log.tidy(self.reset)
         return result
+
+    def next_due(self) -> int | None:
+        current, expired = self.log.head
+        return self.timers.next_due((current >= 0) | (expired >= 0) if self.wants_expired else current >= 0)
 
     def forget(self, parts: Array) -> None:
         self.log.forget(parts)

@@ -388,6 +388,14 @@ class TimeByInstance:
         self.own[ENDS::4] = -1
         _tie(log.part[: log.end], log.ts, held, timed, self.link, self.own, self._ends)
 
+    def next_due(self) -> int | None:
+        first, end = int(self.places[FIRST]), self.log.end
+        timed = np.flatnonzero(self.link[first:end] & 1)
+        due = [int(self.log.ts[first + timed[0]]) + self.span] if len(timed) else []
+        if self.places[ASIDE]:
+            due.append(int(self.times.min()))
+        return min(due, default=None)
+
     def forget(self, parts: Array) -> None:
         parts = parts[parts < len(self.mark)].astype(np.int64)
         own = self.own.reshape(-1, 4)

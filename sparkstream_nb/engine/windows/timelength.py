@@ -128,6 +128,9 @@ class TimeLengthWindow:
         log.tidy()
         return result
 
+    def next_due(self) -> int | None:
+        return self.timers.next_due()
+
     def forget(self, parts: Array) -> None:
         self.log.forget(parts)
         fill_at(self.count, parts, 0)

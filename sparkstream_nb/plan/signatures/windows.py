@@ -63,6 +63,10 @@ class WindowDeclaration:
     carries_group_id: bool
     """Whether events may enter with their group id as a further column, which the window hands on unseen."""
 
+    timers_emit: Literal["nothing", "expired", "current"]
+    """What comes out when only the clock moves: `nothing` of windows without timers, `expired` where events only leave,
+    `current` where events come out too."""
+
     example: str
     """A call for tests and for compiling ahead: a text for `example_call`."""
 
@@ -87,6 +91,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=True,
         carries_group_id=True,
+        timers_emit="nothing",
         example="length({count})",
         check=not_negative("the length of a 'length' window", 0),
     ),
@@ -102,6 +107,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=True,
         single_chunk=False,
         carries_group_id=True,
+        timers_emit="nothing",
         example="lengthBatch({count})",
         check=not_negative("the length of a 'lengthBatch' window", 0),
     ),
@@ -116,6 +122,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=False,
         carries_group_id=True,
+        timers_emit="expired",
         example="time({time})",
         check=not_negative("the time of a 'time' window", 0),
     ),
@@ -133,6 +140,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=True,
         single_chunk=False,
         carries_group_id=True,
+        timers_emit="current",
         example="timeBatch({time})",
         check=not_negative("a time of a 'timeBatch' window", 0, 1),
     ),
@@ -147,6 +155,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=False,
         carries_group_id=True,
+        timers_emit="expired",
         example="timeLength({time}, {count})",
         check=not_negative("time and length of a 'timeLength' window", 0, 1),
     ),
@@ -161,6 +170,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=True,
         carries_group_id=True,
+        timers_emit="nothing",
         example="externalTime({at}, {time})",
         check=timestamp_windows("externalTime", 1),
     ),
@@ -178,6 +188,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=True,
         single_chunk=False,
         carries_group_id=True,
+        timers_emit="current",
         example="externalTimeBatch({at}, {time})",
         check=external_time_batch,
     ),
@@ -194,6 +205,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=False,
         carries_group_id=True,
+        timers_emit="expired",
         example="session({time}, {key})",
         check=session_window,
     ),
@@ -209,6 +221,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=True,
         single_chunk=False,
         carries_group_id=True,
+        timers_emit="nothing",
         example="batch()",
         check=not_negative("the length of a 'batch' window", 0),
     ),
@@ -223,6 +236,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=False,
         carries_group_id=True,
+        timers_emit="current",
         example="delay({time})",
         check=not_negative("the time of a 'delay' window", 0),
     ),
@@ -237,6 +251,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=False,
         carries_group_id=True,
+        timers_emit="current",
         example="cron('*/1 * * * * ?')",
         check=cron_window,
     ),
@@ -251,6 +266,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=True,
         carries_group_id=True,
+        timers_emit="nothing",
         example="sort({few}, {value})",
         check=sort_window,
     ),
@@ -265,6 +281,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=False,
         carries_group_id=False,
+        timers_emit="nothing",
         example="expression('count() < {count}')",
     ),
     "expressionBatch": WindowDeclaration(
@@ -280,6 +297,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=False,
         carries_group_id=False,
+        timers_emit="nothing",
         example="expressionBatch('count() < {count}')",
     ),
     "frequent": WindowDeclaration(
@@ -294,6 +312,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=False,
         carries_group_id=True,
+        timers_emit="nothing",
         example="frequent({few}, {key})",
         check=all_of(not_negative("the count of a 'frequent' window", 0), attributes_from("frequent", 1)),
     ),
@@ -310,6 +329,7 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         resets_per_chunk=False,
         single_chunk=False,
         carries_group_id=True,
+        timers_emit="nothing",
         example="lossyFrequent(0.01, 0.005, {key})",
         check=lossy_frequent,
     ),

@@ -1,0 +1,180 @@
+"""The figures of apps as Prometheus reads them: the text exposition format 0.0.4, metrics in seconds and bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .answers import Stats
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Labels = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A value of a metric. `suffix` is added to the metric's name, as `_sum` of a summary."""
+
+    labels: Labels
+    value: float
+    suffix: str = ""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: its name without the prefix of the package, its type, and what it means."""
+
+    name: str
+    type: str
+    help: str
+
+
+def prometheus_text(apps: Sequence[Stats]) -> str:
+    """The figures of all these apps. Those that an app does not have are left out."""
+    found: dict[Metric, list[Sample]] = {}
+    for stats in apps:
+        for metric, samples in _samples(stats):
+            found.setdefault(metric, []).extend(samples)
+    return "".join(_block(metric, samples) for metric, samples in found.items() if samples)
+
+
+def _samples(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
+    app = {"app": s.app}
+
+    def one(value: float | None) -> list[Sample]:
+        return [] if value is None else [Sample(app, value)]
+
+    def by(label: str, values: Iterable[tuple[str, float]]) -> list[Sample]:
+        return [Sample({**app, label: key}, value) for key, value in values]
+
+    yield Metric("running", "gauge", "Whether the app runs (1) or is stopped or failed (0)."), one(s.state == "running")
+    yield Metric("events_total", "counter", "Events that came in."), by("stream", s.came.items())
+    yield (
+        Metric("committed_events_total", "counter", "Events that came in and are committed."),
+        one(sum(s.came.values()) - s.lag),
+    )
+    yield Metric("lag_events", "gauge", "Events that came in and are not committed yet."), one(s.lag)
+    yield Metric("lag_entries", "gauge", "Entries of the inbox that are not committed yet."), one(s.waiting)
+    yield (
+        Metric("outputs_total", "counter", "Events that derived streams put out, since the deployment."),
+        by("stream", s.outputs.items()),
+    )
+    yield (
+        Metric("dropped_outputs_total", "counter", "Outputs that are not kept any more."),
+        by("stream", s.disk.dropped.items()),
+    )
+    yield (
+        Metric("errors_total", "counter", "Rows and events that could not be taken, since the deployment."),
+        by("stream", s.faulty.items()),
+    )
+    yield Metric("micro_batch_seconds", "summary", "Time of micro-batches, since the deployment."), _times(s)
+    yield (
+        Metric("clock_seconds", "gauge", "The app's clock: event time, since 1970."),
+        one(None if s.clock is None else s.clock / 1000),
+    )
+    yield (
+        Metric("disk_bytes", "gauge", "What the app's folder holds."),
+        by(
+            "part",
+            [(p, getattr(s.disk, p)) for p in ("recording", "outputs", "state", "store")],
+        ),
+    )
+    yield from _nodes(s)
+    yield from _sources(s)
+    yield from _sinks(s)
+
+
+def _times(s: Stats) -> list[Sample]:
+    app, t = {"app": s.app}, s.times
+    quantiles = [("0.5", t.median_ms), ("0.99", t.p99_ms)]
+    return [
+        *(Sample({**app, "quantile": q}, math.nan if ms is None else ms / 1000) for q, ms in quantiles),
+        Sample(app, t.total_ms / 1000, "_sum"),
+        Sample(app, t.count, "_count"),
+    ]
+
+
+def _nodes(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
+    nodes = [({"app": s.app, "node": n.shard}, n) for n in s.nodes.values()]
+    kinds = {p.name: p.kind for p in s.parts}
+    held = [
+        ({**labels, "query": name, "kind": kinds.get(name, "query")}, size)
+        for labels, n in nodes
+        for name, size in n.held.items()
+    ]
+    yield (
+        Metric("node_events_total", "counter", "Events that a node took, since the deployment."),
+        [Sample(labels, n.events) for labels, n in nodes],
+    )
+    yield (
+        Metric("node_micro_batch_seconds", "gauge", "Time of a node's last micro-batch."),
+        [Sample(labels, n.ms / 1000) for labels, n in nodes],
+    )
+    yield (
+        Metric("node_state_bytes", "gauge", "Size of a node's state as Spark keeps it."),
+        [Sample(labels, n.state_bytes) for labels, n in nodes],
+    )
+    yield (
+        Metric("state_bytes", "gauge", "What a query, table, window or aggregation holds in memory on a node."),
+        [Sample(labels, size.bytes) for labels, size in held],
+    )
+    yield (
+        Metric("state_rows", "gauge", "Events of windows, partial matches of patterns, rows of tables on a node."),
+        [Sample(labels, size.rows) for labels, size in held if size.rows is not None],
+    )
+
+
+def _sources(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
+    sources = [({"app": s.app, "stream": f.stream, "source": f.name, "type": f.type}, f) for f in s.sources]
+    for name, field, help_ in (
+        ("messages", "received", "Messages that a source read."),
+        ("events", "events", "Events that a source took."),
+        ("rejected", "rejected", "Messages and events of a source that could not be taken."),
+    ):
+        yield Metric(f"source_{name}_total", "counter", help_), [Sample(ls, getattr(f, field)) for ls, f in sources]
+    yield (
+        Metric("source_lag", "gauge", "What is there and not read: messages of a partition, bytes of a file."),
+        [Sample({**labels, "part": part}, n) for labels, f in sources for part, n in f.behind.items()],
+    )
+    yield (
+        Metric("source_away", "gauge", "1 while a source cannot be read, else 0."),
+        [Sample(labels, int(f.last_error is not None)) for labels, f in sources],
+    )
+
+
+def _sinks(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
+    sinks = [({"app": s.app, "stream": f.stream, "sink": f.name, "type": f.type}, f) for f in s.sinks]
+    for name, type_, help_ in (
+        ("sent", "counter", "Events that a sink sent."),
+        ("failed", "counter", "Events that a sink could not send."),
+        ("dropped", "counter", "Events that a sink left out."),
+        ("pending", "gauge", "Events that are committed and that a sink has not looked at yet."),
+    ):
+        full = f"sink_{name}_events{'_total' if type_ == 'counter' else ''}"
+        yield Metric(full, type_, help_), [Sample(labels, getattr(f, name)) for labels, f in sinks]
+
+
+def _block(metric: Metric, samples: Iterable[Sample]) -> str:
+    name = f"sparkstream_{metric.name}"
+    lines = [f"# HELP {name} {_escaped(metric.help)}", f"# TYPE {name} {metric.type}"]
+    for s in samples:
+        labels = ",".join(f'{key}="{_escaped(value, quotes=True)}"' for key, value in s.labels.items())
+        lines.append(f"{name}{s.suffix}{{{labels}}} {_number(s.value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str, quotes: bool = False) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quotes else text
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return str(int(value)) if value == int(value) else repr(float(value))

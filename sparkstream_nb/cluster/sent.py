@@ -1,0 +1,38 @@
+"""What a person sends or feeds, in the order of a stream's attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import Misuse, SparkStreamError, did_you_mean, nearest
+from ..types import Schema
+
+
+def source_columns(schema: Schema, columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
+    """The source column of each attribute that has one of another name."""
+    if not columns:
+        return {}
+    if not isinstance(columns, Mapping):
+        return dict(zip(schema.names, columns, strict=False))
+    for name in columns:
+        if name not in schema.names:
+            raise Misuse(nearest(f"columns: there is no attribute '{name}'", name, schema.names))
+    return dict(columns)
+
+
+def row_of(stream: str, schema: Schema, values: Any) -> list[Any]:
+    """An event's values in the order of `schema`, null where a list has too few. Raises SparkStreamError for a dict
+    that lacks attributes or has unknown ones."""
+    if isinstance(values, Mapping):
+        for name in values:
+            if name not in schema.names:
+                hint = did_you_mean(str(name), schema.names) or ""
+                raise SparkStreamError(f"{stream} has no attribute '{name}'. {hint}".strip())
+        missing = [n for n in schema.names if n not in values]
+        if missing:
+            raise SparkStreamError(f"{stream}: the event lacks {', '.join(missing)}.")
+        return [values[n] for n in schema.names]
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise SparkStreamError(f"{stream}: an event is a list of values {schema} or a dict by attribute.")
+    return [*values, *[None] * (len(schema) - len(values))]

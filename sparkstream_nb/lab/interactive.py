@@ -1,0 +1,66 @@
+"""Results that are interactive in a notebook while its kernel lives; static where anywidget cannot be loaded."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from IPython.display import display
+
+from ..cluster import Cluster, Displayed, Divergence, Feed, Stats, Tail
+from . import display as looks
+from .progress import show_live
+
+
+def register_interactive(shell: Any) -> None:
+    """Makes `shell`, one of a kernel, show these results so. Again without effect."""
+    formatter = shell.display_formatter.ipython_display_formatter
+    formatter.for_type(Feed, show_live)
+    formatter.for_type(Divergence, _show_timeline)
+    formatter.for_type(Cluster, _show_cluster)
+    formatter.for_type(Stats, _show_stats)
+    formatter.for_type(Tail, _show_tail)
+
+
+def _show_timeline(shown: Divergence) -> None:
+    view = _widget("timeline", "DivergenceView") if shown.matches else None
+    if view is None:
+        _show_static(shown)
+    else:
+        view(shown).display()
+
+
+def _show_cluster(shown: Cluster) -> None:
+    view = _widget("cluster", "ClusterView")
+    if view is None:
+        _show_static(shown)
+    else:
+        view(shown).display()
+
+
+def _show_stats(shown: Stats) -> None:
+    view = None if shown.live is None else _widget("stats", "StatsView")
+    if view is None:
+        _show_static(shown)
+    else:
+        view(shown, shown.live).display()
+
+
+def _show_tail(shown: Tail) -> None:
+    view = _widget("tail", "TailView")
+    if view is None:
+        _show_static(shown)
+    else:
+        view(shown).display()
+
+
+def _widget(module: str, name: str) -> Any:
+    """A class of `widgets`; None where anywidget cannot be loaded."""
+    try:
+        return getattr(import_module(f".widgets.{module}", __package__), name)
+    except ImportError:
+        return None
+
+
+def _show_static(shown: Displayed) -> None:
+    display(looks.bundle(shown), raw=True)

@@ -1,0 +1,28 @@
+"""The view of an app's figures: numbers with sparklines, and tables, which follow the app."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...cluster.answers import LiveStats, Stats
+from .. import display
+from ..stats import head_html, tables_html, tiles_html
+from .following import FollowingView
+
+
+class StatsView(FollowingView):
+    """Figures that follow an app while the kernel lives; what is saved are those that were shown last."""
+
+    def __init__(self, shown: Stats, live: LiveStats) -> None:
+        super().__init__(live.follow, "stats.js")
+        self.stats = shown
+        self._live = live
+
+    def read(self) -> None:
+        self.stats = self._live.read()
+
+    def state(self) -> dict[str, Any]:
+        return {"head": head_html(self.stats), "tiles": tiles_html(self.stats), "tables": tables_html(self.stats)}
+
+    def static(self) -> dict[str, str]:
+        return display.bundle(self.stats)

@@ -1,0 +1,50 @@
+"""The view of the end of a stream: a table or a number that follows the stream, with a button that pauses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...cluster.tail import Tail, TailCursor
+from .. import display
+from ..tail import grid, headline, note, number_text
+from .following import FollowingView
+
+
+class TailView(FollowingView):
+    """The end of a stream, which follows it while the kernel lives; what is saved is what was shown last."""
+
+    def __init__(self, tail: Tail) -> None:
+        super().__init__(tail.follow, "tail.js")
+        self.tail = tail
+        self.cursor = TailCursor(tail)
+        self.snapshot = self.cursor.advance()
+
+    def read(self) -> None:
+        self.snapshot = self.cursor.advance()
+
+    def act(self, message: Mapping[str, Any]) -> None:
+        if message["do"] == "pause":
+            self.read()  # what is there when the button is pressed
+            self.cursor.pause()
+        elif message["do"] == "resume":
+            self.cursor.resume()
+
+    def state(self) -> dict[str, Any]:
+        """Texts, which the script puts into the page as texts: none of them is HTML."""
+        s = self.snapshot
+        number = s.shape.number
+        table = grid(s)
+        return {
+            "name": f"{s.app}.{s.stream}",
+            "head": headline(s),
+            "note": note(s),
+            "paused": s.paused is not None,
+            "number": None if number is None else {"name": number, "value": number_text(s) if s.rows else "–"},
+            "columns": table.columns if number is None and s.rows else [],
+            "right": table.right if number is None else [],
+            "rows": table.cells if number is None else [],
+        }
+
+    def static(self) -> dict[str, str]:
+        return display.bundle(self.snapshot)
