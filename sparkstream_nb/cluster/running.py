@@ -170,7 +170,7 @@ class RunningApp(Displayed):
         run = self._life.run
         begin = max(self._progress.batch, self.store.committed(self.name, run)) + 1
         fault = FaultStreams(self._lock, self._inbox, self._life, self.routing)
-        source = Source(self._outputs, self._progress, self._keep_error, fault, folder / "sinks")
+        source = Source(self._outputs, self._progress, self._keep_errors, fault, folder / "sinks")
         try:
             return Deliveries(self.deployment.sinks.setups(run), source, begin)
         except SparkStreamError:
@@ -187,9 +187,9 @@ class RunningApp(Displayed):
         )  # fmt: skip
         return Intakes(self.deployment.sources.setups(), entrance)
 
-    def _keep_error(self, sink: str, place: Place, error: Sequence[Any]) -> None:
-        """Keeps what a sink could not deliver. The ledger tells one that was kept before a crash already."""
-        rows = [ErrorRow(*found) for found in errors_of(error_lines([list(error)]))]
+    def _keep_errors(self, sink: str, place: Place, errors: Sequence[Sequence[Any]]) -> None:
+        """Keeps what a sink could not deliver. The ledger tells what was kept before a crash already."""
+        rows = [ErrorRow(*found) for found in errors_of(error_lines(errors))]
         if self.store.commit(self.name, f"{self._life.run}/{sink}", place.batch << 32 | place.row, {}, rows):
             with self._progress.changed:
                 self._progress.errors += len(rows)
