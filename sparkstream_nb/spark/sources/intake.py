@@ -132,13 +132,12 @@ class Intake:
     # ---------------------------------------------------------------------------------------------- begin and end
 
     def start(self) -> None:
-        """Starts the thread, if it does not run."""
-        if self._thread is not None and self._ending.is_set():
-            self.join()
-        if self._thread is None or not self._thread.is_alive():
+        """Starts the thread, if it does not run. One that is still ending is waited for by the new one."""
+        former = self._thread if self._thread is not None and self._thread.is_alive() else None
+        if former is None or self._ending.is_set():
             self._ending = threading.Event()
             self._thread = threading.Thread(
-                target=self._run, args=(self._ending,), name=f"sparkstream-source-{self.setup.name}", daemon=True
+                target=self._run, args=(self._ending, former), name=f"sparkstream-source-{self.setup.name}", daemon=True
             )
             self._thread.start()
 
@@ -150,12 +149,14 @@ class Intake:
             self._entrance.progress.changed.notify_all()
 
     def join(self) -> None:
-        """Ends the thread, and waits until it has let go of its source: nothing is entered any more."""
+        """Ends the thread, and waits a little until it has let go of its source. Nothing is entered any more."""
         self.end()
         thread = self._thread
-        while thread is not None and thread.is_alive() and thread is not threading.current_thread():
+        if thread is not None and thread is not threading.current_thread():
             thread.join(_GRACE)
-            self.setup.reader.cancel()
+            if thread.is_alive():
+                self.setup.reader.cancel()
+                thread.join(_GRACE)
 
     def figures(self) -> SourceFigures:
         """How far it is."""
@@ -170,7 +171,9 @@ class Intake:
 
     # -------------------------------------------------------------------------------------------------- the thread
 
-    def _run(self, ending: threading.Event) -> None:
+    def _run(self, ending: threading.Event, former: threading.Thread | None) -> None:
+        if former is not None:
+            former.join()
         while not ending.is_set():
             try:
                 self._follow(ending)

@@ -19,6 +19,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -33,6 +34,8 @@ MOST_PROCESSES = 4
 PATIENCE_MS = 10_000
 """How long a broker may take to answer."""
 _FRAMES_AHEAD = 2
+_PACKAGES = str(Path(__file__).parents[3])
+"""Where this package is."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class _Child:
     process: subprocess.Popen[bytes]
     parts: frozenset[str]
     writing: threading.Lock = field(default_factory=threading.Lock)
+    listener: threading.Thread | None = None
 
     @property
     def pipe(self) -> IO[bytes]:
@@ -137,9 +141,15 @@ class KafkaReader:
 
     def close(self) -> None:
         self.cancel()
-        for child in self._children:
+        with self._lock:
+            children, self._children = self._children, []
+        for child in children:
             child.process.wait()
-        self._children = []
+            if child.listener is not None:
+                child.listener.join()
+            for pipe in (child.process.stdin, child.process.stdout):
+                if pipe is not None:
+                    pipe.close()
 
     def cancel(self) -> None:
         with self._lock:
@@ -187,19 +197,23 @@ class KafkaReader:
         return [TopicPartition(topic, p) for p in sorted(known if wanted is None else wanted)]
 
     def _start(self, begin: Begin) -> None:
+        path = os.environ.get("PYTHONPATH", "")
         process = subprocess.Popen(
-            [sys.executable, "-m", "sparkstream_nb.spark.sources.kafka_process"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            # -P: a kafka.py beside the notebook is not what is meant.
+            [sys.executable, "-P", "-m", "sparkstream_nb.spark.sources.kafka_process"],
+            # A thread in a buffered read aborts a Python that ends.
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+            env={**os.environ, "PYTHONPATH": f"{_PACKAGES}{os.pathsep}{path}".rstrip(os.pathsep)},
         )  # fmt: skip
         child = _Child(process, frozenset(part_of(*p) for p in begin.places))
         with self._lock:
             self._children.append(child)
         with contextlib.suppress(OSError):
             write_frame(child.pipe, begin)
-        threading.Thread(
+        child.listener = threading.Thread(
             target=self._listen, args=(child, self._frames), name="sparkstream-kafka-pipe", daemon=True
-        ).start()
+        )
+        child.listener.start()
 
     def _listen(self, child: _Child, frames: queue.Queue[tuple[_Child, Read | Failed]]) -> None:
         """Passes on what a process says, until it ends."""
