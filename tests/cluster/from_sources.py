@@ -6,6 +6,7 @@ folder HOME-out.
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -48,7 +49,7 @@ def app_text(source: str, out: Path) -> str:
     else:
         broker, _, topic = place.partition("/")
         options = (
-            f"type='kafka', bootstrap.servers='{broker}', topic.list='{topic}', group.id='g', "
+            f"type='kafka', bootstrap.servers='{broker}', topic.list='{topic}', group.id='{os.getpid()}', "
             "threading.option='single.thread'"
         )
     text = f"@source({options}, event.time='at', @map(type='json')) define stream S (at long, k string, v long); "
