@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         Retention,
         Slow,
         apps,
+        attach,
+        attachable,
         check,
         deploy,
         explain,
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "App", "Coordination", "Cut", "Kill", "Limits", "Pair", "Pause", "Restart", "Retention", "Slow",
-    "__version__", "apps", "check", "deploy", "explain", "get",
+    "__version__", "apps", "attach", "attachable", "check", "deploy", "explain", "get",
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from ..simulation.resources import ResourceCluster, ResourceNode
 from ..simulation.topology import Coordination, Pair
 from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, RepairList, Result, Stats
 from .app import App, check_feed
+from .attach import Attachable, FoundApp, attach, attachable
 from .auditing import AppAudit, AuditReport
 from .check import check, explain, graph, repair
 from .cluster_view import ClusterSnapshot
@@ -36,6 +37,7 @@ __all__ = [
     "AppAudit",
     "AppGraph",
     "Apps",
+    "Attachable",
     "AuditReport",
     "Check",
     "Cluster",
@@ -54,6 +56,7 @@ __all__ = [
     "FeedProgress",
     "FeedReport",
     "Feeds",
+    "FoundApp",
     "Kill",
     "Limits",
     "Pair",
@@ -72,6 +75,8 @@ __all__ = [
     "Tail",
     "TailSnapshot",
     "apps",
+    "attach",
+    "attachable",
     "check",
     "check_feed",
     "deploy",

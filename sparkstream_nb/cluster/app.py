@@ -358,6 +358,20 @@ class App(ReplayedApp):
             live=LiveStats(self.stats, self.on_commit),
         )
 
+    def remember(self, *, variable: str | None, lines_before: int) -> None:
+        """Keeps which variable of the notebook holds the app, and the lines above its text, for `attach`."""
+        with self._lock:
+            record = self._life.deployed
+            if record is not None:
+                changed = replace(record, variable=variable, lines_before=lines_before)
+                self._life = replace(self._life, deployed=changed)
+                self._life.write(self.home)
+
+    @property
+    def remembered_variable(self) -> str | None:
+        """The variable of the notebook that held the app, as its folder has it."""
+        return None if self._life.deployed is None else self._life.deployed.variable
+
     def note(self, line: str) -> None:
         """Adds a line to the logs."""
         self._progress.say(line)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -62,6 +64,7 @@ from .grouping import (
     refs_of_layer,
 )
 from .owner import own, same_folder
+from .record import Record
 from .secrets import References
 from .sinks import SinkPlans, check_sinks
 from .sources import SourcePlans
@@ -69,6 +72,17 @@ from .stores import databases_of, tables_of
 
 _apps: dict[str, App] = {}
 _lock = threading.RLock()
+_attaching: ContextVar[bool] = ContextVar("attaching", default=False)
+
+
+@contextmanager
+def attaching() -> Iterator[None]:
+    """What is deployed inside goes on with its state, or is refused."""
+    token = _attaching.set(True)
+    try:
+        yield
+    finally:
+        _attaching.reset(token)
 
 
 def deploy(
@@ -165,6 +179,7 @@ def deploy(
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
     """
+    asked = dict(locals())
     given.a_text("text", text)
     for what, value in {"mode": mode, "master": master}.items():
         given.text(what, value)
@@ -269,6 +284,8 @@ def deploy(
         retention=Retention.of(retention),
         limits=Limits.of(limits),
         groups=groups,
+        record=Record.of(name, {**asked, "start": clock_start}),
+        attached=_attaching.get(),
     )
     app = _start(deployment, plans, master)
     for file in files:

@@ -20,6 +20,7 @@ from ..simulation.groups import Groups
 from ..stores.address import Database
 from .conf import DISTRIBUTED
 from .grants import Grants
+from .record import Record
 from .secrets import References
 from .sinks import SinkPlans
 from .sources import SourcePlans
@@ -41,6 +42,8 @@ class Deployment:
     `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `groups`: nodes of which
     one takes over from another (modes ha, scalable and distributed), and what happens to them; None where there are
     none. `grants`: what the app may reach outside, `sinks` what publishes there, and `sources` what reads there.
+    `record`: what another process deploys the same again with. `attached`: whether this one does so; the state must
+    fit then.
     """
 
     name: str
@@ -68,6 +71,8 @@ class Deployment:
     sinks: SinkPlans | None = field(default=None, repr=False)
     clock: str = CLOCKS[0]
     sources: SourcePlans | None = field(default=None, repr=False)
+    record: Record | None = field(default=None, repr=False)
+    attached: bool = False
 
     @property
     def nodes(self) -> int:

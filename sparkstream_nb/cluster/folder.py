@@ -1,6 +1,6 @@
 """The folder of an app, and the check whether its state fits a redeployed app.
 
-`app.json` (what it was deployed as), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/`, `outputs/`. Every
+`app.json` (its life, and what it was deployed with), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/`, `outputs/`. Every
 life has its own folder, so that a query of an earlier life that still runs on a server cannot interfere. `trash/RUN/`
 has what the last deployment dropped. A folder without `app.json` that is not empty is somebody else's: nothing in it is
 touched.
@@ -16,7 +16,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from ..spark.private import private_file, private_folder, to_disk
 from ..spark.sinks.position import unsent
 from .deployment import Deployment
 from .owner import LOCK
+from .record import Record
 
 STATE_FORMAT = 5
 MOST_CHARACTERS = 100
@@ -41,7 +42,8 @@ class Life:
     `shards`: the shard id of every node that there was, by its number from 0; the first `began` of them began. `over`:
     the numbers of the nodes that take events now. A node that was removed keeps its number and its state. `led`: the
     queries of a leader, whose number comes after those that began; None where there is none. `groups`: those of
-    nodes that take over, and their faults, as a text; None where there are none.
+    nodes that take over, and their faults, as a text; None where there are none. `deployed`: what the app was deployed
+    with, for `attach`; None in folders of earlier versions. The state does not depend on it.
     """
 
     run: str
@@ -55,6 +57,7 @@ class Life:
     led: tuple[str, ...] | None = None
     groups: str | None = None
     format: int = STATE_FORMAT
+    deployed: Record | None = field(default=None, compare=False, repr=False)
 
     @property
     def leader(self) -> int | None:
@@ -79,13 +82,18 @@ class Life:
         to_disk(home)
 
 
-def default_home(name: str) -> Path:
-    """`$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the app's name."""
+def apps_folder() -> Path:
+    """Where apps have their folders by default: `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`."""
     base = os.environ.get("SPARKSTREAM_HOME")
     if base is None:
         cache = os.environ.get("XDG_CACHE_HOME")
         base = str((Path(cache) if cache else Path.home() / ".cache") / "sparkstream_nb")
-    return Path(base) / "apps" / _file_name(name)
+    return Path(base) / "apps"
+
+
+def default_home(name: str) -> Path:
+    """The folder of the app `name` where it is given none."""
+    return apps_folder() / _file_name(name)
 
 
 def check_home(home: Path) -> None:
@@ -157,16 +165,21 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     shards = d.shard_ids if d.led is None else (*d.shard_ids, LEADER)
     groups = None if d.groups is None else repr(d.groups)
     wanted = Life(
-        run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups
+        run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups, deployed=d.record
     )  # fmt: skip
     said = None
     if (home / "app.json").exists():
-        former = None if d.fresh else _former(home)
+        former = None if d.fresh else former_life(home)
         if former is not None and d.clock == "wall":  # it goes on from where the clock is, wherever that began
             wanted = replace(wanted, start=former.start)
         reason = "fresh was asked for" if former is None else _difference(former, wanted)
         if former is not None and reason is None:
-            return _kept(home, former, d.shard_ids)
+            return _kept(home, replace(former, deployed=d.record), d.shard_ids)
+        if d.attached:
+            raise Misuse(
+                f"{d.name} cannot be attached: {reason}. Deploy it again as it is to be now; that says what becomes of "
+                "its state"
+            )
         left = sum(unsent(life) for life in home.glob("life-*"))
         said = f"The state was dropped: {reason}. It is in {_dropped(home, run)}."
         if left:
@@ -180,6 +193,7 @@ def _kept(home: Path, former: Life, shard_ids: Sequence[str]) -> tuple[Life, str
     said = "The state was kept: the app means what it meant before."
     before = [former.shards[i] for i in former.over]
     if list(shard_ids) == before:
+        former.write(home)  # other parameters may have changed
         return former, said
     life = former.scaled(shard_ids)
     life.write(home)
@@ -211,8 +225,8 @@ def _dropped(home: Path, run: str) -> Path:
     return place
 
 
-def _former(home: Path) -> Life:
-    """The life that `app.json` tells of."""
+def former_life(home: Path) -> Life:
+    """The life that `app.json` tells of. Raises `Misuse`, with the ways out, where it cannot be read."""
     try:
         found = json.loads((home / "app.json").read_text(encoding="utf-8"))
         if found["format"] != STATE_FORMAT:
@@ -221,7 +235,8 @@ def _former(home: Path) -> Life:
                 "and keeps it in its trash; or give another folder as home"
             )
         lists = {k: tuple(v) for k, v in found.items() if isinstance(v, list)}
-        return Life(**{**found, **lists})
+        deployed = found.get("deployed")
+        return Life(**{**found, **lists, "deployed": None if deployed is None else Record.read(deployed)})
     except (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError):
         raise Misuse(
             f"{home / 'app.json'} cannot be read: it was cut off or changed. Put it back from a copy; fresh=True "

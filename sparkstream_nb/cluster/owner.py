@@ -72,6 +72,26 @@ def own(home: Path, app: str) -> Ownership:
         return Ownership(path, file)
 
 
+def owner_of(home: Path) -> str | None:
+    """Who owns the folder `home`, in words; None where nobody does. Takes nothing and changes nothing."""
+    path = home / LOCK
+    if not path.exists():
+        return None
+    with _lock:
+        # Looked up first: whoever closes any file of a locked path loses the lock.
+        if _identity(path) in _held:
+            return "this process"
+        try:
+            with path.open() as file:
+                try:
+                    fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except OSError:
+                    return file.read().strip() or "another process"
+        except OSError:
+            return "another user"
+    return None
+
+
 def same_folder(one: Path, other: Path) -> bool:
     """Whether two paths are one folder."""
     return one.exists() and other.exists() and one.samefile(other)

@@ -412,6 +412,8 @@ class RunningApp(Displayed):
             self._stream.ended()
             self._close_files()
             life = self._life.scaled(wanted)
+            if life.deployed is not None:
+                life = replace(life, deployed=life.deployed.with_nodes(wanted, conf))
             life.write(self.home)
             self._open(replace(deployment, fresh=False), plans, life)
             self.start()

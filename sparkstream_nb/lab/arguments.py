@@ -222,6 +222,15 @@ def line_options() -> dict[str, Options]:
 
     command("list", "Lists the apps of this notebook.")
 
+    p = command(
+        "attach", "Goes on with an app that was deployed before, in a new kernel; without a name, lists those apps."
+    )
+    p.add_argument("app", nargs="?", metavar="NAME")
+    add(p, "--home", help="the app's folder, where it was deployed into one of its own")
+    add(p, "--param", help="a value of ${NAME} that is not kept, as it may be a secret; may be given several times")
+    add(p, "--master", help="another Spark than before: local[2], spark://host:7077, sc://host:15002")
+    _add_out(p, "store the app in this variable (default: that of its cell)")
+
     p = command("stop", "Stops an app and keeps its stored data.")
     p.add_argument("app", nargs="?", metavar="NAME")
     p.add_argument("--all", action="store_true", help="all apps of this notebook")

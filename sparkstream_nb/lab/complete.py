@@ -9,6 +9,7 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from .. import cluster
+from ..cluster.attach import attachable_names
 from ..options import MODES, Options
 from ..plan.nodes import DURATIONS
 from .completion import Query, at_cursor
@@ -94,6 +95,8 @@ class Completer:
         if command in ("feed", "send", "output", "tail"):
             parts = [f"{n}.{s}" for n, a in apps.items() for s in a.plan.streams]
             return [*parts, *options, *(self._frames() if command == "feed" else [])]
+        if command == "attach":
+            return [*attachable_names(), *options]
         if command == "view":
             return [*(f"{n}.{g}" for n, a in apps.items() for g in a.plan.aggregations), *options]
         return [*apps, *options]

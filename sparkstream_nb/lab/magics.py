@@ -96,6 +96,7 @@ class SiddhiMagic(Magics):
         with _below(above):
             app = self._interruptible(lambda: cluster.deploy(cell, name=o.name, **how))
         app.lines_before = above
+        app.remember(variable=o.out, lines_before=above)
         self._keep(o, app)
         return app
 
@@ -250,6 +251,17 @@ class SiddhiMagic(Magics):
     def _do_list(self, options: Options, rest: str) -> Any:
         options.parse(split(rest))
         return cluster.apps()
+
+    def _do_attach(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        if o.app is None:
+            return cluster.attachable(o.home)
+        how = {"variables": dict(o.param), "master": o.master}
+        app = self._interruptible(lambda: cluster.attach(o.app, o.home, **how))
+        variable = app.remembered_variable if o.out is None else o.out
+        if variable is not None:
+            self.shell.user_ns[variable] = app
+        return app
 
     def _do_stop(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))

@@ -10,7 +10,9 @@ from typing import Any
 from ..cluster import Displayed, ProgressLine, frontend
 from ..cluster.buckets import AggregationReader
 from ..cluster.frontend import ProgressDisplay, View
-from . import display
+from . import attachable, display
+
+__all__ = ["Screen", "attachable", "connect", "shell"]  # `attachable` registers how its results look
 
 
 class Screen:

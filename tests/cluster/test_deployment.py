@@ -31,17 +31,16 @@ def test_mode_and_number_of_nodes_follow_from_each_other(
 def test_a_wrong_mode_names_what_there_is() -> None:
     with pytest.raises(SparkStreamError) as wrong:
         mode_of("activ-active", 2)
-    assert str(wrong.value) == (
-        "'activ-active' is not a deployment mode. Did you mean 'active-active'?"
-    )
+    assert str(wrong.value) == ("'activ-active' is not a deployment mode. Did you mean 'active-active'?")
 
 
 def test_every_argument_of_deploy_is_explained() -> None:
     words = inspect.getdoc(deploy) or ""
     arguments = set(inspect.signature(deploy).parameters) - {"text"}
     assert [a for a in arguments if f"`{a}`" not in words] == []
-    made_of_them = {"files", "databases", "tables", "references", "switched_off", "led", "groups", "grants"}
-    assert {f.name for f in dataclasses.fields(Deployment)} <= arguments | made_of_them | {"sinks", "sources"}
+    made_of_them = {"files", "databases", "tables", "references", "switched_off", "led", "groups", "grants", "sinks"}
+    made_of_them |= {"record", "attached", "sources"}
+    assert {f.name for f in dataclasses.fields(Deployment)} <= arguments | made_of_them
 
 
 def test_an_app_that_there_is_not() -> None:

@@ -73,6 +73,7 @@ class StandIn(App):
         self.schemas = {s: d.source.schema for s, d in self.plan.streams.items()}
         self.redeployed, self.warnings = None, []
         self.calls: list[tuple[Any, ...]] = []
+        self.remembered: tuple[str | None, int] | None = None
         self._progress = Progress()
         self._listeners = CommitListeners(name, self._progress)
         self.wait_forever = False
@@ -82,6 +83,9 @@ class StandIn(App):
     @property
     def state(self) -> str:
         return "running" if self.running else "stopped"
+
+    def remember(self, *, variable: str | None, lines_before: int) -> None:
+        self.remembered = variable, lines_before
 
     def send(self, stream: str, values: Any, *, at: int | None = None, node: int | None = None) -> None:
         self.calls.append(("send", stream, values, at, node))

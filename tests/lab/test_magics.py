@@ -15,14 +15,15 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from sparkstream_nb import cluster
-from sparkstream_nb.cluster.deployment import milliseconds
-from sparkstream_nb.cluster.folder import default_home
+from sparkstream_nb.cluster.deployment import Deployment, milliseconds
+from sparkstream_nb.cluster.folder import default_home, open_folder
+from sparkstream_nb.cluster.record import Record
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiSyntaxError
 from sparkstream_nb.lab.arguments import line_options, overview
 from sparkstream_nb.lab.magics import Interrupted, literal, with_body
 from sparkstream_nb.options import WIDTH
 
-from .conftest import TRADES, StandIn
+from .conftest import HOUR, TRADES, StandIn
 
 
 def line(shell: Any, text: str) -> Any:
@@ -345,3 +346,33 @@ def test_values_and_times() -> None:
     assert milliseconds("-5", "--at") == -5
     with pytest.raises(Misuse, match="--at: 'noon' is neither ms since 1970 nor a time"):
         milliseconds("noon", "--at")
+
+
+def test_attach_lists_and_gives_the_variable_back(
+    shell: Any, app: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path))
+    assert repr(line(shell, "attach")) == "No app can be attached yet. %%siddhi NAME deploys the text of a cell."
+    record = Record("Trades", TRADES, {}, HOUR)
+    home = default_home("Trades")
+    home.mkdir(parents=True)
+    open_folder(Deployment("Trades", "single", "sticky", ("n",), home, record=record), app.plan)
+    shown = repr(line(shell, "attach"))
+    assert "app     deployed          owner  folder" in shown
+    assert re.search(r"Trades  \d{4}-\d\d-\d\d \d\d:\d\d  free ", shown)
+    with provisionalcompleter():
+        found = [c.text for c in shell.Completer.completions("%siddhi attach Tr", 16)]
+    assert found == ["Trades"]
+    attach = Mock(return_value=app)
+    monkeypatch.setattr(cluster, "attach", attach)
+    monkeypatch.setattr(StandIn, "remembered_variable", "kept")
+    assert line(shell, "attach Trades --param PW=x --home there") is app
+    assert attach.call_args == call("Trades", "there", variables={"PW": "x"}, master=None)
+    assert shell.user_ns["kept"] is app
+    line(shell, "attach Trades -o mine")
+    assert shell.user_ns["mine"] is app
+
+
+def test_the_cell_is_remembered(shell: Any, app: StandIn) -> None:
+    shell.run_cell_magic("siddhi", "Trades -o kept", TRADES)
+    assert app.remembered == ("kept", 1)

@@ -1,0 +1,119 @@
+"""An app goes on in another process than the one that deployed it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkstream_nb.cluster import App, attach, attachable, deploy, stop_all
+from sparkstream_nb.errors import Misuse
+
+from . import attaching
+from .conftest import ROOT
+from .test_crash import wait_until_free
+from .test_owner import other
+
+__all__ = ["other"]
+APP = "define stream S (v int); @info(name='q') from S select sum(v) as total insert into O;"
+
+
+@pytest.fixture
+def stopped(spark: Any) -> Iterator[None]:
+    yield
+    stop_all()
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.usefixtures("stopped")
+def test_an_app_whose_process_was_killed_goes_on(tmp_path: Path) -> None:
+    home, came, out = tmp_path / "home", tmp_path / "in", tmp_path / "out"
+    came.mkdir()
+    out.mkdir()
+    attaching.write_files(came, range(3))
+    program = [sys.executable, str(ROOT / "tests/cluster/attaching.py"), str(home), str(came), str(out), "150"]
+    ended = subprocess.run(
+        program, start_new_session=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        timeout=240, check=False,
+    )  # fmt: skip
+    assert ended.returncode == -9, ended.stderr
+    wait_until_free(home / "store.duckdb")
+    assert "not kept" not in (home / "app.json").read_text()
+    attaching.write_files(came, range(3, attaching.FILES))
+    app = attach("attached", home)
+    assert app.redeployed == (
+        "The state was kept: the app means what it meant before. "
+        f"Granted again: file={came}, file={out}, environment variable SOMETHING."
+    )
+    with app._progress.changed:
+        while app._inbox.position.events["S"] < attaching.EVENTS:
+            app._progress.changed.wait(0.25)
+    assert app.drain(60) == 0
+    assert (app.nodes, app.routing, app.shard_ids) == (2, "hash:k", ("a", "b"))
+    assert app.deployment.rows_per_micro_batch == 60
+    assert app.deployment.retention.recording == 50_000_000
+    found = app.output("Sums").frame
+    assert sorted(found["v"]) == list(range(attaching.EVENTS))
+    lines = [",".join(map(str, row)) for row in found[["k", "v", "total"]].itertuples(index=False)]
+    assert (out / "sums.csv").read_text().splitlines() == lines
+    for node in "ab":
+        values = found[found["node"] == node]["v"]
+        assert list(found[found["node"] == node]["total"]) == list(values.rolling(3, min_periods=1).sum().astype(int))
+    merged, _ = app.aggregation("A", per="min")
+    assert merged["total"].sum() == sum(range(attaching.EVENTS))
+
+
+def test_attaching_in_the_process_that_has_it(run: Callable[..., App], tmp_path: Path) -> None:
+    app = run(APP, limits="nesting=50")
+    assert attach("app", tmp_path / "home") is app
+    app.send("S", [4])
+    app.flush()
+    app.remember(variable="kept", lines_before=3)
+    stop_all()
+    again = attach("app", tmp_path / "home")
+    assert again is not app
+    assert (again.remembered_variable, again.lines_before) == ("kept", 3)
+    assert again.deployment.limits.nesting == 50
+    again.send("S", [3])
+    again.flush()
+    assert list(again.output("O").frame["total"]) == [4, 7]
+
+
+def test_attaching_after_the_nodes_changed(run: Callable[..., App], tmp_path: Path) -> None:
+    app = run(APP, nodes=2, mode="active-active")
+    app.scale(3)
+    stop_all()
+    assert attach("app", tmp_path / "home").shard_ids == ("node-1", "node-2", "node-3")
+
+
+@pytest.mark.usefixtures("stopped")
+def test_an_app_of_another_process_cannot_be_attached(tmp_path: Path, other: Callable[[Path], Any]) -> None:
+    home = tmp_path / "home"
+    deploy(APP, name="app", home=home)
+    stop_all()
+    process, said = other(home)
+    assert said == "has it"
+    assert [f.owner for f in attachable(home)] == [f"process {process.pid} on {os.uname().nodename}, app 'other'"]
+    with pytest.raises(Misuse, match=f"is in use by process {process.pid} on .*: stop the app there"):
+        attach("app", home)
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_state_that_does_not_fit_is_not_dropped(tmp_path: Path) -> None:
+    conf, home = tmp_path / "node.yaml", tmp_path / "home"
+    conf.write_text("wso2.carbon: {id: a}")
+    deploy(APP, name="app", home=home, conf=conf)
+    stop_all()
+    before = (home / "app.json").read_bytes()
+    conf.write_text("wso2.carbon: {id: b}")
+    with pytest.raises(Misuse, match=r"app cannot be attached: the shard ids are b now, and were a. Deploy it again"):
+        attach("app", home)
+    assert (home / "app.json").read_bytes() == before
+    conf.unlink()
+    with pytest.raises(Misuse, match="there is no deployment file"):
+        attach("app", home)
