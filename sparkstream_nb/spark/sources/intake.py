@@ -25,7 +25,7 @@ from ...mapping.values import taken as rows_of
 from ...types import Schema
 from .. import ingest
 from ..commit import Progress
-from ..entries import Entry, Reject
+from ..entries import Entry, Reject, SourceEntry
 from ..inbox import Inbox
 from ..results import error_lines
 from .reader import Away, Reader, Taken
@@ -189,8 +189,13 @@ class Intake:
     def _follow(self, ending: threading.Event) -> None:
         """Reads and enters until the intake ends. Raises what a reader raises."""
         reader, self._moved = self.setup.reader, {}
-        with self._entrance.lock:
+        if not self._locked(ending):
+            return
+        try:
             reached = dict(self._entrance.inbox.position.sources.get(self.setup.name, {}))
+            self._waiting.clear()  # an interrupt gives other numbers to what waits
+        finally:
+            self._entrance.lock.release()
         said = reader.open(reached)
         if said is not None:
             self._say(said)
@@ -200,6 +205,7 @@ class Intake:
                 self._wait_for_commit()
                 continue
             reader.busy(full=False)
+            self._idle = False
             taken = reader.read(_WAIT)
             self._idle = taken is None
             if taken is not None:
@@ -224,16 +230,17 @@ class Intake:
         """Puts what was read into the inbox; False where the intake ends before it could."""
         entrance, name = self._entrance, self.setup.name
         self._moved.update(taken.reached)
-        while not entrance.lock.acquire(timeout=_WAIT):
-            if ending.is_set():
-                return False
+        if not self._locked(ending):
+            return False
         try:
             if ending.is_set() or not entrance.open():
                 return False
             found = entered(self.setup, taken.decoded, entrance)
-            if found.entries:
-                last = replace(found.entries[-1], reached={name: self._moved} if self._moved else None)
-                entrance.append([*found.entries[:-1], last])
+            entries = found.entries or ([SourceEntry()] if taken.lasting and self._moved else [])
+            if entries:
+                entries = [replace(e, source=name) for e in entries]
+                entries[-1] = replace(entries[-1], reached=self._moved or None)
+                self._append(entries)
                 self._moved = {}
                 self._waiting.append((entrance.inbox.position.seq - 1, found.events))
         finally:
@@ -243,6 +250,23 @@ class Intake:
             c.received + taken.received, c.events + found.events, c.rejected + found.rejected
         )  # fmt: skip
         return True
+
+    def _locked(self, ending: threading.Event) -> bool:
+        """Takes the app's lock; False where the intake ends before it could: who ends it may hold the lock."""
+        while not ending.is_set():
+            if self._entrance.lock.acquire(timeout=_WAIT):
+                return True
+        return False
+
+    def _append(self, entries: list[Entry]) -> None:
+        """Puts entries into the inbox. Where that fails, as on a full disk, their files go as well."""
+        try:
+            self._entrance.append(entries)
+        except SparkStreamError:
+            for entry in entries:
+                if entry.file is not None:
+                    (self._entrance.inbox.folder / entry.file).unlink(missing_ok=True)
+            raise
 
     def _away(self, reason: str, ending: threading.Event) -> None:
         """The source is away: says so once, and waits, longer each time."""

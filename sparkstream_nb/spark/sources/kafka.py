@@ -25,6 +25,7 @@ from typing import IO, Any
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
+from ...mapping.decoding import decoder
 from ...plan.mapping import SourceMapping
 from ...types import Schema
 from .kafka_frames import Begin, Failed, Kept, Read, read_frame, write_frame
@@ -89,6 +90,8 @@ class KafkaReader:
         self._frames: queue.Queue[tuple[_Child, Read | Failed]] = queue.Queue(_FRAMES_AHEAD)
         self._behind: dict[str, int] = {}
         self._known: dict[str, int] = {}
+        self._begun: Taken | None = None
+        self._nothing = decoder(mapping, schema).decode([])
         self._parts: set[str] = set()
         self._told: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -102,6 +105,9 @@ class KafkaReader:
         shares: list[dict[tuple[str, int], int]] = [{} for _ in range(_processes(len(places)))]
         for i, (place, offset) in enumerate(sorted(places.items())):
             shares[i % len(shares)][place] = offset
+        # Where it began is kept at once: without an event, another start would begin elsewhere.
+        new = {part_of(*p): offset for p, offset in places.items() if reached.get(part_of(*p)) != offset}
+        self._begun = Taken(self._nothing, 0, new, lasting=True) if new else None
         self._frames = queue.Queue(_FRAMES_AHEAD)
         self._behind, self._told = {}, {}
         self._parts = {part_of(*place) for place in places}
@@ -112,6 +118,9 @@ class KafkaReader:
         return gone
 
     def read(self, seconds: float) -> Taken | None:
+        if self._begun is not None:
+            begun, self._begun = self._begun, None
+            return begun
         try:
             child, frame = self._frames.get(timeout=seconds)
         except queue.Empty:
@@ -122,12 +131,11 @@ class KafkaReader:
         self._told |= dict.fromkeys(frame.behind, frame.at)
         if not frame.received:
             return None
-        return Taken(frame.decoded, frame.received, frame.reached, _Token(child, frame.reached))
+        return Taken(frame.decoded, frame.received, frame.reached, token=_Token(child, frame.reached))
 
     def kept(self, taken: Taken) -> None:
         token = taken.token
-        assert isinstance(token, _Token)
-        if self.place.commits:
+        if self.place.commits and isinstance(token, _Token):
             with token.child.writing, contextlib.suppress(OSError, ValueError):
                 write_frame(token.child.pipe, Kept(token.reached))
 
@@ -169,12 +177,7 @@ class KafkaReader:
                 name = part_of(p.topic, p.partition)
                 begin = reached.get(name)
                 if begin is None:
-                    begin = self.place.starts.get((p.topic, p.partition))
-                    if begin is None:
-                        begin = consumer.committed(p)
-                    if begin is None:
-                        begin = last[p] if self.place.latest else first[p]
-                    begin = min(max(begin, first[p]), last[p])
+                    begin = self._first(consumer, p, first[p], last[p], added=bool(reached))
                 elif begin < first[p]:
                     gone.append(f"{first[p] - begin:,} messages of {name} are gone: the broker removed them unread")
                     begin = first[p]
@@ -184,6 +187,15 @@ class KafkaReader:
                     begin = first[p]
                 out[p.topic, p.partition] = begin
         return out, "; ".join(gone) or None
+
+    def _first(self, consumer: KafkaConsumer, p: TopicPartition, first: int, last: int, *, added: bool) -> int:
+        """Where a partition that was never read begins. One that was `added` later is read from its beginning."""
+        begin = self.place.starts.get((p.topic, p.partition))
+        if begin is None:
+            begin = consumer.committed(p)
+        if begin is None:
+            return last if self.place.latest and not added else first
+        return begin if first <= begin <= last else first
 
     def _partitions(self, consumer: KafkaConsumer, topic: str) -> list[TopicPartition]:
         known = consumer.partitions_for_topic(topic)
@@ -202,7 +214,8 @@ class KafkaReader:
             # -P: a kafka.py beside the notebook is not what is meant.
             [sys.executable, "-P", "-m", "sparkstream_nb.spark.sources.kafka_process"],
             # A thread in a buffered read aborts a Python that ends.
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+            # In a session of its own: a notebook's Stop button signals the kernel's group.
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True,
             env={**os.environ, "PYTHONPATH": f"{_PACKAGES}{os.pathsep}{path}".rstrip(os.pathsep)},
         )  # fmt: skip
         child = _Child(process, frozenset(part_of(*p) for p in begin.places))

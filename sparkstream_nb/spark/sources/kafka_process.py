@@ -133,13 +133,14 @@ def main() -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what others print must not get into the pipe
-    begin = read_frame(sys.stdin.buffer)
+    pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
+    begin = read_frame(pipe)
     assert isinstance(begin, Begin)
     orders: queue.SimpleQueue[Kept] = queue.SimpleQueue()
 
     def listen() -> None:
         with contextlib.suppress(OSError, EOFError):
-            while (order := read_frame(sys.stdin.buffer)) is not None:
+            while (order := read_frame(pipe)) is not None:
                 orders.put(order)
         os._exit(0)
 

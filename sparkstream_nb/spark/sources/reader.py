@@ -16,11 +16,13 @@ class Away(Exception):
 @dataclass(frozen=True, eq=False)
 class Taken:
     """What was read at once: `received` messages as events. `reached` is what changed of the reader's position with
-    them, by part (a partition, a file); None: the part is not needed any more. `token` is the reader's own."""
+    them, by part (a partition, a file); None: the part is not needed any more. `lasting`: that is to be kept also
+    where there is no event. `token` is the reader's own."""
 
     decoded: Decoded
     received: int
     reached: Mapping[str, Any] = field(default_factory=dict)
+    lasting: bool = False
     token: object = None
 
 
