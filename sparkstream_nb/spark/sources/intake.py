@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -124,7 +125,8 @@ class Intake:
         self._pause = FIRST_PAUSE
         self._trouble: str | None = None
         self._counts = _Counts()
-        self._idle = False
+        self._nothing_since = float("-inf")
+        """When the last reading began (s of the monotonic clock) that found nothing."""
         self._waiting: deque[tuple[int, int]] = deque()
         self._moved: dict[str, Any] = {}
         """What changed of the position without an event."""
@@ -167,7 +169,9 @@ class Intake:
     def caught_up(self, since: float) -> bool:
         """Whether all was in the inbox that was there at a time (s of the monotonic clock), or later."""
         behind = self.setup.reader.behind()
-        return self._idle and behind is not None and behind.at >= since and not any(behind.parts.values())
+        if behind is None or any(behind.parts.values()):
+            return False
+        return behind.at >= since and self._nothing_since >= since
 
     # -------------------------------------------------------------------------------------------------- the thread
 
@@ -205,9 +209,10 @@ class Intake:
                 self._wait_for_commit()
                 continue
             reader.busy(full=False)
-            self._idle = False
+            began = time.monotonic()
             taken = reader.read(_WAIT)
-            self._idle = taken is None
+            if taken is None:
+                self._nothing_since = began
             if taken is not None:
                 if not self._enter(taken, ending):
                     return
