@@ -126,6 +126,15 @@ def test_where_a_source_begins(run: Callable[..., App], broker: Broker, tmp_path
     group = run(text(broker, topic), name="group", home=tmp_path / "group", allow=allow(broker))
     until(group, lambda: rows(group, "O") == 6)
     assert values(group) == list(range(4, 10))
+    options = ", optional.configuration='auto.offset.reset:latest'"
+    other = text(broker, topic, options).replace("group.id='g", "group.id='other")
+    latest = run(other, name="latest", home=tmp_path / "latest", allow=allow(broker))
+    assert latest.catch_up()
+    latest.stop()
+    send(broker, topic, range(10, 13))  # it has a place, though it never had an event
+    latest.start()
+    assert latest.catch_up()
+    assert values(latest) == [10, 11, 12]
 
 
 @pytest.mark.timeout(300)

@@ -16,6 +16,7 @@ from sparkstream_nb.spark.entries import (
     FaultEntry,
     Reject,
     RowsEntry,
+    SourceEntry,
     StepsEntry,
     from_json,
     to_json,
@@ -30,6 +31,7 @@ ENTRIES: list[Entry] = [
         groups=(0, 1), columns=("key", "v"), time="at", start=0, barrier=True,
     ),
     Ask(seq=4, step=19, request=9, before=9, text="from T select *"),
+    SourceEntry(seq=9, step=4, request=3, source="S-kafka-1", reached={"t:0": 12, "t:1": None}),
     Reject(seq=5, step=19, request=9, before=9, file="feed-rejected"),
     FaultEntry(seq=6, step=19, request=9, before=9, fault={"kind": "kill", "at": 7, "node": "node-1"}),
 ]  # fmt: skip
