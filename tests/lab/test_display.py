@@ -41,9 +41,11 @@ from sparkstream_nb.cluster import (
     frontend,
     repair,
 )  # fmt: skip
+from sparkstream_nb.cluster.attach import Attachable, FoundApp
 from sparkstream_nb.cluster.auditing import audited
 from sparkstream_nb.cluster.divergence import Truth
 from sparkstream_nb.cluster.failover_study import Wanted, runs_of
+from sparkstream_nb.cluster.record import Record
 from sparkstream_nb.cluster.tail import StreamEnd, TailShape
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
@@ -200,6 +202,8 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "&lt;a&gt;.siddhi",
     ),
     (AuditReport([audited("a", "from <i>")]), "a: line 1", "&lt;i&gt;"),
+    (Attachable((FoundApp(Path("/home/<i>"), Record("<App>", ""), None),)), "free   /home/<i>\n1 app", "&lt;App&gt;"),
+    (Attachable(()), "No app can be attached yet.", "No app can be attached yet."),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (TAIL, "App.<S>: the last 2 of 3 events · the newest first", "<b>App.&lt;S&gt;</b>"),
     (TAIL, "b    7\n<i>  5", "&lt;i&gt;"),
