@@ -71,11 +71,6 @@ class HttpReader:
         self._full = False
         self._taken: list[_Request] = []
 
-    @property
-    def port(self) -> int:
-        """The port that it listens at, while it is open."""
-        return self.place.port if self._server is None else int(self._server.server_address[1])
-
     def open(self, reached: Mapping[str, Any]) -> str | None:
         self.close()
         try:
@@ -99,17 +94,16 @@ class HttpReader:
             return None
         self._taken = requests
         found = self._decoder.decode([r.body for r in requests], [r.headers for r in requests])
-        return Taken(found, len(requests), token=requests)
+        return Taken(found, len(requests))
 
     def kept(self, taken: Taken) -> None:
-        requests = self._taken
+        requests, self._taken = self._taken, []
         reasons = {r.message: r.reason for r in taken.decoded.rejected}
         for i, request in enumerate(requests):
             if i in reasons:
                 request.answer(HTTPStatus.BAD_REQUEST, reasons[i])
             else:
                 request.answer(HTTPStatus.OK)
-        self._taken = []
 
     def busy(self, *, full: bool) -> None:
         self._full = full

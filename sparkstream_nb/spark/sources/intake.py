@@ -12,7 +12,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,7 @@ class IntakeSetup:
 @dataclass(frozen=True)
 class Entrance:
     """The way into an app. `append` puts entries into its inbox, `now` is the time (ms) of events without one, `latest`
-    the last time that is taken (None: all are), `entered` is told that events came; these are called with `lock` held,
-    and only while `open` says so."""
+    the last time that is taken (None: all are); these are called with `lock` held, and only while `open` says so."""
 
     inbox: Inbox
     progress: Progress
@@ -105,11 +104,11 @@ class _Counts:
 
 @dataclass(frozen=True)
 class Entered:
-    """The entries of what was read at once, and how many events they have."""
+    """The entries of what was read at once, how many events they have, and how much was rejected."""
 
-    entries: list[Entry] = field(default_factory=list)
-    events: int = 0
-    rejected: int = 0
+    entries: list[Entry]
+    events: int
+    rejected: int
 
 
 class Intake:
@@ -213,10 +212,10 @@ class Intake:
             taken = reader.read(_WAIT)
             if taken is None:
                 self._nothing_since = began
-            if taken is not None:
-                if not self._enter(taken, ending):
-                    return
+            elif self._enter(taken, ending):
                 reader.kept(taken)
+            else:
+                return
             self._pause, self._trouble = FIRST_PAUSE, None
 
     def _full(self) -> bool:

@@ -65,7 +65,6 @@ class _Child:
     """A process that reads some partitions."""
 
     process: subprocess.Popen[bytes]
-    parts: frozenset[str]
     writing: threading.Lock = field(default_factory=threading.Lock)
     listener: threading.Thread | None = None
 
@@ -218,7 +217,7 @@ class KafkaReader:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True,
             env={**os.environ, "PYTHONPATH": f"{_PACKAGES}{os.pathsep}{path}".rstrip(os.pathsep)},
         )  # fmt: skip
-        child = _Child(process, frozenset(part_of(*p) for p in begin.places))
+        child = _Child(process)
         with self._lock:
             self._children.append(child)
         with contextlib.suppress(OSError):
