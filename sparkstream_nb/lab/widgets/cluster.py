@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +15,29 @@ from ..cluster_view import head_html, log_html, tables_html, timeline_svg
 from ..pictures import WIDTH
 from ..roles import COLOURS
 from ..tables import when
-from .live import Follower, LiveOutput
+from .following import Following
+from .live import LiveOutput
 
 STRETCHES = {"all": None, "last hour": 3_600_000, "last 10 min": 600_000, "last 2 min": 120_000}
 """What the time line may show, in ms before the clock."""
+INTERVAL = 0.3
+"""Seconds between two drawings, at least."""
 _SAID = 4
 """What followed from a fault that is told under the buttons, at most; the rest is in the log."""
 
 
-class ClusterView:
+class ClusterView(Following):
     """A cluster that is interactive while the kernel lives, and follows what is committed; what is saved is its
     picture, tables and text."""
 
     def __init__(self, cluster: Cluster) -> None:
+        super().__init__(lambda call: self.cluster.reader.follow(call), INTERVAL)
         self.cluster = cluster
         self.snapshot = cluster.snapshot()
         self.pressed: Fault | None = None
         self.stretch = "all"
-        self._lock = threading.RLock()
         self._width = WIDTH
         self._failed = ""
-        self._leave: Callable[[], None] | None = None
-        self._behind = False
         script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
         self._output = LiveOutput(self._forms, script, self._received)
 
@@ -46,7 +46,7 @@ class ClusterView:
         self._output.display()
 
     def _forms(self) -> dict[str, str]:
-        with self._lock:
+        with self.lock:
             return display.bundle(self.snapshot)
 
     # ------------------------------------------------------------------------------------------- the interactive form
@@ -58,10 +58,10 @@ class ClusterView:
             self._stop_following()
             return
         if do == "here":
-            with self._lock:
+            with self.lock:
                 self._width = max(320, int(message["width"]))
             self._start_following()
-        with self._lock:
+        with self.lock:
             self._failed = ""
             try:
                 if do == "act":
@@ -98,35 +98,6 @@ class ClusterView:
             "log": log_html(s, display.DISPLAY_LIMIT),
             "tables": tables_html(s),
         }
-
-    # ----------------------------------------------------------------------------------------------------- following
-
-    def _start_following(self) -> None:
-        """Draws what is committed from now on, as long as the page shows it."""
-        with self._lock:
-            if self._leave is None:
-                follower = Follower(self._follow, self._rest)
-                self._leave = self.cluster.reader.follow(lambda batches: follower())
-
-    def _stop_following(self) -> None:
-        with self._lock:
-            if self._leave is not None:
-                self._leave()
-                self._leave = None
-
-    def _follow(self) -> None:
-        """Draws what was committed, unless the page cannot keep up."""
-        with self._lock:
-            self._behind = self._output.lags
-            if self._leave is not None and not self._behind:
-                self._draw()
-
-    def _rest(self) -> None:
-        """Draws the last commits where that was put off, and keeps the static form of them."""
-        with self._lock:
-            if self._leave is not None and self._behind:
-                self._draw()
-        self._output.keep()
 
 
 def said(shown: ClusterSnapshot, fault: Fault) -> str:

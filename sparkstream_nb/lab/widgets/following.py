@@ -1,4 +1,4 @@
-"""A view that follows the commits of an app while a page shows it: what the views of figures and tails share."""
+"""Views that follow the commits of an app while a page shows them: what those of clusters, figures and tails share."""
 
 from __future__ import annotations
 
@@ -15,16 +15,56 @@ INTERVAL = 0.34
 """Seconds between two drawings, at least: about three in a second."""
 
 
-class FollowingView:
+class Following:
+    """Draws a view again after commits, as long as a page shows it. A subclass sets `_output`, and `_draw` draws it,
+    with `lock` held. `follow` calls back after commits, and returns what ends that; `interval`: seconds between two
+    drawings, at least."""
+
+    _output: LiveOutput
+
+    def __init__(self, follow: Callable[[OnCommit], Callable[[], None]], interval: float) -> None:
+        self.lock = threading.RLock()
+        self._follow_commits, self._interval = follow, interval
+        self._leave: Callable[[], None] | None = None
+        self._behind = False
+
+    def _draw(self) -> None:
+        raise NotImplementedError
+
+    def _start_following(self) -> None:
+        with self.lock:
+            if self._leave is None:
+                follower = Follower(self._follow, self._rest, self._interval)
+                self._leave = self._follow_commits(lambda batches: follower())
+
+    def _stop_following(self) -> None:
+        with self.lock:
+            if self._leave is not None:
+                self._leave()
+                self._leave = None
+
+    def _follow(self) -> None:
+        """Draws what was committed, unless the page cannot keep up."""
+        with self.lock:
+            self._behind = self._output.lags
+            if self._leave is not None and not self._behind:
+                self._draw()
+
+    def _rest(self) -> None:
+        """Draws the last commits where that was put off, and keeps the static form of them."""
+        with self.lock:
+            if self._leave is not None and self._behind:
+                self._draw()
+        self._output.keep()
+
+
+class FollowingView(Following):
     """An output that is drawn again after commits. `follow` is `App.on_commit`, `script` the name of a script beside
     this file. Thread-safe: what the subclass defines is called with `lock` held."""
 
     def __init__(self, follow: Callable[[OnCommit], Callable[[], None]], script: str) -> None:
-        self.lock = threading.RLock()
+        super().__init__(follow, INTERVAL)
         self.failed = ""
-        self._follow_commits = follow
-        self._leave: Callable[[], None] | None = None
-        self._behind = False
         text = Path(__file__).with_name(script).read_text(encoding="utf-8")
         self._output = LiveOutput(self._forms, text, self._received)
 
@@ -74,29 +114,3 @@ class FollowingView:
         except SparkStreamError as e:
             self.failed = " ".join(str(e).split())
         self._output.show({**self.state(), "failed": self.failed})
-
-    def _start_following(self) -> None:
-        with self.lock:
-            if self._leave is None:
-                follower = Follower(self._follow, self._rest, INTERVAL)
-                self._leave = self._follow_commits(lambda batches: follower())
-
-    def _stop_following(self) -> None:
-        with self.lock:
-            if self._leave is not None:
-                self._leave()
-                self._leave = None
-
-    def _follow(self) -> None:
-        """Draws what was committed, unless the page cannot keep up."""
-        with self.lock:
-            self._behind = self._output.lags
-            if self._leave is not None and not self._behind:
-                self._draw()
-
-    def _rest(self) -> None:
-        """Draws the last commits where that was put off, and keeps the static form of them."""
-        with self.lock:
-            if self._leave is not None and self._behind:
-                self._draw()
-        self._output.keep()
