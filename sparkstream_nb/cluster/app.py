@@ -286,7 +286,7 @@ class App(ReplayedApp):
         return Tail(self.name, stream, TailShape(last, newest, latest, number), ends, self.on_commit)
 
     def _arrivals(self) -> InboxReader:
-        return InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
+        return InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began, self._life.entries)
 
     def _only_comes_in(self, stream: str) -> bool:
         """Whether a stream has nothing but what is sent to it."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from sparkstream_nb.engine.assembly import sources_of
 from sparkstream_nb.engine.cases import events, input_batch
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.operators import tables_read
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.plan.nodes import Partition, Plan
 from sparkstream_nb.plan.state_units import KeptUnit, UnitChanges, state_tokens, unit_changes, units_of
 
 from .test_properties import SCHEMA, WINDOWS, feeds
 
 DEFINITIONS = """
+define stream O1 (sym string, qty int);
 define table T (sym string, total long);
 define window W (sym string, qty int) length(4) output all events;
 define window V (sym string, qty int) time(600) output current events;
@@ -66,11 +68,20 @@ def app(names: Sequence[str], partitions: Sequence[int], changed: Sequence[str] 
     for name in names:
         text = NAMED[name]
         if name in changed:
-            text = text.replace("select ", "select 'x' as changed, ", 1) if "T set" not in text else text.replace("1L", "2L")
+            text = _changed(text)
         queries.append(f"@info(name='{name}') {text}")
     for p in partitions:
         queries.append(PARTITIONS[p].format(f"@info(name='p{p}a')", f"@info(name='p{p}b')"))
     return SCHEMA + DEFINITIONS + "\n".join(queries)
+
+
+def _changed(text: str) -> str:
+    """The query with another meaning, and the outputs that its readers know."""
+    if "O1;" in text:
+        return text.replace("qty > 3", "qty > 4")
+    if "from S select" in text:
+        return text.replace("from S select", "from S[qty != 1] select")
+    return text.replace("select ", "select 'x' as changed, ", 1)
 
 
 def engine(plan: Plan, units: Mapping[str, KeptUnit], *, by_chunk: bool) -> NodeEngine:
@@ -83,30 +94,29 @@ def run(node: NodeEngine, plan: Plan, steps: Sequence[Any]) -> dict[str, list[An
     return {q: [events(kind) for kind in found] for q, found in outputs.queries.items()}
 
 
-def same_inputs(plan: Plan, other: Plan, changes: UnitChanges) -> set[str]:
-    """The named queries that are kept, and whose inputs are not changed either, however far up."""
-    kept = {key.partition(" ")[2] for key in changes.kept}
-    touched = {key.partition(" ")[2] for key in (*changes.added, *changes.changed, *changes.bound, *changes.removed)}
-
-    def members(p: Plan) -> dict[str, Any]:
-        return {q.name: (e.id if hasattr(e, "queries") else q.name, q) for e in p.elements for q in getattr(e, "queries", (e,))}
-
-    from sparkstream_nb.engine.assembly import sources_of
-    from sparkstream_nb.engine.operators import tables_read
-
-    now, before = members(other), members(plan)
-    disturbed = {q for p in (now, before) for q, (unit, _) in p.items() if unit in touched}
-    spoilt = {key for key in touched}
+def same_inputs(before: Plan, after: Plan, changes: UnitChanges) -> set[str]:
+    """The named queries that are kept and whose inputs, however far up, are not touched by the change."""
+    kept = set(changes.kept)
+    tainted = {*changes.added, *changes.changed, *changes.bound, *changes.removed}
+    elements = [
+        (f"partition {e.id}" if isinstance(e, Partition) else f"query {e.name}", e, p)
+        for p in (before, after)
+        for e in p.elements
+    ]
+    spoilt = {key.partition(" ")[2] for key in tainted}
+    size = 0, 0
     while True:
-        spoilt |= {p[q][1].output.target.id for p in (now, before) for q in disturbed if q in p}
-        more = {
-            name
-            for name, (_, q) in now.items()
-            if name not in disturbed and spoilt & {*sources_of(q), *tables_read(q), q.output.target.id * ("T" == q.output.target.id)}
-        }
-        if not more:
-            return {q for q, (unit, _) in now.items() if unit in kept and q not in disturbed}
-        disturbed |= more
+        for key, e, _ in elements:
+            queries = e.queries if isinstance(e, Partition) else (e,)
+            read = {x for q in queries for x in (*sources_of(q), *tables_read(q))}
+            if key in tainted or read & spoilt:
+                tainted.add(key)
+                spoilt |= {q.output.target.id for q in queries}
+        if (len(tainted), len(spoilt)) == size:
+            break
+        size = len(tainted), len(spoilt)
+    clean = [e for key, e, p in elements if p is after and key in kept and key not in tainted]
+    return {q.name for e in clean for q in (e.queries if isinstance(e, Partition) else (e,))}
 
 
 @st.composite
@@ -123,7 +133,9 @@ def changes_of_apps(draw: st.DrawFn) -> tuple[str, str]:
     return app(first, partitions), app(second, others, changed)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+)
 @given(changes_of_apps(), feeds(), st.integers(0, 100), st.booleans(), st.booleans())
 def test_what_is_unchanged_goes_on(apps: tuple[str, str], feed: list[Any], cut: int, first: bool, second: bool) -> None:
     before, after = (compile_app(text) for text in apps)
@@ -143,3 +155,69 @@ def test_what_is_unchanged_goes_on(apps: tuple[str, str], feed: list[Any], cut: 
     restarted = engine(after, changes.units, by_chunk=first)
     restarted.restore(node.snapshot())
     assert restarted.snapshot() == node.snapshot()
+
+
+STREAM = "define stream S (v int);\n"
+SUMS = "@info(name='sums') from S select sum(v) as total insert into Out;\n"
+
+
+def changed(before: str, after: str, feed: list[Any], rest: list[Any]) -> tuple[UnitChanges, dict[str, list[Any]]]:
+    """What becomes of the units, and what the queries of `after` put out for `rest`."""
+    plan, other = compile_app(before), compile_app(after)
+    units = units_of(plan)
+    node = engine(plan, units, by_chunk=False)
+    run(node, plan, feed)
+    changes = unit_changes(units, other, 1)
+    again = engine(other, changes.units, by_chunk=False)
+    again.restore(node.snapshot())
+    return changes, run(again, other, rest)
+
+
+def test_what_is_added_begins_with_what_comes_from_now_on() -> None:
+    added = (
+        "@info(name='from now') from S#window.length(9) select sum(v) as total insert into Out2;\n"
+        "@info(name='absent') from not S for 2 sec select 1 as one insert into Out3;\n"
+        "@info(name='ticks') from Tr select triggered_time as at insert into Out4;\n"
+    )
+    trigger = "define trigger Tr at every 1 sec;\n"
+    feed = [["S", 1_000, [1]], ["S", 50_000, [2]]]
+    rest = [["S", 50_500, [4]], {"tick": 52_700}]
+    changes, found = changed(STREAM + SUMS, STREAM + trigger + added + SUMS, feed, rest)
+    assert changes.kept == ("query sums",)
+    assert changes.added == ("trigger Tr", "query from now", "query absent", "query ticks")
+    assert found["sums"][0] == [[50_500, [7]]]
+    assert found["from now"][0] == [[50_500, [4]]]
+    assert found["absent"][0] == [[52_500, [1]]]
+    assert [at for at, _ in found["ticks"][0]] == [51_500, 52_500]
+    quiet = changed(STREAM + SUMS, STREAM + trigger + added + SUMS, feed, [{"tick": 52_700}])[1]
+    assert [at for at, _ in quiet["absent"][0]] == [52_000]
+
+
+def test_a_query_that_comes_back_begins_anew() -> None:
+    plan, without = compile_app(STREAM + SUMS), compile_app(STREAM + SUMS.replace("'sums'", "'other'"))
+    none = compile_app(STREAM + "from S select v insert into Out;")
+    units = units_of(plan)
+    node = engine(plan, units, by_chunk=False)
+    run(node, plan, [["S", 1, [1]]])
+    gone = unit_changes(units, none, 1)
+    assert gone.removed == ("query sums",)
+    back = unit_changes(gone.units, plan, 2)
+    assert back.added == ("query sums",)
+    again = engine(plan, back.units, by_chunk=False)
+    again.restore(node.snapshot())  # of a node that slept through both changes
+    assert run(again, plan, [["S", 2, [5]]])["sums"][0] == [[2, [5]]]
+    assert unit_changes(units, without, 1).kept == ("query other",)  # another name for the same
+
+
+def test_queries_that_count_on_a_named_window_begin_anew_with_it() -> None:
+    window = "define window W (v int) length({}) output all events;\n"
+    reads = "from S select v insert into W;\n@info(name='{}') from W select sum(v) as total insert into O{};\n"
+    before = STREAM + window.format(3) + reads.format("a", 1) + SUMS
+    assert unit_changes(
+        units_of(compile_app(before)), compile_app(STREAM + window.format(2) + reads.format("a", 1) + SUMS), 1
+    ).bound == ("query a",)
+    more = before + "@info(name='b') from W select max(v) as most insert into O2;"
+    changes = unit_changes(units_of(compile_app(before)), compile_app(more), 1)
+    assert (changes.added, changes.bound) == (("query b",), ("window W", "query a"))
+    plain = before + "@info(name='b') from W select v insert into O2;"
+    assert unit_changes(units_of(compile_app(before)), compile_app(plain), 1).bound == ()
