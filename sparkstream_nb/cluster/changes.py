@@ -37,9 +37,7 @@ _MOST_NAMED = 12
 def pending(folder: Path) -> bool:
     """Whether anything in the folder of a life is not committed: the app must not be changed before that."""
     spark = checkpoint_of(folder)
-    handed = folder / "handed"
-    waits = handed.is_dir() and any(handed.iterdir())
-    return waits or spark.planned != spark.done or entries_in(folder / "inbox") > spark.reached
+    return spark.planned != spark.done or entries_in(folder / "inbox") > spark.reached
 
 
 def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, UnitChanges]:

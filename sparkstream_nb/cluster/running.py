@@ -65,6 +65,8 @@ from .undelivered import FaultStreams
 from .wall import WALL, Inlet, WallClock, WallTicker
 from .whole import Found, check_whole
 
+_DRAIN_SECONDS = 5.0
+"""How long an app that ends gives its sinks to send what they have."""
 _SETTLE_SECONDS = 10.0
 """How long a view waits for events that were sent, at most."""
 
@@ -422,7 +424,8 @@ class RunningApp(Displayed):
         return self
 
     def finish(self, seconds: float = 60.0) -> None:
-        """Takes nothing more in, and waits until all that came in is committed and Spark is done with it; then stops.
+        """Takes nothing more in, and waits until all that came in is committed and Spark is done with it, and a while
+        for the sinks; then stops.
 
         Raises SparkStreamError where that fails, or takes Spark longer than `seconds` after the last commit."""
         with self._lock:
@@ -439,6 +442,9 @@ class RunningApp(Displayed):
                     if clock.monotonic() > end or not self._stream.active:
                         raise SparkStreamError(f"{self.name}: Spark did not finish its last micro-batch")
                     clock.sleep(0.02)
+            if self._sinks is not None:  # outputs of a stream whose attributes change are not sent later
+                self._sinks.start()
+                self._sinks.drain(_DRAIN_SECONDS)
             self.stop()
 
     def _check_open(self) -> None:

@@ -163,3 +163,46 @@ def test_killed_in_the_middle_of_a_change(run: Callable[..., App], tmp_path: Pat
     send(app, 16)
     assert totals(app, "Kept") == [1, 3, 7, 14, 28]
     assert totals(app, "Added") == [16]
+
+
+def test_sources_and_sinks_go_on(run: Callable[..., App], tmp_path: Path) -> None:
+    came, out = tmp_path / "in", tmp_path / "out"
+    came.mkdir()
+    out.mkdir()
+    text = f"""
+@source(type='file', dir.uri='{came}', mode='line', dir.polling.interval='50', @map(type='csv'))
+define stream S (k string, v int);
+@sink(type='file', file.uri='{out}/kept.csv', @map(type='csv'))
+define stream Kept (k string, total long);
+"""
+    allow = [f"file={came}", f"file={out}"]
+
+    def write(first: int) -> None:
+        (came / ".new").write_text("".join(f"a,{v}\n" for v in range(first, first + 50)))
+        (came / ".new").rename(came / f"{first}.csv")
+
+    def until(app: App, events: int) -> None:
+        with app._progress.changed:
+            while app._inbox.position.events.get("S", 0) < events:
+                app._progress.changed.wait(0.1)
+        app.flush()
+
+    write(0)
+    app = run(text + KEPT.replace("length(3)", "length(1)") + OTHER, allow=allow)
+    until(app, 20)
+    write(50)
+    app = run(text + KEPT.replace("length(3)", "length(1)") + ADDED, allow=allow)
+    assert "Kept: query kept. New: query added. Dropped: query other." in (app.redeployed or "")
+    write(100)
+    until(app, 150)
+    assert app.drain(30) == 0
+    assert (out / "kept.csv").read_text().split() == [f"a,{v}" for v in range(150)]
+    changed = text.replace("k string, total long", "total long") + KEPT.replace(
+        "length(3) select k,", "length(1) select"
+    )
+    app = run(changed, allow=allow)
+    write(150)
+    until(app, 200)
+    assert app.drain(30) == 0
+    written = (out / "kept.csv").read_text().split()
+    assert written == [f"a,{v}" for v in range(150)] + [str(v) for v in range(150, 200)]
