@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime
@@ -368,6 +368,8 @@ def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
     try:
         former.finish()
     except SparkStreamError as error:
+        with suppress(SparkStreamError):
+            former.start()
         raise Misuse(
             f"{deployment.name} is not changed, as what came in before is not committed: {str(error).rstrip('.')}. "
             "fresh=True (--fresh) begins anew"

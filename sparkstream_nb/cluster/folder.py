@@ -186,8 +186,8 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
         reason = "fresh was asked for" if former is None else _difference(former, wanted)
         if former is not None and reason is None:
             same = replace(former, deployed=d.record)
-            if former.plan == wanted.plan:
-                return _kept(home, same, d.shard_ids)
+            if _means_the_same(former, wanted, plan):
+                return _kept(home, replace(same, units=_renamed(former, plan)), d.shard_ids)
             if not d.attached and goes_on(d, former, plan):
                 return _changed(d, same, wanted, plan)
             reason = CHANGED
@@ -227,6 +227,19 @@ def _nodes_changed(before: Sequence[str], now: Sequence[str]) -> str:
     return said
 
 
+def _means_the_same(former: Life, wanted: Life, plan: Plan) -> bool:
+    """Whether an app means what it meant before: also where the names of queries changed."""
+    if former.plan != wanted.plan or not former.units or not wanted.units:
+        return former.plan == wanted.plan
+    found = unit_changes(former.units, plan, former.change + 1)
+    return former.schemas == wanted.schemas and not (found.added or found.changed or found.bound or found.removed)
+
+
+def _renamed(former: Life, plan: Plan) -> Mapping[str, KeptUnit]:
+    """The units of an app that means what it meant before, by their names now."""
+    return unit_changes(former.units, plan, former.change + 1).units if former.units else {}
+
+
 def _changed(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Life, str]:
     """The former life, which goes on with another plan."""
     home = deployment.home
@@ -261,7 +274,7 @@ def life_to_change(deployment: Deployment, plan: Plan) -> Life | None:
     wanted = wanted_life(deployment, plan, former.run)
     if deployment.clock == "wall":
         wanted = replace(wanted, start=former.start)
-    if former.plan == wanted.plan or _difference(former, wanted) is not None:
+    if _difference(former, wanted) is not None or _means_the_same(former, wanted, plan):
         return None
     return former if goes_on(deployment, former, plan) else None
 

@@ -46,7 +46,7 @@ from ..stores.sql import Patience
 from ..types import Schema
 from . import feeding, frontend, given
 from .answers import FeedReport
-from .changes import clear_up, pending
+from .changes import clear_up
 from .conf import node_files
 from .deployment import Deployment, milliseconds
 from .divergence import Truth
@@ -65,8 +65,6 @@ from .undelivered import FaultStreams
 from .wall import WALL, Inlet, WallClock, WallTicker
 from .whole import Found, check_whole
 
-_DRAIN_SECONDS = 5.0
-"""How long an app that ends gives its sinks to send what they have."""
 _SETTLE_SECONDS = 10.0
 """How long a view waits for events that were sent, at most."""
 
@@ -422,30 +420,6 @@ class RunningApp(Displayed):
             self._open(replace(deployment, fresh=False), plans, life)
             self.start()
         return self
-
-    def finish(self, seconds: float = 60.0) -> None:
-        """Takes nothing more in, and waits until all that came in is committed and Spark is done with it, and a while
-        for the sinks; then stops.
-
-        Raises SparkStreamError where that fails, or takes Spark longer than `seconds` after the last commit."""
-        with self._lock:
-            self._stop_clock()
-            self._end_feeds()
-            self._stop_sources()
-            last, folder = self._inbox.position.seq - 1, self._life.folder(self.home)
-            if self._progress.last < last or pending(folder):
-                self._stream.start()
-                with self._cancelling():
-                    self._stream.wait(last)
-                end = clock.monotonic() + seconds
-                while pending(folder):  # Spark notes what is done after its commit
-                    if clock.monotonic() > end or not self._stream.active:
-                        raise SparkStreamError(f"{self.name}: Spark did not finish its last micro-batch")
-                    clock.sleep(0.02)
-            if self._sinks is not None:  # outputs of a stream whose attributes change are not sent later
-                self._sinks.start()
-                self._sinks.drain(_DRAIN_SECONDS)
-            self.stop()
 
     def _check_open(self) -> None:
         """Raises `Misuse` where this app was closed: a variable may still hold it after a new deployment."""
