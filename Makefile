@@ -20,7 +20,7 @@ WITH_SPARK := spark or notebook or browser
 # Jupyter asks to be told that root is meant, as it is in containers.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup lab check test exact fuzz mutants chaos bench clean
+.PHONY: help setup lab cluster check test exact fuzz mutants chaos bench clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ $(SPARK_STAMP): $(STAMP)
 lab: setup ## Start JupyterLab on the first notebook, on this machine only
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m jupyterlab --ip=127.0.0.1 $(AS_ROOT) notebooks/01_first_query.ipynb
 
+cluster: setup ## A Spark cluster, Spark Connect, Kafka and PostgreSQL on this machine, until Ctrl-C (needs Maven and PostgreSQL)
+	@$(BIN)/python -m tests.try_cluster
+
 check: setup ## Lint, types and direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -63,7 +66,8 @@ test: check ## Everything: check, all tests, all notebooks
 	$(PYTEST) -m "not ($(WITH_SPARK))" -n 2
 	$(PYTEST) -m "$(WITH_SPARK)" -n 2 --dist loadfile
 ifneq ($(NOTEBOOKS),)
-	$(PYTEST) -p nbval --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600 $(NOTEBOOKS)
+	$(BIN)/python -m tests.try_cluster --for kafka,spark \
+	  $(PYTEST) -p nbval --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600 $(NOTEBOOKS)
 endif
 
 exact: setup ## Random feeds over shards, batches and crashes against one node (DuckDB: COUNT, PostgreSQL: a tenth)

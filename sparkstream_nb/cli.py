@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -32,9 +34,10 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from .cluster import FeedReport
+    from .cluster import App, FeedReport
     from .plan import Plan
     from .spark.sinks.delivery import SinkFigures
+    from .spark.sources.intake import SourceFigures
 
 Case = dict[str, Any]
 
@@ -136,7 +139,7 @@ def parser() -> Options:
 
     add(c, "--limits")
 
-    c = command("run", run_app, "Deploy an app, run its feeds to their end, and print the output.")
+    c = command("run", run_app, "Deploy an app, run its feeds to their end, and print the output; follow its sources.")
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
     add(c, "--name")
     c.add_argument(
@@ -158,6 +161,12 @@ def parser() -> Options:
     )
     add(c, "--last", default=10, help="only the last N events of a stream (default: 10)")
     add(c, "--limit", default=1000, help="rows of a query's answer to print (default: 1,000)")
+    c.add_argument(
+        "--seconds",
+        type=positive,
+        metavar="N",
+        help="how long the app goes on (default: one with sources until Ctrl-C or a SIGTERM, others not)",
+    )
 
     c = command("query", query, "Answer an on-demand query from stored aggregations, without running the app.")
     c.add_argument("app", metavar="APP.siddhi", help="the app's text")
@@ -542,6 +551,8 @@ def run_app(options: Any) -> int:
     try:
         for stream, path in options.feed:
             print(_fed(app.feed(stream, Path(path), time=options.time)))
+        if app.deployment.sources or options.seconds:
+            _follow(app, options.seconds)
         app.flush()
         for stream, definition in app.plan.streams.items():
             if definition.kind == "inferred":
@@ -550,6 +561,8 @@ def run_app(options: Any) -> int:
             print(f"\n{query}\n{app.query(query, limit=options.limit)}")
         if len(app.errors):
             print(f"\nerrors\n{app.errors}")
+        for source in app.stats().sources:
+            print(_read(source))
         if app.deployment.sinks:
             app.drain()
             for sink in app.stats().sinks:
@@ -558,6 +571,28 @@ def run_app(options: Any) -> int:
         app.stop()
         app.close()
     return 0
+
+
+def _follow(app: App, seconds: int | None) -> None:
+    """Lets an app run, so long or until it is told to end."""
+    ended = threading.Event()
+    until = "for Ctrl-C" if seconds is None else f"{seconds} s, or for Ctrl-C"
+    print(f"{app.name} runs; it waits {until}.", file=sys.stderr)
+    former = signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    try:
+        ended.wait(seconds)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def _read(source: SourceFigures) -> str:
+    """`source Trades-kafka-1 (trades at localhost:9092): 1,200 messages, 3 rejected, 40 not read yet`."""
+    words = [f"{source.received:,} messages"]
+    words += [f"{n:,} {what}" for n, what in ((source.rejected, "rejected"), (source.lag, "not read yet")) if n]
+    why = f": {source.last_error}" if source.last_error else ""
+    return f"source {source.name} ({source.origin}): {', '.join(words)}{why}"
 
 
 def _published(sink: SinkFigures) -> str:

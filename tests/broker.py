@@ -116,10 +116,10 @@ class Broker:
 
 
 @contextlib.contextmanager
-def kafka() -> Iterator[Broker]:
-    """A broker with no topics."""
+def kafka(port: int = 0) -> Iterator[Broker]:
+    """A broker with no topics. Port 0 is a free one."""
     folder = Path(tempfile.mkdtemp(prefix="sparkstream-kafka-"))
-    broker = Broker(folder, free_port())
+    broker = Broker(folder, port or free_port())
     text = _PROPERTIES.format(port=broker.port, controller=free_port(), folder=folder)
     (folder / "server.properties").write_text(text)
     try:

@@ -66,25 +66,26 @@ class Server:
         self.stop()
 
 
-def standalone(folder: Path) -> tuple[str, list[Server]]:
-    """The address of a standalone cluster with one worker, and its servers in the order of their start."""
-    port = free_port()
+def standalone(folder: Path, port: int = 0, workers: int = 1) -> tuple[str, list[Server]]:
+    """The address of a standalone cluster, and its servers in the order of their start. Port 0 is a free one."""
+    port = port or free_port()
     address = f"spark://127.0.0.1:{port}"
     spark_class, deploy = str(SPARK / "bin" / "spark-class"), "org.apache.spark.deploy"
     master = [spark_class, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
     worker = [
-        spark_class, f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--cores", "2", "--memory", "2g",
-        "--work-dir", str(folder / "work"), "--webui-port", "0", address,
+        spark_class, f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--cores", str(2 // workers or 1), "--memory",
+        "2g", "--work-dir", str(folder / "work"), "--webui-port", "0", address,
     ]  # fmt: skip
+    registered = "Successfully registered with master"
     return address, [
         Server(folder, "master", master, "New state: ALIVE"),
-        Server(folder, "worker", worker, "Successfully registered with master"),
+        *(Server(folder, f"worker-{i + 1}", worker, registered) for i in range(workers)),
     ]
 
 
-def connect(folder: Path, **environment: str) -> tuple[str, list[Server]]:
-    """The address of a Spark Connect server, and the server."""
-    port = free_port()
+def connect(folder: Path, port: int = 0, **environment: str) -> tuple[str, list[Server]]:
+    """The address of a Spark Connect server, and the server. Port 0 is a free one."""
+    port = port or free_port()
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -182,20 +183,32 @@ def test_run(tmp_path: Path, app: str) -> None:
     assert "1 row rejected" in done.stdout
 
 
-def test_run_with_a_sink(tmp_path: Path) -> None:
-    """The sinks are waited for; without the option nothing starts."""
-    out, app, feed = tmp_path / "out", tmp_path / "app.siddhi", tmp_path / "s.csv"
+def test_run_from_a_source_to_a_sink(tmp_path: Path) -> None:
+    """An app with a source runs until it is told to end; without the grants nothing starts."""
+    folder, out, app = tmp_path / "in", tmp_path / "out", tmp_path / "app.siddhi"
+    folder.mkdir()
     app.write_text(
+        f"@source(type='file', dir.uri='{folder}', mode='line', @map(type='csv'))\n"
         f"define stream S (a string, b int);\n@sink(type='file', file.uri='{out}/o.csv', @map(type='csv'))\n"
         "define stream O (a string, b int);\nfrom S[b > 1] select a, b insert into O;\n"
     )
-    feed.write_text("a,b\nx,1\ny,5\nw,9\n")
-    words = [sys.executable, "-m", "sparkstream_nb", "run", str(app), "--feed", f"S={feed}"]
+    (folder / "s.csv").write_text("x,1\ny,5\nz,many\nw,9\n")
+    words = [sys.executable, "-m", "sparkstream_nb", "run", str(app), "--allow", f"file={folder}"]
     env = {**os.environ, "SPARKSTREAM_HOME": str(tmp_path / "apps")}
     refused = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
     assert refused.returncode == 1
     assert f"--allow file={out}" in refused.stderr
-    done = subprocess.run([*words, "--allow", f"file={out}"], capture_output=True, text=True, check=False, env=env)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (out / "o.csv").read_text() == "y,5\nw,9\n"
-    assert f"sink O-file-1 ({out}/o.csv): 2 sent\n" in done.stdout
+    running = subprocess.Popen(
+        [*words, "--allow", f"file={out}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    )
+    assert running.stderr is not None
+    assert "runs; it waits for Ctrl-C" in running.stderr.readline()
+    while not ((out / "o.csv").exists() and (out / "o.csv").read_text() == "y,5\nw,9\n"):
+        assert running.poll() is None
+        time.sleep(0.1)
+    running.terminate()
+    said, _ = running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert f"source S-file-1 ({folder}/): 4 messages, 1 rejected\n" in said
+    assert f"sink O-file-1 ({out}/o.csv): 2 sent\n" in said
+    assert "z,many" in said

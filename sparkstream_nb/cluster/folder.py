@@ -1,6 +1,6 @@
 """The folder of an app, and the check whether its state fits a redeployed app.
 
-`app.json` (its life, and what it was deployed with), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/`,
+`app.json` (its life, and what it was deployed with), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/` and
 `outputs/`. Every life has its own folder, so that a query of an earlier life that still runs on a server cannot
 interfere. `trash/RUN/` has what the last deployment dropped. A folder without `app.json` that is not empty is somebody
 else's: nothing in it is touched.

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import Misuse, shown
 from ..plan.kafka import CONFIGURATION, client_settings
+from ..spark.sinks.kafka import compresses
 from .grants import Grants
 from .secrets import References
 
@@ -64,11 +65,9 @@ def _settings(
 
 
 def _compression(name: str, what: str) -> str | None:
-    from kafka import codec
-
     if name == "none":
         return None
-    if not getattr(codec, f"has_{name}")():
+    if not compresses(name):
         raise Misuse(f"{what}: compression.type {name} needs a package that is not installed: gzip needs none")
     return name
 

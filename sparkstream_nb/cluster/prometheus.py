@@ -138,7 +138,7 @@ def _sources(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
         yield Metric(f"source_{name}_total", "counter", help_), [Sample(ls, getattr(f, field)) for ls, f in sources]
     yield (
         Metric("source_lag", "gauge", "What is there and not read: messages of a partition, bytes of a file."),
-        [Sample({**labels, "part": part}, n) for labels, f in sources for part, n in f.behind.items()],
+        [Sample({**labels, "part": part}, n) for labels, f in sources for part, n in (f.behind or {}).items()],
     )
     yield (
         Metric("source_away", "gauge", "1 while a source cannot be read, else 0."),

@@ -14,6 +14,7 @@ from ..engine.batch import InputBatch, StreamRows
 from ..engine.columns import Array
 from ..errors import Misuse, SparkStreamError, shown
 from ..limits import Limits
+from ..mapping.decoding import KEPT
 from ..spark.ingest import columns_of
 from ..spark.sources.intake import event_times
 from ..stores import Store
@@ -114,7 +115,10 @@ def _read_again(error: Rejected, values: dict[str, str], given: Given, at: int) 
     reader = given.messages_of(source)
     if reader is None:
         raise SparkStreamError(f"error {error.id}: the app has no source {source} now, which read this message")
-    found = reader.decoder.decode([str(values.get("message", "")).encode("utf-8", "replace")])
+    message = str(values.get("message", ""))
+    if len(message) == KEPT and message.endswith("…"):
+        raise SparkStreamError(f"error {error.id}: {KEPT:,} characters of the message are kept: give it whole")
+    found = reader.decoder.decode([message.encode("utf-8", "replace")])
     if found.rejected or not len(found):
         reason = found.rejected[0].reason if found.rejected else "it has no event"
         raise SparkStreamError(f"error {error.id}: {reason}")

@@ -65,6 +65,7 @@ from .undelivered import FaultStreams
 from .wall import WALL, Inlet, WallClock, WallTicker
 from .whole import Found, check_whole
 
+_LOOK_SECONDS = 0.1
 _SETTLE_SECONDS = 10.0
 """How long a view waits for events that were sent, at most."""
 
@@ -172,7 +173,7 @@ class RunningApp(Displayed):
         run = self._life.run
         begin = max(self._progress.batch, self.store.committed(self.name, run)) + 1
         fault = FaultStreams(self._lock, self._inbox, self._life, self.routing)
-        source = Source(self._outputs, self._progress, self._keep_error, fault, folder / "sinks")
+        source = Source(self._outputs, self._progress, self._keep_errors, fault, folder / "sinks")
         try:
             return Deliveries(self.deployment.sinks.setups(run), source, begin)
         except SparkStreamError:
@@ -189,9 +190,9 @@ class RunningApp(Displayed):
         )  # fmt: skip
         return Intakes(self.deployment.sources.setups(), entrance)
 
-    def _keep_error(self, sink: str, place: Place, error: Sequence[Any]) -> None:
-        """Keeps what a sink could not deliver. The ledger tells one that was kept before a crash already."""
-        rows = [ErrorRow(*found) for found in errors_of(error_lines([list(error)]))]
+    def _keep_errors(self, sink: str, place: Place, errors: Sequence[Sequence[Any]]) -> None:
+        """Keeps what a sink could not deliver. The ledger tells what was kept before a crash already."""
+        rows = [ErrorRow(*found) for found in errors_of(error_lines(errors))]
         if self.store.commit(self.name, f"{self._life.run}/{sink}", place.batch << 32 | place.row, {}, rows):
             with self._progress.changed:
                 self._progress.errors += len(rows)
@@ -452,6 +453,21 @@ class RunningApp(Displayed):
         self.flush()
         with self._cancelling():
             return 0 if self._sinks is None else self._sinks.drain(seconds)
+
+    def catch_up(self, seconds: float = 60.0) -> bool:
+        """Waits until the sources have read what is there, and all of it is committed, so long at most; whether they
+        have. Raises SparkStreamError where the app failed."""
+        given.number("seconds", seconds)
+        self.start()
+        began = clock.monotonic()
+        while not (caught_up := self._intakes is None or self._intakes.caught_up(began)):
+            left = began + seconds - clock.monotonic()
+            if left <= 0:
+                break
+            with self._progress.changed:
+                self._progress.changed.wait(min(left, _LOOK_SECONDS))
+        self.flush()
+        return caught_up
 
     def _settle(self, tell: Callable[[], None] | None) -> None:
         last = self._inbox.position.seq - 1

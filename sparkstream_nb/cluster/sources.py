@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import secrets
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from ..plan.incoming import FILE_MODES, IncomingSource, incoming_sources
 from ..plan.kafka import CONFIGURATION, CONSUMER
 from ..plan.mapping import PassThrough
 from ..plan.nodes import Plan
-from ..spark.private import private_file, private_folder
+from ..spark.private import private_file, private_folder, to_disk
 from ..spark.sources.files import FilesPlace, FilesReader
 from ..spark.sources.http import HttpListener, HttpReader
 from ..spark.sources.intake import IntakeSetup
@@ -30,6 +29,8 @@ from .secrets import References
 if TYPE_CHECKING:
     from ..spark.sources.kafka import KafkaPlace
 
+_TOKEN = 24
+"""Bytes of chance in a token."""
 _TRUTH = {"true": True, "false": False}
 _ACTIONS = ("keep", "delete", "move")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -220,6 +221,8 @@ def _files(o: _Options, grants: Grants) -> FilesPlace:
     if target:
         move_to = _path(o, target)
         grants.folder_of(move_to / "x", f"{o.what} moves files to")
+        if move_to.resolve() == (path if folder else path.parent).resolve():
+            raise Misuse(f"{o.what}: 'move.after.process' is the folder that is read: give another one")
     interval = "dir.polling.interval" if folder else "file.polling.interval"
     return FilesPlace(
         path=path.resolve(),
@@ -227,11 +230,22 @@ def _files(o: _Options, grants: Grants) -> FilesPlace:
         mode=mode,
         tailing=tailing,
         header=o.flag("header.present", False),
-        pattern=o.text("file.name.pattern", "*"),
+        pattern=_pattern(o),
         after=after,
         move_to=move_to,
         every=o.whole(interval, 1000, 86_400_000) / 1000,
     )
+
+
+def _pattern(o: _Options) -> re.Pattern[str]:
+    """`file.name.pattern`, a regular expression for the whole name, as siddhi-io-file has it."""
+    text = o.text("file.name.pattern", ".*")
+    try:
+        return re.compile(text)
+    except re.error:
+        raise Misuse(
+            f"{o.what}: file.name.pattern is a regular expression such as '.*\\.csv', not {shown(text)}"
+        ) from None
 
 
 def _path(o: _Options, text: str) -> Path:
@@ -252,22 +266,21 @@ class _Token:
     file: Path
 
     def __call__(self) -> str:
-        if not self.file.exists():
+        found = self.file.read_text(encoding="ascii").strip() if self.file.exists() else ""
+        if len(found) < _TOKEN:  # none yet, or what a crash left of one
             private_folder(self.file.parent)
-            private_file(self.file).write_text(secrets.token_urlsafe(24), encoding="ascii")
-        return self.file.read_text(encoding="ascii").strip()
+            new, found = self.file.with_suffix(".new"), secrets.token_urlsafe(_TOKEN)
+            private_file(new).write_text(found, encoding="ascii")
+            to_disk(new)
+            new.replace(self.file)
+        return found
 
 
 def _listener(o: _Options, grants: Grants, token: _Token) -> tuple[HttpListener, str]:
     url = grants.check_url(o.text("receiver.url"), f"{o.what} listens at")
-    host = "127.0.0.1" if url.host == "localhost" else url.host
-    try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if not local or url.scheme != "http":
+    if url.host not in ("localhost", "127.0.0.1") or url.scheme != "http":
         raise Misuse(f"{o.what}: it listens on this machine alone, http://localhost:PORT/PATH, not {url.base}")
     o.whole("worker.count", 1, 1000)
     seconds = o.whole("socket.idle.timeout", 120_000, 86_400_000) / 1000
-    path = "/" + "/".join(url.path)
-    return HttpListener(host, url.port, path, seconds, token), f"{url.base}{path}, token in {token.file}"
+    path = "/" + "/".join(quote(segment) for segment in url.path)
+    return HttpListener("127.0.0.1", url.port, path, seconds, token), f"{url.base}{path}, token in {token.file}"

@@ -280,7 +280,10 @@ def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
     """How many errors there are for each reason; the first of them."""
     limit = _limit(shown.limit)
     counts = Grid(["reason", "count"], [(r, Count(n)) for r, n in shown.reasons.items()], limit=limit, what="reason")
-    return counts, Grid.of_frame(shown.frame.reset_index(names="id"), limit=limit, what="error")
+    frame = shown.frame.reset_index(names="id")
+    # Of a message that could not be read, its text; its source is that of the stream.
+    frame["values"] = [v.get("message", v) if isinstance(v, dict) else v for v in frame["values"]]
+    return counts, Grid.of_frame(frame, limit=limit, what="error")
 
 
 @text.register

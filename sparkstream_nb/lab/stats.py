@@ -198,6 +198,8 @@ def _grids(shown: Stats) -> list[Grid]:
 
 def _behind(source: SourceFigures) -> str:
     """What is there and not read: messages by partition, of many the most; bytes of files."""
+    if source.lag is None or source.behind is None:
+        return ""
     if source.type == "file":
         return size(source.lag) if source.lag else "0"
     most = sorted(((n, part) for part, n in source.behind.items() if n), reverse=True)

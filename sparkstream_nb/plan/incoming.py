@@ -16,7 +16,7 @@ from ..types import Type
 from . import nodes as n
 from .binding.mappings import MAPPED, source_mapping
 from .kafka import CONFIGURATION, CONSUMER, client_settings
-from .mapping import PassThrough, SourceMapping
+from .mapping import CsvSource, PassThrough, SourceMapping
 from .query_parts import connector_options, connector_type
 
 TIME = "event.time"
@@ -130,7 +130,14 @@ def _source(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], n
                 a.span,
             )
     mapping = source_mapping(next((m for m in a.nested if m.name.lower() == "map"), None), schema)
-    if isinstance(mapping.format, PassThrough) and (type_, options.get("mode")) != ("file", "parquet"):
+    parquet = type_ == "file" and options.get("mode", "").lower() == "parquet"
+    if isinstance(mapping.format, CsvSource) and mapping.format.header:
+        raise SiddhiBindError(
+            f"header='true' of a CSV mapping is of no use in a source of type '{type_}', whose messages are lines",
+            a.span,
+            hint="Of a file with mode='line', write header.present='true' in the @source.",
+        )
+    if isinstance(mapping.format, PassThrough) and not parquet:
         raise SiddhiBindError(
             f"a source of type '{type_}' has no @map of messages", a.span, hint="Write @map(type='json') or another."
         )

@@ -13,7 +13,7 @@ PRODUCER: Mapping[str, type] = {
 """Of a producer, with their types."""
 CONSUMER: Mapping[str, type] = {
     "auto.offset.reset": str, "client.id": str, "fetch.min.bytes": int, "fetch.max.bytes": int,
-    "fetch.max.wait.ms": int, "max.partition.fetch.bytes": int, "max.poll.records": int, "metadata.max.age.ms": int,
+    "fetch.max.wait.ms": int, "max.partition.fetch.bytes": int, "metadata.max.age.ms": int,
     "request.timeout.ms": int, "isolation.level": str, **_LOGIN,
 }  # fmt: skip
 """Of a consumer, with their types."""

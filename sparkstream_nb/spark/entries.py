@@ -23,8 +23,9 @@ class Entry:
     there were, in the order of routing; empty: those that the app began with. `Inbox.append` sets these five. The entry
     adds `steps` steps and `requests` requests, and moves the clock to `clock` (ms; None: not at all). `app` is the
     app's number in the journal. `file` is the file of the inbox that the entry needs, if any; it is removed when no
-    micro-batch will read it again. An entry with `barrier` begins a micro-batch of its own. `reached` tells how far the
-    app's sources are with it: by source, what changed of its position (None: that part is not needed any more).
+    micro-batch will read it again. An entry with `barrier` begins a micro-batch of its own. `source` is the
+    name of the source outside that entered it, and `reached` tells how far that is with it: what changed of its
+    position, by part (None: the part is not needed any more).
     """
 
     kind: ClassVar[str] = ""
@@ -40,7 +41,8 @@ class Entry:
     file: str | None = None
     barrier: bool = False
     over: tuple[int, ...] = ()
-    reached: Mapping[str, Mapping[str, Any]] | None = None
+    source: str | None = None
+    reached: Mapping[str, Any] | None = None
 
     @property
     def events_by_stream(self) -> Mapping[str, int]:
@@ -123,6 +125,13 @@ class Reject(Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceEntry(Entry):
+    """How far a source outside is, without an event."""
+
+    kind = "source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FaultEntry(Entry):
     """A fault to come, for the nodes of a pair: `simulation.faults.members_of`."""
 
@@ -131,7 +140,7 @@ class FaultEntry(Entry):
     fault: Mapping[str, Any]
 
 
-KINDS: dict[str, type[Entry]] = {c.kind: c for c in (StepsEntry, RowsEntry, Ask, Reject, FaultEntry)}
+KINDS: dict[str, type[Entry]] = {c.kind: c for c in (StepsEntry, RowsEntry, Ask, Reject, SourceEntry, FaultEntry)}
 
 _ALWAYS = ("app", "steps", "requests", "clock")
 """Members that are written whatever they are, so that a person who reads the journal sees them."""

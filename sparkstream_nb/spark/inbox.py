@@ -204,8 +204,8 @@ class Inbox:
     def truncate(self, seq: int) -> int:
         """Takes back the entries from number `seq` on, which nobody may have read; returns how many steps they had.
 
-        What a source has entered goes or stays together with how far the source was. Events that a sink could not
-        deliver stay, with new numbers: the sink is past them.
+        What sources have entered stays, with new numbers, and so do events that a sink could not deliver: source and
+        sink are past them, and nobody else has them.
         """
         self.arrived.truncate(seq)
         found = segments(self.folder)
@@ -219,12 +219,10 @@ class Inbox:
         for at, line in lines(self.folder, first):
             entries = from_json(line)
             kept = [e for e in entries if e.seq < seq]
-            if kept and any(e.reached for e in entries):
-                kept = entries
             if place == self._end and len(kept) < len(entries):
                 place, left = at, kept
             gone = entries[len(kept) :]
-            stay = [e for e in gone if isinstance(e, StepsEntry) and e.sink is not None]
+            stay = [e for e in gone if e.source is not None or (isinstance(e, StepsEntry) and e.sink is not None)]
             again += stay
             withdrawn += sum(e.steps for e in gone) - sum(e.steps for e in stay)
             for e in kept:
@@ -285,10 +283,10 @@ def _pass(p: Position, entry: Entry) -> None:
     p.request = entry.request + entry.requests
     for stream, count in entry.events_by_stream.items():
         p.events[stream] = p.events.get(stream, 0) + count
-    for source, changes in (entry.reached or {}).items():
-        reached = p.sources.setdefault(source, {})
-        reached.update(changes)
-        for part in [part for part, value in changes.items() if value is None]:
+    if entry.source is not None and entry.reached:
+        reached = p.sources.setdefault(entry.source, {})
+        reached.update(entry.reached)
+        for part in [part for part, value in entry.reached.items() if value is None]:
             del reached[part]
     if isinstance(entry, StepsEntry) and entry.sink is not None:
         p.sinks[entry.sink] = entry.place

@@ -38,7 +38,7 @@ from ..simulation.faults import fault_of
 from . import journal, rows, segments
 from .aside import taken
 from .care import DIED, Care, Place, Steps, Trying, alone, trying, with_care
-from .entries import Ask, Entry, EventsEntry, FaultEntry, Reject
+from .entries import Ask, Entry, EventsEntry, FaultEntry, Reject, SourceEntry
 from .leading import only
 from .marks import mark_node
 from .processor import NodeProcessor, NodeSpec
@@ -319,6 +319,8 @@ def _aside(p: NodeProcessor, engine: Engine, spec: NodeSpec, entry: Entry) -> li
                 return []
             lines = (Path(p.folder) / entry.file).read_bytes()
             return [rows.Errors(*where, lines.count(b"\n"), lines)]
+        case SourceEntry():
+            return []
         case FaultEntry():
             if isinstance(engine, PairMember | DistributedMember):
                 engine.happen(fault_of(entry.fault))

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 from sparkstream_nb.cluster import App, deploy, stop_all
-from tests.broker import Broker, kafka, skip_without_kafka
 
 from . import crashing
 
@@ -38,14 +37,6 @@ def run(spark: Any, tmp_path: Path) -> Iterator[Callable[..., App]]:
 
     yield start
     stop_all()
-
-
-@pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
-    """A Kafka broker; tests make topics of their own."""
-    skip_without_kafka()
-    with kafka() as found:
-        yield found
 
 
 @pytest.fixture(scope="session")

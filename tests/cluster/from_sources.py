@@ -1,10 +1,12 @@
 """Runs an app over a feed that comes from a file or from Kafka, and leaves what came out. A program for tests.
 
-from_sources.py HOME MASTER SOURCE: SOURCE is `file:FOLDER` or `kafka:HOST:PORT/TOPIC`.
+from_sources.py HOME MASTER SOURCE: SOURCE is `file:FOLDER` or `kafka:HOST:PORT/TOPIC`. What it publishes goes to the
+folder HOME-out.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -15,6 +17,8 @@ import pandas as pd
 
 EVENTS = 3_000
 QUERIES = """
+@sink(type='file', file.uri='{out}/falls.csv', @map(type='csv'))
+define stream Falls (k string, high long, low long);
 @PrimaryKey('k') define table T (k string, v long);
 define aggregation A from S select k, sum(v) as total group by k aggregate every sec, min;
 from S#window.time(2 sec) select k, sum(v) as total group by k insert into Sums;
@@ -33,40 +37,50 @@ def lines() -> list[str]:
     return [f'{{"event":{{"at":{t},"k":"k{k}","v":{v}}}}}' for t, k, v in zip(times, keys, values, strict=True)]
 
 
-def app_text(source: str) -> str:
+def out_of(home: Path) -> Path:
+    """Where the sink of the app in `home` writes."""
+    return home.with_name(f"{home.name}-out")
+
+
+def app_text(source: str, out: Path) -> str:
     kind, _, place = source.partition(":")
     if kind == "file":
         options = f"type='file', dir.uri='{place}', mode='line', dir.polling.interval='50'"
     else:
         broker, _, topic = place.partition("/")
         options = (
-            f"type='kafka', bootstrap.servers='{broker}', topic.list='{topic}', group.id='g', "
+            f"type='kafka', bootstrap.servers='{broker}', topic.list='{topic}', group.id='{os.getpid()}', "
             "threading.option='single.thread'"
         )
-    return f"@source({options}, event.time='at', @map(type='json')) define stream S (at long, k string, v long); " + (
-        QUERIES
-    )
+    text = f"@source({options}, event.time='at', @map(type='json')) define stream S (at long, k string, v long); "
+    return text + QUERIES.replace("{out}", str(out))
+
+
+def allowed(source: str, out: Path) -> list[str]:
+    """What the app may reach."""
+    kind, _, place = source.partition(":")
+    return [f"file={out}", f"{kind}={place.partition('/')[0] if kind == 'kafka' else place}"]
 
 
 def found(app: Any) -> dict[str, pd.DataFrame]:
     """All that came out, when all has come in."""
-    changed = app._progress.changed
-    with changed:
-        while app.stats().sources[0].events < EVENTS:
-            changed.wait(0.25)
-    app.flush()
+    assert app.catch_up(200)
+    assert app.drain(60) == 0
+    assert app.stats().events == EVENTS
     out = {s: app.output(s).frame for s in OUTPUTS}
     out["A"] = app.aggregation("A", per="sec")[0]
     out["T"] = app.query("from T select k, v").frame.sort_values("k", ignore_index=True)
+    published = (out_of(app.home) / "falls.csv").read_text().splitlines()
+    out["published"] = pd.DataFrame({"line": published})
+    assert len(published) == len(out["Falls"])
     return out
 
 
 def main(home: str, master: str, source: str) -> None:
     from sparkstream_nb.cluster import deploy
 
-    kind, _, place = source.partition(":")
-    allow = f"{kind}={place.partition('/')[0] if kind == 'kafka' else place}"
-    app = deploy(app_text(source), name="sources", home=Path(home), master=master, allow=[allow])
+    out = out_of(Path(home))
+    app = deploy(app_text(source, out), name="sources", home=Path(home), master=master, allow=allowed(source, out))
     Path(home, "found").write_bytes(pickle.dumps(found(app)))
     app.stop()
 

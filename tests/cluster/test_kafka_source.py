@@ -54,7 +54,8 @@ def test_messages_come_once_whatever_stops(run: Callable[..., App], broker: Brok
     topic = broker.topic(partitions=3)
     send(broker, topic, range(200))
     app = run(text(broker, topic), allow=allow(broker))
-    until(app, lambda: rows(app, "O") == 200)
+    assert app.catch_up()
+    assert rows(app, "O") == 200
     found = app.stats().sources[0]
     assert (found.received, found.events, found.rejected, found.lag) == (200, 200, 0, 0)
     app.stop()

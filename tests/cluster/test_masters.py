@@ -61,8 +61,9 @@ def fed(spark: Any, broker: Broker, tmp_path_factory: pytest.TempPathFactory) ->
     producer.close()
     (folder / "in").mkdir()
     (folder / "in" / "feed.json").write_text("".join(f"{line}\n" for line in from_sources.lines()))
-    source = f"file:{folder / 'in'}"
-    app = deploy(from_sources.app_text(source), name="fed", home=folder / "home", allow=[f"file={folder / 'in'}"])
+    source, home = f"file:{folder / 'in'}", folder / "home"
+    out = from_sources.out_of(home)
+    app = deploy(from_sources.app_text(source, out), name="fed", home=home, allow=from_sources.allowed(source, out))
     expected = from_sources.found(app)
     app.stop()
     assert len(expected["Falls"]) > 10

@@ -62,6 +62,10 @@ def test_a_bad_message_is_mended_and_sent_again(run: Callable[..., App], folder:
     wrong = app.errors.frame
     with pytest.raises(SparkStreamError, match="v: 'x' is not an int"):
         app.replay()
+    cut = wrong.copy()
+    cut.at[wrong.index[0], "values"] = {"source": "S-file-1", "message": "b" * 1999 + "…"}
+    with pytest.raises(SparkStreamError, match="give it whole"):
+        app.replay(cut)
     wrong.at[wrong.index[0], "values"] = {"source": "S-file-1", "message": "b,2"}
     assert app.replay(wrong) == 1
     app.flush()

@@ -126,6 +126,10 @@ def test_outputs_and_arrivals_of_an_app(run: Run) -> None:
     assert stats.rates.processing is not None
     assert stats.times.count == stats.micro_batches
     assert stats.recent[-1].committed == stats.recent[-1].arrived == 1000
+    app.feed("S", pd.DataFrame({"k": ["a", "b"], "v": ["1", "no number"]}))
+    stats = app.stats()
+    assert (stats.errors, stats.faulty, stats.came) == (1, {"S": 1}, {"S": 1001})
+    assert 'sparkstream_errors_total{app="app",stream="S"} 1\n' in stats.prometheus()
     app.scale(nodes=3)
     app.feed("S", frame[:100])
     for tail in (outputs, arrivals):

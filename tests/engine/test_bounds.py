@@ -13,7 +13,7 @@ import pytest
 @pytest.mark.timeout(600)
 def test_no_loop_looks_beyond_an_array(tmp_path: Path) -> None:
     """A place counted from the end is not beyond it; the pools of patterns are no arrays to numba."""
-    env = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    env = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, str(Path(__file__).with_name("bounds.py"))]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -78,8 +78,8 @@ class Outputs:
         self.faults, self.busy = list[tuple[Place, list[int], str]](), 0
         self.source = Source(self.files, self.progress, self.keep, self.fault, folder / "sinks")
 
-    def keep(self, sink: str, place: Place, error: Sequence[Any]) -> None:
-        self.errors.append((place, *error))
+    def keep(self, sink: str, place: Place, errors: Sequence[Sequence[Any]]) -> None:
+        self.errors += [(place, *error) for error in errors]
 
     def fault(self, setup: SinkSetup, place: Place, events: pa.Table, reason: str) -> bool:
         self.busy -= 1
@@ -437,7 +437,17 @@ def test_every_event_of_a_message_that_is_refused_is_an_error(outputs: Outputs) 
     delivered(delivery, 0)
     assert target.got == [b"1", b"4"]
     assert (delivery.figures().sent, delivery.figures().failed) == (2, 2)
-    assert [(e[0], e[3]) for e in outputs.errors] == [(Place(0, 1), [2]), (Place(0, 2), [3])]
+    assert [(e[0], e[3]) for e in outputs.errors] == [(Place(0, 2), [2]), (Place(0, 2), [3])]
+
+
+def test_a_large_message_that_is_refused_does_not_flood_the_logs(outputs: Outputs) -> None:
+    def answer(body: bytes) -> None:
+        raise Refused("no")
+
+    outputs.put(0, list(range(30)), [0] * 30)
+    delivered(Delivery(outputs.setup(Kept(answer), mapping=JSON), outputs.source, 0), 0)
+    assert len(outputs.progress.logs) == 11
+    assert "20 more events of that message were not delivered: no" in outputs.progress.logs[-1]
 
 
 def test_events_for_a_fault_stream(outputs: Outputs) -> None:

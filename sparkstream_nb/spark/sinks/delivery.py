@@ -30,6 +30,8 @@ from .target import Away, Place, Places, Refused, Target
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds between two tries of a target that is away: they grow from the first to the longest."""
+_LOGGED = 10
+"""Events of one message that are logged with their values."""
 _BUSY = 0.05
 """Seconds between two tries to send an event to the fault stream of an app that does something else."""
 GRACE = 1.0
@@ -65,10 +67,10 @@ class FaultSender(Protocol):
 
 
 class ErrorKeeper(Protocol):
-    """Keeps an event that could not be delivered as an error of the app, once for each `place` of a sink."""
+    """Keeps events that could not be delivered as errors of the app, once for each `place` of a sink."""
 
-    def __call__(self, sink: str, place: Place, error: Sequence[Any]) -> None:
-        """`error`: stream, timestamp (ms), values, reason."""
+    def __call__(self, sink: str, place: Place, errors: Sequence[Sequence[Any]]) -> None:
+        """`errors`: stream, timestamp (ms), values, reason of each event, the last of which is at `place`."""
         ...
 
 
@@ -364,12 +366,17 @@ class Delivery:
                     raise Away("the app stops")
             return
         columns = [column_values(c, f) for c, f in zip(events.columns[3:], list(events.schema)[3:], strict=True)]
-        rows = zip(events.column(2).to_pylist(), zip(*columns, strict=True), strict=True)
-        for place, (ts, values) in zip(places, rows, strict=True):
-            if setup.on_error == "STORE":
-                self._source.keep(setup.name, place, [setup.stream, ts, list(values), f"sink {setup.name}: {reason}"])
-            else:
-                self._say(f"{setup.stream} at {ts}, {shown(list(values))}, was not delivered: {reason}")
+        rows = [list(values) for values in zip(*columns, strict=True)]
+        times = events.column(2).to_pylist()
+        if setup.on_error == "STORE":
+            why = f"sink {setup.name}: {reason}"
+            errors = [[setup.stream, ts, values, why] for ts, values in zip(times, rows, strict=True)]
+            self._source.keep(setup.name, places[-1], errors)
+            return
+        for ts, values in list(zip(times, rows, strict=True))[:_LOGGED]:
+            self._say(f"{setup.stream} at {ts}, {shown(values)}, was not delivered: {reason}")
+        if len(rows) > _LOGGED:
+            self._say(f"{len(rows) - _LOGGED:,} more events of that message were not delivered: {reason}")
 
     def _away(self, reason: str, ending: threading.Event) -> None:
         """The target is away: says so once, and waits, longer each time."""

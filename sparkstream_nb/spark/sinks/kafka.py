@@ -252,6 +252,13 @@ class KafkaTarget:
         return Away(f"{', '.join(self.place.servers)}: {_said(error)}")
 
 
+def compresses(name: str) -> bool:
+    """Whether kafka-python can compress by gzip, snappy, lz4 or zstd here: all but gzip need a package of their own."""
+    from kafka import codec
+
+    return bool(getattr(codec, f"has_{name}")())
+
+
 _FOR_GOOD = frozenset(
     {
         "InvalidRecordError", "InvalidTimestampError", "InvalidTopicError", "PolicyViolationError",

@@ -1,21 +1,24 @@
 """Reads files that grow, and folders in which files appear: lines, whole texts, or parquet.
 
-A file is known by its name and its inode, and has been read up to an offset. What stands there is written by others: of
-a file that grows, a last line without a line break is not taken, and a file that is read whole, or has an end, has to
-be unchanged for a while. A file whose inode has changed is another one; what the former one still has is read first,
-where it was only renamed. One that has become shorter was emptied, and is read anew.
+A file is known by its name, its inode, and a checksum of its beginning (`_mark`): inodes are used again. It has been
+read up to an offset. What stands there is written by others: of a file that grows, a last line without a line break is
+not taken, and a file that is read whole, or has an end, has to be unchanged for a while. A file whose inode has changed
+is another one; what the former one still has is read first, where it was only renamed. One that has become shorter, or
+begins differently, was written anew, and is read anew.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import os
+import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import zlib
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +29,7 @@ import pyarrow.parquet as pq
 from ...mapping.decoding import Decoded, Decoder, Rejected
 from ...types import Schema
 from .. import ingest
-from .reader import Away, Taken
+from .reader import Away, Behind, Taken
 
 BLOCK = 1 << 23
 """Bytes that are read at once."""
@@ -37,13 +40,14 @@ SETTLED_SECONDS = 1.0
 """A file that has an end is complete when it was not changed for so long."""
 _HIDDEN = (".", "_")
 _LONG_AGO = float("-inf")
+_HEAD, _WHOLE = 1_024, 65_536
 
 Mode = Literal["line", "text.full", "parquet"]
 
 
 @dataclass(frozen=True)
 class FilesPlace:
-    """Where a source reads: the file or folder `path`, in `mode`. `pattern` is one for the names in a folder.
+    """Where a source reads: the file or folder `path`, in `mode`. `pattern` is one for whole names in a folder.
     `tailing`: a file that was read may grow. `header`: the first line of a file is none. `after`: what becomes of a
     file that was read, "keep", "delete" or "move" to the folder `move_to`. `every`: the pause between two looks, in
     seconds."""
@@ -53,7 +57,7 @@ class FilesPlace:
     mode: Mode
     tailing: bool = True
     header: bool = False
-    pattern: str = "*"
+    pattern: re.Pattern[str] = re.compile(".*")
     after: Literal["keep", "delete", "move"] = "keep"
     move_to: Path | None = None
     every: float = 1.0
@@ -61,18 +65,47 @@ class FilesPlace:
 
 @dataclass(frozen=True)
 class Stretch:
-    """What of a file is to be read: from byte `at` to its `size`, as long as it has this `inode`."""
+    """What of a file is to be read: from byte (of parquet: row group) `at` to its `size`."""
 
     inode: int
     at: int
     size: int
+    changed: int
+    """When the file was changed last, in ns since 1970."""
+
+    @staticmethod
+    def of(file: Path, at: int = 0) -> Stretch:
+        stat = file.stat()
+        return Stretch(stat.st_ino, at, stat.st_size, stat.st_mtime_ns)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a file was read: `at`, as in `Stretch`; `through`: to its end, as it was `changed` last. `mark` tells its
+    content from that of another file."""
+
+    inode: int
+    at: int
+    through: bool
+    mark: int
+    changed: int
+
+    def data(self) -> list[int]:
+        """As plain data, for the journal."""
+        return [self.inode, self.at, int(self.through), self.mark, self.changed]
+
+    @staticmethod
+    def of(data: Sequence[int]) -> Reached:
+        inode, at, through, mark, changed = data
+        return Reached(inode, at, bool(through), mark, changed)
 
 
 @dataclass(frozen=True)
 class _Done:
-    """The token of what was read: the files that are through."""
+    """The token of what was read: a file that is through, as it was then."""
 
-    files: tuple[Path, ...] = ()
+    file: Path
+    reached: Reached
 
 
 class FilesReader:
@@ -87,15 +120,25 @@ class FilesReader:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.place, self.schema, self._decoder, self._now = place, schema, decoder, now
-        self._reached: dict[str, list[int]] = {}
+        self._reached: dict[str, Reached] = {}
+        self._changes: dict[str, list[int] | None] = {}
+        """Of the position, without an event: they go with the next one."""
         self._behind: dict[str, int] = {}
+        self._left: deque[Path] = deque()
+        """Of the last look at the folder."""
+        self._wrong: dict[str, str] = {}
+        """By name, why a file cannot be read or put away."""
+        self._inodes: dict[int, str] = {}
+        """The names of the files that were read by their inodes, at the last look at the folder."""
+        self._scanned = self._seen = _LONG_AGO
         self._looked = _LONG_AGO
         self._cancelled = threading.Event()
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
         self._cancelled.clear()
-        self._reached = {name: list(at) for name, at in reached.items()}
-        self._looked = _LONG_AGO
+        self._reached = {name: Reached.of(at) for name, at in reached.items()}
+        self._looked, self._changes = _LONG_AGO, {}
+        self._left.clear()
         if not self.place.path.exists() and not self.place.path.parent.is_dir():
             raise Away(f"there is no folder {self.place.path.parent}")
         return None
@@ -113,31 +156,36 @@ class FilesReader:
                 return None
 
     def _look(self) -> Taken | None:
-        """The next that is there to be taken."""
+        """The next that is there to be taken. Raises Away where nothing is, and a file is in the way."""
         self._looked = time.monotonic()
-        for file in self._files():
-            taken = self._next(file)
+        if not self._left:
+            self._wrong, self._scanned = {}, self._looked
+            self._inodes = {r.inode: name for name, r in self._reached.items()}
+            self._left.extend(self._files())
+        while self._left:
+            taken = self._next(self._left[0])
             if taken is not None:
                 return taken
-        gone = self._vanished()
-        return Taken(self._nothing(), 0, gone) if gone else None
+            self._left.popleft()
+        self._vanished()
+        self._seen = self._scanned
+        if self._wrong:
+            raise Away("; ".join(list(self._wrong.values())[:3]))
+        return None
 
     def kept(self, taken: Taken) -> None:
         for part, at in taken.reached.items():
-            if at is None:
-                self._reached.pop(part, None)
-            else:
-                self._reached[part] = list(at)
-        token = taken.token
-        if isinstance(token, _Done):
-            for file in token.files:
-                self._put_away(file)
+            if at is not None:
+                self._reached[part] = Reached.of(at)
+        if isinstance(taken.token, _Done):
+            self._put_away(taken.token.file, taken.token.reached)
 
     def busy(self, *, full: bool) -> None:
         pass
 
-    def behind(self) -> Mapping[str, int]:
-        return dict(self._behind)
+    def behind(self) -> Behind | None:
+        known = self._behind or self._seen > _LONG_AGO
+        return Behind(self._seen, dict(self._behind)) if known else None
 
     def close(self) -> None:
         pass
@@ -147,30 +195,31 @@ class FilesReader:
 
     # ------------------------------------------------------------------------------------------------ what there is
 
-    def _files(self) -> Iterator[Path]:
-        """The files of a look, in the order of their times, or names where these are equal."""
+    def _files(self) -> list[Path]:
+        """The files that are there, in the order of their times, or names where these are equal."""
         if not self.place.folder:
-            if self.place.path.is_file():
-                yield self.place.path
-            return
+            return [self.place.path] if self.place.path.is_file() else []
         found = []
         with contextlib.suppress(FileNotFoundError), os.scandir(self.place.path) as entries:
             for e in entries:
-                hidden = e.name.startswith(_HIDDEN)
-                if not hidden and fnmatch.fnmatchcase(e.name, self.place.pattern) and e.is_file(follow_symlinks=False):
+                if self._wanted(e.name) and e.is_file(follow_symlinks=False):
                     with contextlib.suppress(FileNotFoundError):
                         found.append((e.stat(follow_symlinks=False).st_mtime_ns, e.name))
-        for _, name in sorted(found):
-            yield self.place.path / name
+        return [self.place.path / name for _, name in sorted(found)]
 
-    def _vanished(self) -> dict[str, Any]:
-        """The files of the position that are not there any more."""
-        if not self.place.folder:
-            return {}
-        gone = [n for n in self._reached if not (self.place.path / n).exists()]
-        for name in gone:
-            self._behind.pop(name, None)
-        return dict.fromkeys(gone)
+    def _wanted(self, name: str) -> bool:
+        return not name.startswith(_HIDDEN) and self.place.pattern.fullmatch(name) is not None
+
+    def _vanished(self) -> None:
+        """Forgets the files that are not there any more."""
+        if self.place.folder:
+            for name in [n for n in self._reached if not (self.place.path / n).exists()]:
+                self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        del self._reached[name]
+        self._behind.pop(name, None)
+        self._changes[name] = None
 
     def _settled(self, file: Path) -> bool:
         """Whether nobody writes the file any more, as far as one can see."""
@@ -179,78 +228,133 @@ class FilesReader:
     # --------------------------------------------------------------------------------------------------- one file
 
     def _next(self, file: Path) -> Taken | None:
-        """What is to be taken of a file now; None for nothing. Raises Away where it cannot be read."""
+        """What is to be taken of a file now; None for nothing."""
         try:
-            stat = file.stat()
-            inode, size = stat.st_ino, stat.st_size
-            old, at, through = self._reached.get(file.name, (inode, 0, 0))
-            if old != inode:
-                former = self._former(file, old, at)
-                if former is not None:
-                    return self._lines(former, file.name, Stretch(old, at, former.stat().st_size), ended=True)
-            if old != inode or (at > size and self.place.mode != "parquet"):
-                at = through = 0
-            self._behind[file.name] = 0 if through else size - at
-            if through:
-                self._put_away(file)  # a crash came before
+            s = Stretch.of(file)
+            known = self._reached.get(file.name) or self._renamed(file, s)
+            if known is not None and known.inode != s.inode:
+                former = self._former(file, known)
+                if former is not None and self.place.folder and self._wanted(former.name):
+                    self._call(former.name, known)
+                elif former is not None and (taken := self._rest_of(former, file.name, known)) is not None:
+                    return taken
+                known = None
+            if known is not None and not self._same(file, s, known):
+                known = None
+            if known is not None and known.through:
+                self._behind[file.name] = 0
+                self._put_away(file, known)  # a crash came before
                 return None
+            s = replace(s, at=0 if known is None else known.at)
+            self._behind[file.name] = s.size - s.at if self.place.mode == "line" else s.size
             if self.place.mode == "line":
-                return self._lines(file, file.name, Stretch(inode, at, size))
+                return self._lines(file, file.name, s)
             if not self._settled(file):
                 return None
-            return self._groups(file, inode, at) if self.place.mode == "parquet" else self._whole(file, inode, size)
+            return self._groups(file, s) if self.place.mode == "parquet" else self._whole(file, s)
         except FileNotFoundError:
             return None
         except PermissionError as error:
-            raise Away(f"{file} cannot be read: {error.strerror}") from None
+            self._wrong[file.name] = f"{file} cannot be read: {error.strerror}"
+            return None
 
-    def _former(self, file: Path, inode: int, at: int) -> Path | None:
-        """Where a file that was renamed when it was full (`x.log` to `x.log.1`) has something left; or None."""
-        if self.place.folder or not self.place.tailing:
+    def _same(self, file: Path, s: Stretch, known: Reached) -> bool:
+        """Whether a file with the same name and inode is the one that was read. One that was to be put away, and was
+        changed since, is another one."""
+        if known.changed == s.changed:
+            return True
+        if self.place.mode == "line":
+            written_anew = known.through and self.place.after != "keep"
+            return not written_anew and s.size >= known.at and self._mark(file, known.at) == known.mark
+        return self.place.after == "keep" and self._mark(file, s.size) == known.mark
+
+    def _mark(self, file: Path, at: int) -> int:
+        """A checksum of the beginning of `at` bytes that were read; of a file that is read whole of its end too."""
+        with file.open("rb") as source:
+            if self.place.mode == "line":
+                return zlib.crc32(source.read(min(at, _HEAD)))
+            found = zlib.crc32(source.read(_WHOLE))
+            source.seek(max(at - _WHOLE, 0))
+            return zlib.crc32(source.read(_WHOLE), found) ^ at
+
+    def _former(self, file: Path, known: Reached) -> Path | None:
+        """The file that was called `file` before, where it is in the same folder (`x.log` as `x.log.1`); or None."""
+        if self.place.mode != "line" or not self.place.tailing:
             return None
         with os.scandir(file.parent) as entries:
             for e in entries:
-                if e.inode() == inode and e.is_file(follow_symlinks=False) and e.stat().st_size > at:
-                    return file.parent / e.name
+                if e.inode() == known.inode and e.is_file(follow_symlinks=False):
+                    found = file.parent / e.name
+                    return found if self._mark(found, known.at) == known.mark else None
         return None
+
+    def _renamed(self, file: Path, s: Stretch) -> Reached | None:
+        """How far a file was read under another name."""
+        known = self._reached.get(self._inodes.get(s.inode, ""))
+        if known is None or self.place.mode != "line" or self._mark(file, known.at) != known.mark:
+            return None
+        self._call(file.name, known)
+        return known
+
+    def _call(self, name: str, known: Reached) -> None:
+        """A file that was read is known by this name as well."""
+        if name not in self._reached:
+            self._reached[name] = known
+            self._changes[name] = known.data()
+
+    def _rest_of(self, former: Path, name: str, known: Reached) -> Taken | None:
+        """What a renamed file still has; its last line without a line break when nobody writes it any more."""
+        s = Stretch.of(former, known.at)
+        return None if s.at >= s.size else self._lines(former, name, s, ended=self._settled(former))
 
     def _lines(self, file: Path, name: str, s: Stretch, *, ended: bool = False) -> Taken | None:
         """Whole lines of a stretch of `file`; a last one without a line break where the file has `ended`."""
+        ended = ended or (not self.place.tailing and self._settled(file))
         if s.at == s.size:
-            if self.place.tailing or not self._settled(file):
+            if self.place.tailing or not ended:
                 return None
-            return Taken(self._nothing(), 0, {name: [s.inode, s.size, 1]}, _Done((file,)))
+            return self._take(file, name, s, self._nothing(), end=s.size, through=True, received=0)
         with file.open("rb") as source:
             source.seek(s.at)
             block = source.read(min(BLOCK, s.size - s.at))
             while b"\n" not in block and len(block) < min(LONGEST_LINE, s.size - s.at):
                 block += source.read(BLOCK)
-        end = block.rfind(b"\n") + 1
-        if not end:
-            complete = ended or (not self.place.tailing and self._settled(file))
-            if len(block) < LONGEST_LINE and not complete:
+        cut = block.rfind(b"\n") + 1
+        whole = s.at + len(block) == s.size and ended
+        if not cut or (whole and cut < len(block)):
+            if len(block) < LONGEST_LINE and not whole:
                 return None
-            end = len(block)
-        lines = [line.removesuffix(b"\r") for line in block[:end].split(b"\n")]
+            cut = len(block)
+        lines = [line.removesuffix(b"\r") for line in block[:cut].split(b"\n")]
         if self.place.header and s.at == 0:
             del lines[0]
         lines = [line for line in lines if line]
-        self._behind[name] = s.size - s.at - end
         assert self._decoder is not None
-        return Taken(self._decoder.decode(lines), len(lines), {name: [s.inode, s.at + end, 0]})
+        end = s.at + cut
+        through = end == s.size and ended and not self.place.tailing
+        return self._take(file, name, s, self._decoder.decode(lines), end=end, through=through, received=len(lines))
 
-    def _whole(self, file: Path, inode: int, size: int) -> Taken:
+    def _take(
+        self, file: Path, name: str, s: Stretch, decoded: Decoded, *, end: int, through: bool, received: int
+    ) -> Taken:
+        """What was read of a file, up to `end`."""
+        mark = self._mark(file, end if self.place.mode == "line" else s.size)
+        reached = Reached(s.inode, end, through, mark, s.changed)
+        changes, self._changes = {**self._changes, name: reached.data()}, {}
+        return Taken(decoded, received, changes, lasting=True, token=_Done(file, reached) if through else None)
+
+    def _whole(self, file: Path, s: Stretch) -> Taken:
         """A file as one message."""
         assert self._decoder is not None
-        self._behind[file.name] = 0
-        through = {file.name: [inode, size, 1]}, _Done((file,))
-        if size > MOST_TEXT:
-            found = self._refused(file, f"it has {size:,} bytes; in mode 'text.full' {MOST_TEXT:,} are read at most")
-            return Taken(found, 1, *through)
-        return Taken(self._decoder.decode([file.read_bytes()]), 1, *through)
+        if s.size > MOST_TEXT:
+            found = self._refused(file, f"it has {s.size:,} bytes; in mode 'text.full' {MOST_TEXT:,} are read at most")
+        else:
+            found = self._decoder.decode([file.read_bytes()])
+        return self._take(file, file.name, s, found, end=s.size, through=True, received=1)
 
-    def _groups(self, file: Path, inode: int, at: int) -> Taken:
-        """The next row group of a parquet file; `at` so many were read."""
+    def _groups(self, file: Path, s: Stretch) -> Taken:
+        """The next row group of a parquet file; `s.at` so many were read."""
+        at = s.at
         try:
             with pq.ParquetFile(file) as parquet:
                 last = max(parquet.num_row_groups - 1, 0)
@@ -265,10 +369,7 @@ class FilesReader:
             raise
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             found, last = self._refused(file, f"it is no parquet file: {' '.join(str(error).split())}"), at
-        through = at >= last
-        if through:
-            self._behind[file.name] = 0
-        return Taken(found, 1, {file.name: [inode, at + 1, int(through)]}, _Done((file,) if through else ()))
+        return self._take(file, file.name, s, found, end=at + 1, through=at >= last, received=1)
 
     def _rows(self, table: pa.Table) -> Decoded:
         """Rows as events; those that do not fit the stream are rejected."""
@@ -296,14 +397,26 @@ class FilesReader:
         columns = [ingest.convert(pa.nulls(0), a.type)[0] for a in self.schema]
         return Decoded(columns, np.empty(0, np.int64), ())
 
-    def _put_away(self, file: Path) -> None:
-        """What is done with a file that is in the inbox."""
-        with contextlib.suppress(FileNotFoundError):
+    def _put_away(self, file: Path, reached: Reached) -> None:
+        """What is done with a file that is in the inbox, if it still is the one that was read."""
+        if self.place.after == "keep":
+            return
+        try:
+            stat = file.stat()
+            if (stat.st_ino, stat.st_mtime_ns) != (reached.inode, reached.changed):
+                return
             if self.place.after == "delete":
                 file.unlink()
-            elif self.place.after == "move" and self.place.move_to is not None:
+            elif self.place.move_to is not None:
                 self.place.move_to.mkdir(parents=True, exist_ok=True)
                 shutil.move(file, _free(self.place.move_to / file.name))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self._wrong[file.name] = f"{file} was read and cannot be put away: {error.strerror}"
+            return
+        if file.name in self._reached:
+            self._forget(file.name)
 
 
 def _free(target: Path) -> Path:

@@ -19,7 +19,7 @@ from http import HTTPStatus
 from typing import Any
 
 from ...mapping.decoding import Decoder
-from .reader import Away, Taken
+from .reader import Away, Behind, Taken
 
 MOST_REQUESTS = 1_000
 """Requests that wait at once, at most."""
@@ -30,7 +30,8 @@ GATHER_SECONDS = 0.01
 ANSWER_SECONDS = 30.0
 """How long a request may wait for its answer."""
 _POLL = 0.05
-_LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_LOCAL = frozenset({"localhost", "127.0.0.1"})
+_FULL, _STOPPED = "the app is behind: try again later", "the app does not take events now"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class HttpListener:
 class _Request:
     body: bytes
     headers: Mapping[str, str]
+    claim: threading.Lock = field(default_factory=threading.Lock)
+    """Held by the first of those who enter it and those who give it up."""
     answered: threading.Event = field(default_factory=threading.Event)
     status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE
     said: str = "the app was stopped"
@@ -91,6 +94,9 @@ class HttpReader:
         with contextlib.suppress(queue.Empty):
             while len(requests) < MOST_REQUESTS:
                 requests.append(self._waiting.get(timeout=max(end - time.monotonic(), 0.0)))
+        requests = [r for r in requests if r.claim.acquire(blocking=False)]
+        if not requests:
+            return None
         self._taken = requests
         found = self._decoder.decode([r.body for r in requests], [r.headers for r in requests])
         return Taken(found, len(requests), token=requests)
@@ -107,21 +113,28 @@ class HttpReader:
 
     def busy(self, *, full: bool) -> None:
         self._full = full
+        if full:
+            self._refuse(HTTPStatus.TOO_MANY_REQUESTS, _FULL)
 
-    def behind(self) -> Mapping[str, int]:
-        return {"requests": self._waiting.qsize()}
+    def behind(self) -> Behind | None:
+        return None if self._server is None else Behind(time.monotonic(), {"requests": self._waiting.qsize()})
 
     def close(self) -> None:
         server, self._server = self._server, None
         if server is not None:
             server.stop()
-        left = self._taken
-        self._taken = []
+        left, self._taken = self._taken, []
+        for request in left:
+            request.answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
+        self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
+
+    def _refuse(self, status: HTTPStatus, said: str) -> None:
+        """Answers all that wait."""
         with contextlib.suppress(queue.Empty):
             while True:
-                left.append(self._waiting.get_nowait())
-        for request in left:
-            request.answer(HTTPStatus.SERVICE_UNAVAILABLE, "the app does not take events now")
+                request = self._waiting.get_nowait()
+                if request.claim.acquire(blocking=False):
+                    request.answer(status, said)
 
     def cancel(self) -> None:
         pass
@@ -129,7 +142,7 @@ class HttpReader:
     def take(self, request: _Request) -> None:
         """A request, from a thread of the server; it is answered when this returns."""
         if self._full:
-            request.answer(HTTPStatus.TOO_MANY_REQUESTS, "the app is behind: try again later")
+            request.answer(HTTPStatus.TOO_MANY_REQUESTS, _FULL)
             return
         try:
             self._waiting.put_nowait(request)
@@ -138,8 +151,9 @@ class HttpReader:
             return
         end = time.monotonic() + ANSWER_SECONDS
         while not request.answered.wait(_POLL * 10):
-            if self._server is None or time.monotonic() > end:
-                request.status, request.said = HTTPStatus.SERVICE_UNAVAILABLE, "the app does not take events now"
+            late = self._server is None or time.monotonic() > end
+            if late and request.claim.acquire(blocking=False):
+                request.status, request.said = HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED
                 return
 
 
@@ -207,11 +221,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         headers = {k: v for k, v in self.headers.items() if k.lower() != "authorization"}
         request = _Request(body, headers | {k.lower(): v for k, v in headers.items()})
         self.server.reader.take(request)
+        if request.status is HTTPStatus.SERVICE_UNAVAILABLE:
+            self.close_connection = True  # another start of the app may be the one that answers
         self._reply(request.status, request.said if request.status != HTTPStatus.OK else "")
 
     do_PUT = do_POST
 
     def do_GET(self) -> None:
+        self.close_connection = True  # a body would be taken for the next request
         self._reply(HTTPStatus.METHOD_NOT_ALLOWED, "events are posted")
 
     def _checked(self) -> tuple[HTTPStatus | None, str]:
@@ -221,7 +238,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if host not in _LOCAL:
             return HTTPStatus.FORBIDDEN, "this is not the host that was asked for"
         scheme, _, token = (self.headers.get("Authorization") or "").partition(" ")
-        right = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self.server.token)
+        right = bool(token) and hmac.compare_digest(token.strip().encode("utf-8", "replace"), self.server.token)
         if not right or scheme.lower() != "bearer":
             return HTTPStatus.UNAUTHORIZED, "the token is missing or wrong: Authorization: Bearer TOKEN"
         if self.path.partition("?")[0].rstrip("/") != self.server.place.path.rstrip("/"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,7 @@ from ...mapping.values import taken as rows_of
 from ...types import Schema
 from .. import ingest
 from ..commit import Progress
-from ..entries import Entry, Reject
+from ..entries import Entry, Reject, SourceEntry
 from ..inbox import Inbox
 from ..results import error_lines
 from .reader import Away, Reader, Taken
@@ -76,8 +77,8 @@ class Entrance:
 @dataclass(frozen=True)
 class SourceFigures:
     """How far a source is: messages `received`, `events` taken and messages or events `rejected` since this process
-    began; `behind`: what is there and not read, by partition (messages) or file (bytes). `last_error`: why it waits;
-    None for nothing."""
+    began; `behind`: what is there and not read, by partition (messages) or file (bytes); None: not known yet.
+    `last_error`: why it waits; None for nothing."""
 
     name: str
     stream: str
@@ -86,13 +87,13 @@ class SourceFigures:
     received: int
     events: int
     rejected: int
-    behind: Mapping[str, int]
+    behind: Mapping[str, int] | None
     last_error: str | None
 
     @property
-    def lag(self) -> int:
-        """All that is there and not read."""
-        return sum(self.behind.values())
+    def lag(self) -> int | None:
+        """All that is there and not read; None: not known yet."""
+        return None if self.behind is None else sum(self.behind.values())
 
 
 @dataclass
@@ -124,6 +125,8 @@ class Intake:
         self._pause = FIRST_PAUSE
         self._trouble: str | None = None
         self._counts = _Counts()
+        self._nothing_since = float("-inf")
+        """When the last reading began (s of the monotonic clock) that found nothing."""
         self._waiting: deque[tuple[int, int]] = deque()
         self._moved: dict[str, Any] = {}
         """What changed of the position without an event."""
@@ -131,13 +134,12 @@ class Intake:
     # ---------------------------------------------------------------------------------------------- begin and end
 
     def start(self) -> None:
-        """Starts the thread, if it does not run."""
-        if self._thread is not None and self._ending.is_set():
-            self.join()
-        if self._thread is None or not self._thread.is_alive():
+        """Starts the thread, if it does not run. One that is still ending is waited for by the new one."""
+        former = self._thread if self._thread is not None and self._thread.is_alive() else None
+        if former is None or self._ending.is_set():
             self._ending = threading.Event()
             self._thread = threading.Thread(
-                target=self._run, args=(self._ending,), name=f"sparkstream-source-{self.setup.name}", daemon=True
+                target=self._run, args=(self._ending, former), name=f"sparkstream-source-{self.setup.name}", daemon=True
             )
             self._thread.start()
 
@@ -149,23 +151,33 @@ class Intake:
             self._entrance.progress.changed.notify_all()
 
     def join(self) -> None:
-        """Ends the thread, and waits until it has let go of its source: nothing is entered any more."""
+        """Ends the thread, and waits a little until it has let go of its source. Nothing is entered any more."""
         self.end()
         thread = self._thread
-        while thread is not None and thread.is_alive() and thread is not threading.current_thread():
+        if thread is not None and thread is not threading.current_thread():
             thread.join(_GRACE)
-            self.setup.reader.cancel()
+            if thread.is_alive():
+                self.setup.reader.cancel()
+                thread.join(_GRACE)
 
     def figures(self) -> SourceFigures:
         """How far it is."""
-        s, c = self.setup, self._counts
-        return SourceFigures(
-            s.name, s.stream, s.type, s.shown, c.received, c.events, c.rejected, s.reader.behind(), self._trouble
-        )
+        s, c, behind = self.setup, self._counts, self.setup.reader.behind()
+        parts = None if behind is None else behind.parts
+        return SourceFigures(s.name, s.stream, s.type, s.shown, c.received, c.events, c.rejected, parts, self._trouble)
+
+    def caught_up(self, since: float) -> bool:
+        """Whether all was in the inbox that was there at a time (s of the monotonic clock), or later."""
+        behind = self.setup.reader.behind()
+        if behind is None or any(behind.parts.values()):
+            return False
+        return behind.at >= since and self._nothing_since >= since
 
     # -------------------------------------------------------------------------------------------------- the thread
 
-    def _run(self, ending: threading.Event) -> None:
+    def _run(self, ending: threading.Event, former: threading.Thread | None) -> None:
+        if former is not None:
+            former.join()
         while not ending.is_set():
             try:
                 self._follow(ending)
@@ -181,8 +193,13 @@ class Intake:
     def _follow(self, ending: threading.Event) -> None:
         """Reads and enters until the intake ends. Raises what a reader raises."""
         reader, self._moved = self.setup.reader, {}
-        with self._entrance.lock:
+        if not self._locked(ending):
+            return
+        try:
             reached = dict(self._entrance.inbox.position.sources.get(self.setup.name, {}))
+            self._waiting.clear()  # an interrupt gives other numbers to what waits
+        finally:
+            self._entrance.lock.release()
         said = reader.open(reached)
         if said is not None:
             self._say(said)
@@ -192,7 +209,10 @@ class Intake:
                 self._wait_for_commit()
                 continue
             reader.busy(full=False)
+            began = time.monotonic()
             taken = reader.read(_WAIT)
+            if taken is None:
+                self._nothing_since = began
             if taken is not None:
                 if not self._enter(taken, ending):
                     return
@@ -215,16 +235,17 @@ class Intake:
         """Puts what was read into the inbox; False where the intake ends before it could."""
         entrance, name = self._entrance, self.setup.name
         self._moved.update(taken.reached)
-        while not entrance.lock.acquire(timeout=_WAIT):
-            if ending.is_set():
-                return False
+        if not self._locked(ending):
+            return False
         try:
             if ending.is_set() or not entrance.open():
                 return False
             found = entered(self.setup, taken.decoded, entrance)
-            if found.entries:
-                last = replace(found.entries[-1], reached={name: self._moved} if self._moved else None)
-                entrance.append([*found.entries[:-1], last])
+            entries = found.entries or ([SourceEntry()] if taken.lasting and self._moved else [])
+            if entries:
+                entries = [replace(e, source=name) for e in entries]
+                entries[-1] = replace(entries[-1], reached=self._moved or None)
+                self._append(entries)
                 self._moved = {}
                 self._waiting.append((entrance.inbox.position.seq - 1, found.events))
         finally:
@@ -234,6 +255,23 @@ class Intake:
             c.received + taken.received, c.events + found.events, c.rejected + found.rejected
         )  # fmt: skip
         return True
+
+    def _locked(self, ending: threading.Event) -> bool:
+        """Takes the app's lock; False where the intake ends before it could: who ends it may hold the lock."""
+        while not ending.is_set():
+            if self._entrance.lock.acquire(timeout=_WAIT):
+                return True
+        return False
+
+    def _append(self, entries: list[Entry]) -> None:
+        """Puts entries into the inbox. Where that fails, as on a full disk, their files go as well."""
+        try:
+            self._entrance.append(entries)
+        except SparkStreamError:
+            for entry in entries:
+                if entry.file is not None:
+                    (self._entrance.inbox.folder / entry.file).unlink(missing_ok=True)
+            raise
 
     def _away(self, reason: str, ending: threading.Event) -> None:
         """The source is away: says so once, and waits, longer each time."""
@@ -318,6 +356,10 @@ class Intakes:
             intake.end()
         for intake in self._all:
             intake.join()
+
+    def caught_up(self, since: float) -> bool:
+        """Whether all was in the inbox that was there at a time (s of the monotonic clock), or later."""
+        return all(intake.caught_up(since) for intake in self._all)
 
     def figures(self) -> tuple[SourceFigures, ...]:
         """How far each is."""

@@ -19,20 +19,24 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
+from ...mapping.decoding import decoder
 from ...plan.mapping import SourceMapping
 from ...types import Schema
 from .kafka_frames import Begin, Failed, Kept, Read, read_frame, write_frame
-from .reader import Away, Taken
+from .reader import Away, Behind, Taken
 
 MOST_PROCESSES = 4
 PATIENCE_MS = 10_000
 """How long a broker may take to answer."""
 _FRAMES_AHEAD = 2
+_PACKAGES = str(Path(__file__).parents[3])
+"""Where this package is."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class _Child:
     process: subprocess.Popen[bytes]
     parts: frozenset[str]
     writing: threading.Lock = field(default_factory=threading.Lock)
+    listener: threading.Thread | None = None
 
     @property
     def pipe(self) -> IO[bytes]:
@@ -85,6 +90,10 @@ class KafkaReader:
         self._frames: queue.Queue[tuple[_Child, Read | Failed]] = queue.Queue(_FRAMES_AHEAD)
         self._behind: dict[str, int] = {}
         self._known: dict[str, int] = {}
+        self._begun: Taken | None = None
+        self._nothing = decoder(mapping, schema).decode([])
+        self._parts: set[str] = set()
+        self._told: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
@@ -96,8 +105,12 @@ class KafkaReader:
         shares: list[dict[tuple[str, int], int]] = [{} for _ in range(_processes(len(places)))]
         for i, (place, offset) in enumerate(sorted(places.items())):
             shares[i % len(shares)][place] = offset
+        # Where it began is kept at once: without an event, another start would begin elsewhere.
+        new = {part_of(*p): offset for p, offset in places.items() if reached.get(part_of(*p)) != offset}
+        self._begun = Taken(self._nothing, 0, new, lasting=True) if new else None
         self._frames = queue.Queue(_FRAMES_AHEAD)
-        self._behind = {}
+        self._behind, self._told = {}, {}
+        self._parts = {part_of(*place) for place in places}
         for share in shares:
             options, commits = dict(self.place.options), self.place.commits
             known = None if self.place.partitions is not None else self._known
@@ -105,35 +118,46 @@ class KafkaReader:
         return gone
 
     def read(self, seconds: float) -> Taken | None:
+        if self._begun is not None:
+            begun, self._begun = self._begun, None
+            return begun
         try:
             child, frame = self._frames.get(timeout=seconds)
         except queue.Empty:
             return None
         if isinstance(frame, Failed):
             raise Away(frame.reason)
-        self._behind.update(frame.behind)
+        self._behind |= frame.behind
+        self._told |= dict.fromkeys(frame.behind, frame.at)
         if not frame.received:
             return None
-        return Taken(frame.decoded, frame.received, frame.reached, _Token(child, frame.reached))
+        return Taken(frame.decoded, frame.received, frame.reached, token=_Token(child, frame.reached))
 
     def kept(self, taken: Taken) -> None:
         token = taken.token
-        assert isinstance(token, _Token)
-        if self.place.commits:
+        if self.place.commits and isinstance(token, _Token):
             with token.child.writing, contextlib.suppress(OSError, ValueError):
                 write_frame(token.child.pipe, Kept(token.reached))
 
     def busy(self, *, full: bool) -> None:
         pass
 
-    def behind(self) -> Mapping[str, int]:
-        return dict(self._behind)
+    def behind(self) -> Behind | None:
+        if not self._parts or not self._parts <= self._told.keys():
+            return None
+        return Behind(min(self._told.values()), dict(self._behind))
 
     def close(self) -> None:
         self.cancel()
-        for child in self._children:
+        with self._lock:
+            children, self._children = self._children, []
+        for child in children:
             child.process.wait()
-        self._children = []
+            if child.listener is not None:
+                child.listener.join()
+            for pipe in (child.process.stdin, child.process.stdout):
+                if pipe is not None:
+                    pipe.close()
 
     def cancel(self) -> None:
         with self._lock:
@@ -153,12 +177,7 @@ class KafkaReader:
                 name = part_of(p.topic, p.partition)
                 begin = reached.get(name)
                 if begin is None:
-                    begin = self.place.starts.get((p.topic, p.partition))
-                    if begin is None:
-                        begin = consumer.committed(p)
-                    if begin is None:
-                        begin = last[p] if self.place.latest else first[p]
-                    begin = min(max(begin, first[p]), last[p])
+                    begin = self._first(consumer, p, first[p], last[p], added=bool(reached))
                 elif begin < first[p]:
                     gone.append(f"{first[p] - begin:,} messages of {name} are gone: the broker removed them unread")
                     begin = first[p]
@@ -168,6 +187,15 @@ class KafkaReader:
                     begin = first[p]
                 out[p.topic, p.partition] = begin
         return out, "; ".join(gone) or None
+
+    def _first(self, consumer: KafkaConsumer, p: TopicPartition, first: int, last: int, *, added: bool) -> int:
+        """Where a partition that was never read begins. One that was `added` later is read from its beginning."""
+        begin = self.place.starts.get((p.topic, p.partition))
+        if begin is None:
+            begin = consumer.committed(p)
+        if begin is None:
+            return last if self.place.latest and not added else first
+        return begin if first <= begin <= last else first
 
     def _partitions(self, consumer: KafkaConsumer, topic: str) -> list[TopicPartition]:
         known = consumer.partitions_for_topic(topic)
@@ -181,19 +209,24 @@ class KafkaReader:
         return [TopicPartition(topic, p) for p in sorted(known if wanted is None else wanted)]
 
     def _start(self, begin: Begin) -> None:
+        path = os.environ.get("PYTHONPATH", "")
         process = subprocess.Popen(
-            [sys.executable, "-m", "sparkstream_nb.spark.sources.kafka_process"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            # -P: a kafka.py beside the notebook is not what is meant.
+            [sys.executable, "-P", "-m", "sparkstream_nb.spark.sources.kafka_process"],
+            # A thread in a buffered read aborts a Python that ends.
+            # In a session of its own: a notebook's Stop button signals the kernel's group.
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": f"{_PACKAGES}{os.pathsep}{path}".rstrip(os.pathsep)},
         )  # fmt: skip
         child = _Child(process, frozenset(part_of(*p) for p in begin.places))
         with self._lock:
             self._children.append(child)
         with contextlib.suppress(OSError):
             write_frame(child.pipe, begin)
-        threading.Thread(
+        child.listener = threading.Thread(
             target=self._listen, args=(child, self._frames), name="sparkstream-kafka-pipe", daemon=True
-        ).start()
+        )
+        child.listener.start()
 
     def _listen(self, child: _Child, frames: queue.Queue[tuple[_Child, Read | Failed]]) -> None:
         """Passes on what a process says, until it ends."""

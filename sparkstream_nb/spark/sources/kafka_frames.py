@@ -34,12 +34,14 @@ class Begin:
 
 @dataclass(frozen=True)
 class Read:
-    """Messages that were read and decoded; by partition the next offset, and how many are there beyond it."""
+    """Messages that were read and decoded; by partition the next offset, and how many were there beyond it `at` a time
+    (s of the monotonic clock, which all processes of a machine share)."""
 
     decoded: Decoded
     received: int
     reached: Mapping[str, int]
     behind: Mapping[str, int]
+    at: float
 
 
 @dataclass(frozen=True)
@@ -59,19 +61,30 @@ class Kept:
 def write_frame(pipe: IO[bytes], frame: Any) -> None:
     """Raises OSError where the other end is gone."""
     blob = pickle.dumps(frame, 5)
-    pipe.write(_LENGTH.pack(len(blob)) + blob)
+    left = memoryview(_LENGTH.pack(len(blob)) + blob)
+    while left:
+        left = left[pipe.write(left) :]
     pipe.flush()
 
 
 def read_frame(pipe: IO[bytes]) -> Any | None:
     """The next frame; None where the other end is closed. Raises EOFError within a frame."""
-    head = pipe.read(_LENGTH.size)
+    head = _read(pipe, _LENGTH.size)
     if not head:
         return None
     if len(head) < _LENGTH.size:
         raise EOFError
     (size,) = _LENGTH.unpack(head)
-    blob = pipe.read(size)
+    blob = _read(pipe, size)
     if len(blob) < size:
         raise EOFError
     return pickle.loads(blob)
+
+
+def _read(pipe: IO[bytes], size: int) -> bytes:
+    """So many bytes; fewer at the end."""
+    parts, left = [], size
+    while left and (part := pipe.read(left)):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)

@@ -50,6 +50,7 @@ class Process:
 
     def run(self) -> None:
         """Reads until the pipe is closed or the broker fails. Raises KafkaError and OSError."""
+        self._tell_of_silence()
         while True:
             found = self._consumer.poll(200, max_records=MESSAGES)
             if found:
@@ -67,6 +68,7 @@ class Process:
                 found.setdefault(place, []).extend(records)
 
     def _tell(self, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
+        at = time.monotonic()
         records = [r for place in sorted(found) for r in found[place]]
         reached = {part_of(*place): rs[-1].offset + 1 for place, rs in found.items() if rs}
         behind = {}
@@ -74,7 +76,7 @@ class Process:
             high = self._consumer.highwater(place)
             if high is not None:
                 behind[part_of(*place)] = max(0, high - self._consumer.position(place))
-        write_frame(self._out, Read(self._decoded(records), len(records), reached, behind))
+        write_frame(self._out, Read(self._decoded(records), len(records), reached, behind, at))
 
     def _decoded(self, records: Sequence[Any]) -> Decoded:
         """The events of records; one without a value is rejected."""
@@ -109,14 +111,18 @@ class Process:
         with contextlib.suppress(KafkaError):
             self._consumer.commit_async(offsets)
 
+    def _tell_of_silence(self) -> None:
+        """Says how much is there, with no message. Raises KafkaError where the broker does not answer."""
+        at = time.monotonic()
+        ends = self._consumer.end_offsets(list(self._places))
+        behind = {part_of(*p): max(0, ends[p] - self._consumer.position(p)) for p in self._places}
+        write_frame(self._out, Read(self._decoder.decode([]), 0, {}, behind, at))
+
     def _check(self, *, silent: bool) -> None:
         """Raises KafkaError where the broker is gone or has further partitions."""
         self._checked = time.monotonic()
         if silent:
-            ends = self._consumer.end_offsets(list(self._places))
-            behind = {part_of(*p): max(0, ends[p] - self._consumer.position(p)) for p in self._places}
-            none = self._decoder.decode([])
-            write_frame(self._out, Read(none, 0, {}, behind))
+            self._tell_of_silence()
         for topic, count in (self.begin.known or {}).items():
             if len(self._consumer.partitions_for_topic(topic) or ()) != count:
                 raise KafkaError(f"topic '{topic}' has other partitions than before")
@@ -127,13 +133,14 @@ def main() -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what others print must not get into the pipe
-    begin = read_frame(sys.stdin.buffer)
+    pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
+    begin = read_frame(pipe)
     assert isinstance(begin, Begin)
     orders: queue.SimpleQueue[Kept] = queue.SimpleQueue()
 
     def listen() -> None:
         with contextlib.suppress(OSError, EOFError):
-            while (order := read_frame(sys.stdin.buffer)) is not None:
+            while (order := read_frame(pipe)) is not None:
                 orders.put(order)
         os._exit(0)
 

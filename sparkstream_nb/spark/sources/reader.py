@@ -16,12 +16,23 @@ class Away(Exception):
 @dataclass(frozen=True, eq=False)
 class Taken:
     """What was read at once: `received` messages as events. `reached` is what changed of the reader's position with
-    them, by part (a partition, a file); None: the part is not needed any more. `token` is the reader's own."""
+    them, by part (a partition, a file); None: the part is not needed any more. `lasting`: that is to be kept also
+    where there is no event. `token` is the reader's own."""
 
     decoded: Decoded
     received: int
     reached: Mapping[str, Any] = field(default_factory=dict)
+    lasting: bool = False
     token: object = None
+
+
+@dataclass(frozen=True)
+class Behind:
+    """How much was there and not read, by part (messages of a partition, bytes of a file), `at` a time (s of the
+    monotonic clock)."""
+
+    at: float
+    parts: Mapping[str, int]
 
 
 class Reader(Protocol):
@@ -49,8 +60,8 @@ class Reader(Protocol):
         """Whether the app has so much before it that nothing is read."""
         ...
 
-    def behind(self) -> Mapping[str, int]:
-        """How much is there that was not read, by part: messages of a partition, bytes of a file."""
+    def behind(self) -> Behind | None:
+        """How much is there that was not read; None: not known yet."""
         ...
 
     def close(self) -> None:

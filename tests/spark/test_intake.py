@@ -1,0 +1,217 @@
+"""The intake of a source, with real inboxes and listeners: what it enters, keeps and gives up."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sparkstream_nb.cluster.sources import _Token
+from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.lang.parser import parse
+from sparkstream_nb.mapping.decoding import Decoder, decoder
+from sparkstream_nb.plan.binding.mappings import source_mapping
+from sparkstream_nb.spark.commit import Progress
+from sparkstream_nb.spark.inbox import Inbox
+from sparkstream_nb.spark.journal import entries_from
+from sparkstream_nb.spark.sources import http, intake
+from sparkstream_nb.spark.sources.files import FilesPlace, FilesReader
+from sparkstream_nb.spark.sources.http import HttpListener, HttpReader
+from sparkstream_nb.spark.sources.intake import Entrance, Intake, IntakeSetup
+from sparkstream_nb.spark.sources.reader import Reader
+from sparkstream_nb.types import Attribute, Schema, Type
+from tests.servers import free_port
+
+SCHEMA = Schema((Attribute("k", Type.STRING), Attribute("v", Type.INT)))
+TOKEN = "t" * 32
+
+
+@dataclass
+class World:
+    """An intake with the inbox that it enters events into."""
+
+    intake: Intake
+    entrance: Entrance
+    inbox: Inbox
+
+    def events(self) -> int:
+        return sum(e.steps for e, _ in entries_from(self.inbox.folder))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Callable[[Reader], World]]:
+    made: list[World] = []
+
+    def make(reader: Reader) -> World:
+        inbox = Inbox(tmp_path / f"inbox-{len(made)}")
+        entrance = Entrance(
+            inbox, Progress(), threading.RLock(), "round_robin", lambda: True, inbox.append, lambda: 1000, lambda: None
+        )
+        found = World(Intake(IntakeSetup("S-x-1", "S", "x", "x", SCHEMA, reader), entrance), entrance, inbox)
+        made.append(found)
+        return found
+
+    yield make
+    for found in made:
+        found.intake.join()
+        found.inbox.close()
+
+
+def csv() -> Decoder:
+    app = parse("@source(type='x', @map(type='csv')) define stream S (k string, v int);")
+    return decoder(source_mapping(app.definitions[0].annotations[0].nested[0], SCHEMA), SCHEMA)
+
+
+def until(found: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def post(port: int, body: str = "a,1", token: str = TOKEN) -> int:
+    """The status of an answer; 0 where nobody listens."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/t", body.encode(), {"Authorization": f"Bearer {token}"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except urllib.error.URLError:
+        return 0
+
+
+def listener(token: Callable[[], str] = lambda: TOKEN) -> HttpReader:
+    return HttpReader(HttpListener("127.0.0.1", free_port(), "/t", 5.0, token), csv())
+
+
+def test_what_was_answered_stays_when_the_app_is_interrupted(world: Callable[[Reader], World]) -> None:
+    reader = listener()
+    w = world(reader)
+    w.intake.start()
+    until(lambda: post(reader.place.port) == 200)
+    with w.entrance.lock:
+        w.intake.join()
+        w.inbox.truncate(0)
+    assert w.events() == 1
+    w.intake.start()
+    until(lambda: post(reader.place.port) == 200)
+    assert w.events() == 2
+
+
+def test_a_file_that_was_deleted_stays_when_the_app_is_interrupted(
+    world: Callable[[Reader], World], tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.csv").write_text("a,1\nb,x\nc,3\n")
+    place = FilesPlace(folder, True, "line", tailing=False, after="delete", every=0.01)
+    w = world(FilesReader(place, SCHEMA, csv(), now=lambda: time.time() + 60))
+    w.intake.start()
+    until(lambda: not (folder / "a.csv").exists())
+    w.intake.join()
+    before = w.inbox.position.sources
+    w.inbox.truncate(0)
+    assert [(e.kind, e.steps, e.seq) for e, _ in entries_from(w.inbox.folder)] == [("reject", 0, 0), ("steps", 2, 1)]
+    assert w.inbox.position.sources == before
+
+
+def test_an_intake_that_was_full_goes_on_after_an_interrupt(
+    world: Callable[[Reader], World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "MOST_WAITING", 0)
+    file = tmp_path / "a.csv"
+    file.write_text("a,1\n")
+    w = world(FilesReader(FilesPlace(file, False, "line", every=0.01), SCHEMA, csv()))
+    w.intake.start()
+    until(lambda: w.events() == 1)
+    w.intake.join()
+    w.inbox.truncate(0)
+    with file.open("a") as f:
+        f.write("b,2\n")
+    w.intake.start()
+    until(lambda: w.events() == 2)
+
+
+def test_who_holds_the_lock_can_end_an_intake(world: Callable[[Reader], World]) -> None:
+    reader = listener()
+    w = world(reader)
+    with w.entrance.lock:
+        w.intake.start()
+        began = time.monotonic()
+        w.intake.join()
+        assert time.monotonic() - began < 1.0
+    assert post(reader.place.port) == 0
+
+
+def test_files_of_what_could_not_be_entered_go(world: Callable[[Reader], World], tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,x\n")
+    w = world(FilesReader(FilesPlace(tmp_path / "a.csv", False, "line", every=0.01), SCHEMA, csv()))
+    tries = []
+
+    def full(entries: object) -> int:
+        tries.append(entries)
+        raise SparkStreamError("No space left on device")
+
+    object.__setattr__(w.entrance, "append", full)
+    w.intake.start()
+    until(lambda: len(tries) > 1)
+    w.intake.join()
+    assert not list(w.inbox.folder.glob("rejected-*"))
+    assert w.intake.figures().last_error == "No space left on device"
+
+
+def test_a_token_that_a_crash_left_empty_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "x.token").touch(0o600)
+    token = _Token(tmp_path / "x.token")
+    made = token()
+    assert len(made) >= 24
+    assert token() == made
+
+
+def test_an_empty_token_opens_nothing(world: Callable[[Reader], World]) -> None:
+    reader = listener(lambda: "")
+    w = world(reader)
+    w.intake.start()
+    until(lambda: post(reader.place.port, token="") == 401)
+
+
+def test_what_was_answered_with_503_is_not_entered(
+    world: Callable[[Reader], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "ANSWER_SECONDS", 0.1)
+    reader = listener()
+    w = world(reader)
+    w.intake.start()
+    until(lambda: post(reader.place.port) == 200)
+    with w.entrance.lock:
+        held = threading.Thread(target=post, args=(reader.place.port,))
+        held.start()  # it is taken, and waits for the lock: it is answered when it is in
+        until(lambda: len(reader._taken) == 1)
+        assert post(reader.place.port) == 503
+    held.join()
+    until(lambda: w.events() == 2)
+    until(lambda: post(reader.place.port) == 200)
+    assert w.events() == 3
+
+
+def test_catch_up_waits_for_what_is_being_entered(world: Callable[[Reader], World], tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("")
+    w = world(FilesReader(FilesPlace(tmp_path / "a.csv", False, "line", every=0.01), SCHEMA, csv()))
+    w.intake.start()
+    until(lambda: w.intake.caught_up(time.monotonic() - 1.0))
+    with w.entrance.lock:
+        with (tmp_path / "a.csv").open("a") as f:
+            f.write("a,1\n")
+        began = time.monotonic()
+        for _ in range(50):
+            assert not w.intake.caught_up(began)
+            time.sleep(0.01)
+    until(lambda: w.intake.caught_up(began))
+    assert w.events() == 1
