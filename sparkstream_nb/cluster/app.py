@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -51,6 +52,8 @@ from .stream_ends import ArrivalEnds, OutputEnds
 from .tail import StreamEnds, Tail, TailShape
 from .wall import WALL
 
+_DRAIN_SECONDS = 5.0
+"""How long an app that ends gives its sinks to send what they have."""
 ARRIVALS = 1_000
 """Events of an input stream that `App.output` reads where it is not told how many."""
 
@@ -286,7 +289,7 @@ class App(ReplayedApp):
         return Tail(self.name, stream, TailShape(last, newest, latest, number), ends, self.on_commit)
 
     def _arrivals(self) -> InboxReader:
-        return InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began)
+        return InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began, self._life.entries)
 
     def _only_comes_in(self, stream: str) -> bool:
         """Whether a stream has nothing but what is sent to it."""
@@ -371,6 +374,41 @@ class App(ReplayedApp):
     def remembered_variable(self) -> str | None:
         """The variable of the notebook that held the app, as its folder has it."""
         return None if self._life.deployed is None else self._life.deployed.variable
+
+    def finish(self, seconds: float = 60.0) -> None:
+        """Takes nothing more in, and waits until all that came in is committed and Spark is done with it, and a while
+        for the sinks; then stops.
+
+        Raises SparkStreamError where that fails, or takes Spark longer than `seconds` after the last commit."""
+        with self._lock:
+            self._stop_clock()
+            self._end_feeds()
+            self._stop_sources()
+            if not self._finished() and not self._stream.active:
+                self._stream.ended()
+                self._stream.start()
+        self._commit_all()
+        if self._sinks is not None:  # outputs of a stream whose attributes change are not sent later
+            self._sinks.start()
+            self._sinks.drain(_DRAIN_SECONDS)
+            self._commit_all()  # what a sink could not deliver may come in again
+        end = clock.monotonic() + seconds
+        while not self._finished():  # Spark notes what is done after its commit
+            if clock.monotonic() > end or not self._stream.active:
+                raise SparkStreamError(f"{self.name}: Spark did not finish its last micro-batch")
+            clock.sleep(0.02)
+        self.stop()
+
+    def _finished(self) -> bool:
+        """Whether Spark is done with all that came in."""
+        spark = self._stream.checkpoint()
+        return spark.planned == spark.done and spark.reached == self._inbox.position.seq
+
+    def _commit_all(self) -> None:
+        last = self._inbox.position.seq - 1
+        if self._progress.last < last:
+            with self._cancelling():
+                self._stream.wait(last)
 
     def note(self, line: str) -> None:
         """Adds a line to the logs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.scripts import refuse_scripts
-from ..errors import Misuse, nearest, shown
+from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..lanes.distributed import Distributed
 from ..limits import Limits
 from ..options import DAY
@@ -36,6 +36,7 @@ from ..stores.duckdb import check_file
 from . import frontend, given
 from .answers import Apps
 from .app import App
+from .changes import pending
 from .conf import DISTRIBUTED, NodeFile, node_files
 from .deployment import (
     HA,
@@ -51,7 +52,15 @@ from .deployment import (
 )
 from .distribution import distributed_for, resource_cluster
 from .first_use import prepare
-from .folder import check_home, default_home, document_home, document_name, open_folder, text_home
+from .folder import (
+    check_home,
+    default_home,
+    document_home,
+    document_name,
+    life_to_change,
+    open_folder,
+    text_home,
+)
 from .grants import Grants
 from .grouping import (
     Layer,
@@ -136,8 +145,8 @@ def deploy(
       several pairs by `groupId`; those of a fully distributed deployment the mode, managers, resource nodes, figures.
     - `master`: a Spark master or Connect address; local by default.
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
-    - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept
-      where the app means what it meant before; `App.redeployed` says what became of them.
+    - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept;
+      where the text changed, those of what is unchanged. `App.redeployed` says what became of them.
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
@@ -318,6 +327,7 @@ def _name_and_home(name: str | None, text: str) -> tuple[str, Path]:
 def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) -> App:
     """The running app, in place of a former one of its name, which goes on where Spark does not start."""
     with _lock:
+        _finish_elsewhere(deployment, plans[0], master)
         former = _apps.get(deployment.name)
         owner = None
         if former is not None and not former.closed and same_folder(former.home, deployment.home):
@@ -333,6 +343,7 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
             raise
         if former is not None:
             if owner is not None:
+                _finish(former, deployment, plans[0])
                 former.owner = None  # it keeps nobody else out when it is closed: this deployment has the folder
             former.stop()
             former.close()
@@ -348,6 +359,36 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
         _apps[deployment.name] = app
         app.start()
         return app
+
+
+def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
+    """Lets an app that is changed commit what came in before. Raises `Misuse` where it cannot: it stays as it is."""
+    if life_to_change(deployment, plan) is None:
+        return
+    try:
+        former.finish()
+    except SparkStreamError as error:
+        with suppress(SparkStreamError):
+            former.start()
+        raise Misuse(
+            f"{deployment.name} is not changed, as what came in before is not committed: {str(error).rstrip('.')}. "
+            "fresh=True (--fresh) begins anew"
+        ) from None
+
+
+def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) -> None:
+    """Deploys what another process deployed before, where an app is changed that has not committed all that came in:
+    the former app has to. Does nothing where this process has the app."""
+    running = _apps.get(deployment.name)
+    if running is not None and not running.closed and same_folder(running.home, deployment.home):
+        return
+    former = life_to_change(deployment, plan)
+    if former is None or former.deployed is None or not pending(former.folder(deployment.home)):
+        return
+    how = former.deployed.deployment()
+    how["variables"] = {**how["variables"], **deployment.references.variables}
+    with attaching():
+        deploy(**{**how, "name": deployment.name, "master": master or how["master"]}, home=deployment.home)
 
 
 def _session(master: str | None) -> Any:

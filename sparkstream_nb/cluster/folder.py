@@ -18,21 +18,22 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from ..errors import Misuse
 from ..plan.leader import LEADER
 from ..plan.nodes import Plan
+from ..plan.state_units import KeptUnit, relevant, unit_changes, units_of
 from ..spark.private import private_file, private_folder, to_disk
 from ..spark.sinks.position import unsent
+from .changes import changed, put_aside, told, unsent_before
 from .deployment import Deployment
 from .owner import LOCK
 from .record import Record
 
 STATE_FORMAT = 5
+CHANGED = "the definitions or queries of the app changed"
 MOST_CHARACTERS = 100
 """Of a name in the name of a folder; file systems take 255 bytes."""
-_IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properties", "shard"})
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,12 @@ class Life:
     queries of a leader, whose number comes after those that began; None where there is none. `groups`: those of
     nodes that take over, and their faults, as a text; None where there are none. `deployed`: what the app was deployed
     with, for `attach`; None in folders of earlier versions. The state does not depend on it.
+
+    `units`: those of the plan, by key, where the app may be changed and go on; empty where any change begins anew.
+    `schemas`: attributes and types by stream. `change`: how often the app was changed; the last time, when `changed`
+    entries had come in. `fresh`: the aggregations of the app's own store that began anew then. `entries` and `batches`:
+    where streams of another schema begin: entries that come in, and micro-batches of outputs. `aside`: the folder in
+    the trash that has what was there before the last change.
     """
 
     run: str
@@ -58,6 +65,14 @@ class Life:
     groups: str | None = None
     format: int = STATE_FORMAT
     deployed: Record | None = field(default=None, compare=False, repr=False)
+    units: Mapping[str, KeptUnit] = field(default_factory=dict, compare=False, repr=False)
+    schemas: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict, compare=False, repr=False)
+    change: int = 0
+    changed: int = 0
+    fresh: tuple[str, ...] = ()
+    entries: Mapping[str, int] = field(default_factory=dict)
+    batches: Mapping[str, int] = field(default_factory=dict)
+    aside: str | None = None
 
     @property
     def leader(self) -> int | None:
@@ -139,18 +154,19 @@ def _file_name(name: str) -> str:
 
 def fingerprint(plan: Plan) -> str:
     """A hash of everything that a node's state depends on: not of comments, layout, annotations or shard ids."""
-    return hashlib.sha256(repr(_relevant(plan)).encode()).hexdigest()[:24]
+    return hashlib.sha256(repr(relevant(plan)).encode()).hexdigest()[:24]
 
 
-def _relevant(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        kept = [f for f in dataclasses.fields(value) if f.compare and f.name not in _IGNORED]
-        return type(value).__name__, [(f.name, _relevant(getattr(value, f.name))) for f in kept]
-    if isinstance(value, Mapping):
-        return [(k, _relevant(v)) for k, v in sorted(value.items())]
-    if isinstance(value, tuple | list):
-        return [_relevant(v) for v in value]
-    return value
+def wanted_life(deployment: Deployment, plan: Plan, run: str) -> Life:
+    """A life that begins with a deployment of `plan`."""
+    d = deployment
+    plain = tuple(range(d.nodes))
+    shards = d.shard_ids if d.led is None else (*d.shard_ids, LEADER)
+    groups = None if d.groups is None else repr(d.groups)
+    return Life(
+        run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups, deployed=d.record,
+        units=units_of(plan) if may_change(d) else {}, schemas=schemas_of(plan),
+    )  # fmt: skip
 
 
 def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
@@ -161,12 +177,7 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     """
     d, home = deployment, deployment.home
     run = uuid.uuid4().hex[:12]
-    plain = tuple(range(d.nodes))
-    shards = d.shard_ids if d.led is None else (*d.shard_ids, LEADER)
-    groups = None if d.groups is None else repr(d.groups)
-    wanted = Life(
-        run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups, deployed=d.record
-    )  # fmt: skip
+    wanted = wanted_life(d, plan, run)
     said = None
     if (home / "app.json").exists():
         former = None if d.fresh else former_life(home)
@@ -174,7 +185,12 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
             wanted = replace(wanted, start=former.start)
         reason = "fresh was asked for" if former is None else _difference(former, wanted)
         if former is not None and reason is None:
-            return _kept(home, replace(former, deployed=d.record), d.shard_ids)
+            same = replace(former, deployed=d.record)
+            if _means_the_same(former, wanted, plan):
+                return _kept(home, replace(same, units=_renamed(former, plan)), d.shard_ids)
+            if not d.attached and goes_on(d, former, plan):
+                return _changed(d, same, wanted, plan)
+            reason = CHANGED
         if d.attached:
             raise Misuse(
                 f"{d.name} cannot be attached: {reason}. Deploy it again as it is to be now; that says what becomes of "
@@ -197,12 +213,81 @@ def _kept(home: Path, former: Life, shard_ids: Sequence[str]) -> tuple[Life, str
         return former, said
     life = former.scaled(shard_ids)
     life.write(home)
-    came, went = [s for s in shard_ids if s not in before], [s for s in before if s not in shard_ids]
+    return life, said + _nodes_changed(before, shard_ids)
+
+
+def _nodes_changed(before: Sequence[str], now: Sequence[str]) -> str:
+    """Which nodes came and went, in words."""
+    said = ""
+    came, went = [s for s in now if s not in before], [s for s in before if s not in now]
     if came:
         said += f" {'New nodes' if len(came) > 1 else 'A new node'}: {', '.join(came)}."
     if went:
         said += f" No longer there: {', '.join(went)}; what was stored stays."
+    return said
+
+
+def _means_the_same(former: Life, wanted: Life, plan: Plan) -> bool:
+    """Whether an app means what it meant before: also where the names of queries changed."""
+    if former.plan != wanted.plan or not former.units or not wanted.units:
+        return former.plan == wanted.plan
+    found = unit_changes(former.units, plan, former.change + 1)
+    return former.schemas == wanted.schemas and not (found.added or found.changed or found.bound or found.removed)
+
+
+def _renamed(former: Life, plan: Plan) -> Mapping[str, KeptUnit]:
+    """The units of an app that means what it meant before, by their names now."""
+    return unit_changes(former.units, plan, former.change + 1).units if former.units else {}
+
+
+def _changed(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Life, str]:
+    """The former life, which goes on with another plan."""
+    home = deployment.home
+    life, units = changed(home, former, plan, wanted)
+    left = unsent_before(home, former, life)
+    place = empty_trash(home, str(life.aside))
+    put_aside(home, former, life, place)
+    said = told(units, place, left)
+    before = [former.shards[i] for i in former.over]
+    if list(deployment.shard_ids) != before:
+        life = life.scaled(deployment.shard_ids)
+        said += _nodes_changed(before, deployment.shard_ids)
+    life.write(home)
     return life, said
+
+
+def goes_on(deployment: Deployment, former: Life, plan: Plan) -> bool:
+    """Whether an app that is changed goes on with its life: where any state does, or sources have positions. Else
+    nothing would be left of it but its clock. Over Spark Connect the last micro-batch is kept to be committed again,
+    which only the former app can do."""
+    if (former.folder(deployment.home) / "handed").is_dir():
+        return False
+    return bool(deployment.sources) or unit_changes(former.units, plan, former.change + 1).keeps
+
+
+def life_to_change(deployment: Deployment, plan: Plan) -> Life | None:
+    """The life that goes on with another plan when `deployment` is; None where there is none. Raises `Misuse` where the
+    app's folder cannot be read."""
+    if deployment.fresh or deployment.attached or not (deployment.home / "app.json").exists():
+        return None
+    former = former_life(deployment.home)
+    wanted = wanted_life(deployment, plan, former.run)
+    if deployment.clock == "wall":
+        wanted = replace(wanted, start=former.start)
+    if _difference(former, wanted) is not None or _means_the_same(former, wanted, plan):
+        return None
+    return former if goes_on(deployment, former, plan) else None
+
+
+def may_change(deployment: Deployment) -> bool:
+    """Whether what is unchanged goes on where the text of the app changes: not where nodes share states in other ways
+    than by the text alone, as those of a pair or a leader."""
+    return deployment.groups is None and deployment.led is None
+
+
+def schemas_of(plan: Plan) -> dict[str, list[list[str]]]:
+    """Attributes and types of the streams."""
+    return {s: [[a.name, str(a.type)] for a in d.source.schema] for s, d in plan.streams.items()}
 
 
 _RUN = re.compile("[0-9a-f]{12}")
@@ -212,17 +297,21 @@ _OWN_FILES = ("store.duckdb", "store.duckdb.wal")
 def _dropped(home: Path, run: str) -> Path:
     """Moves an app's own files into a folder of its trash, from which an earlier deployment's go. `app.json` is the
     last: a folder that is emptied in part is still known as the app's."""
-    trash = home / "trash"
-    for old in trash.iterdir() if trash.is_dir() else ():
-        if _RUN.fullmatch(old.name):
-            shutil.rmtree(old, ignore_errors=True)
-    place = trash / run
-    private_folder(place)
+    place = empty_trash(home, run)
     lives = [p for p in home.iterdir() if p.name.startswith("life-") and _RUN.fullmatch(p.name[len("life-") :])]
     for own in [*lives, *(home / f for f in _OWN_FILES), home / "app.json"]:
         if own.exists():
             own.rename(place / own.name)
     return place
+
+
+def empty_trash(home: Path, run: str) -> Path:
+    """A new folder in an app's trash, from which those of earlier deployments go."""
+    trash = home / "trash"
+    for old in trash.iterdir() if trash.is_dir() else ():
+        if _RUN.fullmatch(old.name):
+            shutil.rmtree(old, ignore_errors=True)
+    return private_folder(trash / run)
 
 
 def former_life(home: Path) -> Life:
@@ -236,7 +325,9 @@ def former_life(home: Path) -> Life:
             )
         lists = {k: tuple(v) for k, v in found.items() if isinstance(v, list)}
         deployed = found.get("deployed")
-        return Life(**{**found, **lists, "deployed": None if deployed is None else Record.read(deployed)})
+        units = {key: KeptUnit(**unit) for key, unit in found.get("units", {}).items()}
+        read = None if deployed is None else Record.read(deployed)
+        return Life(**{**found, **lists, "deployed": read, "units": units})
     except (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError):
         raise Misuse(
             f"{home / 'app.json'} cannot be read: it was cut off or changed. Put it back from a copy; fresh=True "
@@ -246,8 +337,8 @@ def former_life(home: Path) -> Life:
 
 def _difference(former: Life, wanted: Life) -> str | None:
     """Why the former state does not fit, in words."""
-    if former.plan != wanted.plan:
-        return "the definitions or queries of the app changed"
+    if former.plan != wanted.plan and not (former.units and wanted.units):
+        return CHANGED
     if former.mode != wanted.mode:
         return f"the mode is {wanted.mode} now, and was {former.mode}"
     if not set(former.shards) & set(wanted.shards):

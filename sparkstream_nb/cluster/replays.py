@@ -172,6 +172,12 @@ class ReplayedApp(RunningApp):
         return self._known_truth
 
     def _recorded(self) -> Input:
+        """What came in since the app began. Raises SparkStreamError where it was another app for a part of that."""
+        if self._life.change:
+            raise SparkStreamError(
+                f"{self.name} was changed while it ran, so what came in before was of another app: to replay it, "
+                "deploy this one with fresh=True and feed it again"
+            )
         return Input(str(self._inbox.folder), self.schemas, self._life.began, self._inbox.position.seq - 1)
 
     def _replayed_nodes(self) -> Nodes:

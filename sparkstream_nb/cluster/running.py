@@ -20,6 +20,7 @@ from ..lanes.distributed import Distributed
 from ..plan import placement
 from ..plan.leader import LEADER, Parts
 from ..plan.nodes import Plan
+from ..plan.state_units import state_tokens
 from ..spark import feeds
 from ..spark.commit import Commit, Progress
 from ..spark.entries import Entry, Reject
@@ -44,9 +45,8 @@ from ..stores.protocol import ErrorRow
 from ..stores.sql import Patience
 from ..types import Schema
 from . import feeding, frontend, given
-from .answers import (
-    FeedReport,
-)
+from .answers import FeedReport
+from .changes import clear_up
 from .conf import node_files
 from .deployment import Deployment, milliseconds
 from .divergence import Truth
@@ -100,9 +100,11 @@ class RunningApp(Displayed):
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
         self._stopped = False
         self._known_truth: Truth | None = None
+        clear_up(self.home, self.name, self._life, own_store=deployment.store is None)
         self.store = self._open_store()
         prepare_tables(deployment.tables, Patience(tell=self._progress.say))
         tables = packed(deployment.tables.items()) if deployment.tables else b""
+        tokens = state_tokens(self.plan, life.units) if life.units else None
         self.warnings = [
             w
             for a in self.plan.aggregations.values()
@@ -119,6 +121,7 @@ class RunningApp(Displayed):
                 i, s, self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader),
                 scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
                 duty=self._parts.duty if i == life.leader else None, groups=deployment.groups, limits=deployment.limits,
+                tokens=tokens,
             )
             for i, s in enumerate(life.shards)
         ]  # fmt: skip

@@ -38,6 +38,7 @@ from .scripts import scripts_of
 from .services import Services
 from .sinks import GroupOperator, TopicOperator
 from .snapshot import Buffer, packed, unpack
+from .state_names import NOT_CARRIED, carry_over, state_names
 from .stretches import stretches
 from .timers import earliest
 from .triggers import TriggerOperator, start_rows
@@ -57,7 +58,9 @@ class NodeEngine:
     `start` is the time (ms) at which the clock starts, 0 in Siddhi's playback; None: the time of the first event or
     tick. `by_chunk` forces the mode *by chunk*, for tests. `chunks`: outputs tell which events came out at once.
     `publishes`: outputs of streams that a sink publishes outside have what comes in too. `limits`: what one event may
-    ask for. Raises `NotInThisBuild` for an app that needs a declared gap, and SiddhiBindError for one with script
+    ask for. `tokens` name the parts of the state (`plan.state_units.state_tokens`), so that a snapshot can be restored
+    where the plan has changed since; without them, it is one of the same plan. Raises `NotInThisBuild` for an app that
+    needs a declared gap, and SiddhiBindError for one with script
     functions unless `allow_scripts`.
     """
 
@@ -74,6 +77,7 @@ class NodeEngine:
         chunks: bool = False,
         limits: Limits | None = None,
         publishes: bool = False,
+        tokens: Mapping[str, str] | None = None,
     ) -> None:
         refuse(plan)
         keep_freed_memory()
@@ -81,6 +85,7 @@ class NodeEngine:
         scripts, zone = scripts_of(plan, allow_scripts), plan.properties.get("timezone", "UTC")
         context = Context(scripts=scripts, timezone=zone, limits=Limits() if limits is None else limits)
         self.services = Services(Strings(), context)
+        self._tokens = tokens
         self.now = 0 if start is None else start
         self._start_known = start is not None
         self.steps = 1  # step 0 is the start, before any event
@@ -447,19 +452,38 @@ class NodeEngine:
             "tables": {i: t.state() for i, t in self.parts.tables.items()},
             "instances": {i: p.state() for i, p in self.parts.instances.items()},
         }
+        if self._tokens is not None:
+            state["tokens"] = state_names(self.operators, self.parts, self._tokens)
+            state["began"] = {i: op.query.began for i, op in self._began_later()}
         return packed(state, self.services.strings)
 
+    def _began_later(self) -> Iterator[tuple[int, QueryOperator]]:
+        for i, op in enumerate(self.operators):
+            if isinstance(op, QueryOperator) and op.query.began is not None:
+                yield i, op
+
     def restore(self, blob: bytes) -> None:
-        """Restores a snapshot of the same plan. Raises ValueError if the bytes are not a snapshot."""
+        """Restores a snapshot of the same plan; with `tokens`, the parts whose tokens are in it, and all else begins at
+        its clock. Raises ValueError if the bytes are not a snapshot."""
         state = unpack(blob, self.services.strings)
         self.now, self.steps, self.started = state["now"], state["steps"], state["started"]
         self.services.clock.start, self.services.clock.first = state["clock"]
+        if self._tokens is not None and "tokens" in state:
+            names = state_names(self.operators, self.parts, self._tokens)
+            anew = carry_over(state, names)
+            for i in anew if self.started else ():
+                op = self.operators[i]
+                if isinstance(op, QueryOperator) and not op.query.services.partitioned:
+                    op.query.begin_at(self.now)
         for i, s in state["instances"].items():
             self.parts.instances[i].load(s)
         for i, s in state["tables"].items():
             self.parts.tables[i].load(s)
-        for op, s in zip(self.operators, state["operators"], strict=True):
-            op.load(s)
+        for i, s in enumerate(state["operators"]):
+            if s is not NOT_CARRIED:
+                self.operators[i].load(s)
+        for i, began in state.get("began", {}).items():
+            self.operators[i].query.begin_at(began)
 
     def stats(self) -> dict[str, Any]:
         """Clock, steps taken, how the app runs, and the bytes and rows that every query, window and table holds."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,8 @@ class QueryOp:
         self.schedulers = 0
         self._forgotten = 0
         """How many of `Services.deaths` are dealt with."""
+        self.began: int | None = None
+        """The clock (ms) at which it began, where that is later than the node."""
         source = query.input
         origin: nodes.Source | None = None
         if isinstance(source, nodes.StreamInput) and any(may_fail(e) for e in query_exprs(query)):
@@ -134,6 +136,15 @@ class QueryOp:
             self.schedulers = self._join.schedulers
         self._limiter = limiter(query, services, scheduler + self.schedulers, partitioned)
         self.schedulers += waits(query.rate)
+
+    def begin_at(self, time: int) -> None:
+        """Says that the query began when the node's clock was at `time` (ms), later than the node: what waits for an
+        absent event from the beginning on waits from then on. Not for a query in a partition, whose instances have
+        beginnings of their own."""
+        self.began = time
+        if self._pattern is not None:
+            clock = replace(self.services.clock, start=time)
+            self._pattern.services = replace(self._pattern.services, clock=clock)
 
     @property
     def joins(self) -> bool:

@@ -6,7 +6,7 @@ The inbox keeps what Spark is done with as the retention of the app says: of muc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,13 @@ class Arrivals:
 @dataclass(frozen=True)
 class InboxReader:
     """The inbox of an app in `folder`: its streams' `schemas`, the `shards` of all nodes that there ever were, and how
-    many nodes the app `began` with."""
+    many nodes the app `began` with. `since`: the first entry that has the schema, of streams which had another."""
 
     folder: Path
     schemas: Mapping[str, Schema]
     shards: Sequence[str]
     began: int
+    since: Mapping[str, int] = field(default_factory=dict)
 
     def last(self, stream: str, most: int) -> Arrivals:
         """The last `most` events that came in on `stream`, in their order."""
@@ -52,9 +53,10 @@ class InboxReader:
             for first, file in reversed(segments(self.folder)):
                 entries = [e for _, line in lines_of(first, file, first) for e in from_json(line)]
                 entries = [e for e in entries if stream in e.events_by_stream]
+                known = self.since.get(stream, 0)
                 if total is None:
                     total = Position.of(file).events.get(stream, 0) + sum(e.events_by_stream[stream] for e in entries)
-                while entries and rows < most:
+                while entries and rows < most and entries[-1].seq >= known:
                     parts.append(self._frame(entries.pop(), stream, most - rows))
                     rows += len(parts[-1])
         except FileNotFoundError:

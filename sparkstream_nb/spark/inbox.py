@@ -249,6 +249,19 @@ class Inbox:
         self._open()
 
 
+def entries_in(folder: Path) -> int:
+    """How many entries the inbox in `folder` ever had; only reads."""
+    found = segments(folder) if (folder / JOURNAL).is_dir() else []
+    if not found:
+        return 0
+    first, file = found[-1]
+    position = Position.of(file)
+    for _, line in lines_of(first, file, first):
+        for entry in from_json(line):
+            _pass(position, entry)
+    return position.seq
+
+
 def _head(file: Path) -> int:
     """The bytes of a segment's first line, where that says where the journal stands."""
     with file.open("rb") as f:

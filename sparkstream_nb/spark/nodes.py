@@ -31,7 +31,6 @@ from ..lanes.distributed import Distributed
 from ..lanes.distributed_member import DistributedMember, NodesOutputs
 from ..lanes.member import PairMember
 from ..lang.parser import parse_on_demand
-from ..limits import Limits
 from ..plan import bind_retrieval
 from ..plan.nodes import BatchClock, Plan
 from ..plan.placement import idle, nothing, split
@@ -59,7 +58,7 @@ class _Kept:
     version: str
     engine: Engine
     pieces: list[str]
-    limits: Limits
+    spec: NodeSpec
     restored: bool = False
 
 
@@ -96,7 +95,7 @@ def _engine(spec: NodeSpec) -> Engine:
     )
     if spec.groups is not None:
         return PairMember(spec.groups, spec.shard, plan, new)
-    return new(trace=spec.trace, stored=not spec.trace)
+    return new(trace=spec.trace, stored=not spec.trace, tokens=spec.tokens)
 
 
 def _distributed(spec: NodeSpec, app: Distributed, plan: Plan) -> Engine:
@@ -178,9 +177,9 @@ def _restored(p: NodeProcessor, key: int) -> _Kept:
     # Taken out while it works: an engine that fails half-way must not be found again.
     kept = _engines.pop((p.run, key), None)
     spec = p.specs[key]
-    # An app that is deployed again goes on with its state, also under other limits.
-    if kept is None or not p.keep or stored is None or (kept.version, kept.limits) != (stored[0], spec.limits):
-        kept = _Kept("", _engine(spec), [], spec.limits)
+    # An app that is deployed again goes on with its state, also under other limits, or with other queries.
+    if kept is None or not p.keep or stored is None or (kept.version, kept.spec) != (stored[0], spec):
+        kept = _Kept("", _engine(spec), [], spec)
         if stored is not None:
             kept.restored = True
             kept.pieces = json.loads(stored[1])

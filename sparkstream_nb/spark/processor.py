@@ -33,7 +33,8 @@ class NodeSpec:
     `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
     None: with the first event or tick). `tables` is `tables.packed`, empty where no table is in a database. A node with
     a `duty` is the leader, and one of `groups` has another node to take over: these take all events. Of the nodes of a
-    distributed app the first one computes all. `limits`: what one event may ask for.
+    distributed app the first one computes all. `limits`: what one event may ask for. `tokens` name the parts of its
+    state (`plan.state_units.state_tokens`), where the app may be changed and go on; else the plan is always the same.
     """
 
     node: int
@@ -48,6 +49,7 @@ class NodeSpec:
     duty: Duty | None = None
     groups: Groups | Distributed | None = None
     limits: Limits = field(default_factory=Limits)
+    tokens: Mapping[str, str] | None = None
 
     @property
     def takes_all(self) -> bool:
@@ -69,10 +71,11 @@ class NodeSpec:
         duty: Duty | None = None,
         groups: Groups | Distributed | None = None,
         limits: Limits | None = None,
+        tokens: Mapping[str, str] | None = None,
     ) -> NodeSpec:
         return NodeSpec(
             node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables, duty, groups,
-            Limits() if limits is None else limits,
+            Limits() if limits is None else limits, tokens,
         )  # fmt: skip
 
 

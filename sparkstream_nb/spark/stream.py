@@ -245,15 +245,11 @@ class Stream:
 
     def checkpoint(self) -> Checkpoint:
         """How far Spark is, while the query does not run."""
-        folder = self.home / "checkpoint"
-        planned, done = _newest(folder / "offsets"), _newest(folder / "commits")
-        return Checkpoint(planned, done, self.planned(), (folder / "state").is_dir())
+        return checkpoint_of(self.home)
 
     def planned(self) -> int:
         """The number of the first entry that no micro-batch has been planned for."""
-        offsets = self.home / "checkpoint" / "offsets"
-        batch = _newest(offsets)
-        return 0 if batch < 0 else _reached(offsets, batch)
+        return checkpoint_of(self.home).reached
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
@@ -281,6 +277,14 @@ class Stream:
             return -1, -1
         batch = _newest(self.home / "checkpoint" / "commits")
         return (-1, -1) if batch < 0 else (batch, _reached(self.home / "checkpoint" / "offsets", batch) - 1)
+
+
+def checkpoint_of(home: Path) -> Checkpoint:
+    """How far Spark is with the life of an app in `home`."""
+    folder = home / "checkpoint"
+    planned, done = _newest(folder / "offsets"), _newest(folder / "commits")
+    reached = 0 if planned < 0 else _reached(folder / "offsets", planned)
+    return Checkpoint(planned, done, reached, (folder / "state").is_dir())
 
 
 def _clear_half_written(checkpoint: Path) -> None:

@@ -27,6 +27,7 @@ from .layout import (
     NULL_KEYS,
     PURGED,
     SHARD,
+    SUFFIX,
     TIMESTAMP,
     Layout,
     StoredColumn,
@@ -147,9 +148,7 @@ class DuckDBStore:
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {PURGED} (name VARCHAR PRIMARY KEY, begins BIGINT NOT NULL)")
             # Files made before rows without a time were kept as such, and before errors had numbers.
             self._db.execute(f"ALTER TABLE {ERRORS} ALTER COLUMN ts DROP NOT NULL")
-            self._db.execute(
-                f"ALTER TABLE {ERRORS} ADD COLUMN IF NOT EXISTS id BIGINT DEFAULT nextval('{ERRORS}_IDS')"
-            )
+            self._db.execute(f"ALTER TABLE {ERRORS} ADD COLUMN IF NOT EXISTS id BIGINT DEFAULT nextval('{ERRORS}_IDS')")
 
     def close(self) -> None:
         """Closes the file. The store cannot be used afterwards."""
@@ -368,9 +367,7 @@ class DuckDBStore:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def read(
-        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
-    ) -> pa.Table:
+    def read(self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP) -> pa.Table:
         return self._read(self._layout(aggregation), per, (start, end), groups, by_shard=False)
 
     def read_by_shard(
@@ -423,9 +420,7 @@ class DuckDBStore:
         rows = f"SELECT 1 FROM {table} WHERE {time} >= ? AND {time} < ?{condition} LIMIT ?"
         return int(self._query(f"SELECT count(*) FROM ({rows})", [*bounds, *values, most]).column(0)[0].as_py())
 
-    def buckets(
-        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP
-    ) -> Buckets:
+    def buckets(self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP) -> Buckets:
         layout = self._layout(aggregation)
         time, table = quoted(layout.time), quoted(layout.table(per))
         condition, values = _only(layout, groups)
@@ -526,6 +521,23 @@ def _batches(rows: pa.Table) -> list[pa.RecordBatch]:
     return [b for b in rows.to_batches() if b.num_rows]
 
 
+def forget_aggregations(path: Path, once: tuple[str, str, int], aggregations: Iterable[str]) -> None:
+    """Drops the tables of aggregations, whatever their columns are, in a file that is not open here. `once` is a row
+    (app, run, number) of its ledger: where that is there already, nothing happens."""
+    with contextlib.closing(duckdb.connect(str(path))) as db:
+        db.execute("BEGIN")
+        there = {name for (name,) in db.execute("SELECT table_name FROM information_schema.tables").fetchall()}
+        if LEDGER not in there:
+            return
+        note = f"INSERT INTO {LEDGER} VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING batch"
+        if db.execute(note, [*once]).fetchall():
+            for table in [f"{a}_{suffix}" for a in aggregations for suffix in SUFFIX.values()]:
+                db.execute(f"DROP TABLE IF EXISTS {quoted(table)}")
+                if PURGED in there:
+                    db.execute(f"DELETE FROM {PURGED} WHERE name = ?", [table])
+        db.execute("COMMIT")
+
+
 # ------------------------------------------------------------------------------------------------------- statements
 
 
@@ -597,4 +609,3 @@ def _wrapped(huge: str) -> str:
 def _distinct(values: str) -> str:
     """The distinct elements of a list, null being one too; DuckDB's `list_distinct` leaves nulls out."""
     return f"list_distinct({values}) || CASE WHEN len({values}) > list_count({values}) THEN [NULL] ELSE [] END"
-

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkstream_nb.cluster.deployment import Deployment
-from sparkstream_nb.cluster.folder import check_home, default_home, fingerprint, open_folder
+from sparkstream_nb.cluster.folder import Life, check_home, default_home, fingerprint, open_folder
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.plan import compile_app
 
@@ -66,6 +66,37 @@ def test_state_of_another_clock_does_not_fit(change: dict[str, Any], reason: str
     _, said = open_folder(replace(deployment, **change), compile_app(APP))
     assert said is not None
     assert said.startswith(f"The state was dropped: {reason}. It is in {tmp_path}")
+
+
+def opened(deployment: Deployment, text: str) -> tuple[Life, str]:
+    life, said = open_folder(deployment, compile_app(text))
+    return life, said or ""
+
+
+def test_a_changed_app_goes_on_where_any_state_does(tmp_path: Path) -> None:
+    deployment = Deployment("app", "single", "round_robin", ("a",), tmp_path)
+    other = "@info(name = 'o') from S#window.length(2) select sum(a) as total insert into Out2;"
+    first, _ = opened(deployment, APP + other)
+    renamed, said = opened(deployment, APP + other.replace("'o'", "'renamed'"))
+    assert (renamed.run, renamed.change, said) == (
+        first.run,
+        0,
+        "The state was kept: the app means what it meant before.",
+    )
+    assert "query renamed" in renamed.units
+    life, said = opened(deployment, APP + other.replace("length(2)", "length(4)"))
+    assert (life.run, life.change) == (first.run, 1)
+    assert said.startswith("The app was changed, and goes on where it was. Kept: query q. New: query o. ")
+    again, _ = opened(deployment, APP + other.replace("length(2)", "length(4)"))
+    assert again.change == 1
+    life, said = opened(deployment, APP.replace("as total", "as sums") + other.replace("length(2)", "length(4)"))
+    assert (life.run, life.change, set(life.batches)) == (first.run, 2, {"Out"})
+    life, said = opened(deployment, APP.replace("length(3)", "length(9)"))
+    assert life.run != first.run
+    assert said.startswith("The state was dropped: the definitions or queries of the app changed.")
+    replace(life, units={}).write(tmp_path)  # of an earlier version
+    _, said = opened(deployment, APP.replace("length(3)", "length(9)") + other)
+    assert said.startswith("The state was dropped: the definitions or queries of the app changed.")
 
 
 def test_names_make_different_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,14 @@ def read_position(path: Path) -> Position | None:
         ) from None
 
 
-def unsent(life: Path) -> int:
-    """How many outputs in the folder of an app's life its sinks have not dealt with; a sink whose position cannot be
-    read is left out."""
+def unsent(life: Path, streams: Collection[str] | None = None) -> int:
+    """How many outputs in the folder of an app's life its sinks have not dealt with, of these streams (None: of all);
+    a sink whose position cannot be read is left out."""
     outputs, out = OutputFiles(life / "outputs", ()), 0
     for file in (life / "sinks").glob("*.json"):
         with contextlib.suppress(SparkStreamError, OSError):
             p = read_position(file)
-            if p is not None:
+            if p is not None and (streams is None or p.stream in streams):
                 out += outputs.count_after(p.stream, p.batch, p.row, sys.maxsize)
     return out
 

@@ -1,0 +1,149 @@
+"""An app that is deployed again with another text: what of its life goes on, and what begins anew.
+
+The life goes on with its journal, checkpoint, ledger, and positions of sources and sinks. All that came in is committed
+by the former app first (`pending`), so entries and micro-batches before the change are of the former app, those after
+it of the new one. Then `app.json` is replaced: that is the moment of the change. What has to be removed is in it too,
+and is removed when the app is opened, as often as a crash demands (`clear_up`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import Misuse
+from ..plan.nodes import Plan
+from ..plan.state_units import UnitChanges, unit_changes
+from ..spark.inbox import entries_in
+from ..spark.outputs import OutputFiles
+from ..spark.private import private_folder
+from ..spark.sinks.position import unsent
+from ..spark.stream import checkpoint_of
+from ..stores.duckdb import forget_aggregations
+
+if TYPE_CHECKING:
+    from .folder import Life
+
+_MOST_NAMED = 12
+"""Names of one kind in a sentence."""
+
+
+def pending(folder: Path) -> bool:
+    """Whether anything in the folder of a life is not committed: the app must not be changed before that."""
+    spark = checkpoint_of(folder)
+    return spark.planned != spark.done or entries_in(folder / "inbox") > spark.reached
+
+
+def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, UnitChanges]:
+    """The life of an app from its change to `plan` on, and what becomes of its units. `schemas` is a life that begins
+    with the plan. Raises `Misuse` where something that came in is not committed."""
+    folder = former.folder(home)
+    if pending(folder):
+        raise Misuse(
+            f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "
+            "it finish (app.flush()), and deploy this one then; fresh=True (--fresh) begins anew"
+        )
+    spark = checkpoint_of(folder)
+    number = former.change + 1
+    found = unit_changes(former.units, plan, number)
+    others = [s for s in {*former.schemas, *schemas.schemas} if former.schemas.get(s) != schemas.schemas.get(s)]
+    anew = [key.partition(" ") for key in (*found.added, *found.changed, *found.bound, *found.removed)]
+    life = replace(
+        former,
+        plan=schemas.plan,
+        units=found.units,
+        schemas=schemas.schemas,
+        change=number,
+        changed=spark.reached,
+        fresh=tuple(name for kind, _, name in anew if kind == "aggregation"),
+        entries={**former.entries, **dict.fromkeys(others, spark.reached)},
+        batches={**former.batches, **dict.fromkeys(others, spark.planned + 1)},
+        aside=uuid.uuid4().hex[:12],
+    )
+    return life, found
+
+
+def put_aside(home: Path, former: Life, life: Life, place: Path) -> None:
+    """Copies into the trash, at `place`, what the change drops: the nodes' states, and the store if some of it goes."""
+    checkpoint = former.folder(home) / "checkpoint"
+    if checkpoint.is_dir():
+        private_folder(place / f"life-{former.run}")
+        shutil.copytree(checkpoint, place / f"life-{former.run}" / "checkpoint", copy_function=_linked)
+    shutil.copy2(home / "app.json", place / "app.json")
+    for name in ("store.duckdb", "store.duckdb.wal"):
+        if life.fresh and (home / name).exists():
+            shutil.copy2(home / name, place / name)
+
+
+def _linked(source: str, target: str) -> None:
+    """Spark writes the files of a checkpoint once: another name for them is a copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def clear_up(home: Path, app: str, life: Life, *, own_store: bool) -> None:
+    """Removes what the last change of an app began anew: outputs of streams that have other attributes since, which go
+    to the trash, and aggregations of the app's own store. Again without effect."""
+    if not life.change:
+        return
+    outputs = OutputFiles(life.folder(home) / "outputs", life.shards)
+    for stream, first in life.batches.items():
+        old = [f for f in outputs.files(stream) if f.last < first]
+        place = home / "trash" / str(life.aside) / "outputs" / outputs.stream_folder(stream).name
+        for file in old:
+            with contextlib.suppress(FileNotFoundError):
+                file.path.rename(private_folder(place) / file.path.name)
+    store = home / "store.duckdb"
+    if own_store and life.fresh and store.exists():
+        forget_aggregations(store, (app, f"{life.run}/change", life.change), life.fresh)
+
+
+def unsent_before(home: Path, former: Life, life: Life) -> int:
+    """How many outputs sinks have not sent that are of streams with other attributes from now on: they are not sent."""
+    streams = {s for s in life.batches if life.batches[s] != former.batches.get(s)}
+    return unsent(former.folder(home), streams)
+
+
+def told(changes: UnitChanges, trash: Path, left: int) -> str:
+    """What becomes of the state of an app that is changed, in words."""
+    out = ["The app was changed, and goes on where it was."]
+    for words, keys in (
+        ("Kept", changes.kept),
+        ("Begun anew, as they changed", changes.changed),
+        ("Begun anew, as they count on the events of a named window that begins anew or is read anew", changes.bound),
+        ("New", changes.added),
+        ("Dropped", changes.removed),
+    ):
+        if keys:
+            out.append(f"{words}: {_listed(keys)}.")
+    if changes.changed or changes.bound or changes.removed:
+        out.append(f"What was dropped is in {trash}.")
+    if left:
+        out.append(
+            f"Outputs that sinks had not sent, of streams whose attributes changed ({left:,}), will not be sent."
+        )
+    return " ".join(out)
+
+
+def _listed(keys: Sequence[str]) -> str:
+    """Units by kind: `queries a, b, table T`."""
+    by_kind: dict[str, list[str]] = {}
+    for key in keys:
+        kind, _, name = key.partition(" ")
+        by_kind.setdefault(kind, []).append(name)
+    return ", ".join(_some(kind, names) for kind, names in by_kind.items())
+
+
+def _some(kind: str, names: Iterable[str]) -> str:
+    names = list(names)
+    several = {"query": "queries"}.get(kind, f"{kind}s") if len(names) > 1 else kind
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{several} {', '.join(names[:_MOST_NAMED])}{more}"

@@ -1,0 +1,222 @@
+"""The units of a plan's state: what is kept or begun anew as a whole when an app is changed and deployed again.
+
+A unit is a query, a partition with all that is in it, a table, a named window, a trigger or an aggregation. Its digest
+tells whether its state fits: it covers all of its own plan, with the schemas that it reads and writes, and nothing of
+other units.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import nodes as n
+from .query_parts import expressions, sources
+
+_IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properties", "shard"})
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class StateUnit:
+    """A unit by its `kind` (query, partition, table, window, trigger, aggregation) and name. `keeps`: whether it has
+    state at all. `named`: whether the app's text gives the name; other queries and partitions are numbered."""
+
+    kind: str
+    name: str
+    digest: str
+    keeps: bool = True
+    named: bool = True
+
+    @property
+    def key(self) -> str:
+        """Its key among the units of an app."""
+        return f"{self.kind} {self.name}"
+
+
+def relevant(value: Any) -> Any:
+    """What of a part of a plan its state depends on: not comments, layout, annotations, names or shard ids."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kept = [f for f in dataclasses.fields(value) if f.compare and f.name not in _IGNORED]
+        return type(value).__name__, [(f.name, relevant(getattr(value, f.name))) for f in kept]
+    if isinstance(value, Mapping):
+        return [(k, relevant(v)) for k, v in sorted(value.items())]
+    if isinstance(value, tuple | list):
+        return [relevant(v) for v in value]
+    return value
+
+
+def state_units(plan: n.Plan) -> tuple[StateUnit, ...]:
+    """The units of an app, in the order of the text within each kind."""
+    out = [StateUnit("table", t, _digest(d, d.stored), not d.stored) for t, d in plan.tables.items()]
+    out += [StateUnit("window", w, _digest(d)) for w, d in plan.windows.items()]
+    out += [StateUnit("trigger", t.id, _digest(t), not t.start) for t in plan.triggers.values()]
+    for a in plan.aggregations.values():
+        names = [*(c.name for c in a.base), *a.source.schema.names]  # the store has them
+        out.append(StateUnit("aggregation", a.id, _digest(a, names)))
+    for e in plan.elements:
+        if isinstance(e, n.Partition):
+            out.append(StateUnit("partition", e.id, _of_partition(e), named=False))
+        else:
+            out.append(StateUnit("query", e.name, _of_query(e), _keeps(e), e.named))
+    return tuple(out)
+
+
+def bound_units(plan: n.Plan) -> list[frozenset[str]]:
+    """Keys of units whose states must be of one age: a named window, and the queries whose state counts on seeing each
+    of its events enter and leave."""
+    out = []
+    for w, definition in plan.windows.items():
+        group = {f"window {w}"}
+        for e in plan.elements:
+            queries = e.queries if isinstance(e, n.Partition) else (e,)
+            if any(_counts_on(q, w, expires=definition.output != "current") for q in queries):
+                group.add(f"partition {e.id}" if isinstance(e, n.Partition) else f"query {e.name}")
+        if len(group) > 1:
+            out.append(frozenset(group))
+    return out
+
+
+def _counts_on(query: n.Query, window: str, *, expires: bool) -> bool:
+    if all(s.id != window for s in sources(query)):
+        return False
+    if isinstance(query.input, n.JoinInput):
+        return True  # it holds what is in the window
+    if isinstance(query.input, n.StateInput):
+        return False  # a pattern takes no expired events
+    aggregates = any(isinstance(e, n.Agg) for x in expressions(query) for e in n.walk(x))
+    return expires and (aggregates or query.rate is not None)
+
+
+def aggregations_read(plan: n.Plan) -> frozenset[str]:
+    """Ids of the aggregations that queries read: nodes hold their buckets."""
+    return frozenset(s.id for q in plan.queries for s in sources(q) if s.kind == "aggregation")
+
+
+def _keeps(query: n.Query) -> bool:
+    """Whether a query has state: an event means the same to a plain filter whatever came before."""
+    if not isinstance(query.input, n.StreamInput) or query.rate is not None:
+        return True
+    if any(isinstance(e, n.Agg) for x in expressions(query) for e in n.walk(x)):
+        return True
+    return query.select.limit is not None or any(not isinstance(s, n.FilterStep) for s in query.input.steps)
+
+
+def _of_query(query: n.Query) -> str:
+    return _digest(query.input, query.select, query.rate, query.output)
+
+
+def _of_partition(partition: n.Partition) -> str:
+    own = [(q.input, q.select, q.rate, q.output) for q in partition.queries]
+    return _digest(partition.keys, partition.purge, partition.inner, own, without=f"{partition.id}#")
+
+
+def _digest(*parts: Any, without: str | None = None) -> str:
+    text = repr(relevant(parts))
+    if without is not None:
+        text = text.replace(without, "#")
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+# -------------------------------------------------------------------------------------- from one app to the next
+
+
+@dataclass(frozen=True)
+class KeptUnit:
+    """A unit in the life of an app: its digest, and with which change of the app its state began (0: with the app)."""
+
+    digest: str
+    since: int
+    named: bool = True
+    keeps: bool = True
+
+    @property
+    def token(self) -> str:
+        """What a snapshot calls the state of the unit: another beginning is another state."""
+        return f"{self.digest}.{self.since}"
+
+
+@dataclass(frozen=True)
+class UnitChanges:
+    """What becomes of the units of an app that is changed. `units` are those from then on, by key. The others are keys:
+    `kept`, `added`, `changed` (in their own text), `bound` (begun anew with another unit that is), `removed`."""
+
+    units: Mapping[str, KeptUnit]
+    kept: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    bound: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether any state goes on."""
+        return any(self.units[key].keeps for key in self.kept)
+
+
+def units_of(plan: n.Plan) -> dict[str, KeptUnit]:
+    """The units of an app that begins."""
+    return {u.key: KeptUnit(u.digest, 0, u.named, u.keeps) for u in state_units(plan)}
+
+
+def unit_changes(former: Mapping[str, KeptUnit], plan: n.Plan, change: int) -> UnitChanges:
+    """What becomes of the units `former` when the app is `plan` from its change number `change` on.
+
+    Units are matched by their names, where the text gives them; other queries and partitions by what they are, in the
+    order of the text.
+    """
+    units = state_units(plan)
+    matched = _matched(former, units)
+    anew = {u.key for u in units if u.key not in matched}
+    bound: set[str] = set()
+    groups = bound_units(plan)
+    while more := [g - anew - bound for g in groups if g & (anew | bound) and g - anew - bound]:
+        bound |= frozenset().union(*more)
+    out = {
+        u.key: KeptUnit(
+            u.digest, change if u.key in anew | bound else former[matched[u.key]].since, u.named, u.keeps
+        )
+        for u in units
+    }  # fmt: skip
+    gone = set(former) - set(matched.values())
+    changed = [u.key for u in units if u.key in anew and u.key in gone and (u.named or not former[u.key].named)]
+    return UnitChanges(
+        out,
+        kept=tuple(u.key for u in units if u.key not in anew | bound),
+        added=tuple(u.key for u in units if u.key in anew and u.key not in changed),
+        changed=tuple(changed),
+        bound=tuple(u.key for u in units if u.key in bound),
+        removed=tuple(key for key in former if key in gone and key not in changed),
+    )
+
+
+def _matched(former: Mapping[str, KeptUnit], units: Sequence[StateUnit]) -> dict[str, str]:
+    """The former key of each unit whose state fits, by its key now."""
+    out = {u.key: u.key for u in units if u.named and u.key in former and _same(former[u.key], u)}
+    taken: Collection[str] = set(out.values())
+    left = [key for key in former if key not in taken]
+    for u in units:
+        if u.key in out or (u.named and u.kind != "query"):
+            continue
+        found = next((key for key in left if key.startswith(f"{u.kind} ") and _same(former[key], u)), None)
+        if found is not None:
+            out[u.key] = found
+            left.remove(found)
+    return out
+
+
+def _same(former: KeptUnit, unit: StateUnit) -> bool:
+    return former.digest == unit.digest
+
+
+def state_tokens(plan: n.Plan, units: Mapping[str, KeptUnit]) -> dict[str, str]:
+    """The token of each part of a node's state: by the keys of units, and of every query in a partition."""
+    out = {key: unit.token for key, unit in units.items()}
+    for e in plan.elements:
+        if isinstance(e, n.Partition):
+            token = out[f"partition {e.id}"]
+            out |= {f"query {q.name}": f"{token} query {i}" for i, q in enumerate(e.queries)}
+    return out
