@@ -36,6 +36,7 @@ from .stateless import app_of, options_of
 
 STOP_SECONDS = 1.5
 """How long a person who stops something waits for Spark: under two seconds with all that is around it."""
+_CANCEL_SECONDS = 0.2
 MOST_PARTITIONS = 32
 _POLLING_MS = 25
 _HALF_WRITTEN = re.compile(r"\.{1,2}\d+\.[0-9a-f-]+\.tmp(\.crc)?")
@@ -212,9 +213,15 @@ class Stream:
                 self._stopping.release()
                 done.set()
 
+        def cancel() -> None:
+            """Spark cancels the jobs that it sees; the commit's, begun in a thread of its own, may come after that."""
+            while not done.wait(_CANCEL_SECONDS):
+                cancel_jobs(self.session, str(query.runId))
+
         if not self._stopping.acquire(timeout=timeout):
             return False  # it is being stopped
-        threading.Thread(target=end, name=f"stop-{self.name}", daemon=True).start()
+        for target in (end, cancel):
+            threading.Thread(target=target, name=f"stop-{self.name}", daemon=True).start()
         return done.wait(timeout)
 
     def _release(self, query: StreamingQuery, runners: Runners) -> None:
@@ -323,6 +330,15 @@ def tagged(session: SparkSession, tag: str) -> Iterator[None]:
     finally:
         with contextlib.suppress(*_GONE):
             session.removeTag(tag)
+
+
+def cancel_jobs(session: SparkSession, run: str) -> None:
+    """Cancels the jobs that the run of a streaming query has now, if Spark has not ended."""
+    with contextlib.suppress(PySparkException, *_GONE):
+        if is_remote(session):
+            session.interruptAll()
+        else:
+            session.sparkContext.cancelJobGroup(run)
 
 
 def interrupt(session: SparkSession, tag: str) -> None:

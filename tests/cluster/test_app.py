@@ -19,6 +19,7 @@ import pytest
 
 from sparkstream_nb.cluster import App, FeedProgress, ProgressLine, apps, deploy
 from sparkstream_nb.errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError
+from sparkstream_nb.spark.commit import Commit
 
 Run = Callable[..., App]
 
@@ -302,6 +303,28 @@ def test_a_micro_batch_under_way_is_cancelled_within_two_seconds(run: Run, spark
     while jobs.getActiveJobsIds() and time.monotonic() < end_by:
         time.sleep(0.1)
     assert jobs.getActiveJobsIds() == []
+    assert len(app.output("O")) == 0
+
+
+def test_a_job_that_begins_while_its_app_is_stopped_is_cancelled_too(
+    run: Run, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = run(SLOW, allow_scripts=True)
+    commit, query, begun = Commit.__call__, app._stream.query, threading.Event()
+
+    def late(self: Commit, frame: Any, batch: int) -> None:
+        begun.set()
+        while query.isActive:  # Spark cancels what runs when this ends, and no more
+            time.sleep(0.01)
+        commit(self, frame, batch)
+
+    monkeypatch.setattr(Commit, "__call__", late)
+    feed = app.feed("S", pd.DataFrame({"a": range(100_000)}), background=True)
+    assert begun.wait(30)
+    app.stop()
+    feed.join()
+    assert app._stream.ended(20)
+    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
     assert len(app.output("O")) == 0
 
 
