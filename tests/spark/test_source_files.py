@@ -102,6 +102,35 @@ def test_a_file_that_is_full_is_renamed(tmp_path: Path, opened: Callable[..., Fi
     assert all_of(reader) == [["b", 2], ["c", 3], ["d", 4]]
 
 
+@pytest.mark.parametrize("there", [True, False], ids=["the former is there", "the former is gone"])
+@pytest.mark.parametrize(
+    "suffixes", [(".3", ".2", ".1"), ("-20261123", "-20261124", "-20261125")], ids=["numbers", "dates"]
+)
+def test_files_that_came_and_went_while_nobody_read(
+    tmp_path: Path, opened: Callable[..., FilesReader], suffixes: tuple[str, ...], there: bool
+) -> None:
+    def write(name: str, text: str, at: int) -> None:
+        with (tmp_path / name).open("a") as f:
+            f.write(text)
+        os.utime(tmp_path / name, (at, at))
+
+    write("x.log.9", "old,0\n", 5)
+    write("x.log", "a,1\n", 10)
+    taken = opened(tmp_path / "x.log").read(0.0)
+    assert taken is not None
+    former, *between = suffixes
+    write("x.log", "b,2\n" if there else "", 20)
+    (tmp_path / "x.log").rename(tmp_path / f"x.log{former}")
+    for number, suffix in enumerate(between):
+        write(f"x.log{suffix}", f"c,{number}\nd,{number}", 30 + 10 * number)
+    write("x.log.1.gz", "no,1\n", 35)
+    write("x.log", "e,5\n", 60)
+    if not there:
+        (tmp_path / f"x.log{former}").unlink()
+    found = all_of(opened(tmp_path / "x.log", taken.reached))
+    assert found == [["b", 2]] * there + [["c", 0], ["d", 0], ["c", 1], ["d", 1], ["e", 5]]
+
+
 def test_a_file_that_was_emptied_is_read_anew(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
     file = tmp_path / "a.csv"
     file.write_text("a,1\nb,2\n")

@@ -3,8 +3,8 @@
 A file is known by its name, its inode, and a checksum of its beginning (`_mark`): inodes are used again. It has been
 read up to an offset. What stands there is written by others: of a file that grows, a last line without a line break is
 not taken, and a file that is read whole, or has an end, has to be unchanged for a while. A file whose inode has changed
-is another one; what the former one still has is read first, where it was only renamed. One that has become shorter, or
-begins differently, was written anew, and is read anew.
+is another one; what the former one still has is read first, where it was only renamed, and then those that came between
+the two. One that has become shorter, or begins differently, was written anew, and is read anew.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ SETTLED_SECONDS = 1.0
 _HIDDEN = (".", "_")
 _LONG_AGO = float("-inf")
 _HEAD, _WHOLE = 1_024, 65_536
+_ROTATED = re.compile(r"[._-]\d[\d._:T-]*")
+"""What is added to the name of a log file that is full."""
 
 Mode = Literal["line", "text.full", "parquet"]
 
@@ -238,6 +240,8 @@ class FilesReader:
                     self._call(former.name, known)
                 elif former is not None and (taken := self._rest_of(former, file.name, known)) is not None:
                     return taken
+                elif (missed := self._missed(file, s, known, former)) is not None:
+                    return missed
                 known = None
             if known is not None and not self._same(file, s, known):
                 known = None
@@ -306,6 +310,23 @@ class FilesReader:
         """What a renamed file still has; its last line without a line break when nobody writes it any more."""
         s = Stretch.of(former, known.at)
         return None if s.at >= s.size else self._lines(former, name, s, ended=self._settled(former))
+
+    def _missed(self, file: Path, s: Stretch, known: Reached, former: Path | None) -> Taken | None:
+        """What `file` held between the one that was read and the one that is there: each was put aside under its name
+        and a number or date (`x.log.1`, `x.log-20261125`), and is newer than what was read. The oldest comes first."""
+        if self.place.folder or self.place.mode != "line" or not self.place.tailing:
+            return None
+        after = known.changed if former is None else Stretch.of(former).changed
+        found = []
+        for other in file.parent.iterdir():
+            if other.name.startswith(file.name) and _ROTATED.fullmatch(other.name[len(file.name) :]):
+                stretch = Stretch.of(other)
+                if after < stretch.changed and stretch.inode not in (s.inode, known.inode) and stretch.size:
+                    found.append((stretch.changed, other, stretch))
+        for _, other, stretch in sorted(found):
+            if (taken := self._lines(other, file.name, stretch, ended=self._settled(other))) is not None:
+                return taken
+        return None
 
     def _lines(self, file: Path, name: str, s: Stretch, *, ended: bool = False) -> Taken | None:
         """Whole lines of a stretch of `file`; a last one without a line break where the file has `ended`."""
