@@ -36,13 +36,21 @@ APPS = {
 
 def produce(broker: Broker, topic: str, partitions: int, events: int) -> None:
     """Fills a topic, with Kafka's own client."""
+    process = producing(broker, topic, partitions, events)
+    assert process.wait() == 0
+
+
+def producing(
+    broker: Broker, topic: str, partitions: int, events: int, rate: int | None = None
+) -> subprocess.Popen[bytes]:
+    """The process that fills a topic; with a rate, so many events a second, each with its own time."""
     java = shutil.which("java")
     assert java is not None
     program = Path(__file__).with_name("Produce.java")
-    subprocess.run(
+    return subprocess.Popen(
         [java, "-Xmx512m", "-cp", f"{HOME / 'jars'}/*", str(program), broker.address, topic, str(partitions),
-         str(events)],
-        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+         str(events), *([] if rate is None else [str(rate)])],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 
 

@@ -17,20 +17,22 @@ PANELS = (
     ("descriptors", "descriptors"),
     ("disk, MB", "disk_mb"),
     ("from sending to commit, ms", "latency_ms"),
+    ("events a second", "events_per_s"),
 )
 WIDE, HIGH, COLUMNS = 350, 150, 3
 
 
 def picture(samples: Sequence[dict[str, str]]) -> str:
     """The panels as SVG; the time runs to the right, in minutes."""
-    rows = -(-len(PANELS) // COLUMNS)
+    panels = [p for p in PANELS if p[1] in samples[0]]
+    rows = -(-len(panels) // COLUMNS)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE * COLUMNS} {HIGH * rows}" '
         f'width="{WIDE * COLUMNS}" height="{HIGH * rows}" role="img" aria-label="An hour\'s soak" '
         'style="font:12px system-ui,sans-serif" fill="#666">'
     ]
     minutes = [float(s["at"]) / 60 for s in samples]
-    for i, (title, column) in enumerate(PANELS):
+    for i, (title, column) in enumerate(panels):
         left, top = WIDE * (i % COLUMNS) + 48, HIGH * (i // COLUMNS) + 26
         wide, high = WIDE - 70, HIGH - 56
         values = [float(s[column]) for s in samples]
