@@ -241,6 +241,10 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "FOLDER",
         "help": "the folder of the app's state (default: one for each app, below $SPARKSTREAM_HOME)",
     },
+    "--shared": {
+        "metavar": "ADDRESS",
+        "help": "where Spark's machines and this one meet if they do not see the app's folder: s3://bucket/folder",
+    },
     "--name": {"metavar": "NAME", "help": "the app's name (default: that of @app:name, else the file's)"},
     "--fresh": {
         "action": "store_true",
@@ -346,6 +350,7 @@ _DEPLOYMENT = (
     "--master",
     "--store",
     "--home",
+    "--shared",
     "--fresh",
     "--rows-per-micro-batch",
     "--param",

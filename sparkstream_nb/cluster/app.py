@@ -401,7 +401,7 @@ class App(ReplayedApp):
 
     def _finished(self) -> bool:
         """Whether Spark is done with all that came in."""
-        spark = self._stream.checkpoint()
+        spark = self._stream.checkpoint.reached()
         return spark.planned == spark.done and spark.reached == self._inbox.position.seq
 
     def _commit_all(self) -> None:

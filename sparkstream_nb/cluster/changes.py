@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 from ..errors import Misuse
 from ..plan.nodes import Plan
 from ..plan.state_units import UnitChanges, unit_changes
+from ..spark.checkpoints import Checkpoint
 from ..spark.inbox import entries_in
 from ..spark.outputs import OutputFiles
 from ..spark.private import private_folder
 from ..spark.sinks.position import unsent
-from ..spark.stream import checkpoint_of
 from ..stores.duckdb import forget_aggregations
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _MOST_NAMED = 12
 
 def pending(folder: Path) -> bool:
     """Whether anything in the folder of a life is not committed: the app must not be changed before that."""
-    spark = checkpoint_of(folder)
+    spark = Checkpoint.of(folder, None).reached()
     return spark.planned != spark.done or entries_in(folder / "inbox") > spark.reached
 
 
@@ -49,7 +49,7 @@ def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, 
             f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "
             "it finish (app.flush()), and deploy this one then; fresh=True (--fresh) begins anew"
         )
-    spark = checkpoint_of(folder)
+    spark = Checkpoint.of(folder, None).reached()
     number = former.change + 1
     found = unit_changes(former.units, plan, number)
     others = [s for s in {*former.schemas, *schemas.schemas} if former.schemas.get(s) != schemas.schemas.get(s)]

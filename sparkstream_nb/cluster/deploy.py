@@ -32,6 +32,7 @@ from ..simulation.topology import Pair
 from ..spark.routing import Route
 from ..spark.session import spark_session
 from ..spark.settings import check_master, local_master, on_this_machine
+from ..spark.shared import shared_at
 from ..stores.duckdb import check_file
 from . import frontend, given
 from .answers import Apps
@@ -111,6 +112,7 @@ def deploy(
     allow_env: Sequence[str] = (),
     allow: Sequence[str] = (),
     home: str | Path | None = None,
+    shared: str | None = None,
     rows_per_micro_batch: int | None = None,
     start: int | str | datetime | None = None,
     clock: str = "virtual",
@@ -153,6 +155,8 @@ def deploy(
     - `allow`: what the app may reach outside: "file=DIR", "http=URL-PREFIX", "kafka=HOST:PORT". By default nothing: a
       source or a sink that reaches elsewhere is refused, with the text to add here.
     - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
+    - `shared`: an address such as "s3://bucket/folder", where Spark's machines and this one meet if they do not see the
+      app's folder under one path. Spark's checkpoint is there, and what is under way; all else stays in `home`.
     - `rows_per_micro_batch`: how many events of a backlog are committed at once, at most.
     - `start`: where the app's clock starts: ms since 1970, a datetime or an ISO text. By default it starts with the
       first event or tick; with 0 it starts in 1970, as Siddhi's playback does. A pattern that begins with an absent
@@ -190,7 +194,7 @@ def deploy(
     """
     asked = dict(locals())
     given.a_text("text", text)
-    for what, value in {"mode": mode, "master": master}.items():
+    for what, value in {"mode": mode, "master": master, "shared": shared}.items():
         given.text(what, value)
     for what, value in {"routing": routing, "timezone": timezone, "alerts": alerts, "clock": clock}.items():
         given.a_text(what, value)
@@ -224,6 +228,7 @@ def deploy(
     shards = shards_of(shard_ids, nodes)
     check_zone(timezone)
     check_master(master)
+    meeting = shared_at(shared)
     if store is not None:
         check_file(store)
     own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" and not files else {})}
@@ -273,6 +278,7 @@ def deploy(
         routing=routing,
         shard_ids=shards,
         home=folder,
+        shared=meeting,
         store=store,
         fresh=fresh,
         allow_scripts=allow_scripts,

@@ -17,6 +17,7 @@ from ..plan.nodes import Plan
 from ..plan.stored import StoredTableLayout
 from ..retention import Retention
 from ..simulation.groups import Groups
+from ..spark.shared import Shared
 from ..stores.address import Database
 from .conf import DISTRIBUTED
 from .grants import Grants
@@ -42,8 +43,8 @@ class Deployment:
     `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `groups`: nodes of which
     one takes over from another (modes ha, scalable and distributed), and what happens to them; None where there are
     none. `grants`: what the app may reach outside, `sinks` what publishes there, and `sources` what reads there.
-    `record`: what another process deploys the same again with. `attached`: whether this one does so; the state must
-    fit then.
+    `shared`: where Spark's machines and this one meet. `record`: what another process deploys the same again with.
+    `attached`: whether this one does so; the state must fit then.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Deployment:
     sources: SourcePlans | None = field(default=None, repr=False)
     record: Record | None = field(default=None, repr=False)
     attached: bool = False
+    shared: Shared | None = None
 
     @property
     def nodes(self) -> int:

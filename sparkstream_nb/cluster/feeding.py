@@ -102,9 +102,12 @@ class Loaded:
 
 def load(target: Target, request: Request) -> Loaded:
     """Reads a feed and puts it in order of event time. Raises SparkStreamError for a source that is no feed."""
-    folder, shape = target.inbox.folder, request.shape
+    folder, shape, mirror = target.inbox.folder, request.shape, target.stream.mirror
     with target.tagged():
-        typed = feeds.read_feed(request.source, shape, folder, target.session, request.limit, nodes=target.nodes)
+        typed = feeds.read_feed(
+            request.source, shape, folder, target.session, request.limit, nodes=target.nodes,
+            shared=None if mirror is None else mirror.shared,
+        )  # fmt: skip
     highest = np.empty(0, np.int64)
     if shape.time is not None:
         typed, highest = feeds.in_order(typed, folder)

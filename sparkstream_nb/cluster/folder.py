@@ -23,7 +23,9 @@ from ..errors import Misuse
 from ..plan.leader import LEADER
 from ..plan.nodes import Plan
 from ..plan.state_units import KeptUnit, relevant, unit_changes, units_of
+from ..spark.mirror import retire
 from ..spark.private import private_file, private_folder, to_disk
+from ..spark.shared import Shared
 from ..spark.sinks.position import unsent
 from .changes import changed, put_aside, told, unsent_before
 from .deployment import Deployment
@@ -51,6 +53,8 @@ class Life:
     entries had come in. `fresh`: the aggregations of the app's own store that began anew then. `entries` and `batches`:
     where streams of another schema begin: entries that come in, and micro-batches of outputs. `aside`: the folder in
     the trash that has what was there before the last change.
+
+    `shared`: the address where Spark's machines and the app's owner meet; None where these see the app's folder.
     """
 
     run: str
@@ -73,6 +77,12 @@ class Life:
     entries: Mapping[str, int] = field(default_factory=dict)
     batches: Mapping[str, int] = field(default_factory=dict)
     aside: str | None = None
+    shared: str | None = None
+
+    @property
+    def meeting(self) -> Shared | None:
+        """The folder of this life at the shared address."""
+        return None if self.shared is None else Shared(self.shared).below(self.run)
 
     @property
     def leader(self) -> int | None:
@@ -166,6 +176,7 @@ def wanted_life(deployment: Deployment, plan: Plan, run: str) -> Life:
     return Life(
         run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups, deployed=d.record,
         units=units_of(plan) if may_change(d) else {}, schemas=schemas_of(plan),
+        shared=None if d.shared is None else d.shared.address,
     )  # fmt: skip
 
 
@@ -197,7 +208,12 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
                 "its state"
             )
         left = sum(unsent(life) for life in home.glob("life-*"))
+        meeting = None if former is None else former.meeting
+        if meeting is not None:
+            retire(meeting)
         said = f"The state was dropped: {reason}. It is in {_dropped(home, run)}."
+        if meeting is not None:
+            said += f" The state of its nodes is at {meeting.address}, where nothing needs it any more."
         if left:
             said += f" Outputs that sinks had not sent are there too ({left:,}), and will not be sent."
     wanted.write(home)
@@ -259,8 +275,8 @@ def _changed(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> 
 def goes_on(deployment: Deployment, former: Life, plan: Plan) -> bool:
     """Whether an app that is changed goes on with its life: where any state does, or sources have positions. Else
     nothing would be left of it but its clock. Over Spark Connect the last micro-batch is kept to be committed again,
-    which only the former app can do."""
-    if (former.folder(deployment.home) / "handed").is_dir():
+    which only the former app can do. At a shared address states cannot be put aside before the change."""
+    if (former.folder(deployment.home) / "handed").is_dir() or former.shared is not None:
         return False
     return bool(deployment.sources) or unit_changes(former.units, plan, former.change + 1).keeps
 
@@ -349,6 +365,8 @@ def _difference(former: Life, wanted: Life) -> str | None:
         return f"the leader runs {_led(wanted)} now, and ran {_led(former)}"
     if former.start != wanted.start:
         return f"the clock starts {_start(wanted.start)} now, and started {_start(former.start)}"
+    if former.shared != wanted.shared:
+        return f"Spark's machines meet at {wanted.shared or 'no address'} now, and met at {former.shared or 'none'}"
     if former.timezone != wanted.timezone:
         return f"the time zone is {wanted.timezone} now, and was {former.timezone}"
     return None

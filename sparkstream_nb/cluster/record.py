@@ -23,7 +23,7 @@ from ..simulation.topology import Coordination, Pair
 
 _PLAIN = (
     "nodes", "mode", "routing", "shard_ids", "allow_scripts", "allow_env", "rows_per_micro_batch", "start", "clock",
-    "timezone", "max_ahead", "alerts", "seed",
+    "timezone", "max_ahead", "alerts", "seed", "shared",
 )  # fmt: skip
 """Arguments of `deploy` that are numbers, texts or lists of texts."""
 _SECRET_NAME = re.compile(r"(?i)pass(word|wd|phrase)?|pwd|secret|token|credential|api_?key")

@@ -215,6 +215,11 @@ class ReplayedApp(RunningApp):
     def _material(self, feed: Mapping[str, Any] | None, time: str | None) -> Material:
         """What came in so far, or a feed that is never committed."""
         self._check_open()
+        if self._life.shared is not None:
+            raise Misuse(
+                "a study is computed by Spark's machines, which do not see what came in to an app with shared=...: "
+                "deploy the app on this machine to study it"
+            )
         if feed is None:
             self.flush()
             return Material(self._recorded(), f"{self._life.run} {self._inbox.position.seq}")

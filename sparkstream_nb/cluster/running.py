@@ -27,9 +27,11 @@ from ..spark.entries import Entry, Reject
 from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of, too_late
+from ..spark.kept import Kept
 from ..spark.last_reports import LastReports
 from ..spark.marks import Marks
 from ..spark.merging import Merging
+from ..spark.mirror import Mirror
 from ..spark.outputs import OutputFiles
 from ..spark.private import private_folder
 from ..spark.processor import NodeSpec
@@ -113,6 +115,7 @@ class RunningApp(Displayed):
         ]
         folder = life.folder(self.home)
         self._inbox = Inbox(folder / "inbox", over=life.over)
+        self._mirror = self._mirrored(deployment, life)
         self._outputs = OutputFiles(folder / "outputs", life.shards)
         by_shard = dict(zip(self.shard_ids, plans, strict=True))
         # A node that was removed is still there for what was sent before.
@@ -130,10 +133,11 @@ class RunningApp(Displayed):
         commit = Commit(
             self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan,
             merging=merging, reports=self._reports, arrived=self._inbox.arrived,
+            shared=None if self._mirror is None else self._mirror.shared,
         )  # fmt: skip
         self._stream = Stream(
             self._session, self.name, folder, life.run, specs, self.schemas, commit,
-            deployment.rows_per_micro_batch, deployment.retention,
+            deployment.rows_per_micro_batch, deployment.retention, self._mirror,
         )  # fmt: skip
         self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.committed()
@@ -147,6 +151,17 @@ class RunningApp(Displayed):
         )  # fmt: skip
         self._intakes = self._sources()
         self._ticker = self._ticks()
+
+    def _mirrored(self, deployment: Deployment, life: Life) -> Mirror | None:
+        """What puts the inbox at a shared address, if there is one."""
+        shared = life.meeting
+        if shared is None:
+            return None
+        retention, progress = deployment.retention, self._progress
+        kept = Kept(self._inbox.folder, retention.recording, retention.days)
+        mirror = Mirror(self._inbox.folder, shared, kept, lambda: progress.last, progress.say)
+        self._inbox.tell = mirror.appended
+        return mirror
 
     def _ticks(self) -> IdleTicker | WallTicker | None:
         """What moves the app's clock besides events."""
@@ -208,7 +223,7 @@ class RunningApp(Displayed):
 
     def _check_whole(self, folder: Path) -> None:
         """Raises `Misuse` where the app's folder lacks what it had. What is open then is closed."""
-        spark = self._stream.checkpoint()
+        spark = self._stream.checkpoint.reached()
         # A server's Spark is ahead of the store until its owner has taken in what was handed over.
         known = self.deployment.store != ":memory:" and self._stream.intake is None
         ledger = self.store.committed(self.name, self._life.run) if known else None
@@ -306,6 +321,8 @@ class RunningApp(Displayed):
             if not self._stream.active:
                 self._target.marks.clear()
             self._stream.start()
+            if self._mirror is not None:
+                self._mirror.start()
             if self._sinks is not None:
                 self._sinks.start()
             self._stopped = False
@@ -343,7 +360,8 @@ class RunningApp(Displayed):
                 self._sinks.stop()
             if self._stream.stop():
                 seq = max(self._stream.planned(), self._progress.last + 1)
-                self._inbox.truncate(seq)
+                with contextlib.nullcontext() if self._mirror is None else self._mirror.taking_back(seq):
+                    self._inbox.truncate(seq)
                 for feed in ended:
                     feed.withdraw(seq)
 
@@ -378,6 +396,8 @@ class RunningApp(Displayed):
         self._stop_sources()
         if self._sinks is not None:
             self._sinks.close()
+        if self._mirror is not None:
+            self._mirror.stop()
         self._inbox.close()
         self.store.close()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Misuse
-from ..spark.stream import Checkpoint
+from ..spark.checkpoints import Reached
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Found:
     its store (None: not known), and whether its outputs are there."""
 
     entries: int
-    checkpoint: Checkpoint
+    checkpoint: Reached
     ledger: int | None
     outputs: bool
 

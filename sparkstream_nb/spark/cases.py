@@ -27,13 +27,14 @@ from ..plan.nodes import BatchClock, Partition, Plan, Retrieval, Safety
 from ..plan.safety import aggregation_safety
 from ..stores.duckdb import DuckDBStore
 from . import results, rows
+from .checkpoints import local
 from .entries import Ask, Entry
 from .inbox import Inbox
 from .processor import NodeProcessor, NodeSpec
 from .retrieval import retrieve
 from .session import spark_session
 from .stateless import SourceApp, app_of, options_of
-from .stream import carried, local, session_for
+from .stream import carried, session_for
 
 _PARTITIONS = 2
 CASES_AT_ONCE = 200

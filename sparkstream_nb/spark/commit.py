@@ -6,11 +6,12 @@ after a crash with the same id and rows; one that is in the ledger is not writte
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,8 +24,11 @@ from ..stores.protocol import ErrorRow, Store
 from .last_reports import LastReports
 from .merging import Merging
 from .outputs import OutputFiles
+from .private import private_folder
 from .results import Failed, errors_of
-from .rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, StreamEvents, from_table
+from .rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, StreamEvents, TableRow, from_table
+from .shared import Shared
+from .spill import UNTAKEN
 from .throughput import ArrivalCounts, BatchFigures, Throughput
 
 
@@ -76,8 +80,11 @@ class Commit:
         reports: LastReports | None = None,
         arrived: ArrivalCounts | None = None,
         clock: Callable[[], float] = time.time,
+        shared: Shared | None = None,
     ) -> None:
-        """`arrived` counts what came in; without it no rates are known. `clock` tells the seconds since 1970."""
+        """`arrived` counts what came in; without it no rates are known. `clock` tells the seconds since 1970. Workers
+        leave large results at a `shared` address, if there is one."""
+        self.shared = shared
         self.app, self.run, self.shards = app, run, list(shards)
         self.store, self.outputs, self.progress, self.on_batch = store, outputs, progress, on_batch
         self.merging, self.reports = merging, reports
@@ -95,8 +102,11 @@ class Commit:
         took.
         """
         taken_up = self._clock()
-        found = _Gathered(self.shards)
+        found, spilled = _Gathered(self.shards), []
         for row in rows:
+            if self.shared is not None and isinstance(row, TableRow) and row.file:
+                spilled.append(f"spill/{Path(row.file).name}")
+                row = replace(row, file=str(self._fetched(self.shared, spilled[-1])))
             found.take(row)
         self.outputs.write(batch, found.streams)
         partials = {key: pa.concat_tables(tables) for key, tables in found.partials.items()}
@@ -108,6 +118,9 @@ class Commit:
         fresh = self.store.commit(self.app, self.run, batch, partials, found.errors, clock)
         for file in found.files:
             Path(file).unlink()
+        if self.shared is not None and spilled:
+            with contextlib.suppress(OSError):  # what is left goes at the next start
+                self.shared.remove(*spilled)
         if self.on_batch is not None:
             self.on_batch(batch)
         p = self.progress
@@ -134,6 +147,21 @@ class Commit:
             p.changed.notify_all()
         if self.merging is not None:
             self.merging.committed(batch, {s: sum(e.rows for e in events) for s, events in found.streams.items()})
+
+    def _fetched(self, shared: Shared, name: str) -> Path:
+        """A file that a worker left at the address; it is not there where the commit was cut off after this."""
+        file = private_folder(self.outputs.folder / UNTAKEN) / Path(name).name
+        if not file.exists():
+            with contextlib.suppress(FileNotFoundError):
+                shared.get_file(name, file)
+        return file
+
+    def clear(self) -> None:
+        """Removes what workers wrote and no commit took. Only while nothing runs. Raises OSError where the address
+        cannot be reached."""
+        self.outputs.clear()
+        if self.shared is not None:
+            self.shared.remove(*(f"spill/{name}" for name in self.shared.names("spill")))
 
     def _without_unfit(self, aggregation: str, partials: pa.Table, errors: list[ErrorRow]) -> pa.Table:
         """`partials` without the rows that the database of an aggregation cannot hold, which become errors."""

@@ -42,6 +42,7 @@ from .feed_files import FilePart, columns_of_file, parts_of, tables_of
 from .inbox import Inbox
 from .ingest import check_object, fits, fits_time, one, times, type_rows
 from .private import private_file
+from .shared import Shared
 
 CHUNK_ROWS = 250_000
 """Rows of an entry: small enough that a feed of a few seconds has several, so that one sees how far it is."""
@@ -103,9 +104,17 @@ class Typed:
 
 
 def read_feed(
-    source: Any, shape: Shape, inbox: Path, session: SparkSession | None, limit: int | None, *, nodes: int = 1
+    source: Any,
+    shape: Shape,
+    inbox: Path,
+    session: SparkSession | None,
+    limit: int | None,
+    *,
+    nodes: int = 1,
+    shared: Shared | None = None,
 ) -> Typed:
-    """Types a feed into chunks in the folder `inbox`, for so many nodes.
+    """Types a feed into chunks in the folder `inbox`, for so many nodes. Where Spark's tasks do not see that, they
+    leave chunks at a `shared` address, and files are read here.
 
     `source` is a pandas or Arrow frame, a Spark frame, or the path of a `.csv` or `.parquet` file; the last two kinds
     need `session`. `limit`: only the first so many rows. Raises SparkStreamError for any other source and for a missing
@@ -130,13 +139,15 @@ def read_feed(
             return found
         if session is None:
             raise SparkStreamError("A file is read by Spark, and Spark does not run.")
-        return _read_file(Path(source), shape, inbox, feed, session, limit)
+        return _read_file(Path(source), shape, inbox, feed, None if shared else session, limit)
     if not hasattr(source, "mapInArrow"):
         raise SparkStreamError(
             f"An object of type {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, "
             "or the path of a .csv or .parquet file."
         )
-    return _read_spark(source if limit is None else source.limit(limit), shape, inbox, feed)
+    return _read_spark(
+        source if limit is None else source.limit(limit), shape, _Writing(str(inbox), feed, shape, shared)
+    )
 
 
 _SIMPLE = ("string", "empty", "floating", "integer", "boolean", "decimal", "datetime", "date", "bytes")
@@ -259,14 +270,19 @@ def _reading(stream: str) -> Iterator[None]:
         raise SparkStreamError(f"Spark could not read the feed of {stream}: {cause_of(str(error))}") from error
 
 
-def _read_file(path: Path, shape: Shape, inbox: Path, feed: str, session: SparkSession, limit: int | None) -> Typed:
-    """A file's parts, each read by a task of Spark's; with `limit` all by one."""
+def _read_file(
+    path: Path, shape: Shape, inbox: Path, feed: str, session: SparkSession | None, limit: int | None
+) -> Typed:
+    """A file's parts, each read by a task of Spark's; with `limit` all by one, and without a session here."""
     shape = replace(shape, offered=tuple(columns_of_file(path, shape.names)))
     path = path.absolute()
     parts = parts_of(path) if limit is None else [FilePart()]
     if not parts:
         return Typed()
     writing = _Writing(str(inbox), feed, shape)
+
+    if session is None:
+        return _gather(writing.rows(_first((t for part in parts for t in tables_of(path, shape.names, part)), limit)))
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = [n for batch in batches for n in batch.column(0).to_pylist()]
@@ -287,14 +303,20 @@ def _first(tables: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
             return
 
 
-def _read_spark(frame: DataFrame, shape: Shape, inbox: Path, feed: str) -> Typed:
+def _read_spark(frame: DataFrame, shape: Shape, writing: _Writing) -> Typed:
     columns = [n for n in shape.names if n in frame.columns]
-    writing = _Writing(str(inbox), feed, replace(shape, offered=tuple(frame.columns)))
+    writing = replace(writing, shape=replace(shape, offered=tuple(frame.columns)))
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from writing(pa.Table.from_batches([b]) for b in batches)
 
-    return _done(frame.select(*(F.col(f"`{c}`") for c in columns)) if columns else frame, write, shape)
+    typed = _done(frame.select(*(F.col(f"`{c}`") for c in columns)) if columns else frame, write, shape)
+    if writing.shared is not None:
+        names = [*(c.file for c in typed.chunks), *typed.rejects]
+        for name in names:
+            writing.shared.get_file(f"feeds/{name}", private_file(Path(writing.folder) / name))
+        writing.shared.remove(*(f"feeds/{name}" for name in names))
+    return typed
 
 
 def _done(frame: DataFrame, write: Any, shape: Shape) -> Typed:
@@ -307,19 +329,31 @@ def _done(frame: DataFrame, write: Any, shape: Shape) -> Typed:
 
 @dataclass(frozen=True)
 class _Writing:
-    """What a task of Spark's does with the rows that it reads: chunks in the folder, and a row for each."""
+    """What a task of Spark's does with the rows that it reads: chunks in the folder, or at a shared address, and a row
+    for each."""
 
     folder: str
     feed: str
     shape: Shape
+    shared: Shared | None = None
 
-    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    def rows(self, tables: Iterable[pa.Table], folder: str | None = None) -> list[tuple[int, int, str, int, int]]:
+        """Writes the chunks; what is told of each, as of `_INFO`."""
         context = TaskContext.get()
         part, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
-        writer = _Writer(Path(self.folder), f"{self.feed}-{attempt}", part, self.shape)
+        writer = _Writer(Path(folder or self.folder), f"{self.feed}-{attempt}", part, self.shape)
         for table in tables:
             writer.take(table)
-        info = writer.close()
+        return writer.close()
+
+    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        if self.shared is None:
+            info = self.rows(tables)
+        else:
+            with self.shared.at_hand([]) as folder:
+                info = self.rows(tables, str(folder))
+                for _, _, name, _, _ in info:
+                    self.shared.put_file(f"feeds/{name}", folder / name)
         if info:
             columns = [pa.array(c, t) for c, t in zip(zip(*info, strict=True), _INFO_TYPES, strict=True)]
             yield pa.record_batch(columns, names=_INFO_NAMES)

@@ -5,7 +5,8 @@ deployed it. So the server writes the rows of a micro-batch as one file, named b
 take the batch for done; the owner commits the files in their order. Spark repeats a batch with the same rows, and the
 owner's ledger tells which batches are in the store: each is there once, whichever of the two ends in between.
 
-The server, its executors and the owner must see the app's folder under one path.
+The file is in the app's folder, which server, executors and owner then see under one path, or at the app's shared
+address.
 """
 
 from __future__ import annotations
@@ -13,47 +14,63 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 
+from .checkpoints import Files, LocalFiles
 from .commit import Commit
 from .private import private_folder
 from .results import from_ipc
 from .rows import from_table
+from .shared import Shared
 
-_POLLING_SECONDS = 0.02
+_POLLING_SECONDS, _POLLING_SHARED_SECONDS = 0.02, 0.2
+_HANDED = "handed"
 
 
-def handover(folder: Path) -> Callable[[DataFrame, int], None]:
-    """The function for foreachBatch on the server: a micro-batch becomes a file in `folder`."""
-    where = str(folder)
+def handover(home: Path, shared: Shared | None) -> Callable[[DataFrame, int], None]:
+    """The function for foreachBatch on the server: a micro-batch becomes a file in the folder of the app's life, or at
+    its shared address."""
+    system: tuple[str, dict[str, Any]] = ("file", {})
+    folder = str(home / _HANDED)
+    if shared is not None:
+        system, folder = shared.system(), shared.below(_HANDED).path
 
     def hand(frame: DataFrame, batch: int) -> None:  # sent by value: what `ship` sends does not reach this process
         import os
-        from pathlib import Path
 
         import pyarrow
+        from pyarrow import fs
 
+        kind, options = system
+        files = fs.LocalFileSystem() if kind == "file" else fs.S3FileSystem(**options) if kind == "s3" else None
+        if files is None:
+            files, _ = fs.FileSystem.from_uri(kind)
         table = frame.toArrow()
         # A run that was cut off may still be at it when the batch comes again: each writes a file of its own.
-        new = Path(where, f".{batch}-{os.urandom(8).hex()}.new")
-        with pyarrow.OSFile(str(new), "wb") as sink, pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        new = f"{folder}/.{batch}-{os.urandom(8).hex()}.new"
+        with files.open_output_stream(new) as sink, pyarrow.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
-        new.replace(Path(where, f"{batch:012d}.arrows"))
+        files.move(new, f"{folder}/{batch:012d}.arrows")
 
     return hand
 
 
 class Intake:
-    """Commits what `handover` leaves in `folder`, micro-batch by micro-batch.
+    """Commits what `handover` leaves for the life in the folder `home`, micro-batch by micro-batch.
 
     The file of the last batch stays until the next one is in the store: it tells a later process where to go on.
     """
 
-    def __init__(self, folder: Path, commit: Commit) -> None:
-        private_folder(folder)
-        self.folder, self.commit = folder, commit
-        self.next = min((int(f.stem) for f in folder.glob("[0-9]*.arrows")), default=0)
+    def __init__(self, home: Path, shared: Shared | None, commit: Commit) -> None:
+        self.files: Files = LocalFiles(home) if shared is None else shared
+        self._polling = _POLLING_SECONDS if shared is None else _POLLING_SHARED_SECONDS
+        self.files.put(f"{_HANDED}/.there", b"")
+        private_folder(home / _HANDED)
+        self.commit = commit
+        handed = [name.partition(".")[0] for name in self.files.names(_HANDED) if name.endswith(".arrows")]
+        self.next = min((int(number) for number in handed if number.isdecimal()), default=0)
         self.failure: Exception | None = None
         self._lock = threading.Lock()
         self._ending = threading.Event()
@@ -62,9 +79,9 @@ class Intake:
     def take(self) -> None:
         """Commits the files that are there. Raises what the commit raises; the file then stays."""
         with self._lock:
-            while (file := _file(self.folder, self.next)).exists():
-                self.commit.commit(from_table(from_ipc(file.read_bytes())), self.next)
-                _file(self.folder, self.next - 1).unlink(missing_ok=True)
+            while self.files.has(name := _name(self.next)):
+                self.commit.commit(from_table(from_ipc(self.files.get(name))), self.next)
+                self.files.remove(_name(self.next - 1))
                 self.next += 1
 
     def start(self) -> None:
@@ -85,12 +102,12 @@ class Intake:
 
     def _run(self) -> None:
         try:
-            while not self._ending.wait(_POLLING_SECONDS):
+            while not self._ending.wait(self._polling):
                 self.take()
             self.take()
         except Exception as error:  # told by the stream to whoever waits
             self.failure = error
 
 
-def _file(folder: Path, batch: int) -> Path:
-    return folder / f"{batch:012d}.arrows"
+def _name(batch: int) -> str:
+    return f"{_HANDED}/{batch:012d}.arrows"

@@ -14,7 +14,7 @@ import base64
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,8 @@ class Inbox:
     """The nodes that take what is appended from now on; empty: those that the app began with."""
     arrived: ArrivalCounts = field(default_factory=ArrivalCounts)
     """How many events came in with which entry."""
+    tell: Callable[[], None] | None = None
+    """Is called when more has come in."""
 
     def __post_init__(self) -> None:
         private_folder(self.folder / JOURNAL)
@@ -161,6 +163,8 @@ class Inbox:
         for seq, total in counts:
             self.arrived.add(seq, total)
         self.position = p
+        if self.tell is not None:
+            self.tell()
         return p.seq - 1
 
     @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,8 @@ from pathlib import Path
 from .journal import entries_from, segments
 
 DAY = 86_400.0
+Offset = dict[str, int]
+"""A place in the journal, as of `journal.entries_from`."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,10 @@ class Kept:
     _bytes: int = 0
     _segment: int = -1
 
-    def end(self, end: dict[str, int]) -> None:
-        """What is before offset `end` is done with. The oldest of that goes, where it is too much or too old."""
-        self._pass(end)
+    def end(self, end: Offset) -> list[Path]:
+        """What is before offset `end` is done with. The oldest of that goes, where it is too much or too old. Returns
+        what entries name that was not done with before."""
+        done = self._pass(end)
         oldest = None if self.days is None else time.time() - self.days * DAY
         while self._items:
             item = self._items[0]
@@ -47,24 +51,42 @@ class Kept:
             self._items.popleft()
             self._bytes -= item.bytes
             item.file.unlink(missing_ok=True)
+        return done
 
-    def _pass(self, end: dict[str, int]) -> None:
-        """Takes note of the files that are done with. A segment comes after the files that its entries name."""
-        named: dict[str, int] = {}
-        needed: set[str] = set()
-        for entry, after in entries_from(self.folder, self._swept):
-            if entry.file is not None:
-                named[entry.file] = after["at"]
-                if entry.seq >= end["seq"]:
-                    needed.add(entry.file)
-        self._swept = end
-        found = [(at, 0, self.folder / name) for name, at in named.items() if name not in needed]
-        for (first, file), (following, _) in pairwise(segments(self.folder)):
-            if self._segment < first and following <= end["at"]:
-                self._segment = first
-                found.append((following, 1, file))
-        for _, _, file in sorted(found):
+    def _pass(self, end: Offset) -> list[Path]:
+        """Takes note of the files that are done with; returns those that entries name."""
+        named = []
+        for _, begin, file in passed(self.folder, self._swept, end):
+            if begin is not None:
+                if begin <= self._segment:
+                    continue
+                self._segment = begin
+            else:
+                named.append(file)
             with contextlib.suppress(FileNotFoundError):
                 stat = file.stat()
                 self._items.append(_Item(file, stat.st_size, stat.st_mtime))
                 self._bytes += stat.st_size
+        self._swept = end
+        return named
+
+
+def passed(folder: Path, begin: Offset | None, end: Offset) -> Iterator[tuple[int, int | None, Path]]:
+    """What of the inbox in `folder` is done with where its entries up to offset `end` are: the files that those from
+    `begin` on name, and all segments of the journal, in the order in which they came in. Each with the byte after it,
+    and the first byte where it is a segment. A segment comes after the files that its entries name."""
+    named: dict[str, int] = {}
+    needed: set[str] = set()
+    for entry, after in entries_from(folder, begin):
+        if entry.file is not None:
+            named[entry.file] = after["at"]
+            if entry.seq >= end["seq"]:
+                needed.add(entry.file)
+    found: list[tuple[int, int, int | None, Path]] = [
+        (at, 0, None, folder / name) for name, at in named.items() if name not in needed
+    ]
+    for (first, file), (following, _) in pairwise(segments(folder)):
+        if following <= end["at"]:
+            found.append((following, 1, first, file))
+    for place, _, begins, file in sorted(found, key=lambda f: (f[:2], str(f[3]))):
+        yield place, begins, file

@@ -38,6 +38,7 @@ from ..simulation.faults import fault_of
 from . import journal, rows, segments
 from .aside import taken
 from .care import DIED, Care, Place, Steps, Trying, alone, trying, with_care
+from .checkpoints import LocalFiles
 from .entries import Ask, Entry, EventsEntry, FaultEntry, Reject, SourceEntry
 from .leading import only
 from .marks import mark_node
@@ -144,6 +145,17 @@ def _take(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> list[Ro
             else:
                 given.passing.append(row)
     given.entries.sort(key=lambda e: e.seq)
+    if p.shared is None:
+        return _with_care(p, key, given)
+    with p.shared.at_hand(e.file for e in given.entries if e.file is not None) as folder:
+        out = _with_care(p.within(folder), key, given)
+        for row in out[len(given.passing) :]:
+            if isinstance(row, rows.TableRow) and row.file:
+                p.shared.put_file(f"spill/{Path(row.file).name}", Path(row.file))
+    return out
+
+
+def _with_care(p: NodeProcessor, key: Any, given: _Given) -> list[Row]:
     with alone(Path(p.folder), when=_care(p).concerns(given.entries)):
         return _work(p, key[0], given)
 
@@ -168,7 +180,8 @@ def _work(p: NodeProcessor, key: int, given: _Given) -> list[Row]:
         # An attempt that failed half-way leaves an engine that cannot be used again.
         return _run(p, key, engines.pop() if engines else _restored(p, key), given, source)
 
-    return with_tables(spec.tables, batch, Path(p.folder).parent / "reads", work)
+    reads = LocalFiles(Path(p.folder).parent) if p.shared is None else p.shared
+    return with_tables(spec.tables, batch, reads, work)
 
 
 def _restored(p: NodeProcessor, key: int) -> _Kept:

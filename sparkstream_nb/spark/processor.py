@@ -6,6 +6,7 @@ and `nodes`, which loads the engine, is loaded where entries are worked on.
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ..plan.nodes import Plan
     from ..simulation.groups import Groups
     from .care import Care
+    from .shared import Shared
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class NodeProcessor(StatefulProcessor):
     `outputs`, if any. `run` tells apart the lives of an app; `keep` allows the short cut.
 
     An error of the engine ends the query; with `isolate` it is a row of kind `failure` for that micro-batch, and the
-    other nodes go on. `care`: what the nodes mind besides (None: nothing).
+    other nodes go on. `care`: what the nodes mind besides (None: nothing). With a `shared` address the workers do not
+    see the folders, and take and leave there what would be in them.
     """
 
     def __init__(
@@ -97,10 +100,18 @@ class NodeProcessor(StatefulProcessor):
         keep: bool = True,
         isolate: bool = False,
         care: Care | None = None,
+        shared: Shared | None = None,
     ) -> None:
         self.run, self.specs, self.folder = run, dict(specs), str(folder)
         self.outputs = None if outputs is None else str(outputs)
         self.keep, self.isolate, self.care = keep, isolate, care
+        self.shared = shared
+
+    def within(self, folder: Path) -> NodeProcessor:
+        """The same with its folders in another one."""
+        own = copy.copy(self)
+        own.folder, own.outputs = str(folder / "inbox"), str(folder / "outputs")
+        return own
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.version = handle.getValueState("version", "version string, pieces string")

@@ -13,7 +13,6 @@ import contextlib
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -32,8 +31,9 @@ def here(session: SparkSession) -> bool:
     return not is_remote(session) and str(session.sparkContext.master).startswith("local")
 
 
-def release(session: SparkSession, checkpoint: Path, run: str, partitions: int) -> None:
-    """Closes the state stores of run `run` (its UUID) of the query with this checkpoint. It must have ended."""
+def release(session: SparkSession, checkpoint: str, run: str, partitions: int) -> None:
+    """Closes the state stores of run `run` (its UUID) of the query with the checkpoint at this address. It must have
+    ended."""
     if not here(session):
         return  # they are in other processes
     jvm: Any = session._jvm
@@ -41,7 +41,7 @@ def release(session: SparkSession, checkpoint: Path, run: str, partitions: int) 
         state = getattr(jvm, _STATE)
         id_ = jvm.java.util.UUID.fromString(run)
         for partition in range(partitions):
-            store = state.StateStoreId(f"file:{checkpoint.absolute()}/state", 0, partition, "default")
+            store = state.StateStoreId(f"{checkpoint.replace('file:///', 'file:/')}/state", 0, partition, "default")
             state.StateStore.removeFromLoadedProvidersAndClose(state.StateStoreProviderId(store, id_))
 
 

@@ -24,6 +24,8 @@ from .entries import Entry
 from .journal import entries_from
 from .kept import Kept
 from .marks import forget_tasks
+from .mirror import Mirrored
+from .shared import Shared
 
 ROWS_PER_TRIGGER = 10_000_000
 SCHEMA = f"key int, {journal.SCHEMA}"
@@ -55,7 +57,10 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows the journal."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self.folder = Path(options["folder"])
+        self.shared = Shared(options["shared"]) if options["shared"] else None
+        self.digest = options["digest"]
+        self.mirrored = None if self.shared is None else Mirrored(self.shared)
+        self.folder = Path(options["folder"]) if self.mirrored is None else self.mirrored.folder
         self.rows = int(options["rows"])
         self.work = options["work"] == "1"
         self.target: int | None = None
@@ -69,6 +74,7 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.rows)
 
     def prepareForTriggerAvailableNow(self) -> None:
+        self._follow()
         self.target = max((e.seq for e, _ in entries_from(self.folder)), default=-1)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
@@ -76,8 +82,7 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises SparkStreamError where the inbox is gone, so that a query which outlived its app's process ends.
         """
-        if not self.folder.exists():
-            raise SparkStreamError(f"The inbox {self.folder} no longer exists: the app was deployed again.")
+        self._follow()
         most = self.rows if isinstance(limit, ReadAllAvailable) else getattr(limit, "max_rows", self.rows)
         reached, rows = start, 0
         for entry, after in entries_from(self.folder, start):
@@ -88,8 +93,17 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reached, rows = after, rows + entry.steps
         return reached
 
+    def _follow(self) -> None:
+        """Raises SparkStreamError where the inbox is gone."""
+        if self.mirrored is not None:
+            self.mirrored.follow()
+        elif not self.folder.exists():
+            raise SparkStreamError(f"The inbox {self.folder} no longer exists: the app was deployed again.")
+
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """One task that passes the entries on; one for each piece where some app has work to do here."""
+        if self.mirrored is not None:  # a micro-batch that is repeated is planned by another process
+            self.mirrored.follow()
         entries: list[Entry] = []
         for entry, _ in entries_from(self.folder, start):
             if entry.seq >= end["seq"]:
@@ -100,12 +114,18 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Share(entries)] if entries else []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from .stateless import rows_of  # the reader that only plans does not need the engine
+        from .stateless import rows_at, rows_of  # the reader that only plans does not need the engine
 
         assert isinstance(partition, Share)
-        yield from rows_of(self.folder, partition.entries)
+        if self.shared is None:
+            yield from rows_of(self.folder, partition.entries)
+        else:
+            yield from rows_at(self.shared, self.digest, partition.entries)
 
     def commit(self, end: Offset) -> None:
         """What came in until `end` will not be read again by Spark."""
+        if self.mirrored is not None:
+            self.mirrored.end(end)
+            return
         self.kept.end(end)
         forget_tasks(self.folder, end["seq"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,13 +24,17 @@ from .aside import taken
 from .care import Care, Place, alone, with_care
 from .entries import Entry, EventsEntry, to_json
 from .marks import mark_task
+from .mirror import apps_at
 from .private import check_private, private_file
 from .processor import NodeSpec
 from .rows import Row
+from .shared import Shared
 from .source import ROWS_PER_TRIGGER
 from .spill import Spill
 
 _APPS = "apps.pickle"
+_apps_seen: dict[str, list[SourceApp | None]] = {}
+"""What this process took from shared addresses, by digest."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +106,38 @@ def options_of(
         "work": str(int(work)),
         "recording": "" if recording is None else str(recording),
         "days": "" if days is None else str(days),
+        "shared": "",
+        "digest": "",
     }
+
+
+def options_at(shared: Shared, digest: str) -> dict[str, str]:
+    """The source's options besides, where the inbox is at a shared address, with apps of this digest (`mirror`)."""
+    return {"shared": shared.address, "digest": digest}
 
 
 def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
     """Rows of `source.SCHEMA`, a batch for each app: its entries for every node, and the results for a piece."""
     check_private(folder, folder.parent, folder.parent.parent)
-    apps: list[SourceApp | None] = pickle.loads((folder / _APPS).read_bytes())
+    yield from _rows(folder, pickle.loads((folder / _APPS).read_bytes()), entries)
+
+
+def rows_at(shared: Shared, digest: str, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
+    """As `rows_of`, of an inbox at a shared address."""
+    if digest not in _apps_seen:
+        _apps_seen.clear()
+        _apps_seen[digest] = pickle.loads(apps_at(shared, digest))
+    apps = _apps_seen[digest]
+    worked = [e for e in entries if (app := apps[e.app]) is not None and app.stateless]
+    with shared.at_hand(e.file for e in worked if e.file is not None) as folder:
+        own = [None if app is None else replace(app, outputs=str(folder / "outputs")) for app in apps]
+        for batch in _rows(folder / "inbox", own, entries):
+            for file in filter(None, batch.column("file").to_pylist()):
+                shared.put_file(f"spill/{Path(file).name}", Path(file))
+            yield batch
+
+
+def _rows(folder: Path, apps: Sequence[SourceApp | None], entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
     by_app: dict[int, list[Entry]] = {}
     for entry in entries:
         by_app.setdefault(entry.app, []).append(entry)

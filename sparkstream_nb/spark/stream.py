@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import re
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,24 +22,24 @@ from ..types import Schema
 from . import journal
 from .care import Care
 from .causes import SERVER_GONE, cause_of
+from .checkpoints import Checkpoint
 from .commit import Commit, Progress
 from .handover import Intake, handover
 from .mending import Mending
+from .mirror import Mirror
 from .processor import NodeProcessor, NodeSpec
 from .release import Callback, Runners, release
 from .remote import is_remote, sibling
 from .routing import keys_apart
 from .settings import defaults
 from .source import ROWS_PER_TRIGGER, InboxSource
-from .stateless import app_of, options_of
+from .stateless import app_of, options_at, options_of
 
 STOP_SECONDS = 1.5
 """How long a person who stops something waits for Spark: under two seconds with all that is around it."""
 _CANCEL_SECONDS = 0.2
 MOST_PARTITIONS = 32
-_POLLING_MS = 25
-_HALF_WRITTEN = re.compile(r"\.{1,2}\d+\.[0-9a-f-]+\.tmp(\.crc)?")
-"""A file that Spark makes before it gives it its name, the number of a micro-batch."""
+_POLLING_MS, _POLLING_SHARED_MS = 25, 250
 _GONE = (Py4JError, OSError)
 """What a call of Spark on this machine raises when its process has ended."""
 _SPARK_ENDED = "Spark has ended. Restart the kernel or the program, and deploy the app again"
@@ -61,17 +60,6 @@ class Layout:
         return Layout(tuple(keys_apart(nodes, partitions)), partitions)
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """What Spark's checkpoint says: the last micro-batch that is planned and the last one done (-1: none), how many
-    entries are planned, and whether there is state."""
-
-    planned: int
-    done: int
-    reached: int
-    state: bool
-
-
 class Stream:
     """Starts, stops and waits for the streaming query of one app."""
 
@@ -86,14 +74,23 @@ class Stream:
         commit: Commit,
         rows_per_trigger: int | None = None,
         retention: Retention | None = None,
+        mirror: Mirror | None = None,
     ) -> None:
+        """`mirror` puts the inbox at a shared address, where Spark's machines do not see the folder `home`."""
         self.name, self.home, self.run = name, home, run
         self.layout = Layout.of(len(specs), specs[0].count)
         self.specs, self.schemas, self.commit = list(specs), dict(schemas), commit
         self.rows_per_trigger = rows_per_trigger or ROWS_PER_TRIGGER
         self.retention = Retention() if retention is None else retention
         self.session = session_for(session, self.layout.partitions)
-        self.intake = Intake(home / "handed", commit) if is_remote(session) else None
+        self.mirror = mirror
+        shared = None if mirror is None else mirror.shared
+        self.checkpoint = Checkpoint.of(home, shared)
+        if shared is not None:
+            self.session.conf.set("spark.sql.streaming.pollingDelay", _POLLING_SHARED_MS)
+            for name, value in shared.settings().items():
+                self.session.conf.set(name, value)
+        self.intake = Intake(home, shared, commit) if is_remote(session) else None
         self.query: StreamingQuery | None = None
         self.care = Care()
         self.mending = Mending(self, home / "inbox", commit.progress.say)
@@ -118,21 +115,25 @@ class Stream:
         app = app_of(self.layout.keys, self.specs, self.schemas, outputs=str(outputs), care=self.care)
         options = options_of(inbox, [app], self.rows_per_trigger, self.retention)
         specs = dict(zip(self.layout.keys, self.specs, strict=True))
-        processor = NodeProcessor(self.run, specs, inbox, outputs, care=self.care)
+        shared = None
+        if self.mirror is not None:
+            shared = self.mirror.shared
+            options |= options_at(shared, self.mirror.prepare(pickle.dumps([app])))
+        processor = NodeProcessor(self.run, specs, inbox, outputs, care=self.care, shared=shared)
         # A query that is still ending, or that was handed over and not taken in, may name such files.
         if not self._runs():
-            _clear_half_written(self.home / "checkpoint")
+            self.checkpoint.clear_half_written()
             if self.intake is None:
-                self.commit.outputs.clear()
+                self.commit.clear()
         if self.intake is not None:
             self.intake.start()
         try:
             self.query = (
                 carried(self.session, options, processor)
                 .writeStream.queryName(f"{self.name}-{self.run}")
-                .option("checkpointLocation", local(self.home / "checkpoint"))
+                .option("checkpointLocation", self.checkpoint.where)
                 .outputMode("append")
-                .foreachBatch(self._commit if self.intake is None else handover(self.intake.folder))
+                .foreachBatch(self._commit if self.intake is None else handover(self.home, shared))
                 .start()
             )
             self._released = False
@@ -227,7 +228,7 @@ class Stream:
     def _release(self, query: StreamingQuery, runners: Runners) -> None:
         """Lets go of what a query that has ended still holds."""
         self._released = True
-        release(self.session, self.home / "checkpoint", str(query.runId), self.layout.partitions)
+        release(self.session, self.checkpoint.where, str(query.runId), self.layout.partitions)
         runners.release()
         self._callback.close()
 
@@ -250,20 +251,13 @@ class Stream:
         self._take_rest()
         return not self._runs()
 
-    def checkpoint(self) -> Checkpoint:
-        """How far Spark is, while the query does not run."""
-        return checkpoint_of(self.home)
-
     def planned(self) -> int:
         """The number of the first entry that no micro-batch has been planned for."""
-        return checkpoint_of(self.home).reached
+        return self.checkpoint.reached().reached
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
-        offsets = self.home / "checkpoint" / "offsets"
-        batch = _newest(offsets)
-        first = _reached(offsets, batch - 1) if (offsets / str(batch - 1)).exists() else 0
-        return batch, (first, self.planned())
+        return self.checkpoint.planned_batch()
 
     def ended_for_good(self) -> bool:
         """Whether Spark itself has ended."""
@@ -280,42 +274,7 @@ class Stream:
 
         Over Connect what Spark knows may not be taken in yet; `start` does so.
         """
-        if self.intake is not None:
-            return -1, -1
-        batch = _newest(self.home / "checkpoint" / "commits")
-        return (-1, -1) if batch < 0 else (batch, _reached(self.home / "checkpoint" / "offsets", batch) - 1)
-
-
-def checkpoint_of(home: Path) -> Checkpoint:
-    """How far Spark is with the life of an app in `home`."""
-    folder = home / "checkpoint"
-    planned, done = _newest(folder / "offsets"), _newest(folder / "commits")
-    reached = 0 if planned < 0 else _reached(folder / "offsets", planned)
-    return Checkpoint(planned, done, reached, (folder / "state").is_dir())
-
-
-def _clear_half_written(checkpoint: Path) -> None:
-    """Removes what a query that ended in the middle of a write to its logs left: Spark refuses to plan its first
-    micro-batch beside such a file (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY). No query may run."""
-    for log in ("offsets", "commits"):
-        for file in (checkpoint / log).glob(".*"):
-            if _HALF_WRITTEN.fullmatch(file.name):
-                file.unlink(missing_ok=True)
-
-
-def _newest(folder: Path) -> int:
-    """The highest micro-batch id among the files of a log of Spark's; -1 for none."""
-    return max((int(f.name) for f in folder.glob("[0-9]*") if f.name.isdecimal()), default=-1)
-
-
-def _reached(offsets: Path, batch: int) -> int:
-    """The entry at which a micro-batch ends, from Spark's log: a version, metadata, then one offset per source."""
-    return int(json.loads((offsets / str(batch)).read_text().splitlines()[-1])["seq"])
-
-
-def local(path: Path) -> str:
-    """A path on this machine as Spark takes it: with its scheme, and nothing escaped."""
-    return f"file://{path.absolute()}"
+        return (-1, -1) if self.intake is not None else self.checkpoint.done()
 
 
 @contextlib.contextmanager

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import StoreError
 from ..plan.stored import StoredTableLayout, TableChanges, Terms, Values
 from ..stores.address import Database, Secret
 from ..stores.tables import SqlTables, Turn, why_unfit
+from .checkpoints import Files
 
 T = TypeVar("T")
 _opened: dict[bytes, list[SqlTables]] = {}
@@ -59,9 +58,9 @@ class BatchOf:
 class NodeTables:
     """The `RowSource` of a node's engine during one micro-batch."""
 
-    def __init__(self, tables: Sequence[SqlTables], batch: BatchOf, folder: Path) -> None:
-        self._tables, self._batch = tables, batch
-        self._file = folder / f"node-{batch.node}.json"
+    def __init__(self, tables: Sequence[SqlTables], batch: BatchOf, files: Files) -> None:
+        self._tables, self._batch, self._files = tables, batch, files
+        self._file = f"reads/node-{batch.node}.json"
         self._owner = {t: i for i, x in enumerate(tables) for t in x.layouts}
         self._turns: list[Turn] = []
         self._done: list[bool] = []
@@ -103,7 +102,7 @@ class NodeTables:
     def _kept(self) -> dict[str, Any] | None:
         """What this batch read when it ran before; None where it did not."""
         try:
-            kept: dict[str, Any] = json.loads(self._file.read_text())
+            kept: dict[str, Any] = json.loads(self._files.get(self._file))
         except FileNotFoundError:
             return None
         return kept if kept["batch"] == [self._batch.run, self._batch.batch] else None
@@ -127,13 +126,7 @@ class NodeTables:
 
     def _keep(self, changes: bool) -> None:
         text = json.dumps({"batch": [self._batch.run, self._batch.batch], "changes": changes, "read": self._read})
-        self._file.parent.mkdir(exist_ok=True)
-        fresh = self._file.with_suffix(".fresh")
-        with fresh.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._file)
+        self._files.put(self._file, text.encode())
 
     def leave(self) -> None:
         """Ends the turn with nothing changed; after `end` there is nothing to do."""
@@ -142,15 +135,16 @@ class NodeTables:
             turn.leave()
 
 
-def with_tables(blob: bytes, batch: BatchOf, folder: Path, work: Callable[[NodeTables], T]) -> T:
-    """Runs `work` with the tables of a node, again from its beginning where a database was busy or gone.
+def with_tables(blob: bytes, batch: BatchOf, files: Files, work: Callable[[NodeTables], T]) -> T:
+    """Runs `work` with the tables of a node, again from its beginning where a database was busy or gone. What a batch
+    reads is kept among `files`.
 
     `work` ends by `NodeTables.end`. Raises StoreError as `SqlTables.tried` does.
     """
     tables = _open(blob)
 
     def attempt() -> T:
-        source = NodeTables(tables, batch, folder)
+        source = NodeTables(tables, batch, files)
         try:
             return work(source)
         finally:

@@ -105,14 +105,16 @@ def soak_kafka(app: Any, seconds: float, tell: Callable[[Sample], None], others:
         while not ending.is_set():
             with progress.changed:
                 progress.changed.wait(0.5)
-                if progress.batch != batch:
-                    batch = progress.batch
-                    latencies.append(1000 * time.time() - progress.nodes[0].clock.before)
+                if progress.batch == batch:
+                    continue
+                batch, report = progress.batch, progress.nodes.get(0)
+            if report is not None and report.clock is not None:
+                latencies.append(1000 * time.time() - report.clock.before)
 
     thread = threading.Thread(target=watch)
     thread.start()
     began, committed, told = time.monotonic(), sum(progress.taken.values()), 0.0
-    while (now := time.monotonic() - began) < seconds:
+    while time.monotonic() - began < seconds:
         time.sleep(10.0)
         found, latencies = latencies, []
         taken, at = sum(progress.taken.values()), time.monotonic() - began

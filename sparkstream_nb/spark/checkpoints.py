@@ -1,0 +1,125 @@
+"""Files in an app's folder or at a shared address, and Spark's checkpoint among them: how far Spark is."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from .private import private_file, private_folder, to_disk
+from .shared import Shared
+
+_HALF_WRITTEN = re.compile(r"\.{1,2}\d+\.[0-9a-f-]+\.tmp(\.crc)?")
+"""A file that Spark makes before it gives it its name, the number of a micro-batch."""
+
+
+class Files(Protocol):
+    """Files by their names, with slashes."""
+
+    def names(self, folder: str) -> list[str]:
+        """Those in a folder."""
+
+    def get(self, name: str) -> bytes:
+        """What is in one."""
+
+    def put(self, name: str, blob: bytes) -> None:
+        """Writes one, whole or not at all; it is there for good when this returns."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is one, or a folder."""
+
+    def remove(self, *names: str) -> None:
+        """Removes them."""
+
+
+@dataclass(frozen=True)
+class LocalFiles:
+    """Those of a folder on this machine."""
+
+    folder: Path
+
+    def names(self, folder: str) -> list[str]:
+        return [p.name for p in (self.folder / folder).glob("*") if p.is_file()]
+
+    def get(self, name: str) -> bytes:
+        return (self.folder / name).read_bytes()
+
+    def put(self, name: str, blob: bytes) -> None:
+        file = self.folder / name
+        private_folder(file.parent)
+        new = file.with_name(f"{file.name}.new")
+        private_file(new).write_bytes(blob)
+        to_disk(new)
+        new.replace(file)
+
+    def has(self, name: str) -> bool:
+        return (self.folder / name).exists()
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            (self.folder / name).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What Spark's checkpoint says: the last micro-batch that is planned and the last one done (-1: none), how many
+    entries are planned, and whether there is state."""
+
+    planned: int
+    done: int
+    reached: int
+    state: bool
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The checkpoint of an app's life, `where` Spark has it."""
+
+    files: Files
+    where: str
+
+    @staticmethod
+    def of(home: Path, shared: Shared | None) -> Checkpoint:
+        """That of the life with the folder `home`, and its folder at a shared address, if any."""
+        if shared is None:
+            return Checkpoint(LocalFiles(home / "checkpoint"), local(home / "checkpoint"))
+        place = shared.below("checkpoint")
+        return Checkpoint(place, place.for_spark)
+
+    def reached(self) -> Reached:
+        """How far Spark is."""
+        planned, done = self._newest("offsets"), self._newest("commits")
+        reached = 0 if planned < 0 else self._end(planned)
+        return Reached(planned, done, reached, self.files.has("state"))
+
+    def planned_batch(self) -> tuple[int, tuple[int, int]]:
+        """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
+        batch = self._newest("offsets")
+        first = self._end(batch - 1) if self.files.has(f"offsets/{batch - 1}") else 0
+        return batch, (first, 0 if batch < 0 else self._end(batch))
+
+    def done(self) -> tuple[int, int]:
+        """(number of the last micro-batch that is done, its last entry); -1 for none."""
+        batch = self._newest("commits")
+        return (-1, -1) if batch < 0 else (batch, self._end(batch) - 1)
+
+    def clear_half_written(self) -> None:
+        """Removes what a query that ended in the middle of a write to its logs left: Spark refuses to plan its first
+        micro-batch beside such a file (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY). No query may run."""
+        for log in ("offsets", "commits"):
+            self.files.remove(*(f"{log}/{name}" for name in self.files.names(log) if _HALF_WRITTEN.fullmatch(name)))
+
+    def _newest(self, log: str) -> int:
+        """The highest number of a micro-batch among the files of a log of Spark's; -1 for none."""
+        return max((int(name) for name in self.files.names(log) if name.isdecimal()), default=-1)
+
+    def _end(self, batch: int) -> int:
+        """The entry at which a micro-batch ends, from Spark's log: a version, metadata, then one offset per source."""
+        return int(json.loads(self.files.get(f"offsets/{batch}").decode().splitlines()[-1])["seq"])
+
+
+def local(path: Path) -> str:
+    """A path on this machine as Spark takes it: with its scheme, and nothing escaped."""
+    return f"file://{path.absolute()}"

@@ -1,0 +1,275 @@
+"""An app's inbox at a shared address: its owner puts there what comes in, Spark's machines take it from there.
+
+The journal goes in objects whose names are the numbers of their first byte and of the one after their last. So a copy
+of them is a journal with the same offsets. Its owner's own journal stays the truth: what is not at the address yet is
+put there later, in its order, also by another process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import SparkStreamError, masked, printable
+from .entries import from_json
+from .journal import JOURNAL, lines, segment, segments
+from .kept import Kept, Offset
+from .private import private_file, private_folder, to_disk
+from .shared import Shared, planner_folder
+
+OBJECT_BYTES = 1 << 20
+"""So many bytes of the journal are in an object, as far as lines are not longer."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+"""Seconds between two tries where the address cannot be reached."""
+_IDLE_SECONDS = 0.5
+_STATE = "mirrored.json"
+_APPS = "inbox/apps"
+
+
+@dataclass
+class _Reached:
+    """How far the mirror is: the journal before byte `at` is at the address. `cut`: entries from this number on were
+    taken back, and are still to be removed there."""
+
+    at: int = 0
+    cut: int | None = None
+
+
+@dataclass
+class _There:
+    """What is at the address: the names of files, and the first byte of objects of the journal, with the one after."""
+
+    files: set[str]
+    objects: deque[tuple[int, int]]
+
+    @staticmethod
+    def of(shared: Shared) -> _There:
+        """What there is, as another process may have left it. Raises OSError."""
+        return _There(set(shared.names("inbox")), deque(map(_span, shared.names(f"inbox/{JOURNAL}"))))
+
+
+@dataclass
+class Mirror:
+    """Puts the inbox in `folder` at the address `shared`. `committed` tells the number of the last entry that is
+    committed: what came before that micro-batch goes from the address, and `kept` keeps as much of it as it should.
+    `say` is told what a person should know."""
+
+    folder: Path
+    shared: Shared
+    kept: Kept
+    committed: Callable[[], int]
+    say: Callable[[str], None]
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _more: threading.Event = field(default_factory=threading.Event)
+    _ending: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _there: _There | None = None
+    _passed: deque[Offset] = field(default_factory=deque)
+    _last: int = -1
+    _gone: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._reached = _Reached()
+        with contextlib.suppress(FileNotFoundError):
+            self._reached = _Reached(**json.loads((self.folder / _STATE).read_text()))
+
+    def start(self) -> None:
+        """Goes on until `stop`."""
+        if self._thread is None:
+            self._ending = threading.Event()
+            self._thread = threading.Thread(
+                target=self._run, args=(self._ending,), name="sparkstream-mirror", daemon=True
+            )
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Ends, with what is under way."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._ending.set()
+            self._more.set()
+            thread.join()
+
+    def appended(self) -> None:
+        """There is more."""
+        self._more.set()
+
+    def prepare(self, apps: bytes) -> str:
+        """Makes the address ready for a query to begin with, whose work is `apps`; returns the digest of that. Raises
+        SparkStreamError where the address cannot be reached."""
+        with self._lock:
+            try:
+                self._cut()
+                self.shared.put(_APPS, apps)
+            except OSError as error:
+                raise SparkStreamError(f"{_reason(self.shared, error)}. Deploy or start the app again then.") from None
+        return digest_of(apps)
+
+    @contextlib.contextmanager
+    def taking_back(self, seq: int) -> Iterator[None]:
+        """The entries from number `seq` on are taken back from the journal inside. They go from the address before a
+        query begins again."""
+        with self._lock:
+            self._passed = deque(o for o in self._passed if o["seq"] <= seq)
+            self._write(_Reached(self._reached.at, seq if self._reached.cut is None else min(seq, self._reached.cut)))
+            yield
+
+    def _run(self, ending: threading.Event) -> None:
+        pause, troubled = FIRST_PAUSE, False
+        while not ending.is_set():
+            self._more.clear()
+            try:
+                with self._lock:
+                    moved = self._step()
+                    self._forget()
+                pause, troubled = FIRST_PAUSE, False
+            except OSError as error:
+                if not troubled:
+                    self.say(f"{_reason(self.shared, error)}. It is tried again")
+                troubled = True
+                ending.wait(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+                continue
+            if not moved:
+                self._more.wait(_IDLE_SECONDS)
+
+    def _step(self) -> bool:
+        """Puts one object there; whether there was one. Raises OSError where the address cannot be reached."""
+        self._cut()
+        there = self._there = self._there or _There.of(self.shared)
+        found: list[bytes] = []
+        first = end = self._reached.at
+        offsets: list[Offset] = []
+        for at, line in lines(self.folder, first):
+            if found and (at != end or end - first + len(line) > OBJECT_BYTES):
+                break
+            if not found:
+                first = at
+            found.append(line)
+            end = at + len(line)
+            entries = from_json(line)
+            for name in dict.fromkeys(e.file for e in entries if e.file is not None):
+                if name not in there.files:
+                    self.shared.put_file(f"inbox/{name}", self.folder / name)
+                    there.files.add(name)
+            offsets.append({"seq": entries[-1].seq + 1, "at": end, "skip": 0})
+        if not found:
+            return False
+        self.shared.put(_object(first, end), b"".join(found))
+        there.objects.append((first, end))
+        self._passed.extend(offsets)
+        self._write(_Reached(end))
+        return True
+
+    def _cut(self) -> None:
+        """Removes objects with entries that were taken back. Raises OSError."""
+        seq = self._reached.cut
+        if seq is None:
+            return
+        at, gone = self._reached.at, []
+        for first, end in sorted(map(_span, self.shared.names(f"inbox/{JOURNAL}")), reverse=True):
+            blob = self.shared.get(_object(first, end))
+            if all(e.seq < seq for line in blob.splitlines() for e in from_json(line)):
+                break
+            at = first
+            gone.append(_object(first, end))
+        self.shared.remove(*gone)
+        self._there = None
+        self._write(_Reached(at))
+
+    def _forget(self) -> None:
+        """Lets go what Spark cannot ask for again: all before the last micro-batch that is committed. Raises
+        OSError."""
+        committed, end = self.committed(), None
+        if committed != self._last:
+            while self._passed and self._passed[0]["seq"] <= self._last + 1:
+                end = self._passed.popleft()
+            self._last = committed
+        if end is not None and self._there is not None:
+            names = {file.name for file in self.kept.end(end)}
+            self._there.files -= names
+            self._gone += [f"inbox/{name}" for name in names]
+            objects = self._there.objects
+            while len(objects) > 1 and objects[1][0] <= end["at"]:  # the planner looks for the one that it is at
+                self._gone.append(_object(*objects.popleft()))
+        if self._gone:
+            self.shared.remove(*self._gone)
+            self._gone = []
+
+    def _write(self, reached: _Reached) -> None:
+        new = self.folder / f"{_STATE}.new"
+        private_file(new).write_text(json.dumps({"at": reached.at, "cut": reached.cut}))
+        to_disk(new)
+        new.replace(self.folder / _STATE)
+        self._reached = reached
+
+
+class Mirrored:
+    """The other side: the journal at an address, copied into a `folder` of the process that plans micro-batches."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared, self.folder = shared, planner_folder()
+        private_folder(self.folder / JOURNAL)
+        self._ends: dict[int, int] = {}
+        self._done = 0
+
+    def follow(self) -> None:
+        """Copies what is new. Raises SparkStreamError where the app is gone from the address."""
+        if not self.shared.has(_APPS):
+            raise SparkStreamError("The inbox is gone from its address: the app was deployed again.")
+        longest: dict[int, int] = {}
+        for first, end in map(_span, self.shared.names(f"inbox/{JOURNAL}")):
+            longest[first] = max(end, longest.get(first, 0))  # one that was put again may have more
+        for first, end in sorted(longest.items()):
+            if first >= self._done and self._ends.get(first) != end:
+                with contextlib.suppress(FileNotFoundError):  # it was done with, and went just now
+                    self.shared.get_file(_object(first, end), segment(self.folder, first))
+                    self._ends[first] = end
+
+    def end(self, end: Offset) -> None:
+        """What is before offset `end` is done with."""
+        for first, file in segments(self.folder):
+            following = self._ends[first]
+            if following < end["at"]:
+                file.unlink()
+                self._done = max(self._done, following)
+
+
+def apps_at(shared: Shared, digest: str) -> bytes:
+    """What is to be done with entries. Raises SparkStreamError where that is not what the app's owner put there: others
+    may be able to write to the address."""
+    blob = shared.get(_APPS)
+    if digest_of(blob) != digest:
+        raise SparkStreamError("What is to be done with the inbox is not what its owner put at its address.")
+    return blob
+
+
+def retire(shared: Shared) -> None:
+    """Tells a query that may still run, on a server, that its app is gone. Nothing else is removed."""
+    with contextlib.suppress(OSError):
+        shared.remove(_APPS)
+
+
+def _object(first: int, end: int) -> str:
+    """The name of an object of the journal."""
+    return f"inbox/{JOURNAL}/{first:018d}-{end:018d}"
+
+
+def _span(name: str) -> tuple[int, int]:
+    first, _, end = name.partition("-")
+    return int(first), int(end)
+
+
+def digest_of(blob: bytes) -> str:
+    """What tells some bytes from others."""
+    return hashlib.sha256(blob).hexdigest()
+
+
+def _reason(shared: Shared, error: OSError) -> str:
+    return masked(printable(f"{shared.address} cannot be reached: {' '.join(str(error).split())[:200]}"))
