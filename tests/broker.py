@@ -6,7 +6,6 @@ The jars come from Maven, once, and are kept in `$SPARKSTREAM_KAFKA_HOME`, or in
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import socket
 import subprocess
@@ -18,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
+from .jars import fetch, home_of, java, skip_without
 from .servers import free_port
 
 POM = Path(__file__).with_name("broker.pom.xml")
-HOME = Path(os.environ.get("SPARKSTREAM_KAFKA_HOME") or Path.home() / ".cache" / "sparkstream-kafka")
+HOME = home_of("kafka")
 _PATIENCE = 60.0
 _PROPERTIES = """
 process.roles=broker,controller
@@ -137,28 +136,8 @@ def kafka(port: int = 0) -> Iterator[Broker]:
 
 def skip_without_kafka() -> None:
     """Skips the test where there is no Maven for the broker's jars, but not in continuous integration."""
-    if shutil.which("mvn") is None and not (HOME / "ok").exists() and "CI" not in os.environ:
-        pytest.skip("there is no Maven on this machine, which brings a Kafka broker")
+    skip_without("a Kafka broker", HOME)
 
 
 def _java() -> list[str]:
-    _fetch()
-    java = shutil.which("java")
-    assert java is not None, "a broker needs a Java of 17 or newer on the PATH"
-    return [java, "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{HOME / 'jars'}/*"]
-
-
-def _fetch() -> None:
-    """Brings the broker's jars, once."""
-    if (HOME / "ok").exists():
-        return
-    HOME.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="jars-", dir=HOME) as folder:
-        jars = Path(folder) / "jars"
-        subprocess.run(
-            ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"],
-            check=True, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        with contextlib.suppress(OSError):  # another process was first
-            jars.rename(HOME / "jars")
-    (HOME / "ok").touch()
+    return [java(), "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{fetch(POM, HOME)}/*"]

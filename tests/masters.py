@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyspark
@@ -51,6 +51,16 @@ class Server:
             assert up, path.read_text(errors="replace")[-3000:]
             time.sleep(0.1)
 
+    def blind(self, hidden: Path) -> Server:
+        """The same with a mount namespace of its own, in which the folder `hidden` is empty."""
+        hide = 'mount -t tmpfs none "$0" && exec "$@"'
+        return replace(self, command=["unshare", "-rm", "sh", "-c", hide, str(hidden), *self.command])
+
+    def sees(self, folder: Path) -> list[str]:
+        """What it sees in a folder."""
+        assert self.process is not None
+        return os.listdir(f"/proc/{self.process.pid}/root{folder}")
+
     def stop(self, *, kill: bool = False) -> None:
         """Ends it."""
         if self.process is not None:
@@ -83,10 +93,13 @@ def standalone(folder: Path, port: int = 0, workers: int = 1) -> tuple[str, list
     ]
 
 
-def connect(folder: Path, port: int = 0, **environment: str) -> tuple[str, list[Server]]:
-    """The address of a Spark Connect server, and the server. Port 0 is a free one."""
+def connect(
+    folder: Path, port: int = 0, conf: Mapping[str, str] | None = None, **environment: str
+) -> tuple[str, list[Server]]:
+    """The address of a Spark Connect server with settings `conf` besides, and the server. Port 0 is a free one."""
     port = port or free_port()
     settings = {
+        **(conf or {}),
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.host": "127.0.0.1",

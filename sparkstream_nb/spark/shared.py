@@ -25,6 +25,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from ..errors import Misuse, masked
+from .marks import MARKS
 from .temporary import temporary
 
 SCHEMES = {"s3": "s3a", "gs": "gs", "hdfs": "hdfs", "abfs": "abfs", "file": "file"}
@@ -67,7 +68,7 @@ class Shared:
         if parts.scheme != "s3":
             return ("file" if parts.scheme == "file" else self.address), {}
         limits = {"connect_timeout": _CONNECT_SECONDS, "request_timeout": _REQUEST_SECONDS}
-        return "s3", {**limits, **dict(parse_qsl(parts.query))}
+        return "s3", {**limits, "allow_delayed_open": True, **dict(parse_qsl(parts.query))}
 
     def settings(self) -> dict[str, str]:
         """The settings of a Spark session that say where an S3 server other than Amazon's is."""
@@ -133,7 +134,7 @@ class Shared:
         """A folder of this process with copies of objects in `inbox`. It goes afterwards."""
         folder = Path(tempfile.mkdtemp(dir=_folder()))
         try:
-            (folder / "inbox").mkdir()
+            (folder / "inbox" / MARKS).mkdir(parents=True)
             for name in dict.fromkeys(names):
                 self.get_file(f"inbox/{name}", folder / "inbox" / name)
             yield folder

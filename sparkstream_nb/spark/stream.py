@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -138,6 +138,8 @@ class Stream:
             )
             self._released = False
         except PySparkException as error:
+            raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
+        except Py4JJavaError as error:  # of a class that is missing, as where the checkpoint is at an address
             raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
         except _GONE as error:
             raise SparkStreamError(f"{self.name} did not start: {_SPARK_ENDED}") from error

@@ -17,7 +17,7 @@ from sparkstream_nb.cluster import App, deploy, stop_all
 from . import crashing
 
 ROOT = Path(__file__).parents[2]
-Program = Callable[[Path, str, str, int], "subprocess.CompletedProcess[str]"]
+Program = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
@@ -50,11 +50,13 @@ def undisturbed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def program() -> Program:
-    """Runs `crashing.py` with home, master, place and batch, in a process group of its own."""
+    """Runs `crashing.py` with home, master, place, batch, and an address if there is one, in a process group of its
+    own."""
 
-    def start(home: Path, master: str, place: str, batch: int) -> subprocess.CompletedProcess[str]:
+    def start(home: Path, master: str, place: str, batch: int, *shared: str) -> subprocess.CompletedProcess[str]:
+        crash = str(ROOT / "tests" / "cluster" / "crashing.py")
         return subprocess.run(
-            [sys.executable, str(ROOT / "tests" / "cluster" / "crashing.py"), str(home), master, place, str(batch)],
+            [sys.executable, crash, str(home), master, place, str(batch), *shared],
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,

@@ -1,8 +1,9 @@
 """Runs an app and kills itself, with its JVM, at a given place of a given micro-batch. A program for tests.
 
-crashing.py HOME MASTER PLACE BATCH, PLACE one of: computing (the nodes are at work), before (outputs are written, the
-store's transaction is not), after (the store's transaction is committed, Spark's micro-batch is not), never. One that
-is never killed leaves what it found in HOME/found and prints how long (s) it took to stop.
+crashing.py HOME MASTER PLACE BATCH [SHARED], PLACE one of: computing (the nodes are at work), before (outputs are
+written, the store's transaction is not), after (the store's transaction is committed, Spark's micro-batch is not),
+never. One that is never killed leaves what it found in HOME/found and prints how long (s) it took to stop. SHARED: an
+address where Spark's machines and this one meet.
 """
 
 from __future__ import annotations
@@ -57,10 +58,12 @@ def die() -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
-def main(home: str, master: str, place: str, batch: int) -> None:
+def main(home: str, master: str, place: str, batch: int, shared: str | None = None) -> None:
     from sparkstream_nb.cluster import deploy
     from sparkstream_nb.spark.commit import Commit
+    from sparkstream_nb.spark.session import spark_session
     from sparkstream_nb.stores.duckdb import DuckDBStore
+    from tests.objects import settings
 
     store_commit = DuckDBStore.commit
     called = Commit.__call__
@@ -80,7 +83,9 @@ def main(home: str, master: str, place: str, batch: int) -> None:
 
     DuckDBStore.commit = commit  # type: ignore[method-assign]
     Commit.__call__ = call  # type: ignore[method-assign]
-    app = deploy(APP, home=Path(home), master=master, **DEPLOYED)
+    if shared is not None and not master.startswith("sc://"):
+        spark_session(master, conf=settings())
+    app = deploy(APP, home=Path(home), master=master, shared=shared, **DEPLOYED)
     work(app)
     Path(home, "found").write_bytes(pickle.dumps(found(app)))
     began = time.perf_counter()
@@ -89,4 +94,4 @@ def main(home: str, master: str, place: str, batch: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), *sys.argv[5:])
