@@ -90,6 +90,8 @@ MISTAKES = [
     (f"{RUN} --routing node:2", 2, "there is no node 2: the deployment has only node 1"),
     (f"{RUN} --nodes 2 --shard-ids a,b,c", 2, "there are 2 nodes, and 3 shard ids were given: a, b, c"),
     (f"{RUN} --master sparc://host:7077", 2, "'sparc://host:7077' is not the address of a Spark"),
+    (f"{RUN} --shared s4://bucket/folder", 2, "'s4://bucket/folder' is no address where Spark's machines and this one"),
+    (f"{RUN} --shared s3://me:secret@bucket/folder", 2, "has credentials in it"),
     (f"{RUN} --store a_folder", 1, "a_folder is a folder: name a file"),
     (f"{RUN} --store s.csv", 1, "s.csv is not a DuckDB file"),
     (f"{RUN} --start noon", 2, "'noon' is neither ms since 1970 nor a time"),

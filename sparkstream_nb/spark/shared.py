@@ -145,16 +145,16 @@ class Shared:
     def _writing(self, name: str) -> Iterator[Any]:
         system, root = self._open()
         path = f"{root}/{name}"
-        if system.type_name in ("s3", "gcs"):  # there when it is closed, and not before
-            with system.open_output_stream(path) as sink:
-                yield sink
-            return
-        system.create_dir(path.rpartition("/")[0], recursive=True)
-        new = f"{path.rpartition('/')[0]}/.{os.urandom(8).hex()}.new"
+        at_once = system.type_name in ("s3", "gcs")  # an object is there when it is closed, and not before
+        folder, new = path.rpartition("/")[0], path
+        if not at_once:
+            system.create_dir(folder, recursive=True)
+            new = f"{folder}/.{os.urandom(8).hex()}.new"
         try:
             with system.open_output_stream(new) as sink:
                 yield sink
-            system.move(new, path)
+            if not at_once:
+                system.move(new, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 system.delete_file(new)

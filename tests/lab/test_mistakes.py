@@ -49,6 +49,7 @@ BEFORE_SPARK = [
     (cell("T --nodes 2 --shard-ids a"), "there are 2 nodes, and 1 shard id was given: a"),
     (cell("T --nodes 2 --shard-ids a,"), "a shard id is empty"),
     (cell("T --master locl[2]"), "'locl[2]' is not the address of a Spark"),
+    (cell("T --shared s3://bucket/folder?pasword=x"), "what follows the ? can be region, endpoint_override and scheme"),
     (cell("T --store a_folder"), "a_folder is a folder: name a file"),
     (cell("T --store latin.siddhi"), "latin.siddhi is not a DuckDB file"),
     (cell("T --timezone Europe/Berln"), "Did you mean 'Europe/Berlin'?"),
