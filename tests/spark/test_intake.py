@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
 import time
 import urllib.error
@@ -30,6 +32,7 @@ from tests.servers import free_port
 
 SCHEMA = Schema((Attribute("k", Type.STRING), Attribute("v", Type.INT)))
 TOKEN = "t" * 32
+LATEST = 1_000_000
 
 
 @dataclass
@@ -48,12 +51,20 @@ class World:
 def world(tmp_path: Path) -> Iterator[Callable[[Reader], World]]:
     made: list[World] = []
 
-    def make(reader: Reader) -> World:
+    def make(reader: Reader, time: int | None = None) -> World:
         inbox = Inbox(tmp_path / f"inbox-{len(made)}")
         entrance = Entrance(
-            inbox, Progress(), threading.RLock(), "round_robin", lambda: True, inbox.append, lambda: 1000, lambda: None
+            inbox,
+            Progress(),
+            threading.RLock(),
+            "round_robin",
+            lambda: True,
+            inbox.append,
+            lambda: 1000,
+            lambda: LATEST,
         )
-        found = World(Intake(IntakeSetup("S-x-1", "S", "x", "x", SCHEMA, reader), entrance), entrance, inbox)
+        setup = IntakeSetup("S-x-1", "S", "x", "x", SCHEMA, reader, time)
+        found = World(Intake(setup, entrance), entrance, inbox)
         made.append(found)
         return found
 
@@ -180,6 +191,59 @@ def test_an_empty_token_opens_nothing(world: Callable[[Reader], World]) -> None:
     w = world(reader)
     w.intake.start()
     until(lambda: post(reader.place.port, token="") == 401)
+
+
+def raw(port: int, head: str, body: bytes = b"") -> bytes:
+    """All that is answered on a connection over which this was sent."""
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall(f"{head}\r\nHost: localhost\r\n".encode() + body)
+        answer = b""
+        while found := connection.recv(1 << 16):
+            answer += found
+        return answer
+
+
+def test_a_large_body_with_a_wrong_token_is_answered(world: Callable[[Reader], World]) -> None:
+    reader = listener()
+    world(reader).intake.start()
+    until(lambda: post(reader.place.port) == 200)
+    for _ in range(20):
+        assert post(reader.place.port, "a,1\n" * 2_000_000, token="wrong") == 401
+    large = b"Content-Length: 99999999\r\nAuthorization: Bearer " + TOKEN.encode() + b"\r\n\r\n" + b"x" * 1_000_000
+    assert raw(reader.place.port, "POST /t HTTP/1.1", large[:-1]).startswith(b"HTTP/1.1 413")
+
+
+def test_a_request_that_comes_in_too_slowly_holds_nobody(
+    world: Callable[[Reader], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "LEAVE_SECONDS", 0.1)
+    reader = HttpReader(HttpListener("127.0.0.1", free_port(), "/t", 0.5, lambda: TOKEN), csv())
+    world(reader).intake.start()
+    until(lambda: post(reader.place.port) == 200)
+    with socket.create_connection(("127.0.0.1", reader.place.port), 10) as connection:
+        connection.sendall(f"POST /t HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n".encode())
+        connection.sendall(b"Content-Length: 1000\r\n\r\n")
+        connection.settimeout(0.05)
+        began, answer = time.monotonic(), b""
+        while not answer and time.monotonic() < began + 10:  # a byte now and then, without end
+            connection.sendall(b"x")
+            with contextlib.suppress(TimeoutError):
+                answer = connection.recv(1000)
+        assert answer.startswith(b"HTTP/1.1 408")
+    # One that does not end its first line gets no answer, and no thread.
+    with socket.create_connection(("127.0.0.1", reader.place.port), 10) as connection:
+        connection.sendall(b"POST /t")
+        assert connection.recv(1000) == b""
+
+
+def test_an_event_whose_time_is_refused_is_not_answered_as_taken(world: Callable[..., World]) -> None:
+    reader = listener()
+    w = world(reader, 1)
+    w.intake.start()
+    until(lambda: post(reader.place.port, "a,1") == 200)
+    assert post(reader.place.port, f"a,{LATEST + 1}") == 400
+    assert post(reader.place.port, "a,2") == 200
+    assert w.events() == 2
 
 
 def test_what_was_answered_with_503_is_not_entered(

@@ -41,7 +41,7 @@ def all_of(reader: FilesReader) -> list[list[Any]]:
     """Everything that is there, each part kept."""
     out = []
     while (taken := reader.read(0.0)) is not None:
-        reader.kept(taken)
+        reader.kept(taken, {})
         out += rows(taken)
     return out
 
@@ -212,7 +212,7 @@ def test_one_file_in_the_way_does_not_stop_the_others(
     for _ in range(2):
         taken = reader.read(0.0)
         assert taken is not None
-        reader.kept(taken)
+        reader.kept(taken, {})
         found += rows(taken)
     assert found == [["a", 1], ["b", 2]]
     with pytest.raises(Away, match="was read and cannot be put away: Operation not permitted"):
@@ -228,7 +228,7 @@ def test_what_becomes_of_a_file_that_is_through(tmp_path: Path, opened: Callable
     first = reader.read(0.0)
     assert first is not None
     assert (folder / "a.csv").exists()
-    reader.kept(first)
+    reader.kept(first, {})
     assert rows(first) + all_of(reader) == [["a", 1], ["b", 2]]
     assert (folder / "a.csv").exists() == (after == "keep")
     assert (done / "a.csv").exists() == (after == "move")
@@ -286,7 +286,7 @@ def test_parquet_that_does_not_fit_is_rejected(
     assert taken is not None
     assert len(taken.decoded) == 0
     assert reason in taken.decoded.rejected[0].reason
-    reader.kept(taken)
+    reader.kept(taken, {})
     assert reader.read(0.0) is None
 
 

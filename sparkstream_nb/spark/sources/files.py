@@ -175,7 +175,7 @@ class FilesReader:
             raise Away("; ".join(list(self._wrong.values())[:3]))
         return None
 
-    def kept(self, taken: Taken) -> None:
+    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
         for part, at in taken.reached.items():
             if at is not None:
                 self._reached[part] = Reached.of(at)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import hmac
 import http.server
+import io
 import queue
 import re
+import socket
 import socketserver
 import threading
 import time
@@ -29,6 +31,8 @@ MOST_BYTES = 1 << 24
 GATHER_SECONDS = 0.01
 ANSWER_SECONDS = 30.0
 """How long a request may wait for its answer."""
+LEAVE_SECONDS = 2.0
+"""How long what a refused request still sends is taken, and thrown away."""
 _POLL = 0.05
 _LOCAL = frozenset({"localhost", "127.0.0.1"})
 _FULL, _STOPPED = "the app is behind: try again later", "the app does not take events now"
@@ -96,9 +100,9 @@ class HttpReader:
         found = self._decoder.decode([r.body for r in requests], [r.headers for r in requests])
         return Taken(found, len(requests))
 
-    def kept(self, taken: Taken) -> None:
+    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
         requests, self._taken = self._taken, []
-        reasons = {r.message: r.reason for r in taken.decoded.rejected}
+        reasons = {**refused, **{r.message: r.reason for r in taken.decoded.rejected}}
         for i, request in enumerate(requests):
             if i in reasons:
                 request.answer(HTTPStatus.BAD_REQUEST, reasons[i])
@@ -185,6 +189,28 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         """A client that went away is no news."""
 
 
+class _Coming(io.RawIOBase):
+    """What comes in on a socket until `end` (s of the monotonic clock), and then a TimeoutError: a client that sends a
+    byte now and then holds no thread for longer."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self.end = connection, float("inf")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        kept = self._connection.gettimeout()
+        self._connection.settimeout(left)
+        try:
+            return self._connection.recv_into(buffer)
+        finally:
+            self._connection.settimeout(kept)
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
@@ -193,6 +219,23 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def setup(self) -> None:
         self.request.settimeout(self.server.place.seconds)
         super().setup()
+        self._coming = _Coming(self.request)
+        self.rfile = io.BufferedReader(self._coming)
+
+    def handle_one_request(self) -> None:
+        self._coming.end = time.monotonic() + self.server.place.seconds
+        super().handle_one_request()
+
+    def _leave(self) -> None:
+        """Ends the connection of a request whose body was not read. A client that is still sending would see that as
+        an error, and never the answer: what it sends is thrown away for a while."""
+        self.close_connection = True
+        self._coming.end = time.monotonic() + LEAVE_SECONDS
+        left = MOST_BYTES
+        with contextlib.suppress(OSError):
+            self.request.shutdown(socket.SHUT_WR)
+            while left > 0 and (gone := self.rfile.read1(1 << 16)):
+                left -= len(gone)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: headers may hold secrets."""
@@ -205,10 +248,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif status is None and length is not None and length > MOST_BYTES:
             status, said = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has {MOST_BYTES:,} bytes at most"
         if status is not None or length is None:
-            self.close_connection = True  # the body was not read
             self._reply(status or HTTPStatus.BAD_REQUEST, said)
+            self._leave()
             return
-        body = self.rfile.read(length)
+        try:
+            body = self.rfile.read(length)
+        except TimeoutError:
+            self._reply(HTTPStatus.REQUEST_TIMEOUT, f"a request comes in within {self.server.place.seconds:g} s")
+            self._leave()
+            return
         if len(body) < length:
             self.close_connection = True
             return
@@ -217,7 +265,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.server.reader.take(request)
         if request.status is HTTPStatus.SERVICE_UNAVAILABLE:
             self.close_connection = True  # another start of the app may be the one that answers
-        self._reply(request.status, request.said if request.status != HTTPStatus.OK else "")
+        self._reply(request.status, request.said)
 
     do_PUT = do_POST
 

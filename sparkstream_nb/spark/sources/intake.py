@@ -12,7 +12,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -104,11 +104,13 @@ class _Counts:
 
 @dataclass(frozen=True)
 class Entered:
-    """The entries of what was read at once, how many events they have, and how much was rejected."""
+    """The entries of what was read at once, how many events they have, and how much was rejected. `refused`: of which
+    messages events were, for their time, and why."""
 
     entries: list[Entry]
     events: int
     rejected: int
+    refused: Mapping[int, str] = field(default_factory=dict)
 
 
 class Intake:
@@ -212,8 +214,8 @@ class Intake:
             taken = reader.read(_WAIT)
             if taken is None:
                 self._nothing_since = began
-            elif self._enter(taken, ending):
-                reader.kept(taken)
+            elif (found := self._enter(taken, ending)) is not None:
+                reader.kept(taken, found.refused)
             else:
                 return
             self._pause, self._trouble = FIRST_PAUSE, None
@@ -230,15 +232,15 @@ class Intake:
         with changed:
             changed.wait(_WAIT)
 
-    def _enter(self, taken: Taken, ending: threading.Event) -> bool:
-        """Puts what was read into the inbox; False where the intake ends before it could."""
+    def _enter(self, taken: Taken, ending: threading.Event) -> Entered | None:
+        """Puts what was read into the inbox; None where the intake ends before it could."""
         entrance, name = self._entrance, self.setup.name
         self._moved.update(taken.reached)
         if not self._locked(ending):
-            return False
+            return None
         try:
             if ending.is_set() or not entrance.open():
-                return False
+                return None
             found = entered(self.setup, taken.decoded, entrance)
             entries = found.entries or ([SourceEntry()] if taken.lasting and self._moved else [])
             if entries:
@@ -253,7 +255,7 @@ class Intake:
         c.received, c.events, c.rejected = (
             c.received + taken.received, c.events + found.events, c.rejected + found.rejected
         )  # fmt: skip
-        return True
+        return found
 
     def _locked(self, ending: threading.Event) -> bool:
         """Takes the app's lock; False where the intake ends before it could: who ends it may hold the lock."""
@@ -294,6 +296,7 @@ def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered
     errors: list[list[Any]] = [
         [setup.stream, now, {"source": setup.name, "message": r.text}, r.reason] for r in decoded.rejected
     ]
+    refused: dict[int, str] = {}
     columns, message, ts = decoded.columns, decoded.message, np.full(len(decoded), now, np.int64)
     if setup.time is not None:
         ts, bad = event_times(columns[setup.time], latest)
@@ -301,6 +304,7 @@ def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered
             for i, reason in bad.items():
                 values = [_value(c, i) for c in columns]
                 errors.append([setup.stream, None, values, reason])
+                refused.setdefault(int(message[i]), reason)
             left = np.setdiff1d(np.arange(len(ts)), np.fromiter(bad, np.int64))
             columns, message, ts = [rows_of(c, left) for c in columns], message[left], ts[left]
     entries: list[Entry] = []
@@ -317,7 +321,7 @@ def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered
             step, clock = np.arange(len(ts), dtype=np.int64), ts
         batch = InputBatch(clock, {setup.stream: StreamRows(step.astype(np.int64), ts, list(columns))})
         entries.append(inbox.batch(batch, entrance.route))
-    return Entered(entries, len(ts), len(errors))
+    return Entered(entries, len(ts), len(errors), refused)
 
 
 def event_times(column: Any, latest: int | None) -> tuple[Array, dict[int, str]]:

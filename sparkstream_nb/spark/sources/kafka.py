@@ -132,7 +132,7 @@ class KafkaReader:
             return None
         return Taken(frame.decoded, frame.received, frame.reached, token=_Token(child, frame.reached))
 
-    def kept(self, taken: Taken) -> None:
+    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
         token = taken.token
         if self.place.commits and isinstance(token, _Token):
             with token.child.writing, contextlib.suppress(OSError, ValueError):

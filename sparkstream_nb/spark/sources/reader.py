@@ -52,8 +52,9 @@ class Reader(Protocol):
         """
         ...
 
-    def kept(self, taken: Taken) -> None:
-        """What `read` returned is in the inbox, on the disk."""
+    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
+        """What `read` returned is in the inbox, on the disk. `refused`: of which messages events became errors, as
+        their time was refused, and why."""
         ...
 
     def busy(self, *, full: bool) -> None:
