@@ -6,6 +6,7 @@ python -m tests.chaos.picture docs/soak.csv docs/images/soak.svg
 from __future__ import annotations
 
 import csv
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,10 +37,11 @@ def picture(samples: Sequence[dict[str, str]]) -> str:
         left, top = WIDE * (i % COLUMNS) + 48, HIGH * (i // COLUMNS) + 26
         wide, high = WIDE - 70, HIGH - 56
         values = [float(s[column]) for s in samples]
-        most = max(values) * 1.1
+        shown = [(m, v) for m, v in zip(minutes, values, strict=True) if not math.isnan(v)]
+        most = max(v for _, v in shown) * 1.1
         points = " ".join(
             f"{left + wide * m / minutes[-1]:.1f},{top + high * (1 - v / most):.1f}"
-            for m, v in zip(minutes, values, strict=True)
+            for m, v in shown
         )
         out.append(
             f'<text x="{left}" y="{top - 8}" font-weight="600">{title}</text>'
