@@ -37,11 +37,13 @@ def rows(taken: Any) -> list[list[Any]]:
     return [list(r) for r in zip(*(c.to_pylist() for c in taken.decoded.columns), strict=True)]
 
 
-def all_of(reader: FilesReader) -> list[list[Any]]:
-    """Everything that is there, each part kept."""
+def all_of(reader: FilesReader, refused: list[str] | None = None) -> list[list[Any]]:
+    """Everything that is there, each part kept; the texts of what was rejected go to `refused`."""
     out = []
     while (taken := reader.read(0.0)) is not None:
         reader.kept(taken, {})
+        if refused is not None:
+            refused += [r.text for r in taken.decoded.rejected]
         out += rows(taken)
     return out
 
@@ -127,8 +129,29 @@ def test_files_that_came_and_went_while_nobody_read(
     write("x.log", "e,5\n", 60)
     if not there:
         (tmp_path / f"x.log{former}").unlink()
-    found = all_of(opened(tmp_path / "x.log", taken.reached))
+    refused: list[str] = []
+    found = all_of(opened(tmp_path / "x.log", taken.reached), refused)
     assert found == [["b", 2]] * there + [["c", 0], ["d", 0], ["c", 1], ["d", 1], ["e", 5]]
+    assert refused == [str(tmp_path / "x.log.1.gz")]
+
+
+def test_a_folder_that_is_away_is_told_and_not_forgotten(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    folder, aside = tmp_path / "in", tmp_path / "aside"
+    folder.mkdir()
+    reader = opened(folder)
+    folder.rmdir()
+    with pytest.raises(Away, match="there is no folder"):
+        reader.open({})
+    folder.mkdir()
+    (folder / "a.csv").write_text("a,1\n")
+    assert all_of(reader) == [["a", 1]]
+    folder.rename(aside)
+    with pytest.raises(Away, match="there is no folder"):
+        reader.read(0.0)
+    with (aside / "a.csv").open("a") as f:
+        f.write("b,2\n")
+    aside.rename(folder)
+    assert all_of(reader) == [["b", 2]]
 
 
 def test_a_file_that_was_emptied_is_read_anew(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:

@@ -41,8 +41,8 @@ SETTLED_SECONDS = 1.0
 _HIDDEN = (".", "_")
 _LONG_AGO = float("-inf")
 _HEAD, _WHOLE = 1_024, 65_536
-_ROTATED = re.compile(r"[._-]\d[\d._:T-]*")
-"""What is added to the name of a log file that is full."""
+_ROTATED = re.compile(r"[._-]\d[\d._:T-]*(?P<packed>\.(gz|bz2|xz|zst|Z))?")
+"""What is added to the name of a log file that is full; it may be compressed then."""
 
 Mode = Literal["line", "text.full", "parquet"]
 
@@ -141,9 +141,15 @@ class FilesReader:
         self._reached = {name: Reached.of(at) for name, at in reached.items()}
         self._looked, self._changes = _LONG_AGO, {}
         self._left.clear()
-        if not self.place.path.exists() and not self.place.path.parent.is_dir():
-            raise Away(f"there is no folder {self.place.path.parent}")
+        self._check_folder()
         return None
+
+    def _check_folder(self) -> None:
+        """Raises Away where the folder is not there. What was read of its files is not forgotten for that: it may be on
+        a disk that comes back."""
+        folder = self.place.path if self.place.folder else self.place.path.parent
+        if not folder.is_dir():
+            raise Away(f"there is no folder {folder}")
 
     def read(self, seconds: float) -> Taken | None:
         end = time.monotonic() + seconds
@@ -161,6 +167,7 @@ class FilesReader:
         """The next that is there to be taken. Raises Away where nothing is, and a file is in the way."""
         self._looked = time.monotonic()
         if not self._left:
+            self._check_folder()
             self._wrong, self._scanned = {}, self._looked
             self._inodes = {r.inode: name for name, r in self._reached.items()}
             self._left.extend(self._files())
@@ -319,11 +326,15 @@ class FilesReader:
         after = known.changed if former is None else Stretch.of(former).changed
         found = []
         for other in file.parent.iterdir():
-            if other.name.startswith(file.name) and _ROTATED.fullmatch(other.name[len(file.name) :]):
+            suffix = _ROTATED.fullmatch(other.name.removeprefix(file.name))
+            if other.name.startswith(file.name) and suffix is not None:
                 stretch = Stretch.of(other)
                 if after < stretch.changed and stretch.inode not in (s.inode, known.inode) and stretch.size:
-                    found.append((stretch.changed, other, stretch))
-        for _, other, stretch in sorted(found):
+                    found.append((stretch.changed, other, stretch, suffix["packed"] is not None))
+        for _, other, stretch, packed in sorted(found, key=lambda f: f[:2]):
+            if packed:
+                refused = self._refused(other, "it was compressed before all of it was read, and is not read")
+                return self._take(other, file.name, stretch, refused, end=stretch.size, through=False, received=1)
             if (taken := self._lines(other, file.name, stretch, ended=self._settled(other))) is not None:
                 return taken
         return None
