@@ -2,7 +2,8 @@
 
 kafka_victim.py HOME MASTER NODES BROKER TOPIC EVENTS: deploys the app, waits until so many events of the topic are
 through, and leaves what came out in HOME/found. The topic has one partition and events their own times, so what comes
-out must not differ however often anything is killed.
+out must not differ however often anything is killed. The group of consumers is called as the folder: another app would
+begin where that of the group was.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 APP = """
-@source(type='kafka', bootstrap.servers='{broker}', topic.list='{topic}', group.id='chaos',
+@source(type='kafka', bootstrap.servers='{broker}', topic.list='{topic}', group.id='{group}',
         threading.option='single.thread', event.time='at', @map(type='json'))
 define stream S (k string, v long, at long);
 @PrimaryKey('k') define table T (k string, v long);
@@ -42,7 +43,8 @@ def main(home: str, master: str, nodes: int, broker: str, topic: str, events: in
     from sparkstream_nb.cluster import deploy
 
     app = deploy(
-        APP.format(broker=broker, topic=topic), name="chaos", home=Path(home), master=master, nodes=nodes,
+        APP.format(broker=broker, topic=topic, group=Path(home).name), name="chaos", home=Path(home), master=master,
+        nodes=nodes,
         routing="hash:k" if nodes > 1 else "round_robin", allow=[f"kafka={broker}"],
     )  # fmt: skip
     changed = app._progress.changed
