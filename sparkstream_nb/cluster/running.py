@@ -480,14 +480,15 @@ class RunningApp(Displayed):
         given.number("seconds", seconds)
         self.start()
         began = clock.monotonic()
-        while not (caught_up := self._intakes is None or self._intakes.caught_up(began)):
+        while not (self._intakes is None or self._intakes.caught_up(began)):
             left = began + seconds - clock.monotonic()
             if left <= 0:
-                break
+                return False
             with self._progress.changed:
                 self._progress.changed.wait(min(left, _LOOK_SECONDS))
-        self.flush()
-        return caught_up
+        with self._cancelling():
+            last, left = self._inbox.position.seq - 1, began + seconds - clock.monotonic()
+            return self._stream.wait(last, timeout=max(left, 0.0))
 
     def _settle(self, tell: Callable[[], None] | None) -> None:
         last = self._inbox.position.seq - 1

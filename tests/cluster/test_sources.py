@@ -272,3 +272,13 @@ def test_what_this_build_lacks_is_named(tmp_path: Path, source: str, what: str) 
     with pytest.raises(NotInThisBuild) as error:
         deploy(text, name="x", home=tmp_path / "home")
     assert what in str(error.value)
+
+
+def test_catching_up_ends_in_time(run: Callable[..., App], folder: Path) -> None:
+    app = run(file_app(folder), allow=[f"file={folder}"])
+    assert app.catch_up()
+    app.stop()
+    app.send("S", ["a", 1])  # Spark begins again, which takes longer than this
+    assert app.catch_up(0.01) is False
+    assert app.catch_up()
+    assert rows(app, "O") == 1
