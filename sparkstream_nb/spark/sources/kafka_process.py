@@ -19,6 +19,7 @@ from kafka.structs import OffsetAndMetadata
 from ...mapping.decoding import Decoded, Decoder, Rejected, decoder
 from .kafka import consumer_options, part_of
 from .kafka_frames import Begin, Failed, Kept, Read, read_frame, write_frame
+from .kafka_records import Values, messages_of, read_batches
 
 MESSAGES = 50_000
 """Messages that are decoded at once, at most."""
@@ -41,6 +42,8 @@ class Process:
         self._decoder: Decoder = decoder(begin.mapping, begin.schema)
         self._headers = [h for h in begin.mapping.headers if h is not None]
         self._consumer = KafkaConsumer(**{**_FETCH, **consumer_options(begin.options, begin.group)})
+        if not self._headers:  # else keys, headers and times of single records are asked for
+            read_batches(self._consumer)
         self._places = {TopicPartition(*p): offset for p, offset in begin.places.items()}
         self._consumer.assign(list(self._places))
         for place, offset in self._places.items():
@@ -63,7 +66,7 @@ class Process:
     def _gather(self, found: dict[TopicPartition, list[Any]]) -> None:
         """Waits a little for more messages, where few came."""
         end = time.monotonic() + GATHER_SECONDS
-        while sum(map(len, found.values())) < MESSAGES and (left := end - time.monotonic()) > 0:
+        while sum(map(_count, found.values())) < MESSAGES and (left := end - time.monotonic()) > 0:
             for place, records in self._consumer.poll(int(1000 * left), max_records=MESSAGES).items():
                 found.setdefault(place, []).extend(records)
 
@@ -76,16 +79,18 @@ class Process:
             high = self._consumer.highwater(place)
             if high is not None:
                 behind[part_of(*place)] = max(0, high - self._consumer.position(place))
-        write_frame(self._out, Read(self._decoded(records), len(records), reached, behind, at))
+        messages = messages_of(records)
+        headers = [self._properties(r) for r in records] if self._headers else None
+        write_frame(self._out, Read(self._decoded(messages, headers), len(messages), reached, behind, at))
 
-    def _decoded(self, records: Sequence[Any]) -> Decoded:
-        """The events of records; one without a value is rejected."""
-        full = [i for i, r in enumerate(records) if r.value is not None]
-        headers = [self._properties(records[i]) for i in full] if self._headers else None
-        found = self._decoder.decode([records[i].value for i in full], headers)
-        if len(full) == len(records):
+    def _decoded(self, messages: Sequence[bytes | None], headers: Sequence[dict[str, str]] | None) -> Decoded:
+        """The events of messages; one without a value is rejected."""
+        full = [(i, m) for i, m in enumerate(messages) if m is not None]
+        own = None if headers is None else [headers[i] for i, _ in full]
+        found = self._decoder.decode([m for _, m in full], own)
+        if len(full) == len(messages):
             return found
-        empty = [Rejected(i, "it has no value (a tombstone)", "") for i, r in enumerate(records) if r.value is None]
+        empty = [Rejected(i, "it has no value (a tombstone)", "") for i, m in enumerate(messages) if m is None]
         return Decoded(found.columns, found.message, (*found.rejected, *empty))
 
     def _properties(self, record: Any) -> dict[str, str]:
@@ -126,6 +131,10 @@ class Process:
         for topic, count in (self.begin.known or {}).items():
             if len(self._consumer.partitions_for_topic(topic) or ()) != count:
                 raise KafkaError(f"topic '{topic}' has other partitions than before")
+
+
+def _count(records: Sequence[Any]) -> int:
+    return sum(len(r.value) if isinstance(r.value, Values) else 1 for r in records)
 
 
 def main() -> None:
