@@ -34,10 +34,10 @@ def main(home: str, broker: str, topic: str, place: str) -> None:
             die()
         return enter(self, taken, ending)
 
-    def keeping(self: Any, taken: Any) -> None:
+    def keeping(self: Any, taken: Any, refused: Any) -> None:
         if place == "after":
             die()
-        kept(self, taken)
+        kept(self, taken, refused)
 
     Intake._enter = entering  # type: ignore[method-assign]
     KafkaReader.kept = keeping  # type: ignore[method-assign]
