@@ -29,7 +29,8 @@ KILLS = {"standalone": (("before", 1),), "connect": (("after", 1),)}
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[Objects]:
     skip_without("what Spark needs for S3", S3A_HOME)
-    tried = subprocess.run(["unshare", "-rm", "true"], capture_output=True, text=True, check=False)
+    mount = ["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/tmp"]
+    tried = subprocess.run(mount, capture_output=True, text=True, check=False)
     if tried.returncode:
         pytest.skip(f"this machine gives no mount namespaces: {tried.stderr.strip()}")
     with objects() as server, pytest.MonkeyPatch.context() as environment:
