@@ -302,6 +302,8 @@ def deploy(
         record=Record.of(name, {**asked, "start": clock_start}),
         attached=_attaching.get(),
     )
+    if meeting is not None:
+        meeting.check()
     app = _start(deployment, plans, master)
     for file in files:
         if file.unknown:

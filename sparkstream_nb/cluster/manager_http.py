@@ -20,7 +20,6 @@ import socketserver
 import ssl
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from ..errors import Misuse, SiddhiError, SparkStreamError, masked, printable, shown
+from ..spark.deadline import Deadline
 from .manager import MOST_BYTES, STATISTICS, ManagedApp, Manager, ManagerClosed, NameTaken, NoSuchApp
 from .prometheus import CONTENT_TYPE
 
@@ -198,23 +198,6 @@ class ManagerServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
             self.log(printable(masked(traceback.format_exc())))
 
 
-class _Deadline(io.RawIOBase):
-    """What comes in over a socket up to a moment, however slowly. Raises TimeoutError then."""
-
-    def __init__(self, connection: socket.socket, seconds: float) -> None:
-        self._connection, self._end = connection, time.monotonic() + seconds
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._connection.settimeout(left)
-        return self._connection.recv_into(buffer)
-
-
 @dataclass(frozen=True)
 class _Answer:
     status: HTTPStatus
@@ -242,7 +225,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def setup(self) -> None:
         super().setup()
         self.rfile.close()
-        self.rfile = io.BufferedReader(_Deadline(self.connection, self.server.seconds))
+        self.rfile = io.BufferedReader(Deadline(self.connection, self.server.seconds))
 
     def version_string(self) -> str:
         return "sparkstream"

@@ -314,7 +314,7 @@ def _read_spark(frame: DataFrame, shape: Shape, writing: _Writing) -> Typed:
     if writing.shared is not None:
         names = [*(c.file for c in typed.chunks), *typed.rejects]
         for name in names:
-            writing.shared.get_file(f"feeds/{name}", private_file(Path(writing.folder) / name))
+            writing.shared.get_file(f"feeds/{name}", Path(writing.folder) / name)
         writing.shared.remove(*(f"feeds/{name}" for name in names))
     return typed
 

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame
 
 from .checkpoints import Files, LocalFiles
 from .commit import Commit
-from .private import private_folder
 from .results import from_ipc
 from .rows import from_table
 from .shared import Shared
@@ -67,7 +66,6 @@ class Intake:
         self.files: Files = LocalFiles(home) if shared is None else shared
         self._polling = _POLLING_SECONDS if shared is None else _POLLING_SHARED_SECONDS
         self.files.put(f"{_HANDED}/.there", b"")
-        private_folder(home / _HANDED)
         self.commit = commit
         handed = [name.partition(".")[0] for name in self.files.names(_HANDED) if name.endswith(".arrows")]
         self.next = min((int(number) for number in handed if number.isdecimal()), default=0)

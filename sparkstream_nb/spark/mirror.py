@@ -13,14 +13,15 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ..errors import SparkStreamError, masked, printable
+from ..errors import SparkStreamError
+from .checkpoints import LocalFiles
 from .entries import from_json
 from .journal import JOURNAL, lines, segment, segments
 from .kept import Kept, Offset
-from .private import private_file, private_folder, to_disk
+from .private import private_folder
 from .shared import Shared, planner_folder
 
 OBJECT_BYTES = 1 << 20
@@ -108,7 +109,7 @@ class Mirror:
                 self._cut()
                 self.shared.put(_APPS, apps)
             except OSError as error:
-                raise SparkStreamError(f"{_reason(self.shared, error)}. Deploy or start the app again then.") from None
+                raise self.shared.unreached(error) from None
         return digest_of(apps)
 
     @contextlib.contextmanager
@@ -131,7 +132,7 @@ class Mirror:
                 pause, troubled = FIRST_PAUSE, False
             except OSError as error:
                 if not troubled:
-                    self.say(f"{_reason(self.shared, error)}. It is tried again")
+                    self.say(f"{self.shared.unreached(error)}. It is tried again")
                 troubled = True
                 ending.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
@@ -203,10 +204,7 @@ class Mirror:
             self._gone = []
 
     def _write(self, reached: _Reached) -> None:
-        new = self.folder / f"{_STATE}.new"
-        private_file(new).write_text(json.dumps({"at": reached.at, "cut": reached.cut}))
-        to_disk(new)
-        new.replace(self.folder / _STATE)
+        LocalFiles(self.folder).put(_STATE, json.dumps(asdict(reached)).encode())
         self._reached = reached
 
 
@@ -269,7 +267,3 @@ def _span(name: str) -> tuple[int, int]:
 def digest_of(blob: bytes) -> str:
     """What tells some bytes from others."""
     return hashlib.sha256(blob).hexdigest()
-
-
-def _reason(shared: Shared, error: OSError) -> str:
-    return masked(printable(f"{shared.address} cannot be reached: {' '.join(str(error).split())[:200]}"))

@@ -41,6 +41,7 @@ def release(session: SparkSession, checkpoint: str, run: str, partitions: int) -
         state = getattr(jvm, _STATE)
         id_ = jvm.java.util.UUID.fromString(run)
         for partition in range(partitions):
+            # Spark calls a path of this machine file:/..., though it was given file:///...
             store = state.StateStoreId(f"{checkpoint.replace('file:///', 'file:/')}/state", 0, partition, "default")
             state.StateStore.removeFromLoadedProvidersAndClose(state.StateStoreProviderId(store, id_))
 

@@ -9,7 +9,7 @@ An app's folder stays with its owner. What others need of it is put at the addre
     handed/          micro-batches of Spark Connect, until they are committed
     reads/           what a micro-batch read of tables in a database
 
-Objects are written once, whole or not at all: nothing is appended to, locked or renamed, which object stores cannot do.
+Objects are written whole or not at all: nothing is appended to or locked, which object stores cannot do.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from ..errors import Misuse, masked
+from ..errors import Misuse, SparkStreamError, masked, printable
 from .marks import MARKS
+from .private import private_file
 from .temporary import temporary
 
 SCHEMES = {"s3": "s3a", "gs": "gs", "hdfs": "hdfs", "abfs": "abfs", "file": "file"}
 """What Spark calls the schemes of `pyarrow.fs`."""
 _S3_OPTIONS = {"region", "endpoint_override", "scheme"}
 _CONNECT_SECONDS, _REQUEST_SECONDS, _TRIES = 5, 30, 3
+_MOST_SAID = 200
 
 _opened: dict[tuple[int, str], tuple[Any, str]] = {}
 _folders: dict[int, Path] = {}
@@ -83,6 +85,18 @@ class Shared:
             out["fs.s3a.connection.ssl.enabled"] = str(given.get("scheme") != "http").lower()
         return out
 
+    def check(self) -> None:
+        """Raises SparkStreamError where it cannot be reached."""
+        try:
+            self.names("")
+        except OSError as error:
+            raise self.unreached(error) from None
+
+    def unreached(self, error: OSError) -> SparkStreamError:
+        """What a person is told where a call failed."""
+        said = f"{self.address} cannot be reached: {' '.join(str(error).split())[:_MOST_SAID]}"
+        return SparkStreamError(masked(printable(said)))
+
     def put(self, name: str, blob: bytes) -> None:
         """Writes an object."""
         with self._writing(name) as sink:
@@ -103,7 +117,7 @@ class Shared:
         """Copies an object into a new file, which is there whole or not at all."""
         system, root = self._open()
         new = file.with_name(f".{file.name}.new")
-        with system.open_input_stream(f"{root}/{name}") as source, new.open("wb") as sink:
+        with system.open_input_stream(f"{root}/{name}") as source, private_file(new).open("wb") as sink:
             shutil.copyfileobj(source, sink, 1 << 22)
         new.replace(file)
 

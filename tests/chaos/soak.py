@@ -187,9 +187,11 @@ def main() -> None:
                 events = round(options.kafka * options.seconds)
                 producer = producing(broker, topic, PARTITIONS, events, options.kafka)
                 assert broker.process is not None
-                soak_kafka(app, options.seconds, tell, {broker.process.pid, producer.pid})
-                producer.kill()
-                producer.wait()
+                try:
+                    soak_kafka(app, options.seconds, tell, {broker.process.pid, producer.pid})
+                finally:
+                    producer.kill()
+                    producer.wait()
                 app.stop()
             return
         app = deploy(APP, name="soak", home=home, nodes=2, **SETTINGS)

@@ -18,15 +18,8 @@ FIRST = {"seq": 0, "at": 0, "skip": 0}
 
 
 @pytest.fixture
-def tmp_path(tmp_path: Path) -> Path:
-    folder = tmp_path / "my apps ü %"
-    folder.mkdir(mode=0o700)
-    return folder
-
-
-@pytest.fixture
 def shared(tmp_path: Path) -> Shared:
-    found = shared_at((tmp_path / "meeting").as_uri())
+    found = shared_at((tmp_path / "100 %").as_uri())
     assert found is not None
     return found.below("life")
 

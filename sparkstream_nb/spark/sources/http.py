@@ -21,6 +21,7 @@ from http import HTTPStatus
 from typing import Any
 
 from ...mapping.decoding import Decoder
+from ..deadline import Deadline
 from .reader import Away, Behind, Taken
 
 MOST_REQUESTS = 1_000
@@ -189,28 +190,6 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         """A client that went away is no news."""
 
 
-class _Coming(io.RawIOBase):
-    """What comes in on a socket until `end` (s of the monotonic clock), and then a TimeoutError: a client that sends a
-    byte now and then holds no thread for longer."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection, self.end = connection, float("inf")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        left = self.end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        kept = self._connection.gettimeout()
-        self._connection.settimeout(left)
-        try:
-            return self._connection.recv_into(buffer)
-        finally:
-            self._connection.settimeout(kept)
-
-
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
@@ -219,7 +198,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def setup(self) -> None:
         self.request.settimeout(self.server.place.seconds)
         super().setup()
-        self._coming = _Coming(self.request)
+        self.rfile.close()
+        self._coming = Deadline(self.request, self.server.place.seconds)
         self.rfile = io.BufferedReader(self._coming)
 
     def handle_one_request(self) -> None:

@@ -19,7 +19,7 @@ from kafka.structs import OffsetAndMetadata
 from ...mapping.decoding import Decoded, Decoder, Rejected, decoder
 from .kafka import consumer_options, part_of
 from .kafka_frames import Begin, Failed, Kept, Read, read_frame, write_frame
-from .kafka_records import Values, messages_of, read_batches
+from .kafka_records import count_of, messages_of, read_batches
 
 MESSAGES = 50_000
 """Messages that are decoded at once, at most."""
@@ -66,7 +66,7 @@ class Process:
     def _gather(self, found: dict[TopicPartition, list[Any]]) -> None:
         """Waits a little for more messages, where few came."""
         end = time.monotonic() + GATHER_SECONDS
-        while sum(map(_count, found.values())) < MESSAGES and (left := end - time.monotonic()) > 0:
+        while sum(map(count_of, found.values())) < MESSAGES and (left := end - time.monotonic()) > 0:
             for place, records in self._consumer.poll(int(1000 * left), max_records=MESSAGES).items():
                 found.setdefault(place, []).extend(records)
 
@@ -131,10 +131,6 @@ class Process:
         for topic, count in (self.begin.known or {}).items():
             if len(self._consumer.partitions_for_topic(topic) or ()) != count:
                 raise KafkaError(f"topic '{topic}' has other partitions than before")
-
-
-def _count(records: Sequence[Any]) -> int:
-    return sum(len(r.value) if isinstance(r.value, Values) else 1 for r in records)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ in, and records come one by one.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,18 @@ def messages_of(records: list[Any]) -> list[bytes | None]:
     return out
 
 
+def count_of(records: Iterable[Any]) -> int:
+    """How many messages a consumer returned."""
+    return sum(len(r.value) if isinstance(r.value, Values) else 1 for r in records)
+
+
+class _Taken(list[Any]):
+    """Records of batches. Its length is how many messages they have: by that the consumer knows when it has enough."""
+
+    def __len__(self) -> int:
+        return count_of(self)
+
+
 class _Batches(fetcher.Fetcher.PartitionRecords):
     """What a fetch brought of a partition, batch by batch."""
 
@@ -64,9 +76,8 @@ class _Batches(fetcher.Fetcher.PartitionRecords):
 
     def take(self, n: int | None = None) -> list[Any]:
         """Batches with `n` messages, or as many more as are in the last of them."""
-        out: list[Any] = []
-        left = float("inf") if n is None else n
-        while left > 0 and self.record_iterator is not None:
+        out = _Taken()
+        while (n is None or len(out) < n) and self.record_iterator is not None:
             try:
                 found = super().take(1)
             except Exception as error:  # told with the next call, as kafka-python does
@@ -76,9 +87,7 @@ class _Batches(fetcher.Fetcher.PartitionRecords):
                 break
             if not found:
                 break
-            out += found
-            value = found[0].value
-            left -= len(value) if isinstance(value, Values) else 1
+            out.extend(found)
         return out
 
 
