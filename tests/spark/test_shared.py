@@ -13,6 +13,7 @@ from sparkstream_nb.spark.journal import entries_from
 from sparkstream_nb.spark.kept import Kept
 from sparkstream_nb.spark.mirror import Mirror, Mirrored, apps_at, digest_of, retire
 from sparkstream_nb.spark.shared import Shared, shared_at
+from tests.servers import free_port
 
 FIRST = {"seq": 0, "at": 0, "skip": 0}
 
@@ -56,6 +57,16 @@ def test_as_spark_and_pyarrow_take_an_address() -> None:
     }
     assert Shared("hdfs://host:9000/folder").path == "/folder"
     assert Shared("hdfs://host:9000/folder").settings() == {}
+
+
+def test_an_address_where_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    found = shared_at(f"s3://bucket/folder?region=x&scheme=http&endpoint_override=127.0.0.1:{free_port()}")
+    assert found is not None
+    with pytest.raises(SparkStreamError, match="cannot be reached") as error:
+        found.check()
+    assert "\n" not in str(error.value)
 
 
 def test_objects_are_there_whole_or_not_at_all(shared: Shared, tmp_path: Path) -> None:
