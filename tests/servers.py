@@ -104,10 +104,10 @@ def postgresql() -> Iterator[Server]:
         password, port = secrets.token_urlsafe(12), free_port()
         (folder / "password").write_text(password)
         data = folder / "data"
-        subprocess.run(
+        _prepare(
             [binaries / "initdb", "-D", data, "-U", "siddhi", "-A", "scram-sha-256", f"--pwfile={folder / 'password'}",
              "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"],
-            check=True, capture_output=True, user=user, cwd=folder,
+            folder, user,
         )  # fmt: skip
         server = Server(
             Database("postgresql", "postgres", "127.0.0.1", port, "siddhi", Secret(password)),
@@ -124,10 +124,10 @@ def mariadb() -> Iterator[Server]:
     """A MariaDB with one user, who has a password, and one database."""
     with _folder("mysql") as (folder, user):
         password, port, data = secrets.token_urlsafe(12), free_port(), folder / "data"
-        subprocess.run(
+        _prepare(
             ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal",
              "--skip-test-db"],
-            check=True, capture_output=True, user=user, cwd=folder,
+            folder, user,
         )  # fmt: skip
         program = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
         socket_file = str(folder / "socket")
@@ -146,6 +146,15 @@ def mariadb() -> Iterator[Server]:
             client = ["mariadb", "--no-defaults", f"--socket={socket_file}", "-u", "root", "-e", setup]
             subprocess.run(client, check=True, capture_output=True)
             yield server
+
+
+def _prepare(command: list[str | Path], folder: Path, user: str | None) -> None:
+    """Runs what makes a server's data, and shows what that says where it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, user=user, cwd=folder)
+    room, mode = shutil.disk_usage(folder).free, oct(folder.parent.stat().st_mode)
+    assert done.returncode == 0, (
+        f"{command[0]}, as {user}, {room:,} bytes free, {folder.parent} with mode {mode}:\n{done.stdout}\n{done.stderr}"
+    )
 
 
 @contextlib.contextmanager
