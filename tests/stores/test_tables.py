@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.stored import TableChanges, Term, layout_of
+from sparkstream_nb.spark.checkpoints import LocalFiles
 from sparkstream_nb.spark.tables import BatchOf, NodeTables, packed, with_tables
 from sparkstream_nb.stores.address import Database, Secret
 from sparkstream_nb.stores.dialects import DIALECTS
@@ -59,7 +60,7 @@ def batch(database: Database, tmp_path: Path) -> Batch:
 
     def run(number: int, work: Callable[[NodeTables], Any], node: int = 0) -> Any:
         blob = packed([(database, (KEYED, PLAIN))])
-        return with_tables(blob, BatchOf("run", node, str(number)), tmp_path / "reads", work)
+        return with_tables(blob, BatchOf("run", node, str(number)), LocalFiles(tmp_path), work)
 
     return run
 
@@ -174,7 +175,7 @@ def test_what_the_database_cannot_hold_is_told(database: Database, tmp_path: Pat
     short = table(STORE.format(", field.length='name:3'") + "define table Short (name string, d double);")
     tables = SqlTables(database, [short])
     tables.prepare()
-    source = NodeTables([tables], BatchOf("run", 0, "0"), tmp_path)
+    source = NodeTables([tables], BatchOf("run", 0, "0"), LocalFiles(tmp_path))
     assert source.unfit("Short", ("abc", 1.0)) is None
     assert source.unfit("Short", ("abcd", 1.0)) == "'name' has 4 characters, and its column in Short holds 3"
     nul, nan = source.unfit("Short", ("a\0", 1.0)), source.unfit("Short", ("a", math.nan))
@@ -202,7 +203,7 @@ def test_a_table_that_is_there_is_used_as_it_is(database: Database, tmp_path: Pa
     there = table(STORE.format(", table.name='there'") + "@primaryKey('k') define table T (k string, v long);")
     tables = SqlTables(database, [there])
     tables.prepare()
-    source = NodeTables([tables], BatchOf("run", 0, "0"), tmp_path)
+    source = NodeTables([tables], BatchOf("run", 0, "0"), LocalFiles(tmp_path))
     assert source.fetch("T", None) == [("a", 1)]
     source.end([TableChanges("T", [], [("a", 2), ("b", 3)])])
     with engine.connect() as c:
