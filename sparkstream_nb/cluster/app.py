@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from ..engine.batch import Answer
+from ..engine.batch import Answer, InputBatch
 from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
 from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, nearest, shown
@@ -23,7 +23,6 @@ from ..spark import feeds
 from ..spark.arrivals import InboxReader
 from ..spark.entries import Ask
 from ..spark.feed_check import check_source
-from ..spark.ingest import too_late
 from ..spark.reach import missed
 from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
@@ -46,7 +45,7 @@ from .buckets import ALWAYS, AggregationReader, InputStream
 from .figures import disk_of, stats_of
 from .frontend import View
 from .hints import why_empty
-from .rejected import Given, again, chosen, errors_of
+from .rejected import Given, Replayed, again, chosen, errors_of
 from .replays import ReplayedApp
 from .stream_ends import ArrivalEnds, OutputEnds
 from .tail import StreamEnds, Tail, TailShape
@@ -303,29 +302,32 @@ class App(ReplayedApp):
         self._check_open()
         return errors_of(self.name, self.store)
 
-    def replay(self, errors: pd.DataFrame | Sequence[int] | None = None) -> int:
-        """Sends rows and events of `errors` once more, and takes them off the list; returns how many.
+    def replay(self, errors: pd.DataFrame | Sequence[int] | None = None) -> Replayed:
+        """Sends rows, events and messages of `errors` once more, and takes them off the list.
 
         `errors`: their ids, or rows of `errors.frame`, whose values and timestamps may have been edited; by default all
-        that came in on a stream. An event keeps its time. They enter together, or none does: raises `Misuse` for an id
-        that is not there, and SparkStreamError for values that do not fit their stream. Where the process ends in
-        between, they are sent and still on the list.
+        that came in on a stream. An event keeps its time. Those whose values do not fit their stream stay on the list,
+        and the answer says why. Raises `Misuse`, before anything is sent, for an id that is not there. Where the
+        process ends in between, they are sent and still on the list.
         """
         self._check_open()
         with self._lock:
             wanted = chosen(self.errors, errors, self.schemas)
             sources = self.deployment.sources
             messages_of = (lambda name: None) if sources is None else sources.messages_of
-            given_again = Given(self._now(), self.deployment.limits, messages_of)
-            events = [again(e, self.schemas[e.stream], given_again) for e in wanted]
-            for event in events:
-                if (latest := self._latest()) is not None and event.at > latest:
-                    raise SparkStreamError(f"error {event.id}: {too_late(event.at, latest)}")
+            given_again = Given(self._now(), self._latest(), self.deployment.limits, messages_of)
+            events: dict[int, InputBatch] = {}
+            left: dict[int, str] = {}
+            for error in wanted:
+                try:
+                    events[error.id] = again(error, self.schemas[error.stream], given_again)
+                except SparkStreamError as e:
+                    left[error.id] = str(e)
             if events:
                 self.start()
-                self._append([self._inbox.batch(e.batch, self.routing) for e in events])
-                self.store.forget_errors(self.name, [e.id for e in events])
-        return len(events)
+                self._append([self._inbox.batch(e, self.routing) for e in events.values()])
+                self.store.forget_errors(self.name, list(events))
+        return Replayed(self.name, len(events), left)
 
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""

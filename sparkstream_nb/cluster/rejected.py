@@ -15,7 +15,7 @@ from ..engine.columns import Array
 from ..errors import Misuse, SparkStreamError, shown
 from ..limits import Limits
 from ..mapping.decoding import KEPT
-from ..spark.ingest import columns_of
+from ..spark.ingest import columns_of, too_late
 from ..spark.sources.intake import event_times
 from ..stores import Store
 from ..types import Schema
@@ -23,6 +23,8 @@ from .answers import NULLABLE, Errors
 from .sources import MessageReader
 
 ID = "id"
+_SHOWN = 10
+"""Reasons that are written out."""
 
 
 def errors_of(app: str, store: Store) -> Errors:
@@ -37,30 +39,41 @@ def errors_of(app: str, store: Store) -> Errors:
 @dataclass(frozen=True)
 class Rejected:
     """A row, an event or a message that was not taken: `at` is its time (ms), None where it has none. `values` of a
-    message are its `source` and its text, `message`."""
+    message are its `source`, its text, `message`, and the transport properties that its mapping reads, `properties`."""
 
     id: int
     stream: str
     at: int | None
-    values: list[Any] | dict[str, str]
+    values: list[Any] | dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Given:
-    """What an error needs to be sent again: the time of `now` (ms), limits, and what reads a source's messages."""
+    """What an error needs to be sent again: the time of `now` and the latest that is taken (ms; None: all are), limits,
+    and what reads a source's messages."""
 
     now: int
+    latest: int | None
     limits: Limits
     messages_of: Callable[[str], MessageReader | None]
 
 
-@dataclass(frozen=True, eq=False)
-class Again:
-    """The event of an error, as it is sent once more at the time `at` (ms)."""
+@dataclass(frozen=True)
+class Replayed:
+    """What became of errors that were sent once more: how many were, and why others are still on the list, by id."""
 
-    id: int
-    at: int
-    batch: InputBatch
+    app: str
+    sent: int
+    left: Mapping[int, str]
+
+    def __repr__(self) -> str:
+        lines = [f"{self.sent:,} of the errors of {self.app} sent once more"]
+        if self.left:
+            lines[0] += f", {len(self.left):,} cannot be and {'stays' if len(self.left) == 1 else 'stay'} on the list:"
+            lines += [f"  error {id}: {why}" for id, why in [*self.left.items()][:_SHOWN]]
+            if len(self.left) > _SHOWN:
+                lines.append(f"  and {len(self.left) - _SHOWN:,} more")
+        return "\n".join(lines)
 
 
 def chosen(known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: Mapping[str, Schema]) -> list[Rejected]:
@@ -92,39 +105,40 @@ def chosen(known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: 
     return out
 
 
-def again(error: Rejected, schema: Schema, given: Given) -> Again:
+def again(error: Rejected, schema: Schema, given: Given) -> InputBatch:
     """An error as an event of its stream, or as those of its message; one without a time has that of now. Raises
     SparkStreamError where its values do not fit."""
     at = given.now if error.at is None else error.at
     if isinstance(error.values, dict):
-        columns, times = _read_again(error, error.values, given, at)
+        columns, times = _read_again(error.values, given, at)
     else:
         values = [*error.values, *[None] * (len(schema) - len(error.values))]
-        try:
-            columns = columns_of(schema, [values], error.stream, given.limits)
-        except SparkStreamError as e:
-            raise SparkStreamError(f"error {error.id}: {e}") from None
-        times = np.full(1, at, np.int64)
+        columns, times = columns_of(schema, [values], error.stream, given.limits), np.full(1, at, np.int64)
+    if given.latest is not None and times[-1] > given.latest:
+        raise SparkStreamError(too_late(int(times[-1]), given.latest))
     step = np.zeros(len(times), np.int64)
-    return Again(error.id, int(times[-1]), InputBatch(times[-1:], {error.stream: StreamRows(step, times, columns)}))
+    return InputBatch(times[-1:], {error.stream: StreamRows(step, times, columns)})
 
 
-def _read_again(error: Rejected, values: dict[str, str], given: Given, at: int) -> tuple[list[Any], Array]:
+def _read_again(values: dict[str, Any], given: Given, at: int) -> tuple[list[Any], Array]:
     """The columns and times of a message's events. Raises SparkStreamError where it still cannot be read."""
-    source = values.get("source", "")
+    source = str(values.get("source", ""))
     reader = given.messages_of(source)
     if reader is None:
-        raise SparkStreamError(f"error {error.id}: the app has no source {source} now, which read this message")
+        raise SparkStreamError(f"the app has no source {source} now, which read this message")
     message = str(values.get("message", ""))
     if len(message) == KEPT and message.endswith("…"):
-        raise SparkStreamError(f"error {error.id}: {KEPT:,} characters of the message are kept: give it whole")
-    found = reader.decoder.decode([message.encode("utf-8", "replace")])
+        raise SparkStreamError(f"{KEPT:,} characters of the message are kept: give it whole")
+    properties = values.get("properties") or {}
+    if not isinstance(properties, dict):
+        raise SparkStreamError(f"its properties are a dict, not {shown(properties)}")
+    headers = {str(k): str(v) for k, v in properties.items()}
+    found = reader.decoder.decode([message.encode("utf-8", "replace")], [headers])
     if found.rejected or not len(found):
-        reason = found.rejected[0].reason if found.rejected else "it has no event"
-        raise SparkStreamError(f"error {error.id}: {reason}")
+        raise SparkStreamError(found.rejected[0].reason if found.rejected else "it has no event")
     if reader.time is None:
         return found.columns, np.full(len(found), at, np.int64)
     times, bad = event_times(found.columns[reader.time], None)
     if bad:
-        raise SparkStreamError(f"error {error.id}: {next(iter(bad.values()))}")
+        raise SparkStreamError(next(iter(bad.values())))
     return found.columns, times

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -14,7 +14,7 @@ from ..errors import Misuse, SiddhiBindError, SparkStreamError, shown
 from ..mapping.decoding import Decoder, decoder
 from ..plan.incoming import FILE_MODES, IncomingSource, incoming_sources
 from ..plan.kafka import CONFIGURATION, CONSUMER
-from ..plan.mapping import PassThrough
+from ..plan.mapping import JsonSource, PassThrough, SourceMapping
 from ..plan.nodes import Plan
 from ..spark.private import private_file, private_folder, to_disk
 from ..spark.sources.files import FilesPlace, FilesReader
@@ -64,9 +64,11 @@ class SourcePlans:
     def messages_of(self, name: str) -> MessageReader | None:
         """What reads the messages of the source of this name; None where there is no such source."""
         for s in self._sources:
-            if quote(s.name, safe="") == name and not isinstance(s.mapping.format, PassThrough):
+            if quote(s.name, safe="") == name:
                 schema = self._plan.schema(s.stream)
-                return MessageReader(decoder(s.mapping, schema), _time_of(s, schema))
+                rows = isinstance(s.mapping.format, PassThrough)
+                mapping = _rows_as_json(schema, s.mapping) if rows else s.mapping
+                return MessageReader(decoder(mapping, schema), _time_of(s, schema))
         return None
 
     def _setup(self, source: IncomingSource) -> IntakeSetup:
@@ -105,6 +107,11 @@ class SourcePlans:
             return str(files.path) + ("/" if files.folder else ""), FilesReader(files, schema, decodes)
         listener, url = _listener(given, self._grants, _Token(self._home / "sources" / f"{source.name}.token"))
         return url, HttpReader(listener, decoder(source.mapping, schema))
+
+
+def _rows_as_json(schema: Schema, mapping: SourceMapping) -> SourceMapping:
+    """What reads the rows of parquet files that were rejected: they are kept as JSON."""
+    return replace(mapping, format=JsonSource(), places=tuple(f"$['{name}']" for name in schema.names))
 
 
 def _time_of(source: IncomingSource, schema: Schema) -> int | None:

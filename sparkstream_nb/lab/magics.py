@@ -279,8 +279,7 @@ class SiddhiMagic(Magics):
         app = cluster.get(o.app)
         if o.replay is None:
             return self._frame(o, app.errors)
-        n = app.replay(o.replay or None)
-        print(f"{n:,} event{'' if n == 1 else 's'} of the errors sent once more")
+        print(app.replay(o.replay or None))
         return None
 
     def _do_stats(self, options: Options, rest: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,11 +30,13 @@ _BOM = "\ufeff"
 @dataclass(frozen=True)
 class Rejected:
     """A message, or an event of one, that could not be read: the number of the message among those that were given,
-    the reason in one line, and its text, cut after `KEPT` characters."""
+    the reason in one line, its text, cut after `KEPT` characters, and those of its transport properties that the
+    mapping reads."""
 
     message: int
     reason: str
     text: str
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class Decoder:
         for k, (i, _) in enumerate(self._headers):
             columns[i] = values(self.schema[i].type, [properties[m][k] for m in found.messages.tolist()])
         rejected.sort(key=lambda r: r.message)
+        if headers is not None:
+            rejected = [replace(r, properties=self._read_of(headers[r.message])) for r in rejected]
         return Decoded(columns, found.messages, tuple(rejected))
 
     @property
@@ -108,8 +112,12 @@ class Decoder:
             try:
                 properties[i] = [self._property(have, name, place) for place, name in self._headers]
             except MessageError as e:
-                rejected.append(Rejected(i, str(e), _cut(_text(messages[i]))))
+                rejected.append(Rejected(i, str(e), cut(_text(messages[i]))))
         return [i for i in numbers if i in properties]
+
+    def _read_of(self, have: Mapping[str, str]) -> dict[str, str]:
+        """Those of a message's properties that the mapping reads."""
+        return {name: have[name] for _, name in self._headers if name in have}
 
     def _property(self, have: Mapping[str, str], name: str, place: int) -> object:
         a = self.schema[place]
@@ -156,9 +164,9 @@ class Decoder:
             try:
                 reading = self._reader.read(text)
             except MessageError as e:
-                rejected.append(Rejected(i, str(e), _cut(text)))
+                rejected.append(Rejected(i, str(e), cut(text)))
                 continue
-            rejected += [Rejected(i, part.reason, _cut(part.text)) for part in reading.bad]
+            rejected += [Rejected(i, part.reason, cut(part.text)) for part in reading.bad]
             rows += reading.rows
             of += [i] * len(reading.rows)
         return EventBatch(arrays(self.schema, rows), np.array(of, np.int64))
@@ -196,5 +204,6 @@ def _text(message: bytes) -> str:
     return message.decode("utf-8", "replace").removeprefix(_BOM)
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """A message's text, as it is kept where it is rejected."""
     return text if len(text) <= KEPT else text[: KEPT - 1] + "…"

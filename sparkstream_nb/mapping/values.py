@@ -32,6 +32,11 @@ _PARSE: Mapping[Type, Callable[[str], Any]] = {
 }
 
 
+def misfit(name: str, type: Type, value: object) -> str:
+    """Why a value is none of the attribute `name`."""
+    return f"{name}: {shown(value)} is not {'an' if type is Type.INT else 'a'} {type}"
+
+
 def converted(type: Type, text: str, name: str) -> Any:
     """A text as a value of `type`, as Siddhi's `AttributeConverter` has it: a string and an object are the text.
 
@@ -42,7 +47,7 @@ def converted(type: Type, text: str, name: str) -> Any:
         return text
     value = parse(text)
     if value is None:
-        raise MessageError(f"{name}: {shown(text)} is not {'an' if type is Type.INT else 'a'} {type}")
+        raise MessageError(misfit(name, type, text))
     return value
 
 

@@ -164,7 +164,7 @@ def test_what_a_server_refuses_is_stored_and_replayed(run: Callable[..., App]) -
         assert error.values == ["k2", 2]
         assert "sink Alerts-http-1: the server answered 400" in error.reason
         assert app.stats().errors == 1
-        assert app.replay() == 1
+        assert app.replay().sent == 1
         app.flush()
         assert app.drain() == 0
         assert values(server.taken) == [1, 3, 2]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from sparkstream_nb.cluster import App
-from sparkstream_nb.errors import Misuse, SparkStreamError
+from sparkstream_nb.errors import Misuse
 
 APP = """
 define stream S (k string, v int);
@@ -35,15 +35,15 @@ def test_errors_have_ids_and_go_when_they_are_sent_again(app: App) -> None:
     assert frame.index.name == "id"
     assert frame["values"].tolist()[:2] == [["b", "x"], ["c", "2.5"]]
     first, *_, late = frame.index.tolist()
-    with pytest.raises(SparkStreamError, match=f"error {first}: .*'x'"):
-        app.replay([first])
-    with pytest.raises(SparkStreamError, match=f"error {late}: .*ahead"):
-        app.replay([late])
+    found = app.replay([first, late])
+    assert (found.sent, list(found.left)) == (0, [first, late])
+    assert "'x'" in found.left[first]
+    assert "ahead" in found.left[late]
     assert app.errors.frame.equals(frame)
     edited = frame[frame["stream"] == "S"].copy()
     edited["values"] = [["b", 16], ["c", 25], ["late", 36]]
     edited.loc[late, "timestamp"] = 60
-    assert app.replay(edited) == 3
+    assert app.replay(edited).sent == 3
     app.flush()
     out = app.output("O").frame
     assert sorted(out["r"].dropna().tolist()) == [1.0, 2.0, 4.0, 5.0, 6.0]
@@ -53,10 +53,26 @@ def test_errors_have_ids_and_go_when_they_are_sent_again(app: App) -> None:
 
 def test_an_event_that_fails_again_is_an_error_again(app: App) -> None:
     (event,) = app.errors.frame.index[app.errors.frame["stream"] == "J"].tolist()
-    assert app.replay([event]) == 1
+    assert app.replay([event]).sent == 1
     app.flush()
     (again,) = app.errors.frame.index[app.errors.frame["stream"] == "J"].tolist()
     assert again > event
+
+
+def test_one_that_cannot_be_sent_does_not_hold_up_the_others(app: App) -> None:
+    frame = app.errors.frame
+    wrong, right = frame.index[frame["stream"] == "S"].tolist()[:2]
+    edited = frame.loc[[wrong, right]].copy()
+    edited.at[right, "values"] = ["c", 25]
+    found = app.replay(edited)
+    assert repr(found).splitlines()[0] == (
+        f"1 of the errors of {app.name} sent once more, 1 cannot be and stays on the list:"
+    )
+    assert f"error {wrong}: " in repr(found)
+    app.flush()
+    assert 5.0 in app.output("O").frame["r"].tolist()
+    assert wrong in app.errors.frame.index
+    assert right not in app.errors.frame.index
 
 
 def test_what_cannot_be_sent_is_said(app: App) -> None:

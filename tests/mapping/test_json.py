@@ -171,6 +171,7 @@ def test_headers() -> None:
         (1, "it has no transport property 'n' for volume"),
         (2, "volume: 'x' is not a long"),
     ]
+    assert [r.properties for r in found.rejected] == [{"name": "b"}, {"name": "c", "n": "x"}]
     loose = mapping.replace("type='json'", "type='json', fail.on.missing.attribute='false'")
     assert events(decode(loose, STOCK, '{"price":1.5}')) == [[None, 1.5, None]]
     many = decode(mapping, STOCK, *['{"price":1.5}'] * 100, headers=[{"name": str(i), "n": str(i)} for i in range(100)])

@@ -10,6 +10,7 @@ the two. One that has become shorter, or begins differently, was written anew, a
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -26,8 +27,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...mapping.decoding import Decoded, Decoder, Rejected
-from ...types import Schema
+from ...mapping.decoding import Decoded, Decoder, Rejected, cut
+from ...mapping.values import misfit
+from ...types import Attribute, Schema
 from .. import ingest
 from .reader import Away, Behind, Taken
 
@@ -407,15 +409,18 @@ class FilesReader:
         """Rows as events; those that do not fit the stream are rejected."""
         columns: list[Any] = []
         bad = np.zeros(table.num_rows, np.bool_)
+        wrong: dict[int, Attribute] = {}
         for attribute in self.schema:
             typed, failed = ingest.convert(ingest.one(table.column(attribute.name)), attribute.type)
             columns.append(typed)
             if failed is not None:
                 bad |= failed
+                for i in np.flatnonzero(failed).tolist():
+                    wrong.setdefault(i, attribute)
         rejected: tuple[Rejected, ...] = ()
         if bad.any():
             rows = table.filter(pa.array(bad)).to_pylist()
-            rejected = tuple(Rejected(0, "its values do not fit the stream", str(row)) for row in rows)
+            rejected = tuple(_rejected(wrong[i], row) for i, row in zip(sorted(wrong), rows, strict=True))
             columns = [c.filter(pa.array(~bad)) for c in columns]
         return Decoded(columns, np.arange(len(columns[0]), dtype=np.int64), rejected)
 
@@ -458,3 +463,9 @@ def _free(target: Path) -> Path:
         out = target.with_name(f"{target.stem}-{number}{target.suffix}")
         number += 1
     return out
+
+
+def _rejected(attribute: Attribute, row: Mapping[str, Any]) -> Rejected:
+    """A row of a parquet file, of which the value of one attribute does not fit, as JSON."""
+    text = json.dumps(row, ensure_ascii=False, default=str)
+    return Rejected(0, misfit(attribute.name, attribute.type, row[attribute.name]), cut(text))

@@ -21,7 +21,7 @@ import pyarrow as pa
 from ...engine.batch import InputBatch, StreamRows
 from ...engine.columns import Array
 from ...errors import SparkStreamError, masked, printable
-from ...mapping.decoding import Decoded
+from ...mapping.decoding import Decoded, Rejected
 from ...mapping.values import taken as rows_of
 from ...types import Schema
 from .. import ingest
@@ -293,9 +293,7 @@ class Intake:
 def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered:
     """The entries of decoded messages: what was rejected, then the events, in their order. With the app's lock held."""
     now, latest = entrance.now(), entrance.latest()
-    errors: list[list[Any]] = [
-        [setup.stream, now, {"source": setup.name, "message": r.text}, r.reason] for r in decoded.rejected
-    ]
+    errors: list[list[Any]] = [[setup.stream, now, _message(setup, r), r.reason] for r in decoded.rejected]
     refused: dict[int, str] = {}
     columns, message, ts = decoded.columns, decoded.message, np.full(len(decoded), now, np.int64)
     if setup.time is not None:
@@ -322,6 +320,12 @@ def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered
         batch = InputBatch(clock, {setup.stream: StreamRows(step.astype(np.int64), ts, list(columns))})
         entries.append(inbox.batch(batch, entrance.route))
     return Entered(entries, len(ts), len(errors), refused)
+
+
+def _message(setup: IntakeSetup, rejected: Rejected) -> dict[str, Any]:
+    """A message as the values of an error, from which it can be read again (`cluster.rejected`)."""
+    properties = {"properties": dict(rejected.properties)} if rejected.properties else {}
+    return {"source": setup.name, "message": rejected.text, **properties}
 
 
 def event_times(column: Any, latest: int | None) -> tuple[Array, dict[int, str]]:
