@@ -75,8 +75,8 @@ def _check(plan: n.Plan, split: Split) -> None:
         for r in group.reads:
             if r.stream in group.writes:
                 raise Misuse(
-                    f"group '{group.name}' reads and writes '{r.stream}', which is a topic: it would get its own events "
-                    "again and again. Put the queries that write it into another execGroup"
+                    f"group '{group.name}' reads and writes '{r.stream}', which is a topic: it would get its own "
+                    "events again and again. Put the queries that write it into another execGroup"
                 )
         if group.passes_on and group.parallel > 1:
             _check_copies(plan, group)
@@ -85,8 +85,8 @@ def _check(plan: n.Plan, split: Split) -> None:
         found = next((a.name for a in schema if a.type is Type.OBJECT), None)
         if found is not None:
             raise Misuse(
-                f"stream '{topic.stream}' goes from group to group, and a message cannot carry its attribute '{found}', "
-                "an object. Put its queries into one execGroup, or select what they need of the object"
+                f"stream '{topic.stream}' goes from group to group, and a message cannot carry its attribute "
+                f"'{found}', an object. Put its queries into one execGroup, or select what they need of the object"
             )
 
 
@@ -158,8 +158,8 @@ class _Instance:
             sending.append(self._sending(stream))
         name = self.group.instances[self.number]
         others = [a for a in self.whole.app.annotations if a.name.lower() != "name"]
-        annotations = (_annotation("name", name, app=True), *others)
-        app = tree.App(annotations, tuple(definitions), (*receiving, *elements, *sending))
+        called = tree.Annotation("name", (tree.AnnotationElement(None, name),), app=True)
+        app = tree.App((called, *others), tuple(definitions), (*receiving, *elements, *sending))
         return PartialText(
             name=name,
             group=self.group.name,
@@ -256,24 +256,24 @@ class _Instance:
         }
         if keyed:
             options["partition.no.list"] = ",".join(map(str, shares(topic.partitions, group.parallel)[number]))
-        mapping = _annotation("map", type="json")
+        mapping = _annotation("map", {"type": "json"})
         if topic.writers:
             schema = self.whole.plan.schema(topic.stream)
             time = options["event.time"] = _time_name(schema)
             paths = {name: _path(name) for name in (*schema.names, time)}
-            mapping = replace(mapping, nested=(_annotation("attributes", **paths),))
-        return [replace(_annotation("source", **options), nested=(mapping,))]
+            mapping = _annotation("map", {"type": "json"}, _annotation("attributes", paths))
+        return [_annotation("source", options, mapping)]
 
     def _sink(self, topic: Topic) -> tree.Annotation:
         """The sink of a topic. What cannot be delivered, as a number that JSON does not have, is an error of the app
         with its values, which can be replayed."""
-        mapping = _annotation("map", **{"type": "json", "enable.null.attribute.value": "true"})
+        mapping = _annotation("map", {"type": "json", "enable.null.attribute.value": "true"})
         options = {"type": "kafka", "topic": topic.name, "bootstrap.servers": self.whole.brokers, "on.error": "STORE"}
         if topic.key is None or topic.partitions == 1:
-            return replace(_annotation("sink", **options, **{"partition.no": "0"}), nested=(mapping,))
-        places = tuple(_annotation("destination", **{"partition.no": str(i)}) for i in range(topic.partitions))
-        by_key = replace(_annotation("distribution", strategy="partitioned", partitionKey=topic.key), nested=places)
-        return replace(_annotation("sink", **options), nested=(mapping, by_key))
+            return _annotation("sink", {**options, "partition.no": "0"}, mapping)
+        places = [_annotation("destination", {"partition.no": str(i)}) for i in range(topic.partitions)]
+        by_key = _annotation("distribution", {"strategy": "partitioned", "partitionKey": topic.key}, *places)
+        return _annotation("sink", options, mapping, by_key)
 
     def _between(self, stream: str, what: str, annotations: Sequence[tree.Annotation]) -> tree.StreamDefinition:
         """The definition of the stream between `stream` and its topic."""
@@ -299,9 +299,8 @@ def _query(source: str, select: tuple[tree.OutputAttribute, ...], target: str) -
     return tree.Query(stream, tree.Selection(select), tree.InsertInto(tree.SourceName(target)))
 
 
-def _annotation(name: str, value: str | None = None, *, app: bool = False, **members: str) -> tree.Annotation:
-    own = () if value is None else (tree.AnnotationElement(None, value),)
-    return tree.Annotation(name, (*own, *(tree.AnnotationElement(k, v) for k, v in members.items())), app=app)
+def _annotation(name: str, options: Mapping[str, str], *nested: tree.Annotation) -> tree.Annotation:
+    return tree.Annotation(name, tuple(tree.AnnotationElement(k, v) for k, v in options.items()), nested)
 
 
 def _without_dist(annotations: tuple[tree.Annotation, ...]) -> tuple[tree.Annotation, ...]:
