@@ -37,11 +37,12 @@ if TYPE_CHECKING:
         deploy,
         explain,
         get,
+        split,
     )  # fmt: skip
 
 __all__ = [
     "App", "Coordination", "Cut", "Kill", "Limits", "Pair", "Pause", "Restart", "Retention", "Slow",
-    "__version__", "apps", "attach", "attachable", "check", "deploy", "explain", "get",
+    "__version__", "apps", "attach", "attachable", "check", "deploy", "explain", "get", "split",
 ]  # fmt: skip
 
 

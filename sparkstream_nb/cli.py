@@ -1,4 +1,4 @@
-"""The command `sparkstream`: check, explain, audit, fmt, replay, run, query, store, manager, bench.
+"""The command `sparkstream`: check, explain, audit, fmt, replay, run, split, query, store, manager, bench.
 
 Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
 Results go to standard output, short error messages to standard error.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -168,6 +169,14 @@ def parser() -> Options:
         help="how long the app goes on (default: one with sources until Ctrl-C or a SIGTERM, others not)",
     )
 
+    c = command("split", split_app, "Split an app by @dist into apps of their own, with Kafka topics between them.")
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+    c.add_argument("--kafka", metavar="HOST:PORT", required=True, help="the brokers, with commas")
+    c.add_argument("--into", metavar="DIR", help="write the text of each app into a .siddhi file of this folder")
+    c.add_argument("--make-topics", action="store_true", help="make the topics that do not exist; needs --allow")
+    add(c, "--name", "--param")
+    add(c, "--allow", help="kafka=HOST:PORT: the brokers at which topics may be made")
+
     c = command("query", query, "Answer an on-demand query from stored aggregations, without running the app.")
     c.add_argument("app", metavar="APP.siddhi", help="the app's text")
     c.add_argument("query", metavar="QUERY", help="such as \"from Prices within ... per 'days' select *\"")
@@ -295,6 +304,24 @@ def query(options: Any) -> int:
     app = StoredApp(text, file, [Path(p) for p in options.conf or ()], references)
     found = query_stored(app, options.query, limit=options.limit, as_wso2=options.as_wso2)
     print(replace(found, beside=options.by_shard))
+    return 0
+
+
+def split_app(options: Any) -> int:
+    """`sparkstream split`. Without --into and --make-topics it says what the apps and topics are."""
+    from .cluster.splitting import split
+
+    file = Path("app" if options.app == "-" else options.app)
+    name = options.name or _compiled(options).name or file.stem
+    found = split(read_text(options.app), kafka=options.kafka, name=name, variables=dict(options.param))
+    files = [] if options.into is None else found.write(options.into)
+    made = found.make_topics(options.allow) if options.make_topics else None
+    print(found)
+    if made is not None:
+        print(f"{_many(len(made), 'topic')} made, {len(found.topics) - len(made)} there before")
+    allowed = " ".join(f"--allow kafka={broker}" for broker in found.brokers.split(","))
+    for path in files:
+        print(f"sparkstream run {shlex.quote(str(path))} {allowed}")
     return 0
 
 

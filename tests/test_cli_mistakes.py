@@ -117,6 +117,10 @@ MISTAKES = [
     ("manager --conf text.txt", 2, "text.txt is not a deployment file"),
     ("manager --conf none.yaml --port 70000", 2, "--port: '70000' is not a port: a number from 0 to 65535"),
     ("manager --conf none.yaml --wach .", 2, "sparkstream manager: unknown option --wach. Did you mean '--watch'?"),
+    ("split", 2, "APP.siddhi and --kafka are missing"),
+    ("split app.siddhi --kafka here", 2, "kafka: 'here' is not HOST:PORT"),
+    ("split app.siddhi --kafka h:1 --into s.csv", 2, "s.csv cannot be written"),
+    ("split app.siddhi --kafka h:1 --make-topics", 2, "h:1 is not allowed. Add --allow kafka=h:1"),
     ("replay", 2, "CASES.jsonl is missing"),
     ("replay none.jsonl", 1, "file not found"),
     ("replay cases.jsonl", 1, "cases.jsonl, line 1 is not JSON"),
@@ -166,7 +170,7 @@ def test_a_mistake_ends_the_process_with_its_code(folder: Path, words: str, code
 
 
 def test_every_help_fits_and_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in ([], ["check"], ["explain"], ["fmt"], ["replay"], ["run"], ["bench"]):
+    for words in ([], ["check"], ["explain"], ["fmt"], ["replay"], ["run"], ["split"], ["bench"]):
         assert cli.main([*words, "--help"]) == 0
         shown = capsys.readouterr().out
         assert shown.startswith(f"usage: {' '.join(['sparkstream', *words])}")

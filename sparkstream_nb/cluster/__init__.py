@@ -29,6 +29,7 @@ from .feeding import all_feeds as feeds
 from .frontend import Displayed
 from .progress import FeedProgress, ProgressLine
 from .rescheduling import DistributedFailover
+from .splitting import SplitApp, split
 from .study import Study
 from .tail import Tail, TailSnapshot
 
@@ -70,6 +71,7 @@ __all__ = [
     "Result",
     "Retention",
     "Slow",
+    "SplitApp",
     "Stats",
     "Study",
     "Tail",
@@ -86,5 +88,6 @@ __all__ = [
     "get",
     "graph",
     "repair",
+    "split",
     "stop_all",
 ]

@@ -121,7 +121,7 @@ class Grants:
                     raise Misuse(f"allow: http={shown(what)} has a query (?...): a grant ends with the path")
                 urls.append(url)
             else:
-                brokers.append(_broker(what, "allow: kafka"))
+                brokers.append(broker_of(what, "allow: kafka"))
         return Grants(tuple(folders), tuple(urls), tuple(brokers))
 
     def folder_of(self, path: Path, what: str) -> Path:
@@ -143,7 +143,7 @@ class Grants:
 
     def check_broker(self, text: str, what: str) -> tuple[str, int]:
         """Host and port of the Kafka server `text`. Raises NotAllowed where it is not granted."""
-        host, port = found = _broker(text, what)
+        host, port = found = broker_of(text, what)
         if found not in self.brokers:
             raise NotAllowed(f"{what} {host}:{port}", f"kafka={host}:{port}")
         return found
@@ -156,7 +156,8 @@ def _resolved(path: Path, what: str) -> Path:
         raise Misuse(f"{what} is no path: {shown(str(path))}") from None
 
 
-def _broker(text: str, what: str) -> tuple[str, int]:
+def broker_of(text: str, what: str) -> tuple[str, int]:
+    """Host and port of a Kafka server. Raises `Misuse`, naming `what`, for anything else."""
     found = _HOST_PORT.fullmatch(text)
     if found is None or not 0 < int(found["port"]) < 65_536:
         raise Misuse(f"{what}: {shown(masked(text))} is not HOST:PORT, such as localhost:9092")

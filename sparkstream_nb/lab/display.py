@@ -31,6 +31,7 @@ from ..cluster import (
     PlanText,
     RepairList,
     Result,
+    SplitApp,
     Stats,
     Study,
     Tail,
@@ -340,6 +341,16 @@ def _(shown: PlanText) -> str:
 
 @html.register
 def _(shown: PlanText) -> str:
+    return escaped_lines(str(shown))
+
+
+@text.register
+def _(shown: SplitApp) -> str:
+    return str(shown)
+
+
+@html.register
+def _(shown: SplitApp) -> str:
     return escaped_lines(str(shown))
 
 

@@ -35,6 +35,7 @@ from sparkstream_nb.cluster import (
     ResourceCluster,
     ResourceNode,
     Result,
+    SplitApp,
     Study,
     Tail,
     check,
@@ -122,6 +123,8 @@ NOTHING = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": [
 REFUSED = pd.DataFrame(
     {"stream": ["S"] * 2, "timestamp": [HOUR, None], "values": [["<b>"], [1]], "reason": ["<r>"] * 2}
 )
+
+
 class Ends:
     """The end of a stream of three events."""
 
@@ -205,6 +208,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Attachable((FoundApp(Path("/home/<i>"), Record("<App>", ""), None),)), "free   /home/<i>\n1 app", "&lt;App&gt;"),
     (Attachable(()), "No app can be attached yet.", "No app can be attached yet."),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
+    (SplitApp("<A>", "h:1", (), (), ("note",), True), "<A>: 0 partial apps, 0 topics\n  ! note", "&lt;A&gt;"),
     (TAIL, "App.<S>: the last 2 of 3 events · the newest first", "<b>App.&lt;S&gt;</b>"),
     (TAIL, "b    7\n<i>  5", "&lt;i&gt;"),
     (

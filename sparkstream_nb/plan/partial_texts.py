@@ -1,0 +1,336 @@
+"""The partial apps of a fully distributed app as SiddhiQL texts, with Kafka topics between them.
+
+Names, topics and sharing are those of the job manager of WSO2's Stream Processor (`SPSiddhiAppCreator` and
+`ResourceManagerConstants`, carbon-analytics): an app `<app>-<group>-<number>` for each instance of a group, a topic
+`<app>.<stream>`, or `<app>.<stream>.<key>` with a partition for each instance; the consumer group is that of the
+instance where each instance reads all, else that of the execution group.
+
+Three things differ. The manager's messages are XML, which has no null, and the time of an event is lost in them: here
+they are JSON with the event's time, and two streams stand between a stream and its topic, `<stream>_sent` and
+`<stream>_received`. Instances that take turns share one partition, which Kafka gives to one of them: here to the first,
+as sources are assigned partitions, and the others have no source. And a stream that clients write has a source on
+itself, since they may know nothing of event times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from ..errors import Misuse, SiddhiBindError
+from ..lang import tree
+from ..lang.format import format_text
+from ..lang.printer import to_text
+from ..types import Schema, Type
+from . import nodes as n
+from .distribute import Group, Split, Strategy, Subscription, Topic, shares
+from .partial_apps import partial_plan
+from .placement import connected
+from .query_parts import connector_type, sources
+
+TIME = "event_time"
+"""The attribute that carries an event's time (ms since 1970) through a topic; with underscores behind it where the
+stream has one of this name."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_CONNECTORS = ("source", "sink")
+_SHARED = ("http",)
+"""The types of sources that several instances may have: clients choose between them."""
+
+
+@dataclass(frozen=True)
+class PartialText:
+    """A partial app: instance `number` (from 1) of the execution group `group`. `reads` and `writes` are the names of
+    its topics."""
+
+    name: str
+    group: str
+    number: int
+    text: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+def partial_texts(app: tree.App, plan: n.Plan, split: Split, brokers: str) -> tuple[PartialText, ...]:
+    """The partial apps of `app`, whose plan and split these are, in the order of the split. `brokers` are the
+    bootstrap servers of Kafka, HOST:PORT with commas.
+
+    Raises SiddhiBindError, or `Misuse` where there is no one place, for what topics cannot carry.
+    """
+    _check(plan, split)
+    whole = _Whole(app, plan, split, brokers, {g.name: partial_plan(plan, split, g) for g in split.groups})
+    try:
+        return tuple(_Instance(whole, g, i).partial() for g in split.groups for i in range(g.parallel))
+    except ValueError as error:  # a name that SiddhiQL has no quotes for
+        raise Misuse(f"a partial app cannot be written: {error}") from None
+
+
+def _check(plan: n.Plan, split: Split) -> None:
+    for stream in sorted(connected(plan, types=("inMemory",))):
+        raise Misuse(
+            f"an inMemory source or sink is in one process, and stream '{stream}' has one: partial apps exchange "
+            "events by topics. Leave it out"
+        )
+    for group in split.groups:
+        for r in group.reads:
+            if r.stream in group.writes:
+                raise Misuse(
+                    f"group '{group.name}' reads and writes '{r.stream}', which is a topic: it would get its own "
+                    "events again and again. Put the queries that write it into another execGroup"
+                )
+        if group.passes_on and group.parallel > 1:
+            _check_copies(plan, group)
+    for topic in split.topics:
+        schema = plan.schema(topic.stream)
+        found = next((a.name for a in schema if a.type is Type.OBJECT), None)
+        if found is not None:
+            raise Misuse(
+                f"stream '{topic.stream}' goes from group to group, and a message cannot carry its attribute "
+                f"'{found}', an object. Put its queries into one execGroup, or select what they need of the object"
+            )
+
+
+def _check_copies(plan: n.Plan, group: Group) -> None:
+    for a in plan.streams[group.sources[0]].annotations:
+        if a.name.lower() == "source" and connector_type(a, plan.properties) not in _SHARED:
+            error = SiddhiBindError(
+                f"the source of '{group.sources[0]}' would run in {group.parallel} instances, each of which reads all",
+                a.span,
+                hint="Leave @dist out of the source.",
+            )
+            raise error.with_source(plan.text) if plan.text else error
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """The app that is split. `plans` are those of its groups, by name."""
+
+    app: tree.App
+    plan: n.Plan
+    split: Split
+    brokers: str
+    plans: Mapping[str, n.Plan]
+
+    def topic(self, r: Subscription) -> Topic:
+        """The topic of what a group reads."""
+        return next(t for t in self.split.topics if (t.stream, t.key) == (r.stream, r.key))
+
+    def unused_name(self, name: str) -> str:
+        """A name that nothing in the app has."""
+        p = self.plan
+        while any(name in held for held in (p.streams, p.tables, p.windows, p.triggers, p.aggregations)):
+            name += "_"
+        return name
+
+    def home_of_unread(self, stream: str) -> str | None:
+        """The group that runs the sources of a stream which nobody reads: the first one with its sinks."""
+        if any(stream in g.sources for g in self.split.groups):
+            return None
+        return next((g for g, p in self.plans.items() if p.streams[stream].annotations), None)
+
+
+@dataclass(frozen=True)
+class _Instance:
+    """Instance `number` (from 0) of a group."""
+
+    whole: _Whole
+    group: Group
+    number: int
+
+    @property
+    def plan(self) -> n.Plan:
+        return self.whole.plans[self.group.name]
+
+    def partial(self) -> PartialText:
+        """Its app."""
+        received = [(r, self.whole.topic(r)) for r in self.group.reads]
+        sent = [t for t in self.whole.split.topics if self.group.name in t.writers]
+        elements = [*self._elements()]
+        definitions = [*self._definitions(elements)]
+        receiving = []
+        for r, topic in received:
+            if topic.writers:
+                definitions.append(self._between(topic.stream, "received", self._source(r, topic)))
+                receiving.append(self._receiving(topic.stream))
+        sending = []
+        for stream in dict.fromkeys(t.stream for t in sent):
+            definitions.append(self._between(stream, "sent", [self._sink(t) for t in sent if t.stream == stream]))
+            sending.append(self._sending(stream))
+        name = self.group.instances[self.number]
+        others = [a for a in self.whole.app.annotations if a.name.lower() != "name"]
+        called = tree.Annotation("name", (tree.AnnotationElement(None, name),), app=True)
+        app = tree.App((called, *others), tuple(definitions), (*receiving, *elements, *sending))
+        return PartialText(
+            name=name,
+            group=self.group.name,
+            number=self.number + 1,
+            text=format_text(to_text(app)),
+            reads=tuple(t.name for _, t in received),
+            writes=tuple(t.name for t in sent),
+        )
+
+    # ---------------------------------------------------------------------------------------- what the user wrote
+
+    def _elements(self) -> Iterator[tree.Query | tree.Partition]:
+        """The queries and partitions of the group, without @dist: the text is an app of its own."""
+        for element, bound in zip(self.whole.app.elements, self.whole.plan.elements, strict=True):
+            if bound in self.plan.elements:
+                yield replace(element, annotations=_without_dist(element.annotations))
+
+    def _definitions(self, elements: Sequence[tree.Node]) -> Iterator[tree.Definition]:
+        """What the elements use, in the order of the text; functions come last, as definitions call them too."""
+        plan, streams, calling = self.plan, self._streams(), [*elements]
+        for d in self.whole.app.definitions:
+            kept: tree.Definition | None = None
+            match d:
+                case tree.StreamDefinition() if d.id.id in streams:
+                    kept = replace(d, annotations=self._annotations(d))
+                case tree.AggregationDefinition() if d.id in plan.aggregations:
+                    kept = replace(d, annotations=_without_dist(d.annotations))
+                case tree.TableDefinition() if d.id.id in plan.tables:
+                    kept = d
+                case tree.WindowDefinition() if d.id.id in plan.windows:
+                    kept = d
+                case tree.TriggerDefinition() if d.id in plan.triggers:
+                    kept = d
+            if kept is not None:
+                calling.append(kept)
+                yield kept
+        called = {c.name.lower() for node in calling for c in _calls(node)}
+        for d in self.whole.app.definitions:
+            if isinstance(d, tree.FunctionDefinition) and d.id.lower() in called:
+                yield d
+
+    def _streams(self) -> set[str]:
+        """The streams that it reads, writes, or publishes."""
+        plan = self.plan
+        found = {s for q in plan.queries for s in (*(x.id for x in sources(q)), q.output.target.id)}
+        found |= {k.stream for e in plan.elements if isinstance(e, n.Partition) for k in e.keys}
+        found |= {a.input.source.id for a in plan.aggregations.values()}
+        found |= {*self.group.sources, *(r.stream for r in self.group.reads)}
+        found |= {s for s, d in plan.streams.items() if d.annotations and (self._sinks(s) or self._sources(s))}
+        return {s.removeprefix("!") for s in found if "#" not in s}
+
+    def _annotations(self, d: tree.StreamDefinition) -> tuple[tree.Annotation, ...]:
+        """A stream's own annotations, its sources and sinks where this instance has them, and the source of the topic
+        that clients write."""
+        stream = d.id.id
+        own = [a for a in d.annotations if a.name.lower() not in _CONNECTORS]
+        own += [replace(a, nested=_without_dist(a.nested)) for a in self._sources(stream)]
+        own += self._sinks(stream)
+        for r in self.group.reads:
+            topic = self.whole.topic(r)
+            if r.stream == stream and not topic.writers:
+                own += self._source(r, topic)
+        return tuple(own)
+
+    def _sinks(self, stream: str) -> list[tree.Annotation]:
+        """The sinks of a stream that `partial_plan` leaves to the group."""
+        return [a for a in self.plan.streams[stream].annotations if a.name.lower() == "sink"]
+
+    def _sources(self, stream: str) -> list[tree.Annotation]:
+        """The sources of a stream that it runs: all of them, or one where it only passes that on. Those of a stream
+        that nobody reads are with the sinks of that, in one instance."""
+        whole, group = self.whole, self.group
+        given = [a for a in whole.plan.streams[stream].annotations if a.name.lower() == "source"]
+        if group.passes_on:
+            passing = [g.name for g in whole.split.groups if g.passes_on and g.sources == (stream,)]
+            return [given[passing.index(group.name)]] if group.name in passing else []
+        unread = self.number == 0 and whole.home_of_unread(stream) == group.name
+        return given if stream in group.sources or unread else []
+
+    # ------------------------------------------------------------------------------------------------- topics
+
+    def _source(self, r: Subscription, topic: Topic) -> list[tree.Annotation]:
+        """The source of a topic; none for all but the first of the instances that take turns."""
+        group, number = self.group, self.number
+        if r.strategy is Strategy.ROUND_ROBIN and number > 0:
+            return []
+        keyed = r.strategy is Strategy.FIELD_GROUPING
+        options = {
+            "type": "kafka",
+            "topic.list": topic.name,
+            "group.id": group.instances[number] if r.strategy is Strategy.ALL else group.name,
+            "threading.option": "partition.wise" if keyed else "single.thread",
+            "bootstrap.servers": self.whole.brokers,
+        }
+        if keyed:
+            options["partition.no.list"] = ",".join(map(str, shares(topic.partitions, group.parallel)[number]))
+        mapping = _annotation("map", {"type": "json"})
+        if topic.writers:
+            schema = self.whole.plan.schema(topic.stream)
+            time = options["event.time"] = _time_name(schema)
+            paths = {name: _path(name) for name in (*schema.names, time)}
+            mapping = _annotation("map", {"type": "json"}, _annotation("attributes", paths))
+        return [_annotation("source", options, mapping)]
+
+    def _sink(self, topic: Topic) -> tree.Annotation:
+        """The sink of a topic. What cannot be delivered, as a number that JSON does not have, is an error of the app
+        with its values, which can be replayed."""
+        mapping = _annotation("map", {"type": "json", "enable.null.attribute.value": "true"})
+        options = {"type": "kafka", "topic": topic.name, "bootstrap.servers": self.whole.brokers, "on.error": "STORE"}
+        if topic.key is None or topic.partitions == 1:
+            return _annotation("sink", {**options, "partition.no": "0"}, mapping)
+        places = [_annotation("destination", {"partition.no": str(i)}) for i in range(topic.partitions)]
+        by_key = _annotation("distribution", {"strategy": "partitioned", "partitionKey": topic.key}, *places)
+        return _annotation("sink", options, mapping, by_key)
+
+    def _between(self, stream: str, what: str, annotations: Sequence[tree.Annotation]) -> tree.StreamDefinition:
+        """The definition of the stream between `stream` and its topic."""
+        schema = self.whole.plan.schema(stream)
+        attributes = [tree.AttributeDefinition(a.name, a.type) for a in schema]
+        time = tree.AttributeDefinition(_time_name(schema), Type.LONG)
+        name = tree.SourceName(self.whole.unused_name(f"{stream}_{what}"))
+        return tree.StreamDefinition(name, (*attributes, time), tuple(annotations))
+
+    def _receiving(self, stream: str) -> tree.Query:
+        select = tuple(tree.OutputAttribute(tree.Variable(a)) for a in self.whole.plan.schema(stream).names)
+        return _query(self.whole.unused_name(f"{stream}_received"), select, stream)
+
+    def _sending(self, stream: str) -> tree.Query:
+        schema = self.whole.plan.schema(stream)
+        time = tree.OutputAttribute(tree.FunctionCall(None, "eventTimestamp"), _time_name(schema))
+        select = (*(tree.OutputAttribute(tree.Variable(a)) for a in schema.names), time)
+        return _query(stream, select, self.whole.unused_name(f"{stream}_sent"))
+
+
+def _query(source: str, select: tuple[tree.OutputAttribute, ...], target: str) -> tree.Query:
+    stream = tree.StandardStream(tree.SourceName(source))
+    return tree.Query(stream, tree.Selection(select), tree.InsertInto(tree.SourceName(target)))
+
+
+def _annotation(name: str, options: Mapping[str, str], *nested: tree.Annotation) -> tree.Annotation:
+    return tree.Annotation(name, tuple(tree.AnnotationElement(k, v) for k, v in options.items()), nested)
+
+
+def _without_dist(annotations: tuple[tree.Annotation, ...]) -> tuple[tree.Annotation, ...]:
+    return tuple(a for a in annotations if a.name.lower() != "dist")
+
+
+def _time_name(schema: Schema) -> str:
+    name = TIME
+    while name in schema.names:
+        name += "_"
+    return name
+
+
+def _path(attribute: str) -> str:
+    """The JSON path of an attribute in a message by default."""
+    if _PLAIN.fullmatch(attribute):
+        return f"$.event.{attribute}"
+    quote = "'" if "'" not in attribute else '"'
+    if quote in attribute:
+        raise ValueError(f"no JSON path can name the attribute {attribute!r}: it holds both kinds of quotes")
+    return f"$[{quote}event{quote}][{quote}{attribute}{quote}]"
+
+
+def _calls(node: object) -> Iterator[tree.FunctionCall]:
+    """The function calls in a node, at any depth."""
+    if isinstance(node, tree.FunctionCall):
+        yield node
+    if isinstance(node, tree.Node):
+        for f in fields(node):
+            yield from _calls(getattr(node, f.name))
+    elif isinstance(node, tuple):
+        for item in node:
+            yield from _calls(item)
