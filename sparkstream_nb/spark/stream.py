@@ -28,7 +28,7 @@ from .handover import Intake, handover
 from .mending import Mending
 from .mirror import Mirror
 from .processor import NodeProcessor, NodeSpec
-from .release import Callback, Runners, release
+from .release import Callback, Runners, begun, release
 from .remote import is_remote, sibling
 from .routing import keys_apart
 from .settings import defaults
@@ -136,6 +136,7 @@ class Stream:
                 .foreachBatch(self._commit if self.intake is None else handover(self.home, shared))
                 .start()
             )
+            begun(self.session, self.query)
             self._released = False
         except PySparkException as error:
             raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
@@ -230,7 +231,7 @@ class Stream:
     def _release(self, query: StreamingQuery, runners: Runners) -> None:
         """Lets go of what a query that has ended still holds."""
         self._released = True
-        release(self.session, self.checkpoint.where, str(query.runId), self.layout.partitions)
+        release(self.session, query, self.checkpoint.where, self.layout.partitions)
         runners.release()
         self._callback.close()
 
