@@ -56,7 +56,7 @@ def main(address: str, arguments: list[str]) -> int | None:
 
 
 if __name__ == "__main__":
-    tell(os.path.join(os.path.dirname(sys.argv[1]), NOTE))  # noqa: PTH118, PTH120  # pathlib takes long to load
+    tell(os.path.join(os.path.dirname(sys.argv[1]), NOTE))  # pathlib takes long to load
     status = main(sys.argv[1], sys.argv[3:]) if sys.argv[2:3] == ["-m"] else None
     if status is None:
         os.execv(sys.executable, [sys.executable, *sys.argv[2:]])

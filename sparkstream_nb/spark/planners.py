@@ -76,6 +76,8 @@ class Planners:
 
     def end(self) -> None:
         """Answers no more."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that is accepting
         self._listener.close()
 
     def _answer(self) -> None:
