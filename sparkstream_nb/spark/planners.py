@@ -28,8 +28,9 @@ from .forked import NOTE
 
 _BLOCKERS = ("blocker", "nioBlocker")
 """The field of a thread that names what it waits in, before Java 21 and since."""
-_SECONDS = 0.3
-"""How long a process waits at most: Spark enters the selector at once, and a process needs longer to ask."""
+_SECONDS = 0.5
+"""How long a process waits at most. Spark enters the selector at once, and a process needs longer to ask; a query's
+thread is told a moment after the query has begun."""
 _PAUSE = 0.002
 _CHANGED = (Py4JError, OSError, TypeError, AttributeError)
 
@@ -97,8 +98,8 @@ class Planners:
         """Takes note of the selector in which a thread waits for a connection to this path, or :PORT."""
         self.sweep()
         end = time.monotonic() + _SECONDS
-        while (threads := self._watched()) and time.monotonic() < end:
-            for thread in threads:
+        while time.monotonic() < end:
+            for thread in self._watched():
                 if self._note_of(thread, address):
                     return
             time.sleep(_PAUSE)
@@ -134,9 +135,14 @@ class Planners:
         return None if self._blocker is None else self._blocker.get(thread)
 
 
+def listen(session: SparkSession) -> None:
+    """Answers planners of queries that begin from now on, on a Spark on this machine."""
+    with contextlib.suppress(*_CHANGED):
+        _planners(session._jvm)
+
+
 def watch(session: SparkSession, thread: Callable[[], Any]) -> None:
-    """Takes note of what Spark waits in on behalf of the query that runs on this thread of Java's. To be called as soon
-    as the query has begun, on a Spark on this machine."""
+    """Takes note of what Spark waits in on behalf of a query that has just begun and runs on this thread of Java's."""
     with contextlib.suppress(*_CHANGED):
         planners = _planners(session._jvm)
         if planners is not None:

@@ -33,8 +33,14 @@ def here(session: SparkSession) -> bool:
     return not is_remote(session) and str(session.sparkContext.master).startswith("local")
 
 
+def begins(session: SparkSession) -> None:
+    """To be called before a query begins: what it waits in can be found only while it does."""
+    if here(session):
+        planners.listen(session)
+
+
 def begun(session: SparkSession, query: StreamingQuery) -> None:
-    """To be called as soon as a query has begun: what it will wait in can be found only while it does."""
+    """To be called as soon as it has begun."""
     if here(session):
         planners.watch(session, lambda: _execution(query).queryExecutionThread())
 

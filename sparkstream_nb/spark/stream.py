@@ -28,7 +28,7 @@ from .handover import Intake, handover
 from .mending import Mending
 from .mirror import Mirror
 from .processor import NodeProcessor, NodeSpec
-from .release import Callback, Runners, begun, release
+from .release import Callback, Runners, begins, begun, release
 from .remote import is_remote, sibling
 from .routing import keys_apart
 from .settings import defaults
@@ -127,6 +127,7 @@ class Stream:
                 self.commit.clear()
         if self.intake is not None:
             self.intake.start()
+        begins(self.session)
         try:
             self.query = (
                 carried(self.session, options, processor)
