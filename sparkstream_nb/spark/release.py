@@ -10,6 +10,8 @@ through Spark's own classes, which are no part of its API: where these change, a
 from __future__ import annotations
 
 import contextlib
+import gc
+import itertools
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,6 +27,9 @@ from .remote import is_remote
 
 _STATE = "org.apache.spark.sql.execution.streaming.state"
 _MONITOR = "Idle Worker Monitor"
+_COLLECT_EVERY = 20
+"""Queries that end between two collections of this process's garbage, each of which takes 0.1 s or so."""
+_ended = itertools.count(1)
 _CHANGED = (Py4JError, OSError, TypeError, AttributeError)
 
 
@@ -69,6 +74,17 @@ def release(session: SparkSession, query: StreamingQuery, checkpoint: str, parti
 def _execution(query: StreamingQuery) -> Any:
     """Spark's own object that runs a query."""
     return query._jsq.streamingQuery()
+
+
+def collect() -> None:
+    """Has the JVM let go of queries that have ended, now and then.
+
+    It keeps what this process has a reference to, with all that belongs to it: half a megabyte for a query with its
+    plan. Py4J's references are in cycles, as soon as a method was called. Python collects those that have been there
+    for long only when a quarter more objects have come, which here is thousands of queries later.
+    """
+    if next(_ended) % _COLLECT_EVERY == 0:
+        gc.collect()
 
 
 @dataclass

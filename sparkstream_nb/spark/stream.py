@@ -28,7 +28,7 @@ from .handover import Intake, handover
 from .mending import Mending
 from .mirror import Mirror
 from .processor import NodeProcessor, NodeSpec
-from .release import Callback, Runners, begins, begun, release
+from .release import Callback, Runners, begins, begun, collect, release
 from .remote import is_remote, sibling
 from .routing import keys_apart
 from .settings import defaults
@@ -235,6 +235,7 @@ class Stream:
         release(self.session, query, self.checkpoint.where, self.layout.partitions)
         runners.release()
         self._callback.close()
+        collect()
 
     def _commit(self, frame: DataFrame, batch: int) -> None:
         self._callback.note()

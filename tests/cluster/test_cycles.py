@@ -16,7 +16,7 @@ WAIT = 20
 """Seconds that threads and files which were told to end may take on a busy machine."""
 ALLOWED = {"JVM's sockets": 2, "JVM's selectors": 2}
 COMES_AND_GOES = CYCLES // 2
-"""What else may be more, of each kind: files of a state store, processes that end. What is left of each cycle is more."""
+"""What else may be more, of each kind: files of a state store, processes that end. What each cycle leaves is more."""
 
 
 @pytest.mark.timeout(180)
