@@ -13,13 +13,13 @@ import contextlib
 import gc
 import itertools
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from . import planners
@@ -139,18 +139,25 @@ def _made_accessible(member: Any) -> Any:
 
 
 class Callback:
-    """The connection that a JVM's thread calls this process over. One for each query, which Spark never closes."""
+    """What a query calls in this process for each micro-batch, and the connection that it does so over. Spark never
+    closes that, and Py4J keeps what is called as long as the JVM has the query, which it has as long as this process
+    has a reference to it: nobody would let go first."""
 
-    def __init__(self) -> None:
+    def __init__(self, commit: Callable[[DataFrame, int], None]) -> None:
+        self._commit: Callable[[DataFrame, int], None] | None = commit
         self._connection: Any = None
 
-    def note(self) -> None:
-        """Called within such a call."""
+    def __call__(self, frame: DataFrame, batch: int) -> None:
         with contextlib.suppress(*_CHANGED):
             self._connection = _gateway()._gateway_client.get_thread_connection()
+        if self._commit is None:
+            raise RuntimeError("a micro-batch of a query that has ended")
+        self._commit(frame, batch)
 
     def close(self) -> None:
-        """Closes both its ends, and so ends its thread. The query must have ended."""
+        """Closes both ends of the connection, and so ends its thread, and calls nothing any more. The query must have
+        ended."""
+        self._commit = None
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(*_CHANGED):

@@ -13,7 +13,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ..errors import SparkStreamError
@@ -94,7 +94,7 @@ class Stream:
         self.query: StreamingQuery | None = None
         self.care = Care()
         self.mending = Mending(self, home / "inbox", commit.progress.say)
-        self._callback = Callback()
+        self._callback: Callback | None = None
         self._released = True
         self._stopping = threading.Lock()
 
@@ -128,17 +128,18 @@ class Stream:
         if self.intake is not None:
             self.intake.start()
         begins(self.session)
+        callback = Callback(self.commit)
         try:
             self.query = (
                 carried(self.session, options, processor)
                 .writeStream.queryName(f"{self.name}-{self.run}")
                 .option("checkpointLocation", self.checkpoint.where)
                 .outputMode("append")
-                .foreachBatch(self._commit if self.intake is None else handover(self.home, shared))
+                .foreachBatch(callback if self.intake is None else handover(self.home, shared))
                 .start()
             )
             begun(self.session, self.query)
-            self._released = False
+            self._callback, self._released = callback, False
         except PySparkException as error:
             raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
         except Py4JJavaError as error:  # of a class that is missing, as where the checkpoint is at an address
@@ -234,12 +235,9 @@ class Stream:
         self._released = True
         release(self.session, query, self.checkpoint.where, self.layout.partitions)
         runners.release()
-        self._callback.close()
+        if self._callback is not None:
+            self._callback.close()
         collect()
-
-    def _commit(self, frame: DataFrame, batch: int) -> None:
-        self._callback.note()
-        self.commit(frame, batch)
 
     def _take_rest(self) -> None:
         """Commits what an ended query has handed over."""
