@@ -3,6 +3,8 @@
 Run as a script, without `site`, so that it starts in 20 ms: `forked.py SOCKET -m MODULE ARGUMENT...`. The new process
 has the files, the environment and the folder of this one, which lives as long as that one does: each ends when
 the other ends. Where no server answers, and for all but `-m`, this process becomes the interpreter itself.
+
+Where Spark waits for the new process to connect, what it waits in is taken note of first (`planners.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +14,26 @@ import os
 import socket
 import struct
 import sys
+
+NOTE = "note"
+"""The socket, beside the server's, of whoever takes note of what Spark waits in."""
+_NOTE_SECONDS = 1
+
+
+def tell(address: str) -> None:
+    """Tells whoever listens at `address` where Spark waits for this process, if it does, and waits until it has taken
+    note."""
+    path, port = (os.environ.get(f"PYTHON_WORKER_FACTORY_{name}") for name in ("SOCK_PATH", "PORT"))
+    if not path and not port:
+        return
+    with socket.socket(socket.AF_UNIX) as noting:
+        noting.settimeout(_NOTE_SECONDS)
+        try:
+            noting.connect(address)
+            noting.sendall(os.fsencode(path or f":{port}"))
+            noting.recv(1)
+        except OSError:  # nobody is there, or too busy: nothing depends on it
+            return
 
 
 def main(address: str, arguments: list[str]) -> int | None:
@@ -34,6 +56,7 @@ def main(address: str, arguments: list[str]) -> int | None:
 
 
 if __name__ == "__main__":
+    tell(os.path.join(os.path.dirname(sys.argv[1]), NOTE))  # pathlib takes long to load
     status = main(sys.argv[1], sys.argv[3:]) if sys.argv[2:3] == ["-m"] else None
     if status is None:
         os.execv(sys.executable, [sys.executable, *sys.argv[2:]])

@@ -60,6 +60,12 @@ def start() -> str:
         return _running[1]
 
 
+def folder() -> Path | None:
+    """Where the command is and the server listens; None where there is no server."""
+    with _lock:
+        return None if _running is None else Path(_running[1]).parent
+
+
 def _start() -> tuple[subprocess.Popen[bytes], str]:
     limit()  # says it here, where the variable is no size
     folder = temporary("python")
@@ -203,7 +209,7 @@ class _Server:
         connection.close()
 
 
-def main(file: int, folder: str) -> None:
+def main(file: int, own: str) -> None:
     """The server, and in the end every process that it forks."""
     with socket.socket(fileno=file) as listener:
         for module in _IMPORTED:
@@ -214,7 +220,7 @@ def main(file: int, folder: str) -> None:
         apply_limit()
         request = _Server(listener).serve()
     if request is None:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(own, ignore_errors=True)
     else:
         request.run()
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
 _OPTIONS = "spark.driver.extraJavaOptions"
+_OPENED = "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED"
+"""For `planners.py`; what else is looked into there is open in every JVM of Spark's."""
 _LOG_LINES_SHOWN = 12
 # The Stop button and Ctrl-C are for what Spark does, not for its JVM, which ends with the process that it belongs to.
 _DEAF = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
@@ -50,6 +52,7 @@ class Jvm:
         options = [
             f"-Dlog4j2.configurationFile={logging.as_uri()}",
             f"-Djava.io.tmpdir={folder}",
+            _OPENED,
             *classes.use(java, spark, settings),
             settings.get(_OPTIONS, ""),
         ]

@@ -2,27 +2,34 @@
 
 Its state stores, each with files and memory: Spark lets go of them when a check once a minute finds that nobody asked
 for them, and an app that is stopped and started often would hold many till then. The sockets, selectors and threads of
-the Python processes that planned its micro-batches, and the thread of the driver that its commits ran in: Spark keeps
-them to the end. They are reached through Spark's own classes, which are no part of its API: where these change, all
-that is lost is that less is let go.
+the Python processes that planned its micro-batches, the connection and the thread of the driver that its commits ran
+in, and the place of its session among those that are told of all events: Spark keeps them to the end. They are reached
+through Spark's own classes, which are no part of its API: where these change, all that is lost is that less is let go.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
+import itertools
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from . import planners
 from .remote import is_remote
 
 _STATE = "org.apache.spark.sql.execution.streaming.state"
 _MONITOR = "Idle Worker Monitor"
+_COLLECT_EVERY = 20
+"""Queries that end between two collections of this process's garbage, each of which takes 0.1 s or so."""
+_ended = itertools.count(1)
 _CHANGED = (Py4JError, OSError, TypeError, AttributeError)
 
 
@@ -31,12 +38,30 @@ def here(session: SparkSession) -> bool:
     return not is_remote(session) and str(session.sparkContext.master).startswith("local")
 
 
-def release(session: SparkSession, checkpoint: str, run: str, partitions: int) -> None:
-    """Closes the state stores of run `run` (its UUID) of the query with the checkpoint at this address. It must have
-    ended."""
+def begins(session: SparkSession) -> None:
+    """To be called before a query begins: what it waits in can be found only while it does."""
+    if here(session):
+        planners.listen(session)
+
+
+def begun(session: SparkSession, query: StreamingQuery) -> None:
+    """To be called as soon as it has begun."""
+    if here(session):
+        planners.watch(session, lambda: _execution(query).queryExecutionThread())
+
+
+def release(session: SparkSession, query: StreamingQuery, checkpoint: str, partitions: int) -> None:
+    """Closes the state stores of this run of a query with the checkpoint at this address, and what it waited in, and
+    has its session told of no more events. It must have ended."""
     if not here(session):
         return  # they are in other processes
+    planners.sweep()
     jvm: Any = session._jvm
+    run = str(query.runId)
+    with contextlib.suppress(*_CHANGED):
+        # It has a session of its own, a copy of `session`, whose listener nobody takes out.
+        listener = _field(_execution(query).sparkSessionForStream().streams(), "listenerBus")
+        session.sparkContext._jsc.sc().listenerBus().removeListener(listener)
     with contextlib.suppress(*_CHANGED):
         state = getattr(jvm, _STATE)
         id_ = jvm.java.util.UUID.fromString(run)
@@ -44,6 +69,22 @@ def release(session: SparkSession, checkpoint: str, run: str, partitions: int) -
             # Spark calls a path of this machine file:/..., though it was given file:///...
             store = state.StateStoreId(f"{checkpoint.replace('file:///', 'file:/')}/state", 0, partition, "default")
             state.StateStore.removeFromLoadedProvidersAndClose(state.StateStoreProviderId(store, id_))
+
+
+def _execution(query: StreamingQuery) -> Any:
+    """Spark's own object that runs a query."""
+    return query._jsq.streamingQuery()
+
+
+def collect() -> None:
+    """Has the JVM let go of queries that have ended, now and then.
+
+    It keeps what this process has a reference to, with all that belongs to it: half a megabyte for a query with its
+    plan. Py4J's references are in cycles, as soon as a method was called. Python collects those that have been there
+    for long only when a quarter more objects have come, which here is thousands of queries later.
+    """
+    if next(_ended) % _COLLECT_EVERY == 0:
+        gc.collect()
 
 
 @dataclass
@@ -89,25 +130,62 @@ def _runners(jvm: Any) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _field(thing: Any, name: str) -> Any:
-    found = thing.getClass().getDeclaredField(name)
-    found.setAccessible(True)
-    return found.get(thing)
+    return _made_accessible(thing.getClass().getDeclaredField(name)).get(thing)
+
+
+def _made_accessible(member: Any) -> Any:
+    member.setAccessible(True)
+    return member
 
 
 class Callback:
-    """The connection that a JVM's thread calls this process over. One for each query, which Spark never closes."""
+    """What a query calls in this process for each micro-batch, and the connection that it does so over. Spark never
+    closes that, and Py4J keeps what is called as long as the JVM has the query, which it has as long as this process
+    has a reference to it: nobody would let go first."""
 
-    def __init__(self) -> None:
+    def __init__(self, commit: Callable[[DataFrame, int], None]) -> None:
+        self._commit: Callable[[DataFrame, int], None] | None = commit
         self._connection: Any = None
 
-    def note(self) -> None:
-        """Called within such a call."""
+    def __call__(self, frame: DataFrame, batch: int) -> None:
         with contextlib.suppress(*_CHANGED):
-            self._connection = SparkContext._gateway._gateway_client.get_thread_connection()  # type: ignore[union-attr]
+            self._connection = _gateway()._gateway_client.get_thread_connection()
+        if self._commit is None:
+            raise RuntimeError("a micro-batch of a query that has ended")
+        self._commit(frame, batch)
 
     def close(self) -> None:
-        """Closes it, and so ends its thread. The query must have ended."""
+        """Closes both ends of the connection, and so ends its thread, and calls nothing any more. The query must have
+        ended."""
+        self._commit = None
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(*_CHANGED):
+                port = connection.socket.getpeername()[1]
                 connection.socket.shutdown(socket.SHUT_RDWR)  # its thread, which is reading, does the rest
+                _drop(port)
+
+
+def _gateway() -> Any:
+    return SparkContext._gateway
+
+
+def _drop(port: int) -> None:
+    """Closes the JVM's end, at this port, of a connection to this process. Py4J keeps those of all threads that there
+    ever were in a list, and closes none."""
+    client = _gateway().java_gateway_server.getCallbackClient()
+    of_client = client.getClass().getSuperclass()
+    kept = _made_accessible(of_client.getDeclaredField("connections")).get(client)
+    lock = _made_accessible(of_client.getDeclaredField("lock")).get(client)
+    lock.lock()
+    try:
+        connections = kept.iterator()
+        while connections.hasNext():
+            connection = connections.next()
+            end = connection.getSocket()
+            if end is not None and end.getLocalPort() == port:
+                connections.remove()
+                connection.shutdown()
+                return
+    finally:
+        lock.unlock()

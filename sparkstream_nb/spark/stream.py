@@ -13,7 +13,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ..errors import SparkStreamError
@@ -28,7 +28,7 @@ from .handover import Intake, handover
 from .mending import Mending
 from .mirror import Mirror
 from .processor import NodeProcessor, NodeSpec
-from .release import Callback, Runners, release
+from .release import Callback, Runners, begins, begun, collect, release
 from .remote import is_remote, sibling
 from .routing import keys_apart
 from .settings import defaults
@@ -94,7 +94,7 @@ class Stream:
         self.query: StreamingQuery | None = None
         self.care = Care()
         self.mending = Mending(self, home / "inbox", commit.progress.say)
-        self._callback = Callback()
+        self._callback: Callback | None = None
         self._released = True
         self._stopping = threading.Lock()
 
@@ -127,16 +127,19 @@ class Stream:
                 self.commit.clear()
         if self.intake is not None:
             self.intake.start()
+        begins(self.session)
+        callback = Callback(self.commit)
         try:
             self.query = (
                 carried(self.session, options, processor)
                 .writeStream.queryName(f"{self.name}-{self.run}")
                 .option("checkpointLocation", self.checkpoint.where)
                 .outputMode("append")
-                .foreachBatch(self._commit if self.intake is None else handover(self.home, shared))
+                .foreachBatch(callback if self.intake is None else handover(self.home, shared))
                 .start()
             )
-            self._released = False
+            begun(self.session, self.query)
+            self._callback, self._released = callback, False
         except PySparkException as error:
             raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
         except Py4JJavaError as error:  # of a class that is missing, as where the checkpoint is at an address
@@ -230,13 +233,11 @@ class Stream:
     def _release(self, query: StreamingQuery, runners: Runners) -> None:
         """Lets go of what a query that has ended still holds."""
         self._released = True
-        release(self.session, self.checkpoint.where, str(query.runId), self.layout.partitions)
+        release(self.session, query, self.checkpoint.where, self.layout.partitions)
         runners.release()
-        self._callback.close()
-
-    def _commit(self, frame: DataFrame, batch: int) -> None:
-        self._callback.note()
-        self.commit(frame, batch)
+        if self._callback is not None:
+            self._callback.close()
+        collect()
 
     def _take_rest(self) -> None:
         """Commits what an ended query has handed over."""
