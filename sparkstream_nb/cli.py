@@ -312,8 +312,9 @@ def split_app(options: Any) -> int:
     from .cluster.splitting import split
 
     file = Path("app" if options.app == "-" else options.app)
-    name = options.name or _compiled(options).name or file.stem
-    found = split(read_text(options.app), kafka=options.kafka, name=name, variables=dict(options.param))
+    text = read_text(options.app)  # once: standard input is gone then
+    name = options.name or _compiled(options, text).name or file.stem
+    found = split(text, kafka=options.kafka, name=name, variables=dict(options.param))
     files = [] if options.into is None else found.write(options.into)
     made = found.make_topics(options.allow) if options.make_topics else None
     print(found)
@@ -325,12 +326,12 @@ def split_app(options: Any) -> int:
     return 0
 
 
-def _compiled(options: Any) -> Plan:
-    """The plan of `options.app`. Raises `SiddhiError` with the text, for the caret."""
+def _compiled(options: Any, text: str | None = None) -> Plan:
+    """The plan of `options.app`, or of its `text` if that was read. Raises `SiddhiError` with the text, for the caret."""
     from .plan import compile_app
 
     # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
-    return compile_app(read_text(options.app), {"shardId": "node-1"}, dict(options.param))
+    return compile_app(read_text(options.app) if text is None else text, {"shardId": "node-1"}, dict(options.param))
 
 
 def check(options: Any) -> int:

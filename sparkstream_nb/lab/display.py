@@ -335,22 +335,12 @@ def _(shown: TailSnapshot) -> str:
 
 
 @text.register
-def _(shown: PlanText) -> str:
+def _(shown: PlanText | SplitApp) -> str:
     return str(shown)
 
 
 @html.register
-def _(shown: PlanText) -> str:
-    return escaped_lines(str(shown))
-
-
-@text.register
-def _(shown: SplitApp) -> str:
-    return str(shown)
-
-
-@html.register
-def _(shown: SplitApp) -> str:
+def _(shown: PlanText | SplitApp) -> str:
     return escaped_lines(str(shown))
 
 

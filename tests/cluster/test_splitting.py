@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -179,3 +180,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "volume < 7" in files[0].read_text()
     assert cli.main([*common, "--make-topics"]) == 2
     assert "Add --allow kafka=localhost:9092" in capsys.readouterr().err
+
+
+def test_the_text_may_come_from_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = "define stream S (k string); @dist(execGroup = 'a') from S select k insert into T;"
+    monkeypatch.setattr("sys.stdin", io.StringIO(app))
+    assert cli.main(["split", "-", "--kafka", "localhost:9092"]) == 0
+    assert "app-a-1: reads app.S" in capsys.readouterr().out
