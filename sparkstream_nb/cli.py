@@ -327,7 +327,7 @@ def split_app(options: Any) -> int:
 
 
 def _compiled(options: Any, text: str | None = None) -> Plan:
-    """The plan of `options.app`, or of its `text` if that was read. Raises `SiddhiError` with the text, for the caret."""
+    """The plan of `options.app`, or of its `text` if that was read. Raises `SiddhiError` with the text."""
     from .plan import compile_app
 
     # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
