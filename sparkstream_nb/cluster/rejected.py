@@ -15,8 +15,7 @@ from ..engine.columns import Array
 from ..errors import Misuse, SparkStreamError, shown
 from ..limits import Limits
 from ..mapping.decoding import KEPT
-from ..spark.ingest import columns_of, too_late
-from ..spark.sources.intake import event_times
+from ..spark.ingest import columns_of, event_times, too_late
 from ..stores import Store
 from ..types import Schema
 from .answers import NULLABLE, Errors

@@ -203,7 +203,7 @@ class RunningApp(Displayed):
             self._inbox, self._progress, self._lock, self.routing,
             lambda: not (self._stopped or self._closed), self._append, self._now, self._latest,
         )  # fmt: skip
-        return Intakes(self.deployment.sources.setups(), entrance)
+        return Intakes(self.deployment.sources.setups(self._latest), entrance)
 
     def _keep_errors(self, sink: str, place: Place, errors: Sequence[Sequence[Any]]) -> None:
         """Keeps what a sink could not deliver. The ledger tells what was kept before a crash already."""

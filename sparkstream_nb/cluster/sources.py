@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,14 +52,14 @@ class SourcePlans:
     def __init__(self, plan: Plan, grants: Grants, references: References, home: Path) -> None:
         self._plan, self._grants, self._references, self._home = plan, grants, references, home
         self._sources = incoming_sources(plan)
-        self.setups()
+        self.setups(lambda: None)
 
     def __len__(self) -> int:
         return len(self._sources)
 
-    def setups(self) -> list[IntakeSetup]:
-        """The sources, each with a reader of its own."""
-        return [self._setup(source) for source in self._sources]
+    def setups(self, latest: Callable[[], int | None]) -> list[IntakeSetup]:
+        """The sources, each with a reader of its own. `latest()` is the last time (ms) of an event that is taken."""
+        return [self._setup(source, latest) for source in self._sources]
 
     def messages_of(self, name: str) -> MessageReader | None:
         """What reads the messages of the source of this name; None where there is no such source."""
@@ -71,9 +71,9 @@ class SourcePlans:
                 return MessageReader(decoder(mapping, schema), _time_of(s, schema))
         return None
 
-    def _setup(self, source: IncomingSource) -> IntakeSetup:
+    def _setup(self, source: IncomingSource, latest: Callable[[], int | None]) -> IntakeSetup:
         try:
-            place, reader = self._reader(source)
+            place, reader = self._reader(source, latest)
         except SiddhiBindError:
             raise
         except SparkStreamError as error:
@@ -91,16 +91,18 @@ class SourcePlans:
             together=source.mapping.together and not _line_by_line(source),
         )
 
-    def _reader(self, source: IncomingSource) -> tuple[str, Reader]:
+    def _reader(self, source: IncomingSource, latest: Callable[[], int | None]) -> tuple[str, Reader]:
         """(where a source reads, as it may be shown; its reader)."""
         schema = self._plan.schema(source.stream)
         given = _Options(source.options, f"the source of stream '{source.stream}'")
         if source.type == "kafka":
-            from ..spark.sources.kafka import KafkaReader  # kafka-python is loaded where an app needs it
+            from ..spark.sources.kafka import EventTime, KafkaReader  # kafka-python is loaded where an app needs it
 
             place = _kafka(given, self._grants, self._references)
             servers = ",".join(place.options["bootstrap_servers"])
-            return f"{', '.join(place.topics)} at {servers}", KafkaReader(place, source.mapping, schema)
+            attribute = _time_of(source, schema)
+            time = None if attribute is None else EventTime(attribute, latest)
+            return f"{', '.join(place.topics)} at {servers}", KafkaReader(place, source.mapping, schema, time)
         if source.type == "file":
             files = _files(given, self._grants)
             decodes = None if files.mode == "parquet" else decoder(source.mapping, schema)

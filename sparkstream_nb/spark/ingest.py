@@ -293,6 +293,20 @@ def times(source: pa.Array) -> tuple[Array, Array | None]:
     return values, bad if bad.any() else None
 
 
+def event_times(column: Any, latest: int | None) -> tuple[Array, dict[int, str]]:
+    """The event times (int64 ms) in a column, and by row why one is not taken: none, no time, or after `latest`."""
+    found = column if isinstance(column, pa.Array) else pa.array(column)
+    ts, failed = times(found)
+    bad: dict[int, str] = {}
+    for i in [] if failed is None else np.flatnonzero(failed).tolist():
+        value = found[i].as_py()
+        bad[i] = "it has no time" if value is None else f"{value!r} is not a time"
+    if latest is not None:
+        for i in np.flatnonzero(ts > latest).tolist():
+            bad.setdefault(i, too_late(int(ts[i]), latest))
+    return ts, bad
+
+
 def _moment(text: Any, type: Type) -> int:
     text = str(text).strip()
     if text.lstrip("+-").isdecimal():

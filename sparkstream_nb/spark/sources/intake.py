@@ -16,10 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ...engine.batch import InputBatch, StreamRows
-from ...engine.columns import Array
 from ...errors import SparkStreamError, masked, printable
 from ...mapping.decoding import Decoded, Rejected
 from ...mapping.values import taken as rows_of
@@ -297,7 +295,7 @@ def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered
     refused: dict[int, str] = {}
     columns, message, ts = decoded.columns, decoded.message, np.full(len(decoded), now, np.int64)
     if setup.time is not None:
-        ts, bad = event_times(columns[setup.time], latest)
+        ts, bad = ingest.event_times(columns[setup.time], latest)
         if bad:
             for i, reason in bad.items():
                 values = [_value(c, i) for c in columns]
@@ -326,20 +324,6 @@ def _message(setup: IntakeSetup, rejected: Rejected) -> dict[str, Any]:
     """A message as the values of an error, from which it can be read again (`cluster.rejected`)."""
     properties = {"properties": dict(rejected.properties)} if rejected.properties else {}
     return {"source": setup.name, "message": rejected.text, **properties}
-
-
-def event_times(column: Any, latest: int | None) -> tuple[Array, dict[int, str]]:
-    """The event times (int64 ms) in a column, and by row why one is not taken: none, no time, or after `latest`."""
-    found = column if isinstance(column, pa.Array) else pa.array(column)
-    ts, failed = ingest.times(found)
-    bad: dict[int, str] = {}
-    for i in [] if failed is None else np.flatnonzero(failed).tolist():
-        value = found[i].as_py()
-        bad[i] = "it has no time" if value is None else f"{value!r} is not a time"
-    if latest is not None:
-        for i in np.flatnonzero(ts > latest).tolist():
-            bad.setdefault(i, ingest.too_late(int(ts[i]), latest))
-    return ts, bad
 
 
 def _value(column: Any, i: int) -> Any:

@@ -17,7 +17,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -28,7 +28,8 @@ from kafka.errors import KafkaError
 from ...mapping.decoding import decoder
 from ...plan.mapping import SourceMapping
 from ...types import Schema
-from .kafka_frames import Begin, Failed, Kept, Read, read_frame, write_frame
+from .aligning import Alignment
+from .kafka_frames import Begin, Failed, Hold, Kept, Read, ReadPart, read_frame, write_frame
 from .reader import Away, Behind, Taken
 
 MOST_PROCESSES = 4
@@ -60,11 +61,21 @@ def part_of(topic: str, partition: int) -> str:
     return f"{topic}:{partition}"
 
 
+@dataclass(frozen=True)
+class EventTime:
+    """The attribute with the time of an event, and the last time (ms; None: there is no such) that is taken now."""
+
+    attribute: int
+    latest: Callable[[], int | None]
+
+
 @dataclass
 class _Child:
-    """A process that reads some partitions."""
+    """A process that reads some `parts`. `held`: those that it was told not to read now."""
 
     process: subprocess.Popen[bytes]
+    parts: frozenset[str]
+    held: frozenset[str] = frozenset()
     writing: threading.Lock = field(default_factory=threading.Lock)
     listener: threading.Thread | None = None
 
@@ -73,20 +84,26 @@ class _Child:
         assert self.process.stdin is not None
         return self.process.stdin
 
+    def tell(self, order: Begin | Kept | Hold) -> None:
+        """Writes to it, if it is there."""
+        with self.writing, contextlib.suppress(OSError, ValueError):
+            write_frame(self.pipe, order)
 
-@dataclass(frozen=True)
-class _Token:
-    child: _Child
-    reached: Mapping[str, int]
+
+_Frame = Read | ReadPart | Failed
 
 
 class KafkaReader:
-    """A `Reader` of topics whose messages are of `schema`, by `mapping`."""
+    """A `Reader` of topics whose messages are of `schema`, by `mapping`. With the events' own `time` several partitions
+    are read in the order of that."""
 
-    def __init__(self, place: KafkaPlace, mapping: SourceMapping, schema: Schema) -> None:
-        self.place, self._mapping, self._schema = place, mapping, schema
+    def __init__(
+        self, place: KafkaPlace, mapping: SourceMapping, schema: Schema, time: EventTime | None = None
+    ) -> None:
+        self.place, self._mapping, self._schema, self._time = place, mapping, schema, time
         self._children: list[_Child] = []
-        self._frames: queue.Queue[tuple[_Child, Read | Failed]] = queue.Queue(_FRAMES_AHEAD)
+        self._frames: queue.Queue[_Frame] = queue.Queue(_FRAMES_AHEAD)
+        self._alignment: Alignment | None = None
         self._behind: dict[str, int] = {}
         self._known: dict[str, int] = {}
         self._begun: Taken | None = None
@@ -110,10 +127,13 @@ class KafkaReader:
         self._frames = queue.Queue(_FRAMES_AHEAD)
         self._behind, self._told = {}, {}
         self._parts = {part_of(*place) for place in places}
+        aligned = self._time if len(places) > 1 else None
+        self._alignment = None if aligned is None else Alignment(self._parts, aligned.latest)
+        attribute = None if aligned is None else aligned.attribute
         for share in shares:
             options, commits = dict(self.place.options), self.place.commits
             known = None if self.place.partitions is not None else self._known
-            self._start(Begin(options, self.place.group, commits, share, self._mapping, self._schema, known))
+            self._start(Begin(options, self.place.group, commits, share, self._mapping, self._schema, known, attribute))
         return gone
 
     def read(self, seconds: float) -> Taken | None:
@@ -121,22 +141,40 @@ class KafkaReader:
             begun, self._begun = self._begun, None
             return begun
         try:
-            child, frame = self._frames.get(timeout=seconds)
+            frame = self._frames.get(timeout=seconds)
         except queue.Empty:
-            return None
+            if self._alignment is None:
+                return None
+            self._alignment.waited(seconds)
+            return self._aligned(self._alignment)
         if isinstance(frame, Failed):
             raise Away(frame.reason)
         self._behind |= frame.behind
         self._told |= dict.fromkeys(frame.behind, frame.at)
-        if not frame.received:
-            return None
-        return Taken(frame.decoded, frame.received, frame.reached, token=_Token(child, frame.reached))
+        if isinstance(frame, ReadPart):
+            assert self._alignment is not None
+            if frame.portion is not None:
+                self._alignment.put(frame.portion)
+            self._alignment.behind(frame.behind)
+            return self._aligned(self._alignment)
+        return Taken(frame.decoded, frame.received, frame.reached) if frame.received else None
+
+    def _aligned(self, alignment: Alignment) -> Taken | None:
+        """What need not wait for other partitions any more. Those of which much waits are not read meanwhile."""
+        found = alignment.take()
+        held = alignment.held()
+        for child in self._children:
+            if child.held != held & child.parts:
+                child.held = held & child.parts
+                child.tell(Hold(child.held))
+        return None if found is None else Taken(found.decoded, found.received, found.reached)
 
     def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
-        token = taken.token
-        if self.place.commits and isinstance(token, _Token):
-            with token.child.writing, contextlib.suppress(OSError, ValueError):
-                write_frame(token.child.pipe, Kept(token.reached))
+        if not self.place.commits:
+            return
+        for child in self._children:
+            if own := {part: offset for part, offset in taken.reached.items() if part in child.parts}:
+                child.tell(Kept(own))
 
     def busy(self, *, full: bool) -> None:
         pass
@@ -144,7 +182,8 @@ class KafkaReader:
     def behind(self) -> Behind | None:
         if not self._parts or not self._parts <= self._told.keys():
             return None
-        return Behind(min(self._told.values()), dict(self._behind))
+        waiting = {} if self._alignment is None else self._alignment.waiting()
+        return Behind(min(self._told.values()), {p: n + waiting.get(p, 0) for p, n in self._behind.items()})
 
     def close(self) -> None:
         self.cancel()
@@ -217,17 +256,16 @@ class KafkaReader:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True,
             env={**os.environ, "PYTHONPATH": f"{_PACKAGES}{os.pathsep}{path}".rstrip(os.pathsep)},
         )  # fmt: skip
-        child = _Child(process)
+        child = _Child(process, frozenset(part_of(*place) for place in begin.places))
         with self._lock:
             self._children.append(child)
-        with contextlib.suppress(OSError):
-            write_frame(child.pipe, begin)
+        child.tell(begin)
         child.listener = threading.Thread(
             target=self._listen, args=(child, self._frames), name="sparkstream-kafka-pipe", daemon=True
         )
         child.listener.start()
 
-    def _listen(self, child: _Child, frames: queue.Queue[tuple[_Child, Read | Failed]]) -> None:
+    def _listen(self, child: _Child, frames: queue.Queue[_Frame]) -> None:
         """Passes on what a process says, until it ends."""
         pipe = child.process.stdout
         assert pipe is not None
@@ -238,10 +276,10 @@ class KafkaReader:
             pass
         self._put(child, frames, Failed("the process that reads it has ended"))
 
-    def _put(self, child: _Child, frames: queue.Queue[tuple[_Child, Read | Failed]], frame: Read | Failed) -> None:
+    def _put(self, child: _Child, frames: queue.Queue[_Frame], frame: _Frame) -> None:
         while frames is self._frames and child in self._children:
             with contextlib.suppress(queue.Full):
-                frames.put((child, frame), timeout=0.2)
+                frames.put(frame, timeout=0.2)
                 return
 
 

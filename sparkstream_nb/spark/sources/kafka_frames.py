@@ -14,6 +14,7 @@ from typing import IO, Any
 from ...mapping.decoding import Decoded
 from ...plan.mapping import SourceMapping
 from ...types import Schema
+from .aligning import Portion
 
 _LENGTH = struct.Struct("<Q")
 
@@ -21,7 +22,8 @@ _LENGTH = struct.Struct("<Q")
 @dataclass(frozen=True)
 class Begin:
     """What to read: partitions (topic, number) from their offsets, with the `options` of the consumer. `known`: how
-    many partitions each topic of the source has; with more, it is opened again. None: it reads those that it names."""
+    many partitions each topic of the source has; with more, it is opened again. None: it reads those that it names.
+    `time`: the attribute by whose times partitions are aligned; None: they are not."""
 
     options: dict[str, Any] = field(repr=False)
     group: str
@@ -30,6 +32,7 @@ class Begin:
     mapping: SourceMapping
     schema: Schema
     known: Mapping[str, int] | None
+    time: int | None
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,15 @@ class Read:
     decoded: Decoded
     received: int
     reached: Mapping[str, int]
+    behind: Mapping[str, int]
+    at: float
+
+
+@dataclass(frozen=True)
+class ReadPart:
+    """Messages of one partition, where they are aligned with others; None: none. `behind` and `at` as in `Read`."""
+
+    portion: Portion | None
     behind: Mapping[str, int]
     at: float
 
@@ -56,6 +68,13 @@ class Kept:
     """The app has all before these offsets."""
 
     reached: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Hold:
+    """These partitions, and no others, are not to be read now."""
+
+    parts: frozenset[str]
 
 
 def write_frame(pipe: IO[bytes], frame: Any) -> None:

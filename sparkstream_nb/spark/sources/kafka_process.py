@@ -10,16 +10,19 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import IO, Any
 
+import numpy as np
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from ...mapping.decoding import Decoded, Decoder, Rejected, decoder
+from .aligning import Portion, times_of
 from .kafka import consumer_options, part_of
-from .kafka_frames import Begin, Failed, Kept, Read, read_frame, write_frame
-from .kafka_records import count_of, messages_of, read_batches
+from .kafka_frames import Begin, Failed, Hold, Kept, Read, ReadPart, read_frame, write_frame
+from .kafka_records import Messages, count_of, messages_of, read_batches
 
 MESSAGES = 50_000
 """Messages that are decoded at once, at most."""
@@ -28,6 +31,7 @@ GATHER_SECONDS = 0.05
 CHECK_SECONDS = 3.0
 """How often a silent broker is asked whether it is there, and whether there are more partitions."""
 COMMIT_SECONDS = 1.0
+_TIMES = frozenset({"record.timestamp", "timestamp"})
 _FETCH = {
     "max_poll_records": MESSAGES, "fetch_max_bytes": 1 << 26, "max_partition_fetch_bytes": 1 << 23,
     "receive_buffer_bytes": 1 << 20,
@@ -35,15 +39,14 @@ _FETCH = {
 
 
 class Process:
-    """Reads what `begin` names, and writes what it read to `out`. `orders` has what the app keeps."""
+    """Reads what `begin` names, and writes what it read to `out`. `orders` has what the app keeps and holds back."""
 
-    def __init__(self, begin: Begin, out: IO[bytes], orders: queue.SimpleQueue[Kept]) -> None:
+    def __init__(self, begin: Begin, out: IO[bytes], orders: queue.SimpleQueue[Kept | Hold]) -> None:
         self.begin, self._out, self._orders = begin, out, orders
         self._decoder: Decoder = decoder(begin.mapping, begin.schema)
-        self._headers = [h for h in begin.mapping.headers if h is not None]
+        self._properties = frozenset(h for h in begin.mapping.headers if h is not None)
         self._consumer = KafkaConsumer(**{**_FETCH, **consumer_options(begin.options, begin.group)})
-        if not self._headers:  # else keys, headers and times of single records are asked for
-            read_batches(self._consumer)
+        read_batches(self._consumer, properties=bool(self._properties))
         self._places = {TopicPartition(*p): offset for p, offset in begin.places.items()}
         self._consumer.assign(list(self._places))
         for place, offset in self._places.items():
@@ -59,6 +62,7 @@ class Process:
             if found:
                 self._gather(found)
                 self._tell(found)
+            self._obey()
             self._commit()
             if time.monotonic() - self._checked > CHECK_SECONDS:
                 self._check(silent=not found)
@@ -72,41 +76,81 @@ class Process:
 
     def _tell(self, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
         at = time.monotonic()
-        records = [r for place in sorted(found) for r in found[place]]
-        reached = {part_of(*place): rs[-1].offset + 1 for place, rs in found.items() if rs}
         behind = {}
         for place in self._places:
             high = self._consumer.highwater(place)
             if high is not None:
                 behind[part_of(*place)] = max(0, high - self._consumer.position(place))
-        messages = messages_of(records)
-        headers = [self._properties(r) for r in records] if self._headers else None
-        write_frame(self._out, Read(self._decoded(messages, headers), len(messages), reached, behind, at))
+        parts = [(place, messages_of(found[place])) for place in sorted(found) if found[place]]
+        if self.begin.time is not None:
+            self._tell_parts(parts, behind, at)
+            return
+        decoded = self._decoded(parts)
+        reached = {part_of(*place): int(messages.offsets[-1]) + 1 for place, messages in parts}
+        write_frame(self._out, Read(decoded, sum(len(m) for _, m in parts), reached, behind, at))
 
-    def _decoded(self, messages: Sequence[bytes | None], headers: Sequence[dict[str, str]] | None) -> Decoded:
+    def _tell_parts(self, parts: list[tuple[TopicPartition, Messages]], behind: dict[str, int], at: float) -> None:
+        """Writes partition by partition. How much is behind one is said with its messages: no sooner."""
+        assert self.begin.time is not None
+        idle = {part: n for part, n in behind.items() if part not in {part_of(*place) for place, _ in parts}}
+        for place, messages in parts:
+            part = part_of(*place)
+            decoded = self._decoded([(place, messages)])
+            times = times_of(decoded, len(messages), self.begin.time)
+            told = idle | {part: behind[part]} if part in behind else idle
+            write_frame(self._out, ReadPart(Portion(part, decoded, messages.offsets, times), told, at))
+            idle = {}
+
+    def _decoded(self, parts: Sequence[tuple[TopicPartition, Messages]]) -> Decoded:
         """The events of messages; one without a value is rejected."""
-        full = [(i, m) for i, m in enumerate(messages) if m is not None]
-        own = None if headers is None else [headers[i] for i, _ in full]
-        found = self._decoder.decode([m for _, m in full], own)
+        messages = [v for _, m in parts for v in m.values]
+        own = [p for place, m in parts for p in self._properties_of(place, m)] if self._properties else None
+        full = [i for i, m in enumerate(messages) if m is not None]
+        if own is not None:
+            own = [own[i] for i in full]
+        found = self._decoder.decode([m for m in messages if m is not None], own)
         if len(full) == len(messages):
             return found
+        number = np.array(full, np.int64)
         empty = [Rejected(i, "it has no value (a tombstone)", "") for i, m in enumerate(messages) if m is None]
-        return Decoded(found.columns, found.message, (*found.rejected, *empty))
+        rejected = [replace(r, message=full[r.message]) for r in found.rejected]
+        return Decoded(
+            found.columns, number[found.message], tuple(sorted([*rejected, *empty], key=lambda r: r.message))
+        )
 
-    def _properties(self, record: Any) -> dict[str, str]:
-        """The transport properties of siddhi-io-kafka that the mapping names, and the message's headers."""
-        out = {k: (v or b"").decode("utf-8", "replace") for k, v in record.headers or ()}
-        out |= {"topic": record.topic, "partition": str(record.partition), "offSet": str(record.offset)}
-        out |= {"record.timestamp": str(record.timestamp), "timestamp": str(record.timestamp)}
-        if record.key is not None:
-            out["key"] = record.key.decode("utf-8", "replace")
+    def _properties_of(self, place: TopicPartition, messages: Messages) -> list[dict[str, str]]:
+        """By message the transport properties of siddhi-io-kafka that the mapping names, and such headers."""
+        wanted, out = self._properties, []
+        same = {"topic": place.topic, "partition": str(place.partition)}
+        same = {name: value for name, value in same.items() if name in wanted}
+        own = messages.properties or [(None, ())] * len(messages)
+        for (key, headers), offset, at in zip(
+            own, messages.offsets.tolist(), messages.timestamps.tolist(), strict=True
+        ):
+            found = {k: (v or b"").decode("utf-8", "replace") for k, v in headers if k in wanted} | same
+            if "offSet" in wanted:
+                found["offSet"] = str(offset)
+            for name in _TIMES & wanted:
+                found[name] = str(at)
+            if key is not None and "key" in wanted:
+                found["key"] = key.decode("utf-8", "replace")
+            out.append(found)
         return out
+
+    def _obey(self) -> None:
+        """Does what the app has ordered."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                order = self._orders.get_nowait()
+                if isinstance(order, Kept):
+                    self._kept.update(order.reached)
+                    continue
+                held = [p for p in self._places if part_of(*p) in order.parts]
+                self._consumer.resume(*(p for p in self._places if p not in held))
+                self._consumer.pause(*held)
 
     def _commit(self) -> None:
         """Tells the broker how far the group is, now and then. That is for its tools: the inbox has the truth."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._kept.update(self._orders.get_nowait().reached)
         if not self._kept or time.monotonic() - self._committed < COMMIT_SECONDS:
             return
         self._committed = time.monotonic()
@@ -121,7 +165,9 @@ class Process:
         at = time.monotonic()
         ends = self._consumer.end_offsets(list(self._places))
         behind = {part_of(*p): max(0, ends[p] - self._consumer.position(p)) for p in self._places}
-        write_frame(self._out, Read(self._decoder.decode([]), 0, {}, behind, at))
+        aligned = self.begin.time is not None
+        nothing = ReadPart(None, behind, at) if aligned else Read(self._decoder.decode([]), 0, {}, behind, at)
+        write_frame(self._out, nothing)
 
     def _check(self, *, silent: bool) -> None:
         """Raises KafkaError where the broker is gone or has further partitions."""
@@ -141,7 +187,7 @@ def main() -> None:
     pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
     begin = read_frame(pipe)
     assert isinstance(begin, Begin)
-    orders: queue.SimpleQueue[Kept] = queue.SimpleQueue()
+    orders: queue.SimpleQueue[Kept | Hold] = queue.SimpleQueue()
 
     def listen() -> None:
         with contextlib.suppress(OSError, EOFError):

@@ -1,9 +1,9 @@
-"""The values of a Kafka batch at once, where kafka-python makes an object of each record: most of a consumer's time.
+"""The messages of a Kafka batch at once, where kafka-python makes an object of each record: most of a consumer's time.
 
 kafka-python does everything else: it fetches, checks checksums, leaves out aborted transactions and control batches,
 uncompresses. Only the records of a batch of format 2 (`DefaultRecordBatch`; KIP-98) are read here: their lengths one
 after the other, and then the fields of all of them as arrays. What reaches the consumer for a batch is one record,
-whose value is the `Values`, and whose offset is that of the last.
+whose value is the `Messages`, and whose offset is that of the last.
 
 This hooks into a class of kafka-python's that is not part of its API. Where that is not as expected, nothing is hooked
 in, and records come one by one.
@@ -12,27 +12,50 @@ in, and records come one by one.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from kafka.consumer import fetcher
 from kafka.errors import CorruptRecordError
+from kafka.record.util import decode_varint
 
 from ...engine.columns import Array
 
+_NONE = np.zeros(0, np.int64)
 _MOST_BYTES = 10
 """Of a number in Kafka's encoding: seven bits in each byte, and a bit that says that there are more."""
 _UNPACKED = ["self", "tp", "records", "key_deserializer", "value_deserializer"]
 
 
-class Values(list[Any]):
-    """The values of a batch's records, bytes or None."""
+Properties = tuple[bytes | None, Sequence[tuple[str, bytes | None]]]
+"""A message's key, and its headers."""
 
 
-def read_batches(consumer: Any) -> bool:
-    """Makes a consumer return a record for each batch, if its kafka-python is as it should be; whether it does."""
+@dataclass(frozen=True, eq=False)
+class Messages:
+    """Messages of a partition, in order: their offsets and timestamps (int64 ms; -1: none), and values, bytes or None.
+    `properties`: their keys and headers; None where they were not asked for."""
+
+    offsets: Array
+    timestamps: Array
+    values: list[bytes | None]
+    properties: list[Properties] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def since(self, offset: int) -> Messages:
+        """Those from an offset on."""
+        skip = int(np.searchsorted(self.offsets, offset))
+        own = None if self.properties is None else self.properties[skip:]
+        return Messages(self.offsets[skip:], self.timestamps[skip:], self.values[skip:], own)
+
+
+def read_batches(consumer: Any, *, properties: bool = False) -> bool:
+    """Makes a consumer return a record for each batch, if its kafka-python is as it should be; whether it does.
+    `properties`: with keys and headers."""
     try:
         found = consumer._fetcher.PartitionRecords
         known = list(inspect.signature(found._unpack_records).parameters)
@@ -40,24 +63,33 @@ def read_batches(consumer: Any) -> bool:
         return False
     if found is not fetcher.Fetcher.PartitionRecords or known != _UNPACKED:
         return False
-    consumer._fetcher.PartitionRecords = _Batches
+    consumer._fetcher.PartitionRecords = _BatchesWithProperties if properties else _Batches
     return True
 
 
-def messages_of(records: list[Any]) -> list[bytes | None]:
-    """The values of what a consumer returned, in order."""
-    out: list[bytes | None] = []
-    for record in records:
-        if isinstance(record.value, Values):
-            out += record.value
-        else:
-            out.append(record.value)
-    return out
+def messages_of(records: Sequence[Any]) -> Messages:
+    """What a consumer returned of a partition, with properties where it was asked for them."""
+    parts = [r.value if isinstance(r.value, Messages) else _alone(r) for r in records]
+    if len(parts) == 1:
+        return parts[0]
+    own = [p for part in parts for p in part.properties or ()]
+    return Messages(
+        np.concatenate([_NONE, *(p.offsets for p in parts)]),
+        np.concatenate([_NONE, *(p.timestamps for p in parts)]),
+        [v for part in parts for v in part.values],
+        own if parts and all(p.properties is not None for p in parts) else None,
+    )
 
 
 def count_of(records: Iterable[Any]) -> int:
     """How many messages a consumer returned."""
-    return sum(len(r.value) if isinstance(r.value, Values) else 1 for r in records)
+    return sum(len(r.value) if isinstance(r.value, Messages) else 1 for r in records)
+
+
+def _alone(record: Any) -> Messages:
+    """A record of kafka-python's own."""
+    offset, at = np.array([record.offset], np.int64), np.array([record.timestamp], np.int64)
+    return Messages(offset, at, [record.value], [(record.key, record.headers or ())])
 
 
 class _Taken(list[Any]):
@@ -70,8 +102,10 @@ class _Taken(list[Any]):
 class _Batches(fetcher.Fetcher.PartitionRecords):
     """What a fetch brought of a partition, batch by batch."""
 
+    properties = False
+
     def _unpack_records(self, tp: Any, records: Any, key_deserializer: Any, value_deserializer: Any) -> Iterator[Any]:
-        whole = _Whole(records, self.fetch_offset)
+        whole = _Whole(records, self.fetch_offset, self.properties)
         return super()._unpack_records(tp, whole, key_deserializer, value_deserializer)
 
     def take(self, n: int | None = None) -> list[Any]:
@@ -91,23 +125,30 @@ class _Batches(fetcher.Fetcher.PartitionRecords):
         return out
 
 
+class _BatchesWithProperties(_Batches):
+    properties = True
+
+
 @dataclass
 class _Whole:
     """The batches of a fetch; those of format 2 as `_Batch`."""
 
     records: Any
     begin: int
+    properties: bool
 
     def next_batch(self) -> Any:
         batch = self.records.next_batch()
-        return batch if batch is None or batch.magic != 2 or batch.is_control_batch else _Batch(batch, self.begin)
+        if batch is None or batch.magic != 2 or batch.is_control_batch:
+            return batch
+        return _Batch(batch, self.begin, self.properties)
 
 
 class _Batch:
-    """A batch that has one record, of the values from offset `begin` on."""
+    """A batch that has one record, of the messages from offset `begin` on."""
 
-    def __init__(self, batch: Any, begin: int) -> None:
-        self._batch, self._begin = batch, begin
+    def __init__(self, batch: Any, begin: int, properties: bool) -> None:
+        self._batch, self._begin, self._properties = batch, begin, properties
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batch, name)
@@ -119,19 +160,19 @@ class _Batch:
         if not count:
             return
         data = bytes(memoryview(batch._buffer)[batch._pos :])
-        offsets, values = values_of(data, count)
-        offsets += batch.base_offset
-        last = int(offsets[-1])
-        if offsets[0] < self._begin:
-            values = Values(v for v, late in zip(values, (offsets >= self._begin).tolist(), strict=True) if late)
-        yield _Record(values, last, batch.max_timestamp, batch.timestamp_type, len(data))
+        found = records_of(data, count, properties=self._properties)
+        appended = batch.timestamp_type == batch.LOG_APPEND_TIME  # then the broker's clock is that of all
+        times = np.full(count, batch.max_timestamp) if appended else found.timestamps + batch.first_timestamp
+        found = Messages(found.offsets + batch.base_offset, times, found.values, found.properties)
+        last = int(found.offsets[-1])
+        yield _Record(found.since(self._begin), last, batch.max_timestamp, batch.timestamp_type, len(data))
 
 
 @dataclass
 class _Record:
     """A record as kafka-python's consumer takes it."""
 
-    value: Values
+    value: Messages
     offset: int
     timestamp: int
     timestamp_type: int
@@ -144,8 +185,8 @@ class _Record:
         return True
 
 
-def values_of(data: bytes, count: int) -> tuple[Array, Values]:
-    """The offsets (int64, from the batch's first), and the values, of the `count` records in an uncompressed batch.
+def records_of(data: bytes, count: int, *, properties: bool = False) -> Messages:
+    """The `count` records in an uncompressed batch; offsets and timestamps are those beyond the batch's own.
 
     A record is its length, attributes (a byte), the deltas of time and offset, key, value and headers. Raises
     CorruptRecordError where the bytes are not that.
@@ -171,18 +212,54 @@ def values_of(data: bytes, count: int) -> tuple[Array, Values]:
         raise CorruptRecordError(f"{len(data) - at} unconsumed bytes after all records consumed")
     padded = np.frombuffer(data + bytes(_MOST_BYTES * 8), np.uint8)
     place = np.array(starts, np.int64) + 1
-    _, place = _numbers(padded, place)
+    timestamps, place = _numbers(padded, place)
     offsets, place = _numbers(padded, place)
-    keys, place = _numbers(padded, place)
-    sizes, place = _numbers(padded, _within(place + np.maximum(keys, 0), data))
+    lengths, place = _numbers(padded, place)
+    keys = place, lengths
+    sizes, place = _numbers(padded, _within(place + np.maximum(lengths, 0), data))
     end = np.array(ends, np.int64)
     if (place + np.maximum(sizes, 0) >= end + 1).any():
         raise CorruptRecordError("Found invalid record structure")
-    last = (place + sizes).tolist()
-    values = Values(data[a:b] for a, b in zip(place.tolist(), last, strict=True))
+    values = _cut(data, place, sizes)
+    if not properties:
+        return Messages(offsets, timestamps, values)
+    headers = _headers(data, padded, place + np.maximum(sizes, 0), end)
+    return Messages(offsets, timestamps, values, list(zip(_cut(data, *keys), headers, strict=True)))
+
+
+def _cut(data: bytes, place: Array, sizes: Array) -> list[bytes | None]:
+    """The bytes from places on, of sizes; None for one below 0."""
+    out: list[bytes | None] = [data[a:b] for a, b in zip(place.tolist(), (place + sizes).tolist(), strict=True)]
     for i in np.flatnonzero(sizes < 0).tolist():
-        values[i] = None
-    return offsets, values
+        out[i] = None
+    return out
+
+
+def _headers(data: bytes, padded: Array, place: Array, ends: Array) -> list[Sequence[tuple[str, bytes | None]]]:
+    """The headers of records, which begin at places and end where the records do."""
+    counts, place = _numbers(padded, place)
+    out: list[Sequence[tuple[str, bytes | None]]] = [()] * len(place)
+    for i in np.flatnonzero(counts).tolist():
+        out[i] = _headers_of(data, int(counts[i]), int(place[i]), int(ends[i]))
+    return out
+
+
+def _headers_of(data: bytes, count: int, at: int, end: int) -> list[tuple[str, bytes | None]]:
+    found: list[tuple[str, bytes | None]] = []
+    try:
+        for _ in range(count):
+            size, at = decode_varint(data, at)
+            name, at = data[at : at + size].decode(), at + size
+            size, at = decode_varint(data, at)
+            found.append((name, data[at : at + size] if size >= 0 else None))
+            at += max(size, 0)
+            if at > end:
+                break
+    except (IndexError, ValueError):
+        at = -1
+    if at != end or len(found) != count:
+        raise CorruptRecordError("Found invalid record structure")
+    return found
 
 
 def _within(place: Array, data: bytes) -> Array:

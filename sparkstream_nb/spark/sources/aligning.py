@@ -1,0 +1,208 @@
+"""The partitions of a topic in the order of their event times.
+
+Partitions are read side by side, and one may be far ahead of another: where an app begins with what was written for
+days, by as much as a broker gives at once. An event that is older than the app's clock is late, so it would depend on
+the reading which events windows and patterns have together. Here an event waits until no other partition can bring an
+older one: until each has been read as far, or has no more. Kafka Streams chooses the next record of a task so
+(KIP-353), and Flink holds back the splits of a source that are ahead (watermark alignment).
+
+The order is that of time, partition and offset. Within a partition it stays: an event that is older than one before it
+counts as that one. So the order is the same however a topic is read, as long as no partition is given up (`PATIENCE`)
+and none gets messages after it was read to its end that are older than others' by then; after a new start, where the
+partitions themselves are in order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from ...engine.columns import Array
+from ...mapping.decoding import Decoded
+from ...mapping.values import Values, taken
+from ..ingest import event_times
+
+PATIENCE = 5.0
+"""s that is waited for a partition which has messages and brings none, as one without a leader."""
+MOST_WAITING = 1_000_000
+"""Messages of all partitions that wait; each has its share, but not less than `LEAST_WAITING`."""
+LEAST_WAITING = 20_000
+NO_TIME = np.iinfo(np.int64).min
+"""The time of a message without an event."""
+
+
+@dataclass(frozen=True, eq=False)
+class Portion:
+    """Messages of a partition, in order, decoded: by message its offset and the latest time of its events (int64 ms;
+    `NO_TIME` without one)."""
+
+    part: str
+    decoded: Decoded
+    offsets: Array
+    times: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Messages in their order over all partitions, and by partition the next offset."""
+
+    decoded: Decoded
+    received: int
+    reached: Mapping[str, int]
+
+
+@dataclass
+class _Part:
+    """What waits of a partition. `time`: the latest that was read; `more`: whether there is more to read; `waited` (s)
+    for that."""
+
+    waiting: deque[Portion] = field(default_factory=deque)
+    time: int = NO_TIME
+    more: bool = True
+    waited: float = 0.0
+    held: bool = False
+
+    @property
+    def messages(self) -> int:
+        return sum(len(p.offsets) for p in self.waiting)
+
+
+def times_of(decoded: Decoded, messages: int, attribute: int) -> Array:
+    """By message the latest time (int64 ms) of its events, which are in an attribute; `NO_TIME` without one."""
+    times, bad = event_times(decoded.columns[attribute], None)
+    if bad:
+        times = times.copy()
+        times[list(bad)] = NO_TIME
+    out = np.full(messages, NO_TIME, np.int64)
+    np.maximum.at(out, decoded.message, times)
+    return out
+
+
+class Alignment:
+    """Puts the messages of `parts` in order. A time after `latest()` (ms; None: there is no such) is not taken, and
+    holds up nothing."""
+
+    def __init__(self, parts: Collection[str], latest: Callable[[], int | None]) -> None:
+        self._parts = {part: _Part() for part in sorted(parts)}
+        self._latest = latest
+        self._most = max(LEAST_WAITING, MOST_WAITING // max(1, len(parts)))
+
+    def put(self, portion: Portion) -> None:
+        """Messages that were read."""
+        part = self._parts[portion.part]
+        part.waited = 0.0
+        latest = self._latest()
+        times = portion.times if latest is None else np.where(portion.times > latest, NO_TIME, portion.times)
+        if len(times):
+            times = np.maximum(np.maximum.accumulate(times), part.time)
+            part.time = int(times[-1])
+            part.waiting.append(replace(portion, times=times))
+
+    def behind(self, parts: Mapping[str, int]) -> None:
+        """How many messages are there that were not put in yet."""
+        for name, messages in parts.items():
+            part = self._parts[name]
+            if messages and not part.more:
+                part.waited = 0.0
+            part.more = messages > 0
+
+    def waited(self, seconds: float) -> None:
+        """Nothing came for so long."""
+        for part in self._parts.values():
+            if part.more and not part.held:
+                part.waited += seconds
+
+    def waiting(self) -> dict[str, int]:
+        """Messages that wait, by partition."""
+        return {name: part.messages for name, part in self._parts.items()}
+
+    def held(self) -> frozenset[str]:
+        """The partitions that are not to be read now: so much of them waits."""
+        for part in self._parts.values():
+            count = part.messages
+            if part.held and count <= self._most // 2:
+                part.held, part.waited = False, 0.0
+            elif count >= self._most:
+                part.held = True
+        return frozenset(name for name, part in self._parts.items() if part.held)
+
+    def take(self) -> Aligned | None:
+        """What need not wait any more; None where that is nothing."""
+        bound = self._bound()
+        ready = [p for rank, part in enumerate(self._parts.values()) for p in _ready(part.waiting, rank, bound)]
+        return _merged(ready) if ready else None
+
+    def _bound(self) -> tuple[int, int] | None:
+        """The last (time, rank of the partition) that no message to come can be before; None where none can come."""
+        ends = [(p.time, i) for i, p in enumerate(self._parts.values()) if p.more and p.waited < PATIENCE]
+        return min(ends, default=None)
+
+
+def _ready(waiting: deque[Portion], rank: int, bound: tuple[int, int] | None) -> list[Portion]:
+    """Takes what is up to `bound` from a partition's messages."""
+    out = []
+    while waiting:
+        first = waiting[0]
+        count = len(first.times)
+        if bound is not None:
+            count = int(np.searchsorted(first.times, bound[0], "right" if rank <= bound[1] else "left"))
+        if count < len(first.times):
+            if count:
+                head, waiting[0] = _split(first, count)
+                out.append(head)
+            break
+        out.append(waiting.popleft())
+    return out
+
+
+def _split(portion: Portion, count: int) -> tuple[Portion, Portion]:
+    """The first `count` messages, and the others."""
+    decoded = portion.decoded
+    events = int(np.searchsorted(decoded.message, count))
+    first = Decoded(
+        [c[:events] for c in decoded.columns],
+        decoded.message[:events],
+        tuple(r for r in decoded.rejected if r.message < count),
+    )
+    second = Decoded(
+        [c[events:] for c in decoded.columns],
+        decoded.message[events:] - count,
+        tuple(replace(r, message=r.message - count) for r in decoded.rejected if r.message >= count),
+    )
+    return (
+        replace(portion, decoded=first, offsets=portion.offsets[:count], times=portion.times[:count]),
+        replace(portion, decoded=second, offsets=portion.offsets[count:], times=portion.times[count:]),
+    )
+
+
+def _merged(portions: list[Portion]) -> Aligned:
+    """Portions as one, by time; those of one time in the order of `portions`."""
+    counts = [len(p.offsets) for p in portions]
+    begins = np.cumsum([0, *counts])
+    order = np.argsort(np.concatenate([p.times for p in portions]), kind="stable")
+    number = np.empty(len(order), np.int64)  # of each message, in its new place
+    number[order] = np.arange(len(order))
+    messages = [number[p.decoded.message + begin] for p, begin in zip(portions, begins, strict=False)]
+    message = np.concatenate(messages)
+    columns: list[Values] = [_together(list(c)) for c in zip(*(p.decoded.columns for p in portions), strict=True)]
+    if (message[1:] < message[:-1]).any():
+        rows = np.argsort(message, kind="stable")
+        columns, message = [taken(c, rows) for c in columns], message[rows]
+    rejected = [
+        replace(r, message=int(number[r.message + begin]))
+        for p, begin in zip(portions, begins, strict=False)
+        for r in p.decoded.rejected
+    ]
+    rejected.sort(key=lambda r: r.message)
+    reached = {p.part: int(p.offsets[-1]) + 1 for p in portions}
+    return Aligned(Decoded(columns, message, tuple(rejected)), int(begins[-1]), reached)
+
+
+def _together(columns: list[Values]) -> Values:
+    if isinstance(columns[0], list):
+        return [v for column in columns for v in column]
+    return pa.concat_arrays(columns)
