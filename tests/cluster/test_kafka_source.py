@@ -82,6 +82,26 @@ def committed(broker: Broker, topic: str, partitions: int) -> int:
 
 
 @pytest.mark.timeout(300)
+def test_partitions_are_read_in_the_order_of_event_times(run: Callable[..., App], broker: Broker) -> None:
+    """Each has a third of the messages, in a time of its own; one has none, and holds up nothing."""
+    topic = broker.topic(partitions=4)
+    timed = text(broker, topic, ", event.time='v'")
+    for p in range(3):
+        send(broker, topic, range(p, 6000, 3), partition=p)
+    app = run(timed, allow=allow(broker))
+    assert app.catch_up()
+    send(broker, topic, [6000], partition=1)
+    until(app, lambda: rows(app, "O") == 6001)
+    app.stop()
+    for p in (2, 0, 1):
+        send(broker, topic, range(6001 + p, 9001, 3), partition=p)
+    app.start()
+    assert app.catch_up()
+    assert app.output("O").frame["v"].tolist() == list(range(9001))
+    assert app.stats().sources[0].lag == 0
+
+
+@pytest.mark.timeout(300)
 def test_partitions_that_are_added(run: Callable[..., App], broker: Broker) -> None:
     topic = broker.topic(partitions=1)
     send(broker, topic, range(10))
