@@ -107,9 +107,11 @@ def test_a_time_that_is_refused_holds_up_nothing() -> None:
 
 def test_a_partition_that_brings_nothing_is_given_up() -> None:
     alignment = Alignment("ab", lambda: None)
-    alignment.behind({"a": 0, "b": 3})
+    alignment.behind({"a": 0})
     alignment.put(portion("a", [(0, [10])]))
+    alignment.waited(10 * PATIENCE)  # what reads it is not there yet
     assert alignment.take() is None
+    alignment.behind({"b": 3})
     alignment.waited(PATIENCE / 2)
     assert alignment.take() is None
     alignment.waited(PATIENCE / 2)

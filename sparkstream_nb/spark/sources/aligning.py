@@ -26,7 +26,7 @@ from ...mapping.decoding import Decoded
 from ...mapping.values import Values, taken
 from ..ingest import event_times
 
-PATIENCE = 5.0
+PATIENCE = 30.0
 """s that is waited for a partition which has messages and brings none, as one without a leader."""
 MOST_WAITING = 1_000_000
 """Messages of all partitions that wait; each has its share, but not less than `LEAST_WAITING`."""
@@ -57,12 +57,13 @@ class Aligned:
 
 @dataclass
 class _Part:
-    """What waits of a partition. `time`: the latest that was read; `more`: whether there is more to read; `waited` (s)
-    for that."""
+    """What waits of a partition. `time`: the latest that was read; `more`: whether there is more to read, as was `told`
+    or not yet; `waited` (s) for that."""
 
     waiting: deque[Portion] = field(default_factory=deque)
     time: int = NO_TIME
     more: bool = True
+    told: bool = False
     waited: float = 0.0
     held: bool = False
 
@@ -108,12 +109,12 @@ class Alignment:
             part = self._parts[name]
             if messages and not part.more:
                 part.waited = 0.0
-            part.more = messages > 0
+            part.more, part.told = messages > 0, True
 
     def waited(self, seconds: float) -> None:
         """Nothing came for so long."""
         for part in self._parts.values():
-            if part.more and not part.held:
+            if part.more and part.told and not part.held:  # the process that reads it may still be starting
                 part.waited += seconds
 
     def waiting(self) -> dict[str, int]:
