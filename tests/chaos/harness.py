@@ -5,7 +5,8 @@ what was killed, and how long (s) after the program began.
 
     python -m tests.chaos --kills 200 --seed 1 [--master local|standalone|connect] [--kafka EVENTS]
 
-With `--kafka`, events come from a topic of a real broker, which is killed too.
+With `--kafka`, events come from a topic of a real broker, which is killed too, and some of what comes out goes to
+another: each message at least once, and without a hit once.
 """
 
 from __future__ import annotations
@@ -75,13 +76,15 @@ class Report:
     missed: int = 0
     runs: int = 0
     differing: list[str] = field(default_factory=list)
+    repeats: int = 0
+    """Messages that a sink sent again."""
     seconds: list[float] = field(default_factory=list)
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(self.kills.items()))
         return (
             f"seed {self.seed}: {sum(self.kills.values())} hits ({kinds}) in {self.runs} runs; "
-            f"{len(self.differing)} runs differ"
+            f"{len(self.differing)} runs differ; {self.repeats} messages were sent again"
         )
 
 
@@ -108,15 +111,16 @@ class Chaos:
     def undisturbed(self, nodes: int) -> dict[str, pd.DataFrame]:
         """What comes out of an app on so many nodes that nothing happens to."""
         if nodes not in self._undisturbed:
-            home = self.folder / f"undisturbed-{nodes}"
+            home = self._home(f"undisturbed-{nodes}")
             process = self._start(home, nodes)
             assert process.wait(_PATIENCE) == 0, self._log(home)
-            self._undisturbed[nodes] = pickle.loads((home / "found").read_bytes())
+            self._undisturbed[nodes], repeats = self._found(home)
+            assert repeats == 0
         return self._undisturbed[nodes]
 
     def _one(self, nodes: int, kinds: list[str]) -> None:
         expected = self.undisturbed(nodes)
-        home = self.folder / f"run-{self.report.runs}"
+        home = self._home(f"run-{self.report.runs}")
         hits: list[Hit] = []
         for kind in kinds:
             hit = Hit(kind, round(self.random.uniform(0.5, self.victim.latest), 2))
@@ -127,13 +131,32 @@ class Chaos:
                 self.report.missed += 1
         self._finish(home, nodes)
         self.report.runs += 1
-        found = pickle.loads((home / "found").read_bytes())
+        found, repeats = self._found(home)
+        self.report.repeats += repeats
         differing = [name for name, frame in expected.items() if not frame.equals(found[name])]
         if differing:
             self.report.differing.append(f"{home.name} on {nodes} nodes: {', '.join(differing)} differ after {hits}")
-        self.say(f"{home.name}, {nodes} nodes: {', '.join(map(str, hits)) or 'no hit'}: {differing or 'the same'}")
+        again = f", {repeats} messages sent again" if repeats else ""
+        what = f"{', '.join(map(str, hits)) or 'no hit'}: {differing or 'the same'}{again}"
+        self.say(f"{home.name}, {nodes} nodes: {what}")
         if not differing:
             shutil.rmtree(home)
+
+    def _home(self, name: str) -> Path:
+        """A folder for an app, and a topic for its sink."""
+        if self.victim.broker is not None:
+            self.victim.broker.topic(name)
+        return self.folder / name
+
+    def _found(self, home: Path) -> tuple[dict[str, pd.DataFrame], int]:
+        """What came out of an app, and how many messages its sink sent again."""
+        found = pickle.loads((home / "found").read_bytes())
+        if self.victim.broker is None:
+            return found, 0
+        records = self.victim.broker.records(home.name)
+        first = {dict(r.headers)["Idempotency-Key"]: r.value for r in reversed(records)}
+        found["sent"] = pd.DataFrame({"value": sorted(first.values())})
+        return found, len(records) - len(first)
 
     def _start(self, home: Path, nodes: int) -> subprocess.Popen[bytes]:
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -289,7 +312,7 @@ def main(words: list[str] | None = None) -> int:
 
 def fed_by(broker: Broker, events: int) -> Victim:
     """The program whose events come from a topic with so many."""
-    topic = broker.topic()
-    produce(broker, topic, 1, events)
+    topic = broker.topic(partitions=2)
+    produce(broker, topic, 2, events)
     program = PROGRAM.with_name("kafka_victim.py")
     return Victim(program, (broker.address, topic, str(events)), KAFKA_LATEST, broker)

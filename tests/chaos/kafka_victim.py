@@ -1,9 +1,9 @@
 """The program that the chaos harness kills, with Kafka: events come from a topic, and what comes of them is left.
 
 kafka_victim.py HOME MASTER NODES BROKER TOPIC EVENTS: deploys the app, waits until so many events of the topic are
-through, and leaves what came out in HOME/found. The topic has one partition and events their own times, so what comes
-out must not differ however often anything is killed. The group of consumers is called as the folder: another app would
-begin where that of the group was.
+through, and leaves what came out in HOME/found. Events have their own times, in whose order the partitions are read, so
+what comes out must not differ however often anything is killed. The group of consumers is called as the folder: another
+app would begin where that of the group was. A sink sends some of it to the topic of the folder's name, at least once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import pandas as pd
 
 APP = """
 @source(type='kafka', bootstrap.servers='{broker}', topic.list='{topic}', group.id='{group}',
-        threading.option='single.thread', event.time='at', @map(type='json'))
+        threading.option='partition.wise', event.time='at', @map(type='json'))
 define stream S (k string, v long, at long);
+@sink(type='kafka', bootstrap.servers='{broker}', topic='{group}', @map(type='csv'))
+define stream Falls (k string, high long, low long);
 @PrimaryKey('k') define table T (k string, v long);
 define aggregation A from S select k, sum(v) as total, count() as n group by k aggregate every sec, min;
 @info(name = 'time') from S#window.time(1 sec) select k, sum(v) as total group by k insert into Sums;
@@ -52,6 +54,7 @@ def main(home: str, master: str, nodes: int, broker: str, topic: str, events: in
         while app.stats().events < events:
             changed.wait(0.25)
     app.flush()
+    assert app.drain(120) == 0
     Path(home, "found").write_bytes(pickle.dumps(found(app)))
     app.stop()
 
