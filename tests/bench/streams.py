@@ -143,8 +143,9 @@ def bare_job(session: Any, broker: Broker, topic: str, partitions: int, events: 
     return took
 
 
-def app_seconds(broker: Broker, topic: str, events: int, queries: str, folder: Path) -> float:
-    """Seconds of an app, from its deployment to the commit of the last event."""
+def app_seconds(broker: Broker, topic: str, events: int, queries: str, folder: Path) -> tuple[float, list[list[int]]]:
+    """Seconds of an app, from its deployment to the commit of the last event, and the lag of each partition (messages)
+    when a quarter, a half and three quarters had been read."""
     from sparkstream_nb.cluster import deploy
 
     text = f"""
@@ -155,14 +156,16 @@ def app_seconds(broker: Broker, topic: str, events: int, queries: str, folder: P
     """
     began = time.perf_counter()
     app = deploy(text, name=folder.name, home=folder, allow=[f"kafka={broker.address}"])
-    changed = app._progress.changed
+    changed, lags = app._progress.changed, []
     with changed:
-        while app.stats().sources[0].events < events:
+        while (source := app.stats().sources[0]).events < events:
+            if source.behind is not None and source.events >= events * (len(lags) + 1) / 4:
+                lags.append([n for _, n in sorted(source.behind.items())])
             changed.wait(0.05)
     app.flush()
     took = time.perf_counter() - began
     app.stop()
-    return took
+    return took, lags
 
 
 def main() -> None:
@@ -189,7 +192,10 @@ def main() -> None:
         say("bare Spark job that counts", bare_job(session, broker, topic, options.partitions, options.events))
         for name, queries in APPS.items():
             app_seconds(broker, warm, 20_000, queries, Path(folder) / f"warm-{name}")
-            say(f"app: {name}", app_seconds(broker, topic, options.events, queries, Path(folder) / name))
+            seconds, lags = app_seconds(broker, topic, options.events, queries, Path(folder) / name)
+            say(f"app: {name}", seconds)
+            for lag in lags:
+                print(f"  lag by partition: {', '.join(f'{n:,}' for n in lag)}", flush=True)
 
 
 if __name__ == "__main__":
