@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from ...engine.batch import InputBatch, StreamRows
+from ...engine.batch import taken as rows_of
 from ...engine.columns import Array
 from ...errors import SparkStreamError, masked, printable
 from ...mapping.decoding import Decoded, Rejected
-from ...mapping.values import taken as rows_of
 from ...pauses import Pauses
 from ...types import Schema
 from .. import ingest
