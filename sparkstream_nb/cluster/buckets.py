@@ -109,9 +109,9 @@ class AggregationReader:
         """Waits for events that were sent, though not for a feed that runs."""
         self._settle()
 
-    def follow(self, changed: Callable[[], None]) -> Callable[[], None]:
+    def follow(self, changed: OnCommit) -> Callable[[], None]:
         """Calls `changed` after commits, on a thread of the app's, until the function returned is called."""
-        return self._follow(lambda _: changed())
+        return self._follow(changed)
 
     def key_values(self, key: int, group: Group, most: int, containing: str = "") -> list[Any]:
         """The first `most` values of the group-by attribute number `key` that go with `group`, in order.

@@ -9,10 +9,11 @@ from functools import cached_property
 import pandas as pd
 
 from ..lanes.pair import Loss, Takeover
+from ..lanes.tallies import Tally
 from ..simulation.groups import Groups
 from ..simulation.timeline import Happening, gap_before
 from ..spark.failover import Outcome
-from .frontend import Displayed
+from .against_one import AgainstOneNode
 
 
 @dataclass(frozen=True)
@@ -31,22 +32,18 @@ class TakenOver:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Failover(Displayed):
-    """What groups of nodes made of all that came in, held against one node that takes it and never fails.
+class Failover(AgainstOneNode):
+    """What groups of nodes made of all that came in, held against one node that takes it and never fails."""
 
-    An output that both have is the same; else it is lost, or duplicated where the groups put it out more often, or
-    spurious where one node never put it out. Times are ms since 1970.
-    """
-
-    app: str
     groups: Groups
     outcome: Outcome
-    queries: Mapping[str, str]
-    """Derived streams, and the queries that write them."""
+
+    @property
+    def tallies(self) -> Mapping[str, Tally]:
+        return self.outcome.tallies
 
     @cached_property
     def happenings(self) -> Sequence[Happening]:
-        """What came to pass, in order, without the start."""
         found = [h for g in self.outcome.groups for h in g.happenings if h.at > g.happenings[0].at]
         return sorted(found, key=lambda h: h.at)
 
@@ -105,32 +102,12 @@ class Failover(Displayed):
             for first, end in own
         )
 
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """A row for each derived stream: query, stream, same, lost, spurious, duplicated."""
-        rows = [
-            [self.queries.get(s, ""), s, t.same, t.lost, t.spurious, t.duplicated]
-            for s, t in self.outcome.tallies.items()
-        ]
-        return pd.DataFrame(rows, columns=["query", "stream", "same", "lost", "spurious", "duplicated"])
-
-    @cached_property
-    def timeline(self) -> pd.DataFrame:
-        """What came to pass: at (ms), what."""
-        return pd.DataFrame([[h.at, str(h)] for h in self.happenings], columns=["at", "what"])
-
-    def summary(self) -> str:
-        return f"<Failover of {self.app}: {self.said}>"
-
     @property
     def said(self) -> str:
-        """The events and outputs that came to harm, in a line."""
-        t = self.outcome.tallies.values()
-        lost, spurious, twice = (sum(getattr(x, n) for x in t) for n in ("lost", "spurious", "duplicated"))
         takeovers = "1 takeover" if len(self.takeovers) == 1 else f"{len(self.takeovers)} takeovers"
         sent = sum(len(g.times) for g in self.outcome.groups)
         events = f"of {sent:,} events {self.lost:,} lost and {self.replayed:,} processed twice"
-        return f"{takeovers}; {events}; outputs {lost:,} lost, {spurious:,} spurious, {twice:,} duplicated"
+        return f"{takeovers}; {events}; {self.outputs_said()}"
 
 
 def _taken_over(t: Takeover, happenings: Sequence[Happening]) -> TakenOver:

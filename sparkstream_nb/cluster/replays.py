@@ -111,9 +111,9 @@ class ReplayedApp(RunningApp):
         items = items_of(self._recorded().read(), self.plan)
         if isinstance(groups, Distributed):
             found = distributed_outcome(items, groups, nodes, truth_of(items, nodes))
-            return DistributedFailover(self.name, groups, found, self._writers_of_streams())
+            return DistributedFailover(self.name, self._writers_of_streams(), groups, found)
         outcome = outcome_of(items, groups, nodes, truth_of(items, nodes))
-        return Failover(self.name, groups, outcome, self._writers_of_streams())
+        return Failover(self.name, self._writers_of_streams(), groups, outcome)
 
     def failover_study(
         self,

@@ -10,10 +10,11 @@ from functools import cached_property
 import pandas as pd
 
 from ..lanes.distributed import Distributed
+from ..lanes.tallies import Tally
 from ..simulation.placements import RunSpan, run_spans
 from ..simulation.timeline import Happening
 from ..spark.rescheduled import DistributedOutcome
-from .frontend import Displayed
+from .against_one import AgainstOneNode
 
 
 @dataclass(frozen=True)
@@ -33,23 +34,19 @@ class Move:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DistributedFailover(Displayed):
+class DistributedFailover(AgainstOneNode):
     """What the nodes of a fully distributed app made of all that came in, held against one node that takes it and never
-    fails.
+    fails."""
 
-    An output that both have is the same; else it is lost, or duplicated where the nodes put it out more often, or
-    spurious where one node never put it out. Times are ms since 1970.
-    """
-
-    app: str
     distributed: Distributed
     outcome: DistributedOutcome
-    queries: Mapping[str, str]
-    """Derived streams, and the queries that write them."""
+
+    @property
+    def tallies(self) -> Mapping[str, Tally]:
+        return self.outcome.tallies
 
     @cached_property
     def happenings(self) -> Sequence[Happening]:
-        """What came to pass, in order, without the start."""
         return [h for h in self.outcome.happenings if h.at > self.outcome.first]
 
     @cached_property
@@ -86,32 +83,9 @@ class DistributedFailover(Displayed):
             rows.append([app, r.events, again, len(r.several), missing, len(r.lost)])
         return pd.DataFrame(rows, columns=["app", "events", "again", "several", "missing", "lost"])
 
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """A row for each derived stream: query, stream, same, lost, spurious, duplicated."""
-        rows = [
-            [self.queries.get(s, ""), s, t.same, t.lost, t.spurious, t.duplicated]
-            for s, t in self.outcome.tallies.items()
-        ]
-        return pd.DataFrame(rows, columns=["query", "stream", "same", "lost", "spurious", "duplicated"])
-
-    @cached_property
-    def timeline(self) -> pd.DataFrame:
-        """What came to pass: at (ms), what."""
-        return pd.DataFrame([[h.at, str(h)] for h in self.happenings], columns=["at", "what"])
-
-    def summary(self) -> str:
-        return f"<DistributedFailover of {self.app}: {self.said}>"
-
     @property
     def said(self) -> str:
-        """The events and outputs that came to harm, in a line."""
-        t = self.outcome.tallies.values()
-        lost, spurious, twice = (sum(getattr(x, n) for x in t) for n in ("lost", "spurious", "duplicated"))
         a = self.apps
         moves = "1 partial app" if len(self.moves) == 1 else f"{len(self.moves)} partial apps"
         events = f"events {a['again'].sum() + a['several'].sum():,} processed twice, {a['missing'].sum():,} missing"
-        return (
-            f"{moves} begun again; {events} from a state, {self.lost:,} lost; outputs {lost:,} lost, {spurious:,} "
-            f"spurious, {twice:,} duplicated"
-        )
+        return f"{moves} begun again; {events} from a state, {self.lost:,} lost; {self.outputs_said()}"

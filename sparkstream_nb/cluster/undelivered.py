@@ -47,7 +47,8 @@ class FaultStreams:
                 rows = StreamRows(np.zeros(len(ts), np.int64), ts, columns)
                 batch = InputBatch(ts[-1:], {fault_stream(setup.stream): rows})
                 entry = self.inbox.batch(batch, self._route(events.column(0)[0].as_py()))
-                self.inbox.append([replace(entry, sink=setup.name, place=last)])
+                # No request: whether a sink fails must not decide whose turn the next event from outside is.
+                self.inbox.append([replace(entry, requests=0, sink=setup.name, place=last)])
         finally:
             self.lock.release()
         return True

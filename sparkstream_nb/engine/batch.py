@@ -43,6 +43,15 @@ class StreamRows:
     ts: Array
     columns: list[Any]
 
+    def taken(self, index: Array) -> StreamRows:
+        """The events at some positions, in that order."""
+        return StreamRows(self.step[index], self.ts[index], [taken(c, index) for c in self.columns])
+
+
+def taken(column: Any, index: Array) -> Any:
+    """The values of a column, an Arrow array or a list of objects, at the positions `index`, integers."""
+    return [column[i] for i in index.tolist()] if isinstance(column, list) else column.take(pa.array(index))
+
 
 @dataclass(slots=True)
 class InputBatch:

@@ -30,9 +30,7 @@ def masked(batch: InputBatch, taken: Array) -> InputBatch:
     for stream, r in batch.rows.items():
         index = np.flatnonzero(taken[r.step])
         if len(index):
-            at = pa.array(index)
-            columns = [[c[i] for i in index.tolist()] if isinstance(c, list) else c.take(at) for c in r.columns]
-            rows[stream] = StreamRows(r.step[index], r.ts[index], columns)
+            rows[stream] = r.taken(index)
     return InputBatch(batch.clock, rows)
 
 

@@ -30,7 +30,7 @@ from .app_figures import DistributedFigures
 from .instance import DIRECT, KEYED, SUBSCRIBED, Due, Engine, Event, InstanceLane
 from .pair import Published
 from .partitioning import by_hash
-from .topics import Arrivals, taken, with_arrivals
+from .topics import Arrivals, with_arrivals
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class DistributedLane:
             found = batch.rows.get(r.stream)
             if found is not None and not self._passed_on(r.stream):
                 index = self._share(i, r.stream, found.columns, len(found.ts))
-                out[r.stream] = found if index is None else _rows(found, index)
+                out[r.stream] = found if index is None else found.taken(index)
         for stream in i.direct:
             found = batch.rows.get(stream)
             if found is None:
@@ -236,7 +236,7 @@ class DistributedLane:
             else:  # clients, or their load balancer, send to each in turn
                 _, request = np.unique(found.step, return_inverse=True)
                 mine = (self.turns.get(stream, 0) + request) % len(groups) == groups.index(i)
-                out[stream] = _rows(found, np.flatnonzero(mine))
+                out[stream] = found.taken(np.flatnonzero(mine))
         return {s: r for s, r in out.items() if len(r.ts)}
 
     def _passed_on(self, stream: str) -> bool:
@@ -343,7 +343,3 @@ class DistributedLane:
         self._timeline = self._run = None
         for i, found in zip(self.instances, state["instances"], strict=True):
             i.lane.load(found)
-
-
-def _rows(rows: StreamRows, index: Array) -> StreamRows:
-    return StreamRows(rows.step[index], rows.ts[index], [taken(c, index) for c in rows.columns])

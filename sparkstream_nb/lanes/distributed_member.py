@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.batch import Answer, Emitted, InputBatch, Outputs
+from ..engine.batch import Answer, Emitted, InputBatch, Outputs, taken
 from ..engine.columns import Strings
 from ..engine.node import NodeEngine
 from ..engine.snapshot import Buffer, packed, unpack
@@ -20,7 +20,6 @@ from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
 from .distributed import Distributed, DistributedLane
 from .member import joined
-from .topics import taken
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.batch import InputBatch, StreamRows
+from ..engine.batch import InputBatch
 from ..engine.columns import Array
 from ..engine.expressions.values import text
 from ..types import Type
@@ -55,7 +55,5 @@ def part(batch: InputBatch, places: Mapping[str, Array], node: int) -> InputBatc
         if len(index) == len(r.ts):
             rows[stream] = r
         elif len(index):
-            taken = pa.array(index)
-            columns = [[c[i] for i in index.tolist()] if isinstance(c, list) else c.take(taken) for c in r.columns]
-            rows[stream] = StreamRows(r.step[index], r.ts[index], columns)
+            rows[stream] = r.taken(index)
     return InputBatch(batch.clock, rows)

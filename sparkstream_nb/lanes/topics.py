@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from ..engine.batch import Chunks, Emitted, InputBatch, StreamRows
+from ..engine.batch import Chunks, Emitted, InputBatch, StreamRows, taken
 from ..engine.columns import Array
 from .batches import concatenated
 
@@ -67,11 +66,6 @@ class Arrivals:
         latest = np.maximum.reduceat(self.ts, first)[np.cumsum(begins) - 1]
         timed = np.clip(latest, former[self.place], clock[self.place])
         return np.maximum.accumulate(np.where(self.chunks.timed, timed, clock[self.place]))
-
-
-def taken(column: Any, index: Array) -> Any:
-    """The values of a column at some positions."""
-    return [column[i] for i in index.tolist()] if isinstance(column, list) else column.take(pa.array(index))
 
 
 def with_arrivals(batch: InputBatch, before: int, writers: Sequence[Arrivals]) -> tuple[InputBatch, Array]:

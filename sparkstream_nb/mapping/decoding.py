@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..engine.batch import taken
 from ..engine.columns import Array
 from ..engine.expressions.values import Failure
 from ..errors import Misuse
@@ -19,7 +20,7 @@ from .json_batch import json_batch_reader
 from .json_reader import JsonPathReader, JsonReader
 from .reading import Reader
 from .text_reader import KeyValueReader, TextReader
-from .values import MessageError, Row, Values, arrays, converted, taken, values
+from .values import MessageError, Row, Values, arrays, converted, values
 from .xml_reader import XmlReader
 
 KEPT = 2_000

@@ -76,10 +76,3 @@ def joined(parts: Sequence[Values]) -> Values:
     if isinstance(parts[0], list):
         return [v for part in parts for v in part]
     return pa.concat_arrays(parts)
-
-
-def taken(column: Values, index: Any) -> Values:
-    """The items of a column at the positions `index`, an integer array."""
-    if isinstance(column, list):
-        return [column[i] for i in index.tolist()]
-    return column.take(pa.array(index))

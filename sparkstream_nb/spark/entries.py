@@ -46,7 +46,7 @@ class Entry:
 
     @property
     def events_by_stream(self) -> Mapping[str, int]:
-        """How many events the entry has."""
+        """How many events came in from outside with the entry."""
         return {}
 
     def numbered(self, seq: int, step: int, request: int, before: int | None) -> Entry:
@@ -67,7 +67,8 @@ class StepsEntry(EventsEntry):
     """A batch that was sent: `InputBatch.to_bytes`, as base64 in `data`, or in the inbox's file `file`.
 
     `events` counts its events by stream; None for a tick of the clock. Events that a sink could not deliver and that
-    come in again have its name as `sink`, and as `place` the micro-batch and row of the last of them.
+    come in again have its name as `sink`, and as `place` the micro-batch and row of the last of them; they are neither
+    requests nor events from outside.
     """
 
     kind = "steps"
@@ -79,7 +80,7 @@ class StepsEntry(EventsEntry):
 
     @property
     def events_by_stream(self) -> Mapping[str, int]:
-        return self.events or {}
+        return {} if self.sink is not None or self.events is None else self.events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

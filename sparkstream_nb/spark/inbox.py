@@ -39,8 +39,9 @@ SEGMENT_BYTES = 1 << 23
 @dataclass
 class Position:
     """How far the inbox is filled: numbers of the next entry, step and request, the highest clock so far (ms), of all
-    and by app, how many events came in by stream, how far each source outside is, by its name (`Entry.reached`), and by
-    sink the place (micro-batch, row) of the last event that it could not deliver and that came in again."""
+    and by app, how many events came in from outside by stream, how far each source outside is, by its name
+    (`Entry.reached`), and by sink the place (micro-batch, row) of the last event that it could not deliver and that
+    came in again."""
 
     seq: int = 0
     step: int = 0

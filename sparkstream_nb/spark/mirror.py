@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ..errors import SparkStreamError
+from ..pauses import Pauses
 from .checkpoints import LocalFiles
 from .entries import from_json
 from .journal import JOURNAL, lines, segment, segments
@@ -122,20 +123,20 @@ class Mirror:
             yield
 
     def _run(self, ending: threading.Event) -> None:
-        pause, troubled = FIRST_PAUSE, False
+        pauses, troubled = Pauses(FIRST_PAUSE, LONGEST_PAUSE), False
         while not ending.is_set():
             self._more.clear()
             try:
                 with self._lock:
                     moved = self._step()
                     self._forget()
-                pause, troubled = FIRST_PAUSE, False
+                pauses.reset()
+                troubled = False
             except OSError as error:
                 if not troubled:
                     self.say(f"{self.shared.unreached(error)}. It is tried again")
                 troubled = True
-                ending.wait(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                ending.wait(pauses.next())
                 continue
             if not moved:
                 self._more.wait(_IDLE_SECONDS)

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 
 from . import forks
 from .forked import NOTE
+from .reflection import CHANGED, field_of, value_of
 
 _BLOCKERS = ("blocker", "nioBlocker")
 """The field of a thread that names what it waits in, before Java 21 and since."""
@@ -32,7 +33,6 @@ _SECONDS = 0.5
 """How long a process waits at most. Spark enters the selector at once, and a process needs longer to ask; a query's
 thread is told a moment after the query has begun."""
 _PAUSE = 0.002
-_CHANGED = (Py4JError, OSError, TypeError, AttributeError)
 
 _lock = threading.Lock()
 _answering: Planners | None = None
@@ -67,7 +67,7 @@ class Planners:
 
     def sweep(self) -> None:
         """Closes the selectors that Spark no longer waits in."""
-        with self._lock, contextlib.suppress(*_CHANGED):
+        with self._lock, contextlib.suppress(*CHANGED):
             self._threads = [thread for thread in self._threads if thread.isAlive()]
             for noted in list(self._noted):
                 channel, selector = noted
@@ -90,7 +90,7 @@ class Planners:
             with connection, contextlib.suppress(OSError):
                 connection.settimeout(_SECONDS)
                 address = connection.recv(4096).decode(errors="replace")
-                with contextlib.suppress(*_CHANGED):
+                with contextlib.suppress(*CHANGED):
                     self._note(address)
                 connection.sendall(b"n")
 
@@ -112,9 +112,7 @@ class Planners:
         waits_in = self._blocker_of(thread)
         if waits_in is None or "AbstractSelector" not in str(waits_in.getClass().getName()):
             return False
-        outer = waits_in.getClass().getDeclaredField("this$0")
-        outer.setAccessible(True)
-        selector = outer.get(waits_in)
+        selector = value_of(waits_in, "this$0")
         keys = selector.keys().iterator()
         while keys.hasNext():
             channel = keys.next().channel()
@@ -129,21 +127,19 @@ class Planners:
             of_thread = self._jvm.java.lang.Class.forName("java.lang.Thread")
             for name in _BLOCKERS:
                 with contextlib.suppress(Py4JError):
-                    found = of_thread.getDeclaredField(name)
-                    found.setAccessible(True)
-                    self._blocker = found
+                    self._blocker = field_of(of_thread, name)
         return None if self._blocker is None else self._blocker.get(thread)
 
 
 def listen(session: SparkSession) -> None:
     """Answers planners of queries that begin from now on, on a Spark on this machine."""
-    with contextlib.suppress(*_CHANGED):
+    with contextlib.suppress(*CHANGED):
         _planners(session._jvm)
 
 
 def watch(session: SparkSession, thread: Callable[[], Any]) -> None:
     """Takes note of what Spark waits in on behalf of a query that has just begun and runs on this thread of Java's."""
-    with contextlib.suppress(*_CHANGED):
+    with contextlib.suppress(*CHANGED):
         planners = _planners(session._jvm)
         if planners is not None:
             planners.watch(thread())

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from . import planners
+from .reflection import CHANGED, field_of, value_of
 from .remote import is_remote
 
 _STATE = "org.apache.spark.sql.execution.streaming.state"
@@ -30,7 +30,6 @@ _MONITOR = "Idle Worker Monitor"
 _COLLECT_EVERY = 20
 """Queries that end between two collections of this process's garbage, each of which takes 0.1 s or so."""
 _ended = itertools.count(1)
-_CHANGED = (Py4JError, OSError, TypeError, AttributeError)
 
 
 def here(session: SparkSession) -> bool:
@@ -58,11 +57,11 @@ def release(session: SparkSession, query: StreamingQuery, checkpoint: str, parti
     planners.sweep()
     jvm: Any = session._jvm
     run = str(query.runId)
-    with contextlib.suppress(*_CHANGED):
+    with contextlib.suppress(*CHANGED):
         # It has a session of its own, a copy of `session`, whose listener nobody takes out.
-        listener = _field(_execution(query).sparkSessionForStream().streams(), "listenerBus")
+        listener = value_of(_execution(query).sparkSessionForStream().streams(), "listenerBus")
         session.sparkContext._jsc.sc().listenerBus().removeListener(listener)
-    with contextlib.suppress(*_CHANGED):
+    with contextlib.suppress(*CHANGED):
         state = getattr(jvm, _STATE)
         id_ = jvm.java.util.UUID.fromString(run)
         for partition in range(partitions):
@@ -100,13 +99,13 @@ class Runners:
         """Those that there are. To be asked for while the query runs."""
         runners = Runners()
         if here(session):
-            with contextlib.suppress(*_CHANGED):
+            with contextlib.suppress(*CHANGED):
                 runners.found = list(_runners(session._jvm))
         return runners
 
     def release(self) -> None:
         """Lets go of what belongs to processes that have ended."""
-        with contextlib.suppress(*_CHANGED):
+        with contextlib.suppress(*CHANGED):
             for thread, worker, process in self.found:
                 if process is None:
                     thread.interrupt()
@@ -118,24 +117,15 @@ class Runners:
 def _runners(jvm: Any) -> Iterator[tuple[Any, Any, Any]]:
     for thread in jvm.java.lang.Thread.getAllStackTraces().keySet():
         if str(thread.getName()).startswith(_MONITOR):
-            factory = _field(thread, "$outer")
-            if _field(factory, "useDaemon"):
+            factory = value_of(thread, "$outer")
+            if value_of(factory, "useDaemon"):
                 continue  # it has the workers of tasks
-            workers = _field(factory, "simpleWorkers").iterator()
+            workers = value_of(factory, "simpleWorkers").iterator()
             if not workers.hasNext():
                 yield thread, None, None
             while workers.hasNext():
                 pair = workers.next()
                 yield thread, pair._1(), pair._2()
-
-
-def _field(thing: Any, name: str) -> Any:
-    return _made_accessible(thing.getClass().getDeclaredField(name)).get(thing)
-
-
-def _made_accessible(member: Any) -> Any:
-    member.setAccessible(True)
-    return member
 
 
 class Callback:
@@ -148,7 +138,7 @@ class Callback:
         self._connection: Any = None
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        with contextlib.suppress(*_CHANGED):
+        with contextlib.suppress(*CHANGED):
             self._connection = _gateway()._gateway_client.get_thread_connection()
         if self._commit is None:
             raise RuntimeError("a micro-batch of a query that has ended")
@@ -160,7 +150,7 @@ class Callback:
         self._commit = None
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(*_CHANGED):
+            with contextlib.suppress(*CHANGED):
                 port = connection.socket.getpeername()[1]
                 connection.socket.shutdown(socket.SHUT_RDWR)  # its thread, which is reading, does the rest
                 _drop(port)
@@ -175,8 +165,8 @@ def _drop(port: int) -> None:
     ever were in a list, and closes none."""
     client = _gateway().java_gateway_server.getCallbackClient()
     of_client = client.getClass().getSuperclass()
-    kept = _made_accessible(of_client.getDeclaredField("connections")).get(client)
-    lock = _made_accessible(of_client.getDeclaredField("lock")).get(client)
+    kept = field_of(of_client, "connections").get(client)
+    lock = field_of(of_client, "lock").get(client)
     lock.lock()
     try:
         connections = kept.iterator()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from ..errors import StoreError, masked
+from ..pauses import Pauses
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
 from .address import Database
@@ -49,6 +49,8 @@ from .protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, 
 T = TypeVar("T")
 LEDGER = "SPARKSTREAM_LEDGER"
 ERRORS = "SPARKSTREAM_ERRORS"
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""Seconds between two tries of a database that is busy or gone."""
 
 
 @dataclass
@@ -68,7 +70,7 @@ def tried(work: Callable[[], T], where: str, dialect: Dialect, patience: Patienc
 
     `where` names the database. Raises StoreError where it refuses, or stays away for longer than there is patience.
     """
-    waited, pause = 0.0, 0.1
+    waited, pauses = 0.0, Pauses(FIRST_PAUSE, LONGEST_PAUSE)
     while True:
         try:
             return work()
@@ -78,10 +80,9 @@ def tried(work: Callable[[], T], where: str, dialect: Dialect, patience: Patienc
                 raise StoreError(f"The store {where}: {said(e)}") from e
             if trouble == "gone":
                 patience.tell(f"The store {where} cannot be reached and is tried again: {said(e)}")
-            delay = pause * (0.5 + random.random())
+            delay = pauses.next()
             patience.wait(delay)
             waited += delay
-            pause = min(pause * 2, 5.0)
 
 
 class SqlStore:

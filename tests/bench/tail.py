@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 
 from sparkstream_nb import deploy
-from sparkstream_nb.lab.widgets.following import INTERVAL
-from sparkstream_nb.lab.widgets.live import Follower
+from sparkstream_nb.lab.widgets.following import INTERVAL, Follower
 from sparkstream_nb.lab.widgets.tail import TailView
 
 _APP = "define stream S (k string, v long, x double); from S[v >= 0] select k, v, x insert into O;"

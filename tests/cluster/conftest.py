@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +12,6 @@ import pytest
 from sparkstream_nb.cluster import App, deploy, stop_all
 
 from . import crashing
-
-ROOT = Path(__file__).parents[2]
-Program = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
@@ -46,23 +40,3 @@ def undisturbed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     crashing.work(app)
     yield crashing.found(app)
     app.stop()
-
-
-@pytest.fixture
-def program() -> Program:
-    """Runs `crashing.py` with home, master, place, batch, and an address if there is one, in a process group of its
-    own."""
-
-    def start(home: Path, master: str, place: str, batch: int, *shared: str) -> subprocess.CompletedProcess[str]:
-        crash = str(ROOT / "tests" / "cluster" / "crashing.py")
-        return subprocess.run(
-            [sys.executable, crash, str(home), master, place, str(batch), *shared],
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-
-    return start

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,7 @@ from sparkstream_nb.cluster import App, attach, attachable, deploy, stop_all
 from sparkstream_nb.errors import Misuse
 
 from . import attaching
-from .conftest import ROOT
-from .test_crash import wait_until_free
+from .programs import killed
 from .test_owner import other
 
 __all__ = ["other"]
@@ -36,13 +33,7 @@ def test_an_app_whose_process_was_killed_goes_on(tmp_path: Path) -> None:
     came.mkdir()
     out.mkdir()
     attaching.write_files(came, range(3))
-    program = [sys.executable, str(ROOT / "tests/cluster/attaching.py"), str(home), str(came), str(out), "150"]
-    ended = subprocess.run(
-        program, start_new_session=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        timeout=240, check=False,
-    )  # fmt: skip
-    assert ended.returncode == -9, ended.stderr
-    wait_until_free(home / "store.duckdb")
+    killed(home, "attaching.py", home, came, out, 150)
     assert "not kept" not in (home / "app.json").read_text()
     attaching.write_files(came, range(3, attaching.FILES))
     app = attach("attached", home)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +10,7 @@ import pytest
 from sparkstream_nb.cluster import App, stop_all
 from sparkstream_nb.errors import SparkStreamError
 
-from .conftest import ROOT
-from .test_crash import wait_until_free
+from .programs import killed
 
 STREAM = "define stream S (k string, v int);\n"
 TABLE = "define table T (k string, v int);\n"
@@ -151,12 +147,7 @@ deploy(t.STREAM + t.KEPT + t.ADDED, name="app", home=home)
 def test_killed_in_the_middle_of_a_change(run: Callable[..., App], tmp_path: Path, place: str) -> None:
     """Either the former app is there whole, or the changed one; and nothing that came in is lost or taken twice."""
     home = tmp_path / "home"
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(home), place], start_new_session=True, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert ended.returncode == -9, ended.stderr
-    wait_until_free(home / "store.duckdb")
+    killed(home, PROGRAM, home, place)
     app = run(STREAM + KEPT + ADDED)
     begun = "goes on where it was" if place in ("pending", "aside") else "The state was kept"
     assert begun in (app.redeployed or "")

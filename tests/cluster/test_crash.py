@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,17 +11,16 @@ import pytest
 from sparkstream_nb.cluster import App
 
 from . import crashing
-from .conftest import Program
+from .programs import killed
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("place", ["computing", "before", "after"])
 def test_killed_while(
-    run: Callable[..., App], program: Program, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, place: str
+    run: Callable[..., App], undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, place: str
 ) -> None:
     home = tmp_path / "home"
-    assert program(home, "local[2]", place, 1).returncode == -9
-    wait_until_free(home / "store.duckdb")
+    killed(home, "crashing.py", home, "local[2]", place, 1)
     app = run(crashing.APP, home=home, **crashing.DEPLOYED)
     assert app.redeployed == "The state was kept: the app means what it meant before."
     began = app.stats().events
@@ -32,17 +30,3 @@ def test_killed_while(
         pd.testing.assert_frame_equal(ours, theirs)
     assert len(undisturbed[0]) == crashing.FEEDS * (crashing.EVENTS - 1)
     assert len(undisturbed[3]) == crashing.FEEDS
-
-
-def wait_until_free(store: Path) -> None:
-    """The kernel drops a killed process's lock with the process: at once, or nearly."""
-    import fcntl
-
-    end = time.monotonic() + 30
-    while store.exists() and time.monotonic() < end:
-        with store.open("rb+") as file:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except OSError:
-                time.sleep(0.05)

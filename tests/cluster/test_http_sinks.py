@@ -231,8 +231,10 @@ def test_what_a_server_refuses_goes_to_the_fault_stream(
         assert (both["timestamp_x"] == both["timestamp_y"]).all()
         assert (both["node_x"] == both["node_y"]).all()
         assert failed[0] >= 4
-        (figures,) = app.stats().sinks
-        assert (figures.sent, figures.failed) == (4, 2)
+        stats = app.stats()
+        assert [(f.sent, f.failed) for f in stats.sinks] == [(4, 2)]
+        assert (stats.events, stats.came, stats.lag) == (6, {"S": 6}, 0), "an event that comes in again is no input"
+        assert stats.recent[-1].arrived == stats.recent[-1].committed == 6
         assert len(app.errors) == 0
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -18,8 +15,7 @@ from sparkstream_nb.cluster import App
 from tests.broker import Broker
 
 from . import kafka_crashing
-from .conftest import ROOT
-from .test_crash import wait_until_free
+from .programs import killed
 from .waiting import rows, until
 
 
@@ -197,13 +193,7 @@ def test_a_topic_that_comes_later(run: Callable[..., App], broker: Broker) -> No
 def test_killed(run: Callable[..., App], broker: Broker, tmp_path: Path, place: str) -> None:
     topic, home = broker.topic(partitions=2), tmp_path / "home"
     send(broker, topic, range(500))
-    ended = subprocess.run(
-        [sys.executable, str(ROOT / "tests/cluster/kafka_crashing.py"), str(home), broker.address, topic, place],
-        start_new_session=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        timeout=240, check=False,
-    )  # fmt: skip
-    assert ended.returncode == -9, ended.stderr
-    wait_until_free(home / "store.duckdb")
+    killed(home, "kafka_crashing.py", home, broker.address, topic, place)
     send(broker, topic, range(500, 600))
     app = run(kafka_crashing.app_text(broker.address, topic), name="crash", home=home, allow=allow(broker))
     until(app, lambda: rows(app, "O") >= 600)

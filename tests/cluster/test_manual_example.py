@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -16,9 +12,8 @@ import servers
 import sparkstream_nb
 from sparkstream_nb.cluster import App
 
-from .test_crash import wait_until_free
+from .programs import ROOT, killed
 
-ROOT = Path(__file__).parents[2]
 APP = """
 define stream TradeStream (symbol string, price double, quantity long, timestamp long);
 @store(type='rdbms', datasource='TEST_DB')
@@ -70,13 +65,7 @@ def test_the_manuals_example(spark: object, tmp_path: Path, monkeypatch: pytest.
         shutil.copytree(ROOT / "conf/active-active", conf)
         for file in conf.iterdir():
             file.write_text(file.read_text().replace("localhost:5432", f"127.0.0.1:{server.database.port}"))
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
-        killed = subprocess.run(
-            [sys.executable, "-c", KILLED, str(conf), str(home)],
-            start_new_session=True, env=environment, capture_output=True, text=True, timeout=200, check=False,
-        )  # fmt: skip
-        assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
-        wait_until_free(home / "store.duckdb")
+        killed(home, KILLED, conf, home, PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}")
         app = deployed(conf, home)
         try:
             assert app.warnings == []

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +16,7 @@ from tests.broker import Broker
 from tests.masters import connect, standalone
 
 from . import from_sources
-from .conftest import ROOT, Program
+from .programs import killed, ran
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(500)]
 
@@ -37,14 +34,12 @@ def same(home: Path, theirs: tuple[pd.DataFrame, ...]) -> None:
         pd.testing.assert_frame_equal(ours, other)
 
 
-def test_a_standalone_cluster(
-    program: Program, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed
-) -> None:
+def test_a_standalone_cluster(undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed) -> None:
     address, servers = standalone(tmp_path)
     with ExitStack() as stack:
         for server in servers:
             stack.enter_context(server)
-        done = program(tmp_path / "home", address, "never", 0)
+        done = ran("crashing.py", tmp_path / "home", address, "never", 0)
         assert done.returncode == 0, done.stderr
         assert list((tmp_path / "work").glob("app-*")), "no executor of the cluster was asked"
         same(tmp_path / "home", undisturbed)
@@ -73,11 +68,7 @@ def fed(spark: Any, broker: Broker, tmp_path_factory: pytest.TempPathFactory) ->
 def same_from_kafka(folder: Path, master: str, fed: Fed) -> None:
     """The same comes out of the topic, on the Spark at `master`."""
     home = folder / "from kafka"
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "cluster" / "from_sources.py"), str(home), master, fed.source],
-        start_new_session=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        timeout=240, check=False,
-    )  # fmt: skip
+    done = ran("from_sources.py", home, master, fed.source)
     assert done.returncode == 0, done.stderr
     found = pickle.loads((home / "found").read_bytes())
     for name, frame in fed.expected.items():
@@ -88,9 +79,7 @@ def test_the_same_from_a_file_and_from_kafka(tmp_path: Path, fed: Fed) -> None:
     same_from_kafka(tmp_path, "local[2]", fed)
 
 
-def test_over_connect_a_batch_counts_once(
-    program: Program, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed
-) -> None:
+def test_over_connect_a_batch_counts_once(undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed) -> None:
     # The server knows another package of this name, so ours has to be sent to it.
     (tmp_path / "other" / "sparkstream_nb").mkdir(parents=True)
     (tmp_path / "other" / "sparkstream_nb" / "__init__.py").touch()
@@ -99,9 +88,8 @@ def test_over_connect_a_batch_counts_once(
     with server:
         # The server's query outlives the client; what it hands over waits for the next one.
         for place, batch in (("before", 1), ("after", 2)):
-            done = program(home, address, place, batch)
-            assert done.returncode == -9, done.stderr
-        done = program(home, address, "never", 0)
+            killed(home, "crashing.py", home, address, place, batch)
+        done = ran("crashing.py", home, address, "never", 0)
         assert done.returncode == 0, done.stderr
         assert float(done.stdout.splitlines()[-1]) < 2
         same(home, undisturbed)

@@ -19,7 +19,7 @@ from tests.jars import skip_without
 from tests.masters import Server, connect, standalone
 from tests.objects import ENVIRONMENT, S3A_HOME, Objects, objects, settings
 
-from .conftest import Program
+from .programs import killed, ran
 from .test_masters import same
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -48,7 +48,7 @@ def servers_of(kind: str, folder: Path, hidden: Path) -> tuple[str, list[Server]
 
 @pytest.mark.parametrize("kind", ["standalone", "connect"])
 def test_a_cluster_without_a_folder_in_common(
-    kind: str, program: Program, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, bucket: Objects
+    kind: str, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, bucket: Objects
 ) -> None:
     hidden = tmp_path / "client"
     home, shared = hidden / "home", f"{bucket.address.replace('/spark', f'/{kind}')}"
@@ -57,9 +57,8 @@ def test_a_cluster_without_a_folder_in_common(
         for server in servers:
             stack.enter_context(server)
         for place, batch in KILLS[kind]:
-            done = program(home, address, place, batch, shared)
-            assert done.returncode == -9, done.stderr
-        done = program(home, address, "never", 0, shared)
+            killed(home, "crashing.py", home, address, place, batch, shared)
+        done = ran("crashing.py", home, address, "never", 0, shared)
         assert done.returncode == 0, done.stderr
         assert list(home.glob("life-*"))
         assert servers[-1].sees(hidden) == []

@@ -6,9 +6,6 @@ Nothing is lost, files have no repeat, and a server is sent again only what was 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +16,8 @@ from sparkstream_nb.cluster import App
 from tests.broker import Broker
 
 from . import sink_crashing
-from .conftest import ROOT
+from .programs import killed
 from .receiver import receiver
-from .test_crash import wait_until_free
 
 
 @pytest.mark.timeout(300)
@@ -30,17 +26,7 @@ def test_killed(run: Callable[..., App], tmp_path: Path, place: str) -> None:
     home, out = tmp_path / "home", tmp_path / "out"
     out.mkdir()
     with receiver() as server:
-        ended = subprocess.run(
-            [sys.executable, str(ROOT / "tests/cluster/sink_crashing.py"), str(home), str(out), server.url, place],
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        assert ended.returncode == -9, ended.stderr
-        wait_until_free(home / "store.duckdb")
+        killed(home, "sink_crashing.py", home, out, server.url, place)
         before = len(server.requests)
         text = sink_crashing.app_text(out, server.url)
         app = run(text, home=home, allow=sink_crashing.allowed(out, server.url), **sink_crashing.DEPLOYED)
@@ -75,17 +61,7 @@ def test_killed_between_a_fault_and_the_note_of_it(run: Callable[..., App], tmp_
     home, out = tmp_path / "home", tmp_path / "out"
     out.mkdir()
     with receiver(lambda n, body: 400 if body.endswith(b"5\n") else 200) as server:
-        ended = subprocess.run(
-            [sys.executable, str(ROOT / "tests/cluster/sink_crashing.py"), str(home), str(out), server.url, "faulted"],
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        assert ended.returncode == -9, ended.stderr
-        wait_until_free(home / "store.duckdb")
+        killed(home, "sink_crashing.py", home, out, server.url, "faulted")
         text = sink_crashing.app_text(out, server.url)
         app = run(text, home=home, allow=sink_crashing.allowed(out, server.url), **sink_crashing.DEPLOYED)
         sink_crashing.work(app)
@@ -105,18 +81,7 @@ def test_killed_after_records_were_produced(run: Callable[..., App], tmp_path: P
     home, out, topic = tmp_path / "home", tmp_path / "out", broker.topic(partitions=3)
     out.mkdir()
     with receiver() as server:
-        arguments = [str(home), str(out), server.url, "produced", broker.address, topic]
-        ended = subprocess.run(
-            [sys.executable, str(ROOT / "tests/cluster/sink_crashing.py"), *arguments],
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        assert ended.returncode == -9, ended.stderr
-        wait_until_free(home / "store.duckdb")
+        killed(home, "sink_crashing.py", home, out, server.url, "produced", broker.address, topic)
         before = broker.records(topic)
         text = sink_crashing.app_text(out, server.url, broker.address, topic)
         allow = sink_crashing.allowed(out, server.url, broker.address)

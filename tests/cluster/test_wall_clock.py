@@ -20,17 +20,22 @@ MS = 1_000_000
 
 
 class Times:
-    """A machine's clock and its monotonic one, in ns."""
+    """A machine's clock and its monotonic one, in ns, and the `clock` over both, which is made at 1 s."""
 
-    def __init__(self, machine: int = 1_000 * MS) -> None:
-        self.machine, self.monotonic = machine, 77
-
-    def clock(self) -> WallClock:
-        return WallClock(lambda: self.machine, lambda: self.monotonic)
+    def __init__(self) -> None:
+        self.machine, self.monotonic = 1_000 * MS, 77
+        self.clock = WallClock(lambda: self.machine, lambda: self.monotonic)
 
     def go_on(self, ns: int) -> None:
         self.machine += ns
         self.monotonic += ns
+
+    def move(self, kind: str, by: int) -> None:
+        """What a move of `MOVES` does to the machine."""
+        if kind == "go on":
+            self.go_on(by)
+        elif kind == "set":
+            self.machine += by
 
 
 NS = st.integers(0, 10_000 * MS)
@@ -47,17 +52,11 @@ MOVES = st.lists(
 @given(moves=MOVES)
 def test_it_never_goes_back_and_never_stands_still(moves: list[tuple[str, int]]) -> None:
     times = Times()
-    clock = times.clock()
-    before, since = clock.now(), times.monotonic
+    before, since = times.clock.now(), times.monotonic
     for kind, by in moves:
-        reached = None
-        if kind == "go on":
-            times.go_on(by)
-        elif kind == "set":
-            times.machine += by
-        else:
-            reached = before + by
-        now = clock.now(reached)
+        times.move(kind, by)
+        reached = before + by if kind == "reached" else None
+        now = times.clock.now(reached)
         assert now >= before + (times.monotonic - since) // MS
         assert now >= times.machine // MS, "it follows where the machine's clock is set forward"
         assert reached is None or now >= reached
@@ -68,42 +67,36 @@ def test_it_never_goes_back_and_never_stands_still(moves: list[tuple[str, int]])
 def test_it_is_ahead_only_for_a_reason(moves: list[tuple[str, int]]) -> None:
     """It is the highest of: the machine's time now, and any it stood at before, with what has passed since."""
     times = Times()
-    clock = times.clock()
     marks = [(times.machine, times.monotonic)]
     for kind, by in moves:
+        times.move(kind, by)
         reached = None
-        if kind == "go on":
-            times.go_on(by)
-        elif kind == "set":
-            times.machine += by
-        else:
+        if kind == "reached":
             reached = times.machine // MS + by
             marks.append((reached * MS, times.monotonic))
-        now = clock.now(reached)
+        now = times.clock.now(reached)
         marks.append((times.machine, times.monotonic))
         assert now == max(at + times.monotonic - when for at, when in marks) // MS
 
 
 def test_set_back_it_goes_on_at_the_pace_of_the_monotonic_clock() -> None:
     times = Times()
-    clock = times.clock()
     times.machine -= 600 * MS
-    assert clock.now() == 1_000
+    assert times.clock.now() == 1_000
     times.go_on(50 * MS)
-    assert clock.now() == 1_050
+    assert times.clock.now() == 1_050
     times.go_on(5_000 * MS)
-    assert clock.now() == 6_050, "it stays ahead"
+    assert times.clock.now() == 6_050, "it stays ahead"
     times.machine += 700 * MS
-    assert clock.now() == 6_150, "until the machine's is"
+    assert times.clock.now() == 6_150, "until the machine's is"
 
 
 def test_a_monotonic_clock_that_does_not_move_does_no_harm() -> None:
     times = Times()
-    clock = times.clock()
     times.monotonic -= 5
-    assert clock.now() == 1_000
+    assert times.clock.now() == 1_000
     times.go_on(10 * MS)
-    assert clock.now() == 1_010
+    assert times.clock.now() == 1_010
 
 
 def report(due: int | None, clock: int) -> NodeReport:
@@ -137,7 +130,7 @@ def test_a_ticker_sends_what_is_due_and_waits_for_reports() -> None:
         come.release()
 
     inlet = Inlet(threading.RLock(), lambda: True, append, lambda: reached[0], (0,))
-    ticker = WallTicker(times.clock(), progress, inlet)
+    ticker = WallTicker(times.clock, progress, inlet)
 
     def committed(due: int | None) -> None:
         with progress.changed:

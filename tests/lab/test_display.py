@@ -91,7 +91,7 @@ def failing() -> Failover:
     items = [InputBatch(at, {"S": StreamRows(np.arange(300), at, [list(range(300))])})]
     groups = Groups((Scenario(Pair(), 0, (Kill(90_000, "node-1"),)),))
     nodes = Nodes(plan)
-    return Failover("<App>", groups, outcome_of(items, groups, nodes, truth_of(items, nodes)), {"O": "<q>"})
+    return Failover("<App>", {"O": "<q>"}, groups, outcome_of(items, groups, nodes, truth_of(items, nodes)))
 
 
 def moving() -> DistributedFailover:
@@ -105,7 +105,7 @@ def moving() -> DistributedFailover:
         nodes = Nodes(plan)
         found = distributed_outcome(items, app, nodes, truth_of(items, nodes))
         if found.reports["<App>-default-1"].begun[1:]:
-            return DistributedFailover("<App>", app, found, {"O": "<q>"})
+            return DistributedFailover("<App>", {"O": "<q>"}, app, found)
     raise AssertionError("no node ran the app")
 
 
@@ -245,7 +245,8 @@ def test_every_class_of_result_is_among_them() -> None:
             yield from classes(c)
 
     ours = {c for c in classes(Displayed) if c.__module__.startswith("sparkstream_nb")}
-    assert ours == {type(s) for s, _, _ in SHOWN} - {StandIn} | {*sparkstream_nb.App.__mro__} & ours
+    bases = {*sparkstream_nb.App.__mro__, *Failover.__mro__} & ours
+    assert ours == {type(s) for s, _, _ in SHOWN} - {StandIn} | bases
 
 
 def test_what_has_no_form_is_said() -> None:

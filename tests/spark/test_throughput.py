@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,23 @@ def test_events_by_entry(tmp_path: Path) -> None:
     inbox.close()
     again = Inbox(tmp_path)
     assert [again.arrived.total, again.arrived.through(0), again.arrived.through(2)] == [8, 3, 8]
+
+
+def test_what_a_sink_could_not_deliver_is_no_event_from_outside(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path)
+    append(inbox, 3)
+    rows = StreamRows(np.zeros(2, np.int64), np.zeros(2, np.int64), [pa.array([1, 2], pa.int32())])
+    again = inbox.batch(InputBatch(np.zeros(1, np.int64), {"!O": rows}), "node:1")
+    inbox.append([replace(again, requests=0, sink="O-http-1", place=(0, 1))])
+    append(inbox, 4)
+    inbox.close()
+    for found in (inbox, Inbox(tmp_path)):
+        assert found.position.events == {"S": 7}
+        assert found.position.request == 2
+        assert [found.arrived.through(seq) for seq in (0, 1, 2)] == [3, 3, 7]
+    found.truncate(0)
+    assert (found.position.events, found.position.seq, found.position.sinks) == ({}, 1, {"O-http-1": (0, 1)})
+    assert found.arrived.total == 0
 
 
 def test_events_of_earlier_segments_are_known_where_these_begin(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ from ..drawing import Scales, image, scales_of, svg
 from ..pictures import WIDTH
 from ..tables import MUTED, Grid
 from .choices import KeyMenu, key_menu, parse_token, parse_value
+from .following import INTERVAL, Following
 
 if TYPE_CHECKING:
     from .live import LiveOutput
@@ -59,7 +58,7 @@ class Choice:
         return replace(self, start=None, end=None, latest=True, most=MOST_BUCKETS)
 
 
-class AggregationView:
+class AggregationView(Following):
     """A view of an aggregation. In a notebook it is interactive while the kernel lives, and follows what is committed;
     elsewhere, and in what is saved, it is a picture, a table and text.
 
@@ -74,6 +73,7 @@ class AggregationView:
         per: str | None = None,
         measure: str | None = None,
     ) -> None:
+        super().__init__(reader.follow, INTERVAL)
         self.reader = reader
         self.aggregation = reader.definition
         self.measures = measures(self.aggregation)
@@ -82,14 +82,11 @@ class AggregationView:
         additive = [m for m in self.measures if m.additive]
         chosen = self._measure(measure) if measure is not None else (additive or self.measures)[0]
         self.keys = keys_of(self.aggregation)
-        self._lock = threading.RLock()
         self._menus: list[KeyMenu] = []
         self._typed = [""] * len(self.keys)
         self._undecided = per is None
         self._failed = ""
         self._width = WIDTH
-        self._leave: Callable[[], None] | None = None
-        self._behind = False
         duration = self._duration(per)
         reader.settle()
         self.choice = Choice(duration, chosen, (EVERY,) * len(self.keys), most=MOST_BUCKETS)
@@ -161,7 +158,7 @@ class AggregationView:
     def refresh(self) -> None:
         """Reads the aggregation again, and draws what it holds now."""
         self.reader.settle()
-        with self._lock:
+        with self.lock:
             self._draw()
         self._keep()
 
@@ -221,13 +218,12 @@ class AggregationView:
         return self.text()
 
     def _forms(self) -> dict[str, str]:
-        with self._lock:
+        with self.lock:
             return {"text/plain": self.text(), "text/html": self.html()}
 
     # ------------------------------------------------------------------------------------------- the interactive form
 
-    @cached_property
-    def _output(self) -> LiveOutput | None:
+    def _made(self) -> LiveOutput | None:
         """None where ipywidgets or anywidget cannot be loaded."""
         try:
             from .live import LiveOutput  # takes a second to load
@@ -237,6 +233,8 @@ class AggregationView:
         return LiveOutput(self._forms, script, self._received)
 
     def _ipython_display_(self) -> None:
+        if self._output is None:
+            self._output = self._made()
         if self._output is not None:
             self._output.display()
         else:
@@ -251,12 +249,12 @@ class AggregationView:
             self._stop_following()
             return
         if do == "here":
-            with self._lock:
+            with self.lock:
                 self._width = max(320, int(message["width"]))
             self._start_following()
         elif do == "refresh":
             self.reader.settle()
-        with self._lock:
+        with self.lock:
             if do == "suggest":
                 self._suggest(int(message["key"]), str(message["text"]))
                 return
@@ -333,6 +331,9 @@ class AggregationView:
         if self._output is not None:
             self._output.show(self._state())
 
+    def _draw_on(self) -> None:
+        self._draw(None if self._undecided else self._scales)
+
     def _state(self) -> dict[str, Any]:
         c, s = self.choice, self._series
         some = len(s.buckets) > 0
@@ -361,36 +362,6 @@ class AggregationView:
         """Makes the static form, which is what the notebook saves, that of what is shown."""
         if self._output is not None:
             self._output.keep()
-
-    # ----------------------------------------------------------------------------------------------------- following
-
-    def _start_following(self) -> None:
-        """Draws what is committed from now on, as long as the page shows it."""
-        with self._lock:
-            if self._leave is None:
-                from .live import Follower
-
-                self._leave = self.reader.follow(Follower(self._follow, self._rest))
-
-    def _stop_following(self) -> None:
-        with self._lock:
-            if self._leave is not None:
-                self._leave()
-                self._leave = None
-
-    def _follow(self) -> None:
-        """Draws what was committed, unless the page cannot keep up."""
-        with self._lock:
-            self._behind = self._output is not None and self._output.lags
-            if self._leave is not None and not self._behind:
-                self._draw(None if self._undecided else self._scales)
-
-    def _rest(self) -> None:
-        """Draws the last commits where that was put off, and keeps the static form of them."""
-        with self._lock:
-            if self._leave is not None and self._behind:
-                self._draw(self._scales)
-        self._keep()
 
 
 def _open_after(group: Group, key: int) -> Group:

@@ -30,6 +30,8 @@ class ClusterView(Following):
     """A cluster that is interactive while the kernel lives, and follows what is committed; what is saved is its
     picture, tables and text."""
 
+    _output: LiveOutput
+
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(lambda call: self.cluster.reader.follow(call), INTERVAL)
         self.cluster = cluster

@@ -3,16 +3,57 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...cluster.listeners import OnCommit
 from ...errors import SparkStreamError
-from .live import Follower, LiveOutput
+
+if TYPE_CHECKING:
+    from .live import LiveOutput
 
 INTERVAL = 0.34
 """Seconds between two drawings, at least: about three in a second."""
+
+
+class Follower:
+    """Calls `draw` after commits, from a thread of its own, at most every `interval` seconds, and `rest` when no
+    commit came for a while. The thread ends then. Call the follower itself after each commit: it returns at once."""
+
+    def __init__(self, draw: Callable[[], None], rest: Callable[[], None], interval: float) -> None:
+        self._draw, self._rest, self._interval = draw, rest, interval
+        self._changed = threading.Event()
+        self._lock = threading.Lock()
+        self._runs = False
+
+    def __call__(self) -> None:
+        with self._lock:
+            self._changed.set()
+            if not self._runs:
+                self._runs = True
+                threading.Thread(target=self._follow, name="follow-commits", daemon=True).start()
+
+    def _follow(self) -> None:
+        try:
+            while self._waits():
+                self._changed.clear()
+                self._draw()
+                time.sleep(self._interval)
+            self._rest()
+        except BaseException:
+            with self._lock:
+                self._runs = False
+            raise
+
+    def _waits(self) -> bool:
+        """Whether another commit came within a second."""
+        if self._changed.wait(1.0):
+            return True
+        with self._lock:
+            self._runs = self._changed.is_set()
+            return self._runs
 
 
 class Following:
@@ -20,7 +61,8 @@ class Following:
     with `lock` held. `follow` calls back after commits, and returns what ends that; `interval`: seconds between two
     drawings, at least."""
 
-    _output: LiveOutput
+    _output: LiveOutput | None = None
+    """None where nothing is put out, or not as a widget."""
 
     def __init__(self, follow: Callable[[OnCommit], Callable[[], None]], interval: float) -> None:
         self.lock = threading.RLock()
@@ -30,6 +72,10 @@ class Following:
 
     def _draw(self) -> None:
         raise NotImplementedError
+
+    def _draw_on(self) -> None:
+        """Draws what was committed since the last drawing."""
+        self._draw()
 
     def _start_following(self) -> None:
         with self.lock:
@@ -46,23 +92,28 @@ class Following:
     def _follow(self) -> None:
         """Draws what was committed, unless the page cannot keep up."""
         with self.lock:
-            self._behind = self._output.lags
+            self._behind = self._output is not None and self._output.lags
             if self._leave is not None and not self._behind:
-                self._draw()
+                self._draw_on()
 
     def _rest(self) -> None:
         """Draws the last commits where that was put off, and keeps the static form of them."""
         with self.lock:
             if self._leave is not None and self._behind:
-                self._draw()
-        self._output.keep()
+                self._draw_on()
+        if self._output is not None:
+            self._output.keep()
 
 
 class FollowingView(Following):
     """An output that is drawn again after commits. `follow` is `App.on_commit`, `script` the name of a script beside
     this file. Thread-safe: what the subclass defines is called with `lock` held."""
 
+    _output: LiveOutput
+
     def __init__(self, follow: Callable[[OnCommit], Callable[[], None]], script: str) -> None:
+        from .live import LiveOutput  # takes a second to load
+
         super().__init__(follow, INTERVAL)
         self.failed = ""
         text = Path(__file__).with_name(script).read_text(encoding="utf-8")

@@ -7,7 +7,6 @@ that is slow or away never stops the app, and after a crash the delivery goes on
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ import pyarrow as pa
 from ...engine.columns import Array
 from ...errors import masked, printable, shown
 from ...mapping import Message
+from ...pauses import Pauses
 from ..commit import Progress
 from ..outputs import OutputFiles, OutputsMoved
 from ..results import column_values
@@ -119,7 +119,7 @@ class Delivery:
         self._moved = threading.Condition()
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
-        self._open, self._pause = False, FIRST_PAUSE
+        self._open, self._pauses = False, Pauses(FIRST_PAUSE, LONGEST_PAUSE)
         self._trouble: str | None = None
         self._last_error: str | None = None
         found = read_position(self._path)
@@ -384,11 +384,11 @@ class Delivery:
         if self._trouble is None:
             self._say(f"{reason}. It is tried again; nothing is lost meanwhile")
         self._trouble = _line(reason)
-        (self._wait or ending.wait)(self._pause * (0.5 + random.random() / 2))
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        (self._wait or ending.wait)(self._pauses.next())
 
     def _well(self) -> None:
-        self._pause, self._trouble = FIRST_PAUSE, None
+        self._pauses.reset()
+        self._trouble = None
 
     def _say(self, sentence: str) -> None:
         self._source.progress.say(_line(f"sink {self.setup.name} ({self.setup.shown}): {sentence}"))

@@ -19,11 +19,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pyarrow as pa
 
+from ...engine.batch import taken
 from ...engine.columns import Array
 from ...mapping.decoding import Decoded
-from ...mapping.values import Values, taken
+from ...mapping.values import Values, joined
 from ..ingest import event_times
 
 PATIENCE = 30.0
@@ -189,7 +189,7 @@ def _merged(portions: list[Portion]) -> Aligned:
     number[order] = np.arange(len(order))
     messages = [number[p.decoded.message + begin] for p, begin in zip(portions, begins, strict=False)]
     message = np.concatenate(messages)
-    columns: list[Values] = [_together(list(c)) for c in zip(*(p.decoded.columns for p in portions), strict=True)]
+    columns: list[Values] = [joined(c) for c in zip(*(p.decoded.columns for p in portions), strict=True)]
     if (message[1:] < message[:-1]).any():
         rows = np.argsort(message, kind="stable")
         columns, message = [taken(c, rows) for c in columns], message[rows]
@@ -201,9 +201,3 @@ def _merged(portions: list[Portion]) -> Aligned:
     rejected.sort(key=lambda r: r.message)
     reached = {p.part: int(p.offsets[-1]) + 1 for p in portions}
     return Aligned(Decoded(columns, message, tuple(rejected)), int(begins[-1]), reached)
-
-
-def _together(columns: list[Values]) -> Values:
-    if isinstance(columns[0], list):
-        return [v for column in columns for v in column]
-    return pa.concat_arrays(columns)

@@ -6,7 +6,6 @@ Events and how far the source is with them are one line of the journal, so a cra
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 import uuid
@@ -18,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from ...engine.batch import InputBatch, StreamRows
+from ...engine.batch import taken as rows_of
 from ...errors import SparkStreamError, masked, printable
 from ...mapping.decoding import Decoded, Rejected
-from ...mapping.values import taken as rows_of
+from ...pauses import Pauses
 from ...types import Schema
 from .. import ingest
 from ..commit import Progress
@@ -121,7 +121,7 @@ class Intake:
         self.setup, self._entrance, self._wait = setup, entrance, wait
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
-        self._pause = FIRST_PAUSE
+        self._pauses = Pauses(FIRST_PAUSE, LONGEST_PAUSE)
         self._trouble: str | None = None
         self._counts = _Counts()
         self._nothing_since = float("-inf")
@@ -216,7 +216,8 @@ class Intake:
                 reader.kept(taken, found.refused)
             else:
                 return
-            self._pause, self._trouble = FIRST_PAUSE, None
+            self._pauses.reset()
+            self._trouble = None
 
     def _full(self) -> bool:
         """Whether the app has enough before it."""
@@ -281,8 +282,7 @@ class Intake:
         if self._trouble is None:
             self._say(f"{line}. It is tried again")
         self._trouble = line
-        (self._wait or ending.wait)(self._pause * (0.5 + random.random() / 2))
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        (self._wait or ending.wait)(self._pauses.next())
 
     def _say(self, sentence: str) -> None:
         self._entrance.progress.say(f"source {self.setup.name} ({self.setup.shown}): {sentence}")
