@@ -73,11 +73,15 @@ class PolledTable:
         query = sa.select(self._polled, *self._read).select_from(self._table).where(above).order_by(self._polled)
 
         def work(c: sa.Connection) -> tuple[list[Row], bool]:
-            found = c.execute(query.limit(most)).fetchall()
+            found = [Row(r[0], tuple(r[1:])) for r in c.execute(query.limit(most))]
             if len(found) < most:
-                return [Row(r[0], tuple(r[1:])) for r in found], False
-            # Which of them are equal to the last one, only the database knows.
-            whole = c.execute(query.where(self._polled <= self._bound(found[-1][0]))).fetchall()
+                return found, False
+            end = found[-1].at
+            # Of texts only the database knows which are equal.
+            before = [] if isinstance(end, str) else [r for r in found if r.at != end]
+            if before:
+                return before, True
+            whole = c.execute(query.where(self._polled <= self._bound(end)))
             return [Row(r[0], tuple(r[1:])) for r in whole], True
 
         return self._tried(work)

@@ -171,10 +171,13 @@ def test_killed(run: Callable[..., App], server: servers.Server, tmp_path: Path,
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stderr is not None
-    assert "begun" in process.stdout.readline(), process.stderr.read()
-    wait_for_beginning(home)
-    insert(server, range(500))
-    _, said = process.communicate(timeout=200)
+    try:
+        assert "begun" in process.stdout.readline(), process.stderr.read()
+        wait_for_beginning(home)
+        insert(server, range(500))
+        _, said = process.communicate(timeout=200)
+    finally:
+        process.kill()
     assert process.returncode == -9, said
     wait_until_free(home / "store.duckdb")
     insert(server, range(500, 600))
