@@ -183,6 +183,23 @@ def test_rows_of_equal_value_are_not_split(world: World, monkeypatch: pytest.Mon
     assert behind.parts == {"ties.id": 0}
 
 
+def test_what_is_read_and_not_kept_is_behind(world: World) -> None:
+    world.table("awaited", "id INT, k VARCHAR(9)")
+    reader = world.reader("awaited")
+    begun(reader)
+    assert reader.read(0.0) is None
+    first = reader.behind()
+    world.run("INSERT INTO awaited VALUES (1, 'a')")
+    since = time.monotonic()
+    taken = reader.read(0.0)
+    assert taken is not None
+    assert reader.behind() == first  # of the poll before
+    reader.kept(taken, {})
+    behind = reader.behind()
+    assert behind is not None
+    assert behind.at >= since
+
+
 def test_texts_are_equal_where_the_database_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cdc, "PORTION", 2)
     kind = "VARCHAR(9)" if world.is_postgresql else "VARCHAR(9) COLLATE utf8mb4_general_ci"

@@ -46,14 +46,15 @@ class CdcReader:
         self._last: Any = None
         self._begun: Taken | None = None
         self._more = False
-        self._polled = _LONG_AGO
-        """When the last poll began that was answered (s of the monotonic clock)."""
+        self._began = self._entered = _LONG_AGO
+        """When the last poll began that was answered, and the last one of which all is in the inbox (s of the monotonic
+        clock)."""
         self._due = _LONG_AGO
         self._cancelled = threading.Event()
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
         self._cancelled.clear()
-        self._begun, self._more, self._polled, self._due = None, False, _LONG_AGO, _LONG_AGO
+        self._begun, self._more, self._entered, self._due = None, False, _LONG_AGO, _LONG_AGO
         try:
             self._table.open(self._columns, all_needed=self._fails_on_null)
             greatest = self._table.greatest()
@@ -91,7 +92,7 @@ class CdcReader:
 
     def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
         if isinstance(taken.token, Row):
-            self._last = taken.token.at
+            self._last, self._entered = taken.token.at, self._began
 
     def busy(self, *, full: bool) -> None:
         pass
@@ -99,7 +100,7 @@ class CdcReader:
     def behind(self) -> Behind | None:
         """Nothing where the last poll found all; how many rows there are more is not asked for, as it would be counted
         row by row."""
-        return None if self._more or self._polled == _LONG_AGO else Behind(self._polled, {self._part: 0})
+        return None if self._more or self._entered == _LONG_AGO else Behind(self._entered, {self._part: 0})
 
     def close(self) -> None:
         self._table.close()
@@ -114,7 +115,9 @@ class CdcReader:
             rows, self._more = self._table.after(self._last, PORTION)
         except StoreError as error:
             raise Away(str(error)) from None
-        self._polled = began
+        self._began = began
+        if not rows:
+            self._entered = began
         self._due = _LONG_AGO if self._more else began + self._every
         return rows
 
