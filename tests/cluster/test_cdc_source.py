@@ -72,9 +72,9 @@ def test_rows_come_once_whatever_stops(
     monkeypatch.setattr(cdc, "PORTION", 30)
     insert(server, range(5))  # these were there before
     app = run(app_text(address(server)), **deployed(address(server)))
-    assert app.catch_up()
+    assert app.catch_up(180)
     insert(server, range(5, 105))
-    assert app.catch_up()
+    assert app.catch_up(180)
     assert ids(app) == list(range(5, 105))
     assert app.output("O").frame["v"].tolist() == [i * 10 for i in range(5, 105)]
     found = app.stats().sources[0]
@@ -102,7 +102,7 @@ def test_rows_come_once_whatever_stops(
 def test_the_beginning_is_kept_at_once(run: Callable[..., App], server: servers.Server) -> None:
     insert(server, range(3))
     app = run(app_text(address(server)), **deployed(address(server)))
-    assert app.catch_up()
+    assert app.catch_up(180)
     app.stop()
     insert(server, range(3, 6))  # it has a place, though it never had a row
     app.start()
@@ -114,7 +114,7 @@ def test_the_beginning_is_kept_at_once(run: Callable[..., App], server: servers.
 def test_a_row_that_does_not_fit_is_mended_and_sent_again(run: Callable[..., App], server: servers.Server) -> None:
     text = app_text(address(server)).replace("k string", "k int")
     app = run(text, **deployed(address(server)))
-    assert app.catch_up()
+    assert app.catch_up(180)
     run_sql(server, "INSERT INTO trades VALUES (1, '7', 1), (2, 'x', 2), (3, NULL, 3)")
     until(app, lambda: len(app.errors.frame) == 2)
     app.flush()
@@ -136,7 +136,7 @@ def test_a_table_that_comes_later(run: Callable[..., App], server: servers.Serve
     until(app, lambda: "has no table 'trades'" in (app.stats().sources[0].last_error or ""))
     run_sql(server, "CREATE TABLE trades (id BIGINT, k VARCHAR(9), v BIGINT)")
     until(app, lambda: app.stats().sources[0].last_error is None)
-    assert app.catch_up()
+    assert app.catch_up(180)
     insert(server, range(4))
     until(app, lambda: rows(app, "O") == 4)
 
@@ -153,7 +153,7 @@ def test_a_row_has_the_time_of_a_column(run: Callable[..., App], server: servers
         """,
         **deployed(address(server)),
     )
-    assert app.catch_up()
+    assert app.catch_up(180)
     run_sql(server, "INSERT INTO trades VALUES (1, '2024-01-01 00:00:00'), (2, '2300-01-01 00:00:00')")
     until(app, lambda: rows(app, "O") == 1 and len(app.errors.frame) == 1)
     assert app.output("O").frame["timestamp"].tolist() == [1704067200000]
