@@ -159,13 +159,15 @@ def excerpt(source: str, span: Span, lines_before: int = 0) -> str:
     return f"{row + lines_before:>4} | {text}\n     | {lead}{'^' * width}"
 
 
-_QUOTED_SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token)['\"]?\s*=\s*)(['\"])(.*?)\2")
+_REFERENCE = r"\$\{(?:sec|env):[^}]*\}"
+_QUOTED_SECRET = re.compile(rf"(?i)((?:password|passwd|pwd|secret|token)['\"]?\s*=\s*)(['\"])(?!{_REFERENCE}\2)(.*?)\2")
 _PLAIN_SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token)\s*=\s*)([^&;\s'\"*]+)")
 _USER_INFO = re.compile(r"//([^/@\s:]*):([^/@\s]*)@")
 
 
 def masked(text: str) -> str:
-    """`text` with the passwords in it replaced by as many stars: in options (`password='...'`) and in addresses."""
+    """`text` with the passwords in it replaced by as many stars: in options (`password='...'`) and in addresses. A
+    reference (`password='${sec:NAME}'`) is none."""
     text = _QUOTED_SECRET.sub(lambda m: f"{m[1]}{m[2]}{'*' * len(m[3])}{m[2]}", text)
     text = _PLAIN_SECRET.sub(lambda m: m[1] + "*" * len(m[2]), text)
     return _USER_INFO.sub(lambda m: f"//{m[1]}:{'*' * len(m[2])}@", text)
@@ -185,7 +187,7 @@ def shown(value: Any) -> str:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
-    """"Did you mean 'x'?" for the nearest of `candidates`, or None when nothing is near."""
+    """ "Did you mean 'x'?" for the nearest of `candidates`, or None when nothing is near."""
     pool = sorted(set(candidates))
     folded = {c.lower(): c for c in pool}
     if name.lower() in folded:

@@ -276,8 +276,8 @@ _SHARED: dict[str, dict[str, Any]] = {
         "action": "append",
         "default": [],
         "metavar": "KIND=WHAT",
-        "help": "what the app's sinks may reach: file=DIR, http=URL-PREFIX or kafka=HOST:PORT; may be given several "
-        "times (default: nothing)",
+        "help": "what the app's sources and sinks may reach: file=DIR, http=URL-PREFIX, kafka=HOST:PORT or "
+        "jdbc=postgresql://HOST:PORT/DATABASE; may be given several times (default: nothing)",
     },
     "--start": {
         "metavar": "TIME",

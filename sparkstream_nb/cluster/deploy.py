@@ -152,8 +152,9 @@ def deploy(
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
-    - `allow`: what the app may reach outside: "file=DIR", "http=URL-PREFIX", "kafka=HOST:PORT". By default nothing: a
-      source or a sink that reaches elsewhere is refused, with the text to add here.
+    - `allow`: what the app may reach outside: "file=DIR", "http=URL-PREFIX", "kafka=HOST:PORT",
+      "jdbc=postgresql://HOST:PORT/DATABASE". By default nothing: a source or a sink that reaches elsewhere is refused,
+      with the text to add here.
     - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
     - `shared`: an address such as "s3://bucket/folder", where Spark's machines and this one meet if they do not see the
       app's folder under one path. Spark's checkpoint is there, and what is under way; all else stays in `home`.

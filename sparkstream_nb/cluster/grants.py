@@ -1,6 +1,6 @@
 """What an app may reach outside its own folder. The text of an app opens nothing: a person grants it at deployment.
 
-A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX` or `kafka=HOST:PORT`.
+A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` or `jdbc=postgresql://HOST:PORT/DATABASE`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from ..errors import Misuse, masked, nearest, shown
+from ..errors import Misuse, StoreError, masked, nearest, shown
+from ..stores.address import Database, from_jdbc
 from . import given
 
-KINDS = ("file", "http", "kafka")
+KINDS = ("file", "http", "kafka", "jdbc")
+_JDBC = "jdbc=postgresql://HOST:PORT/DATABASE"
 _PORTS = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
 _HOST_PORT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/@\\,]+):(?P<port>\d{1,5})")
@@ -91,11 +93,12 @@ def _segments(url: SplitResult, wrong: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Grants:
-    """What an app may reach: folders, address prefixes, and Kafka servers as (host, port)."""
+    """What an app may reach: folders, address prefixes, Kafka servers as (host, port), and databases of servers."""
 
     folders: tuple[Path, ...] = ()
     urls: tuple[Url, ...] = ()
     brokers: tuple[tuple[str, int], ...] = ()
+    databases: tuple[tuple[str, ...], ...] = ()
 
     @staticmethod
     def of(texts: Sequence[str] | None) -> Grants:
@@ -106,11 +109,12 @@ class Grants:
         folders: list[Path] = []
         urls: list[Url] = []
         brokers: list[tuple[str, int]] = []
+        databases: list[tuple[str, ...]] = []
         for text in texts or ():
             kind, equals, what = text.partition("=")
             kind, what = kind.strip(), what.strip()
             if kind not in KINDS or not equals or not what:
-                message = f"allow: {shown(masked(text))} is not file=DIR, http=URL-PREFIX or kafka=HOST:PORT"
+                message = f"allow: {shown(masked(text))} is not file=DIR, http=URL-PREFIX, kafka=HOST:PORT or {_JDBC}"
                 raise Misuse(message if kind in KINDS else nearest(message, kind, KINDS))
             if kind == "file":
                 given.path("allow: file", what)
@@ -120,9 +124,11 @@ class Grants:
                 if "?" in what:
                     raise Misuse(f"allow: http={shown(what)} has a query (?...): a grant ends with the path")
                 urls.append(url)
-            else:
+            elif kind == "kafka":
                 brokers.append(broker_of(what, "allow: kafka"))
-        return Grants(tuple(folders), tuple(urls), tuple(brokers))
+            else:
+                databases.append(_identity(_database(what)))
+        return Grants(tuple(folders), tuple(urls), tuple(brokers), tuple(databases))
 
     def folder_of(self, path: Path, what: str) -> Path:
         """The granted folder that `path` is in, or is, after symbolic links and `..`. Raises NotAllowed."""
@@ -147,6 +153,34 @@ class Grants:
         if found not in self.brokers:
             raise NotAllowed(f"{what} {host}:{port}", f"kafka={host}:{port}")
         return found
+
+    def check_database(self, database: Database, what: str) -> None:
+        """Raises NotAllowed where a database of a server is not granted."""
+        if _identity(database) not in self.databases:
+            granted = f"{database.kind}://{_host(database)}:{database.port}/{quote(database.name, safe='')}"
+            raise NotAllowed(f"{what} {database}", f"jdbc={granted}")
+
+
+def _database(text: str) -> Database:
+    """The database of a grant. Raises `Misuse` for anything else."""
+    wrong = f"allow: jdbc={shown(masked(text))} is not {_JDBC}, or one of mysql or mariadb"
+    try:
+        found = from_jdbc(f"jdbc:{text.removeprefix('jdbc:')}")
+    except StoreError:
+        raise Misuse(wrong) from None
+    if found.is_file or "?" in text or "@" in text:
+        raise Misuse(wrong)
+    return found
+
+
+def _identity(database: Database) -> tuple[str, ...]:
+    """By what databases are compared: `mysql` and `mariadb` are two names of one protocol."""
+    kind = "mysql" if database.kind == "mariadb" else database.kind
+    return kind, database.host.lower(), str(database.port), database.name
+
+
+def _host(database: Database) -> str:
+    return f"[{database.host}]" if ":" in database.host else database.host
 
 
 def _resolved(path: Path, what: str) -> Path:

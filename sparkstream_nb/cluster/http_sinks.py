@@ -13,7 +13,7 @@ from ..plan.query_parts import template_attributes
 from ..spark.sinks.http import METHODS, OWN, TOKEN, HttpPlace, HttpTarget, forbidden
 from ..spark.sinks.target import Target
 from .grants import Grants
-from .secrets import References
+from .secrets import References, is_secret_reference
 
 _SECRET_NAME = re.compile(r"(?i)authorization|cookie|token|secret|password|passwd|api-?key|credential|signature")
 _QUOTED = re.compile(r"'([^']*)'")
@@ -89,7 +89,7 @@ class HttpGate:
             return {}
         if not user or not password:
             raise Misuse(f"{self.what}: basic.auth.username and basic.auth.password go together: give both")
-        if not re.fullmatch(r"\$\{(sec|env):[^}]+\}", password):
+        if not is_secret_reference(password):
             raise Misuse(
                 f"{self.what}: the password does not belong into the app's text: write basic.auth.password="
                 "'${sec:NAME}', and store NAME in the keyring or allow the environment variable"

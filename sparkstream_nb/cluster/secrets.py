@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from ..errors import Misuse
 
 _REFERENCE = re.compile(r"\$\{(?:(?P<kind>[A-Za-z]+):)?(?P<name>[^}]*)\}")
+_SECRET = re.compile(r"\$\{(sec|env):[^}]+\}")
 KEYRING_SERVICE = "sparkstream"
+
+
+def is_secret_reference(text: str) -> bool:
+    """Whether a text is one reference to a secret, and nothing else: what a password in an app's text has to be."""
+    return _SECRET.fullmatch(text) is not None
 
 
 @dataclass(frozen=True)

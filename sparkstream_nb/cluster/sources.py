@@ -17,14 +17,17 @@ from ..plan.kafka import CONFIGURATION, CONSUMER
 from ..plan.mapping import JsonSource, PassThrough, SourceMapping
 from ..plan.nodes import Plan
 from ..spark.private import private_file, private_folder, to_disk
+from ..spark.sources.cdc import CdcReader
 from ..spark.sources.files import FilesPlace, FilesReader
 from ..spark.sources.http import HttpListener, HttpReader
 from ..spark.sources.intake import IntakeSetup
 from ..spark.sources.reader import Reader
+from ..stores.address import Secret, from_jdbc
+from ..stores.polling import PolledTable
 from ..types import Schema
 from .grants import Grants
 from .kafka_settings import servers_of, settings_of
-from .secrets import References
+from .secrets import References, is_secret_reference
 
 if TYPE_CHECKING:
     from ..spark.sources.kafka import KafkaPlace
@@ -66,7 +69,7 @@ class SourcePlans:
         for s in self._sources:
             if quote(s.name, safe="") == name:
                 schema = self._plan.schema(s.stream)
-                rows = isinstance(s.mapping.format, PassThrough)
+                rows = isinstance(s.mapping.format, PassThrough) or s.type == "cdc"
                 mapping = _rows_as_json(schema, s.mapping) if rows else s.mapping
                 return MessageReader(decoder(mapping, schema), _time_of(s, schema))
         return None
@@ -107,12 +110,14 @@ class SourcePlans:
             files = _files(given, self._grants)
             decodes = None if files.mode == "parquet" else decoder(source.mapping, schema)
             return str(files.path) + ("/" if files.folder else ""), FilesReader(files, schema, decodes)
+        if source.type == "cdc":
+            return _polled(given, source.mapping, schema, self._grants, self._references)
         listener, url = _listener(given, self._grants, _Token(self._home / "sources" / f"{source.name}.token"))
         return url, HttpReader(listener, decoder(source.mapping, schema))
 
 
 def _rows_as_json(schema: Schema, mapping: SourceMapping) -> SourceMapping:
-    """What reads the rows of parquet files that were rejected: they are kept as JSON."""
+    """What reads the rows of parquet files and tables that were rejected: they are kept as JSON."""
     return replace(mapping, format=JsonSource(), places=tuple(f"$['{name}']" for name in schema.names))
 
 
@@ -263,6 +268,36 @@ def _path(o: _Options, text: str) -> Path:
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text.removeprefix("file://")):
         raise Misuse(f"{o.what}: a file source reads paths of this machine, not {text.split('://')[0]}://...")
     return Path(text.removeprefix("file:").replace("///", "/")).expanduser().absolute()
+
+
+# ---------------------------------------------------------------------------------------------------------------- cdc
+
+
+def _polled(
+    o: _Options, mapping: SourceMapping, schema: Schema, grants: Grants, references: References
+) -> tuple[str, CdcReader]:
+    url, written = o.text("url"), o.given["password"].strip()
+    database = from_jdbc(url)
+    if database.is_file:
+        raise Misuse(f"{o.what}: {database} is a file, and servers are polled: PostgreSQL, MySQL or MariaDB")
+    grants.check_database(database, f"{o.what} reads from")
+    if database.user is not None or database.password is not None:
+        raise Misuse(f"{o.what}: 'url' has user or password in it: give 'username' and 'password'")
+    if not is_secret_reference(written):
+        raise Misuse(
+            f"{o.what}: the password does not belong into the app's text: write password='${{sec:NAME}}', and store "
+            "NAME in the keyring or allow the environment variable"
+        )
+    table, column = o.text("table.name"), o.text("polling.column")
+    place, _, name = table.rpartition(".")
+    if place and database.kind != "postgresql" and place != database.name:
+        raise Misuse(f"{o.what}: '{place}' is another database than {database}: write table.name='{name}'")
+    every = o.whole("polling.interval", 1, 86_400)
+    # No secret is looked up for a database that is not allowed.
+    user = references.resolve(o.given["username"].strip(), o.what)
+    database = replace(database, user=user, password=Secret(references.resolve(written, o.what)), pool=1)
+    reader = CdcReader(PolledTable(database, table, column), mapping, schema, every)
+    return f"{table}.{column} in {database}", reader
 
 
 # --------------------------------------------------------------------------------------------------------------- http

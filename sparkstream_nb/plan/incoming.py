@@ -1,8 +1,8 @@
 """Sources that read from outside the app: what their annotations say, as typed data.
 
-`kafka`, `file` and `http` run here. Rules of their options are those of siddhi-io-kafka, siddhi-io-file and
-siddhi-io-http; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left out in
-silence. `event.time` is an option of this build: the attribute that has an event's time.
+`kafka`, `file`, `http` and `cdc` run here. Rules of their options are those of siddhi-io-kafka, siddhi-io-file,
+siddhi-io-http and siddhi-io-cdc; an option of theirs that this build does not have is a declared gap (`gaps.py`), never
+left out in silence. `event.time` is an option of this build: the attribute that has an event's time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..types import Type
 from . import nodes as n
 from .binding.mappings import MAPPED, source_mapping
 from .kafka import CONFIGURATION, CONSUMER, client_settings
-from .mapping import CsvSource, PassThrough, SourceMapping
+from .mapping import CsvSource, KeyValueSource, PassThrough, SourceMapping
 from .query_parts import connector_options, connector_type
 
 TIME = "event.time"
@@ -33,6 +33,11 @@ _OPTIONS = {
         "file.name.pattern", "file.polling.interval", "dir.polling.interval",
     },
     "http": _COMMON | {"receiver.url", "worker.count", "socket.idle.timeout"},
+    "cdc": _COMMON
+    | {
+        "mode", "url", "username", "password", "jdbc.driver.name", "table.name", "polling.column", "polling.interval",
+        "operation",
+    },
 }  # fmt: skip
 INCOMING = frozenset(_OPTIONS)
 """The types of sources that read from outside."""
@@ -42,11 +47,13 @@ _NEEDED = {
     "kafka": (("bootstrap.servers",), ("topic.list",), ("group.id",), ("threading.option",)),
     "file": (("dir.uri", "file.uri"),),
     "http": (("receiver.url",),),
+    "cdc": (("url",), ("username",), ("password",), ("table.name",), ("polling.column",)),
 }
 _TAKEN = {
     "kafka": "each message once",
     "file": "each line or file once",
     "http": "what is answered with 200 is kept",
+    "cdc": "each row once, as the polling column grows",
 }
 _EXAMPLE = {
     "bootstrap.servers": "bootstrap.servers='localhost:9092'",
@@ -55,6 +62,11 @@ _EXAMPLE = {
     "threading.option": "threading.option='single.thread'",
     "dir.uri": "dir.uri='/data/in' or file.uri='/data/in/trades.csv'",
     "receiver.url": "receiver.url='http://localhost:8006/trades'",
+    "url": "url='jdbc:postgresql://localhost:5432/shop'",
+    "username": "username='reader'",
+    "password": "password='${sec:NAME}'",
+    "table.name": "table.name='orders'",
+    "polling.column": "polling.column='id'",
 }
 
 
@@ -137,17 +149,47 @@ def _source(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], n
             a.span,
             hint="Of a file with mode='line', write header.present='true' in the @source.",
         )
-    if isinstance(mapping.format, PassThrough) and not parquet:
+    if type_ == "cdc":
+        _check_rows(a, options, mapping)
+    elif isinstance(mapping.format, PassThrough) and not parquet:
         raise SiddhiBindError(
             f"a source of type '{type_}' has no @map of messages", a.span, hint="Write @map(type='json') or another."
         )
     return IncomingSource(stream.source.id, type_, number, options, time, mapping, a.span)
 
 
+def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMapping) -> None:
+    """What a source of rows, `cdc`, must keep to besides."""
+    if not isinstance(mapping.format, KeyValueSource):
+        raise SiddhiBindError(
+            "a source of type 'cdc' gives rows, whose columns are keys", a.span, hint="Write @map(type='keyvalue')."
+        )
+    header = next((h for h in mapping.headers if h is not None), None)
+    if header is not None:
+        raise SiddhiBindError(
+            f"rows that are polled have no transport properties, and 'trp:{header}' names one",
+            a.span,
+            hint="Name a column of the table.",
+        )
+    operations = {o.strip().lower() for o in options.get("operation", "insert").split(",")}
+    if not operations <= {"insert", "update"}:
+        raise SiddhiBindError(
+            f"operation='{options['operation']}' goes with mode='listening': polling finds rows that are inserted, or "
+            "updated with a greater value in the polling column",
+            a.span,
+            hint="Leave 'operation' out.",
+        )
+
+
 def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What of a source that reads from outside this build lacks: names of gaps, and what each is, in words."""
     type_ = connector_type(a, properties)
     source = f"a source of type '{type_}'"
+    mode = connector_options(a, properties).get("mode", "listening")
+    if type_ == "cdc" and mode.lower() != "polling":
+        given = "" if "mode" in connector_options(a, properties) else ", which is its default,"
+        yield "source-option", f"mode='{mode}'{given} of {source} (polling runs: mode='polling', polling.column='id')"
+        return
     for key, value in connector_options(a, properties).items():
         if key.lower() not in _OPTIONS[type_]:
             yield "source-option", f"'{key}' of {source}"

@@ -8,6 +8,7 @@ import pytest
 
 from sparkstream_nb.cluster.grants import Grants, NotAllowed
 from sparkstream_nb.errors import Misuse
+from sparkstream_nb.stores.address import from_jdbc
 
 
 @pytest.mark.parametrize(
@@ -15,7 +16,7 @@ from sparkstream_nb.errors import Misuse
     [
         ("file=/tmp", "allow is a list of texts"),
         (["fil=/tmp"], "Did you mean 'file'"),
-        (["file="], "'file=' is not file=DIR, http=URL-PREFIX or kafka=HOST:PORT"),
+        (["file="], "'file=' is not file=DIR, http=URL-PREFIX, kafka=HOST:PORT or jdbc="),
         (["http=good.example"], "not an address such as"),
         (["http=ftp://h/"], "not an address such as"),
         (["http=http://a:b@h/"], "has a user in front of its host"),
@@ -23,6 +24,11 @@ from sparkstream_nb.errors import Misuse
         (["http=http://h:99999/"], "not an address such as"),
         (["kafka=h"], "is not HOST:PORT"),
         (["kafka=h:0"], "is not HOST:PORT"),
+        (["jdbc=h:5432"], "is not jdbc=postgresql://HOST:PORT/DATABASE"),
+        (["jdbc=postgresql://h:5432"], "is not jdbc=postgresql://HOST:PORT/DATABASE"),
+        (["jdbc=postgresql://h/d?user=a"], "is not jdbc=postgresql://HOST:PORT/DATABASE"),
+        (["jdbc=postgresql://a:b@h/d"], "is not jdbc=postgresql://HOST:PORT/DATABASE"),
+        (["jdbc=sqlite:d.db"], "is not jdbc=postgresql://HOST:PORT/DATABASE"),
         ([None], "list of texts"),
     ],
 )
@@ -115,3 +121,33 @@ def test_refusals_name_the_option() -> None:
     with pytest.raises(NotAllowed, match=r"Add --allow kafka=broker:9092"):
         Grants.of(["kafka=broker:9093"]).check_broker("Broker:9092", "a sink writes to")
     assert Grants.of(["kafka=Broker:9092"]).check_broker("broker:9092", "a sink writes to") == ("broker", 9092)
+
+
+@pytest.mark.parametrize(
+    ("granted", "asked", "covered"),
+    [
+        ("postgresql://db:5432/shop", "jdbc:postgresql://DB/shop?ssl=true", True),
+        ("jdbc:postgresql://db/shop", "jdbc:postgresql://db:5432/shop", True),
+        ("mysql://db/shop", "jdbc:mariadb://db:3306/shop", True),
+        ("postgresql://db/shop", "jdbc:postgresql://db/pay", False),
+        ("postgresql://db/shop", "jdbc:postgresql://db:5433/shop", False),
+        ("postgresql://db/shop", "jdbc:postgresql://other/shop", False),
+        ("postgresql://db:3306/shop", "jdbc:mysql://db/shop", False),
+    ],
+)
+def test_databases(granted: str, asked: str, covered: bool) -> None:
+    grants, database = Grants.of([f"jdbc={granted}"]), from_jdbc(asked)
+    if covered:
+        grants.check_database(database, "a source reads from")
+        return
+    with pytest.raises(NotAllowed, match=r"a source reads from \w+://") as raised:
+        grants.check_database(database, "a source reads from")
+    Grants.of([raised.value.option]).check_database(database, "a source reads from")
+
+
+def test_the_grant_of_a_database_with_an_odd_name() -> None:
+    database = from_jdbc("jdbc:postgresql://[::1]:5432/my%20shop%3F")
+    with pytest.raises(NotAllowed) as raised:
+        Grants().check_database(database, "a source reads from")
+    assert raised.value.option == "jdbc=postgresql://[::1]:5432/my%20shop%3F"
+    Grants.of([raised.value.option]).check_database(database, "a source reads from")

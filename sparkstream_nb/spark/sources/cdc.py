@@ -1,0 +1,251 @@
+"""Polls a table of an SQL server for rows whose polling column is greater than the last value that was read.
+
+The position of the source is that value. It begins behind the greatest value that the table has when it is first
+reached, as siddhi-io-cdc's `DefaultPollingStrategy` does, and that beginning is kept at once. Which rows are new is for
+the database to say (`stores.polling`); rows of equal values are entered together.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...engine.columns import ARROW, Array
+from ...errors import StoreError
+from ...mapping.decoding import Decoded, Rejected, cut
+from ...mapping.values import misfit
+from ...plan.mapping import SourceMapping
+from ...stores.polling import PolledTable, Row
+from ...types import Schema, Type
+from .. import ingest
+from .reader import Away, Behind, Taken
+
+PORTION = 10_000
+"""Rows that are read at once, and those that have the polling value of the last one."""
+_LONG_AGO = float("-inf")
+
+
+class CdcReader:
+    """A `Reader` of the rows of a table, which is polled `every` so many seconds. `mapping` names the columns of the
+    attributes of `schema`; by default they have the attributes' names."""
+
+    def __init__(self, table: PolledTable, mapping: SourceMapping, schema: Schema, every: float) -> None:
+        self._table, self._schema, self._every = table, schema, every
+        self._fails_on_null = mapping.fail_on_missing
+        places = schema.names if mapping.places is None else mapping.places
+        self._columns = tuple(str(p) for p in places)
+        self._part = f"{table.name}.{table.column}"
+        self._last: Any = None
+        self._begun: Taken | None = None
+        self._more = False
+        self._began = self._entered = _LONG_AGO
+        """When the last poll began that was answered, and the last one of which all is in the inbox (s of the monotonic
+        clock)."""
+        self._due = _LONG_AGO
+        self._cancelled = threading.Event()
+
+    def open(self, reached: Mapping[str, Any]) -> str | None:
+        self._cancelled.clear()
+        self._begun, self._more, self._entered, self._due = None, False, _LONG_AGO, _LONG_AGO
+        try:
+            self._table.open(self._columns, all_needed=self._fails_on_null)
+            greatest = self._table.greatest()
+        except StoreError as error:
+            raise Away(str(error)) from None
+        kept = reached.get(self._part)
+        if kept is None:
+            self._last = greatest
+            # Another table or column that was polled before has no place any more.
+            begins = {**dict.fromkeys(reached), self._part: position(greatest)}
+            self._begun = Taken(self._nothing(), 0, begins, lasting=True)
+            return None
+        self._last = value_at(kept)
+        if self._last is None or greatest is None or kind_of(self._last) == kind_of(greatest):
+            return None
+        said = f"{self._part} had values such as {self._last} and now has {greatest}: it is read from behind that one"
+        self._last = greatest
+        self._begun = Taken(self._nothing(), 0, {self._part: position(greatest)}, lasting=True)
+        return said
+
+    def read(self, seconds: float) -> Taken | None:
+        if self._begun is not None:
+            begun, self._begun = self._begun, None
+            return begun
+        end = time.monotonic() + seconds
+        while True:
+            if time.monotonic() >= self._due:
+                rows = self._poll()
+                if rows:
+                    last = rows[-1].at
+                    return Taken(self._events(rows), len(rows), {self._part: position(last)}, token=rows[-1])
+            now = time.monotonic()
+            if now >= end or self._cancelled.wait(max(min(end, self._due) - now, 0.0)):
+                return None
+
+    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
+        if isinstance(taken.token, Row):
+            self._last, self._entered = taken.token.at, self._began
+
+    def busy(self, *, full: bool) -> None:
+        pass
+
+    def behind(self) -> Behind | None:
+        """Nothing where the last poll found all; how many rows there are more is not asked for, as it would be counted
+        row by row."""
+        return None if self._more or self._entered == _LONG_AGO else Behind(self._entered, {self._part: 0})
+
+    def close(self) -> None:
+        self._table.close()
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+        self._table.cancel()
+
+    def _poll(self) -> list[Row]:
+        began = time.monotonic()
+        try:
+            rows, self._more = self._table.after(self._last, PORTION)
+        except StoreError as error:
+            raise Away(str(error)) from None
+        self._began = began
+        if not rows:
+            self._entered = began
+        self._due = _LONG_AGO if self._more else began + self._every
+        return rows
+
+    # ---------------------------------------------------------------------------------------------- rows as events
+
+    def _nothing(self) -> Decoded:
+        return Decoded([pa.array([], ARROW[a.type]) for a in self._schema], np.empty(0, np.int64), ())
+
+    def _events(self, rows: Sequence[Row]) -> Decoded:
+        """Rows as events. One that has a null, unless that is allowed, or a value that does not fit is rejected; its
+        text is the JSON of its attributes, without one that is null and must not be."""
+        values = list(zip(*(r.values for r in rows), strict=True))
+        columns: list[Any] = []
+        wrong: dict[int, str] = {}
+        for a, name, column in zip(self._schema, self._columns, values, strict=True):
+            if self._fails_on_null:
+                for i in [i for i, v in enumerate(column) if v is None]:
+                    wrong.setdefault(i, f"it has no value in column '{name}' for {a.name}")
+            typed, failed = typed_column(column, a.type)
+            columns.append(typed)
+            for i in [] if failed is None else np.flatnonzero(failed).tolist():
+                wrong.setdefault(i, misfit(a.name, a.type, column[i]))
+        message = np.arange(len(rows), dtype=np.int64)
+        if not wrong:
+            return Decoded(columns, message, ())
+        rejected = tuple(
+            Rejected(i, wrong[i], cut(self._text([c[i].as_py() for c in columns], rows[i]))) for i in sorted(wrong)
+        )
+        left = np.setdiff1d(message, np.fromiter(wrong, np.int64))
+        return Decoded([c.take(pa.array(left)) for c in columns], left, rejected)
+
+    def _text(self, typed: Sequence[Any], row: Row) -> str:
+        """A row as JSON: what fits as the event would have it, the rest as a text."""
+        found = {
+            a.name: as_text(given) if value is None and given is not None else value
+            for a, value, given in zip(self._schema, typed, row.values, strict=True)
+            if given is not None or not self._fails_on_null
+        }
+        return json.dumps(found, ensure_ascii=False)
+
+
+# ------------------------------------------------------------------------------------------------------------ values
+
+
+def typed_column(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | None]:
+    """A driver's values as a column, and a mask of those that do not fit (null there); None where all do.
+
+    What a value may become is as in feeds (`ingest.convert`). A truth value may be a number, as MySQL has it, and a
+    text is written as Java's `toString` writes it.
+    """
+    if type is Type.STRING:
+        bad = np.array([isinstance(v, bytes) for v in values], np.bool_)
+        texts = [None if v is None or isinstance(v, bytes) else as_text(v) for v in values]
+        return pa.array(texts, pa.string()), bad if bad.any() else None
+    if type is Type.BOOL:
+        values = [_TRUTH.get(v, v) if isinstance(v, int | bytes) else v for v in values]
+    try:
+        return _converted(values, type)
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError):  # values of several kinds, or too large ones
+        found = [_alone(v, type) for v in values]
+    bad = np.array([f is None and v is not None for f, v in zip(found, values, strict=True)], np.bool_)
+    return pa.array(found, ARROW[type]), bad if bad.any() else None
+
+
+_TRUTH: Mapping[Any, bool] = {0: False, 1: True, b"\0": False, b"\1": True}
+"""Truth values of MySQL's TINYINT and BIT(1)."""
+
+
+def _converted(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | None]:
+    source = pa.array(values)
+    kind = source.type
+    if pa.types.is_time(kind) or pa.types.is_duration(kind) or pa.types.is_binary(kind):  # these are no numbers
+        return pa.nulls(len(source), ARROW[type]), ~np.asarray(source.is_null())
+    return ingest.convert(source, type)
+
+
+def _alone(value: Any, type: Type) -> Any:
+    """One value as one of `type`; None where it does not fit."""
+    try:
+        typed, _ = _converted([value], type)
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
+        return None
+    return typed[0].as_py()
+
+
+def as_text(value: Any) -> str:
+    """A value as the text that JDBC's class for it gives: a time as `2024-01-31 10:00:00.0`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dt.datetime):
+        fraction = f"{value.microsecond:06}".rstrip("0") or "0"
+        return f"{value.replace(tzinfo=None).isoformat(' ', 'seconds')}.{fraction}"
+    if isinstance(value, dt.timedelta):  # MySQL's TIME
+        return str(value).zfill(8)
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+# ---------------------------------------------------------------------------------------------------------- positions
+
+
+def kind_of(value: Any) -> str:
+    """Which values one can be compared with, by a word."""
+    if isinstance(value, int | Decimal):
+        return "number"
+    if isinstance(value, dt.datetime):
+        return "time"
+    return "date" if isinstance(value, dt.date) else "text"
+
+
+def position(value: Any) -> list[str]:
+    """A value of a polling column as plain data for the journal; None is the beginning of a table without values."""
+    if value is None:
+        return ["none", ""]
+    return [kind_of(value), value.isoformat() if isinstance(value, dt.date) else str(value)]
+
+
+def value_at(kept: Sequence[str]) -> Any:
+    """The value that `position` made plain data of."""
+    kind, text = kept
+    match kind:
+        case "none":
+            return None
+        case "number":
+            return int(text) if text.lstrip("-").isdecimal() else Decimal(text)
+        case "time":
+            return dt.datetime.fromisoformat(text)
+        case "date":
+            return dt.date.fromisoformat(text)
+    return text

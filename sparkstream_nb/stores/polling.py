@@ -1,0 +1,180 @@
+"""Rows of a table in an SQL server in the order of one of its columns, for a source that polls it.
+
+The database compares and orders: what it takes for equal, as texts in a collation, is never split. Sessions read times
+in UTC, and no query takes longer than a minute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from ..errors import StoreError, did_you_mean
+from .address import Database
+from .dialects import DIALECTS, Dialect
+from .sql import said
+
+T = TypeVar("T")
+_POLLED = "a whole number, a decimal, a text, a date, or a time with its date"
+"""What a column may be that rows are read by: types whose values are compared as they are ordered, and exactly."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row that was read: its value in the polled column, and those of the columns that were asked for."""
+
+    at: Any
+    values: tuple[Any, ...]
+
+
+class PolledTable:
+    """The table `name` of a server, `schema.table` where it is in another schema than the user's, read by its `column`.
+
+    Used by one thread, but for `cancel`. All methods but `close` and `cancel` raise StoreError, with one line, where
+    the database cannot be reached or refuses.
+    """
+
+    def __init__(self, database: Database, name: str, column: str) -> None:
+        self.database, self.name, self.column = database, name, column
+        self._dialect: Dialect = DIALECTS[database.kind]
+        self._engine: sa.Engine | None = None
+        self._polled: sa.ColumnElement[Any] = sa.column("")
+        self._read: list[sa.ColumnElement[Any]] = []
+        self._table: sa.TableClause = sa.table("")
+        self._lock = threading.Lock()
+        self._busy: Any = None
+        """The driver's connection while a query runs."""
+
+    def open(self, wanted: Sequence[str], *, all_needed: bool) -> None:
+        """Looks the table up, and those of its columns that are `wanted`, whose values rows will have in this order: a
+        name as it is written, else in any case. One that is missing is null unless `all_needed`.
+
+        Raises StoreError for a table or column that is missing, and a polled column of another type than `_POLLED`.
+        """
+        self.close()
+        self._engine = self._new_engine()
+        self._tried(lambda c: self._look_up(c, wanted, all_needed=all_needed))
+
+    def greatest(self) -> Any:
+        """The greatest value of the polled column; None where the table has none."""
+        query = sa.select(sa.func.max(self._polled)).select_from(self._table)
+        return self._tried(lambda c: c.execute(query).scalar())
+
+    def after(self, last: Any, most: int) -> tuple[list[Row], bool]:
+        """The rows whose polled value is greater than `last` (None: all that have one), in its order, about `most` of
+        them, and whether there may be more. Rows of equal value are all there, or none of them."""
+        above = self._polled.is_not(None) if last is None else self._polled > self._bound(last)
+        query = sa.select(self._polled, *self._read).select_from(self._table).where(above).order_by(self._polled)
+
+        def work(c: sa.Connection) -> tuple[list[Row], bool]:
+            found = [Row(r[0], tuple(r[1:])) for r in c.execute(query.limit(most))]
+            if len(found) < most:
+                return found, False
+            end = found[-1].at
+            # Of texts only the database knows which are equal.
+            before = [] if isinstance(end, str) else [r for r in found if r.at != end]
+            if before:
+                return before, True
+            whole = c.execute(query.where(self._polled <= self._bound(end)))
+            return [Row(r[0], tuple(r[1:])) for r in whole], True
+
+        return self._tried(work)
+
+    def close(self) -> None:
+        """Closes the connection; `open` may follow."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
+
+    def cancel(self) -> None:
+        """Ends a query that is under way, from another thread."""
+        with self._lock:
+            if self._busy is not None:
+                self._dialect.interrupt(self._busy)
+
+    # ------------------------------------------------------------------------------------------------------ the rest
+
+    def _new_engine(self) -> sa.Engine:
+        engine = self._dialect.engine(self.database, self._dialect.poll_args)
+
+        @event.listens_for(engine, "connect")
+        def prepare(connection: Any, _: Any) -> None:
+            with contextlib.closing(connection.cursor()) as cursor:
+                for statement in self._dialect.poll_settings:
+                    cursor.execute(statement)
+            connection.commit()
+
+        return engine
+
+    def _tried(self, work: Callable[[sa.Connection], T]) -> T:
+        """Runs `work` in a transaction of its own."""
+        if self._engine is None:
+            raise StoreError(f"{self.database} is closed")
+        try:
+            with self._engine.connect() as c:
+                with self._lock:
+                    self._busy = c.connection.driver_connection
+                try:
+                    return work(c)
+                finally:
+                    with self._lock:
+                        self._busy = None
+        except sa.exc.SQLAlchemyError as error:
+            raise StoreError(f"{self.database}: {said(error)}") from None
+
+    def _bound(self, value: Any) -> sa.BindParameter[Any]:
+        return sa.bindparam(None, value, type_=self._polled.type)
+
+    def _look_up(self, c: sa.Connection, wanted: Sequence[str], *, all_needed: bool) -> None:
+        inspector = sa.inspect(c)
+        schema, _, written = self.name.rpartition(".")
+        within = _spelt(schema, inspector.get_schema_names()) if schema else None
+        known = [*inspector.get_table_names(within), *inspector.get_view_names(within)]
+        name = _spelt(written, known) if not schema or within is not None else None
+        if name is None:
+            raise StoreError(_missing(f"{self.database} has no table '{self.name}'", written, known))
+        types = {str(x["name"]): x["type"] for x in inspector.get_columns(name, within)}
+        polled = self._column(types, self.column)
+        if not _can_be_polled(types[polled]):
+            raise StoreError(f"column '{polled}' of table '{self.name}' is {types[polled]}; rows are read by {_POLLED}")
+        read = [
+            None if not all_needed and _spelt(column, types) is None else self._column(types, column)
+            for column in wanted
+        ]
+        # Without types but for the one that is compared: the driver's values are taken as they are.
+        self._table = sa.table(name, *(sa.column(n, types[n] if n == polled else None) for n in types), schema=within)
+        self._polled = self._table.c[polled]
+        self._read = [sa.null().label(None) if n is None else self._table.c[n] for n in read]
+
+    def _column(self, types: Mapping[str, Any], written: str) -> str:
+        found = _spelt(written, types)
+        if found is None:
+            raise StoreError(
+                _missing(f"table '{self.name}' in {self.database} has no column '{written}'", written, types)
+            )
+        return found
+
+
+def _can_be_polled(type_: Any) -> bool:
+    exact = isinstance(type_, sa.Integer | sa.Numeric) and not isinstance(type_, sa.Float)
+    text = isinstance(type_, sa.String) and not isinstance(type_, sa.Enum)  # enums are ordered in their own way
+    return exact or text or isinstance(type_, sa.DateTime | sa.Date)
+
+
+def _spelt(written: str, known: Sequence[str] | Mapping[str, Any]) -> str | None:
+    """The one of the `known` names that is meant; None where there is none, or several differ in their case alone."""
+    if written in known:
+        return written
+    found = [name for name in known if name.lower() == written.lower()]
+    return found[0] if len(found) == 1 else None
+
+
+def _missing(message: str, written: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    hint = did_you_mean(written, known)
+    return message if hint is None else f"{message}. {hint}"
