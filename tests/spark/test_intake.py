@@ -8,9 +8,10 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ from sparkstream_nb.spark.sources import http, intake
 from sparkstream_nb.spark.sources.files import FilesPlace, FilesReader
 from sparkstream_nb.spark.sources.http import HttpListener, HttpReader
 from sparkstream_nb.spark.sources.intake import Entrance, Intake, IntakeSetup
-from sparkstream_nb.spark.sources.reader import Reader
+from sparkstream_nb.spark.sources.reader import Behind, Reader, Taken
 from sparkstream_nb.types import Attribute, Schema, Type
 from tests.servers import free_port
 
@@ -277,5 +278,50 @@ def test_catch_up_waits_for_what_is_being_entered(world: Callable[[Reader], Worl
         for _ in range(50):
             assert not w.intake.caught_up(began)
             time.sleep(0.01)
+    until(lambda: w.intake.caught_up(began))
+    assert w.events() == 1
+
+
+class Slow:
+    """A reader of one message: it has nothing at first, and then it has read all before it says what."""
+
+    def __init__(self) -> None:
+        self.reads, self.goes_on = 0, threading.Event()
+        self.there = Behind(float("-inf"), {"p": 1})
+
+    def open(self, reached: Mapping[str, Any]) -> str | None:
+        return None
+
+    def read(self, seconds: float) -> Taken | None:
+        self.reads += 1
+        if self.reads == 1:
+            self.there = Behind(time.monotonic(), {"p": 1})
+            return None
+        self.there = Behind(time.monotonic(), {"p": 0})
+        if self.reads > 2:
+            return None
+        self.goes_on.wait(20)
+        return Taken(csv().decode([b"a,1"]), 1, {"p": 1})
+
+    def behind(self) -> Behind | None:
+        return self.there
+
+    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None: ...
+
+    def busy(self, *, full: bool) -> None: ...
+
+    def close(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+def test_catch_up_waits_for_what_was_read_and_is_not_entered(world: Callable[[Reader], World]) -> None:
+    reader = Slow()
+    w = world(reader)
+    began = time.monotonic()
+    w.intake.start()
+    until(lambda: reader.there.parts == {"p": 0})
+    assert not w.intake.caught_up(began)
+    reader.goes_on.set()
     until(lambda: w.intake.caught_up(began))
     assert w.events() == 1

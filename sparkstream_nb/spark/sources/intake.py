@@ -27,7 +27,7 @@ from ..commit import Progress
 from ..entries import Entry, Reject, SourceEntry
 from ..inbox import Inbox
 from ..results import error_lines
-from .reader import Away, Reader, Taken
+from .reader import Away, Behind, Reader, Taken
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two tries of a source that is away: they grow from the first to the longest."""
@@ -124,8 +124,9 @@ class Intake:
         self._pauses = Pauses(FIRST_PAUSE, LONGEST_PAUSE)
         self._trouble: str | None = None
         self._counts = _Counts()
-        self._nothing_since = float("-inf")
-        """When the last reading began (s of the monotonic clock) that found nothing."""
+        self._nothing: tuple[float, Behind | None] = float("-inf"), None
+        """When the last reading began (s of the monotonic clock) that found nothing, and what was behind then: all that
+        was read before is in the inbox."""
         self._waiting: deque[tuple[int, int]] = deque()
         self._moved: dict[str, Any] = {}
         """What changed of the position without an event."""
@@ -167,10 +168,8 @@ class Intake:
 
     def caught_up(self, since: float) -> bool:
         """Whether all was in the inbox that was there at a time (s of the monotonic clock), or later."""
-        behind = self.setup.reader.behind()
-        if behind is None or any(behind.parts.values()):
-            return False
-        return behind.at >= since and self._nothing_since >= since
+        began, behind = self._nothing
+        return began >= since and behind is not None and behind.at >= since and not any(behind.parts.values())
 
     # -------------------------------------------------------------------------------------------------- the thread
 
@@ -211,7 +210,7 @@ class Intake:
             began = time.monotonic()
             taken = reader.read(_WAIT)
             if taken is None:
-                self._nothing_since = began
+                self._nothing = began, reader.behind()
             elif (found := self._enter(taken, ending)) is not None:
                 reader.kept(taken, found.refused)
             else:
