@@ -33,10 +33,10 @@ def killed(home: Path, program: str, *arguments: object, **environment: str) -> 
     """Runs a program, as `ran`, that kills itself with its JVM, and waits until its app's folder `home` is free."""
     ended = ran(program, *arguments, **environment)
     assert ended.returncode == -9, ended.stderr
-    _wait_until_free(home / "store.duckdb")
+    wait_until_free(home / "store.duckdb")
 
 
-def _wait_until_free(store: Path) -> None:
+def wait_until_free(store: Path) -> None:
     """The kernel drops a killed process's lock with the process: at once, or nearly."""
     end = time.monotonic() + 30
     while store.exists() and time.monotonic() < end:

@@ -21,8 +21,7 @@ from sparkstream_nb.stores.dialects import DIALECTS
 
 from . import cdc_crashing
 from .cdc_crashing import app_text, deployed, source
-from .conftest import ROOT
-from .test_crash import wait_until_free
+from .programs import ROOT, wait_until_free
 from .waiting import rows, until
 
 
