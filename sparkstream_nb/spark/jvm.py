@@ -99,7 +99,7 @@ class Jvm:
     def _last_lines(self) -> list[str]:
         """The last lines that it printed, without the frames of stack traces and Java's own remarks."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return [line for line in lines if not line.startswith(("\tat ", "WARNING: "))][-_LOG_LINES_SHOWN:]
+        return [line for line in lines if not line.startswith(("\tat ", "WARNING: ", "NOTE: "))][-_LOG_LINES_SHOWN:]
 
     def end(self) -> None:
         self.process.kill()
