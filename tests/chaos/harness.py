@@ -97,38 +97,44 @@ class Chaos:
         self.folder, self.sparks, self.say, self.victim = folder, sparks, say, victim or Victim()
         self.random, self.report = random.Random(seed), Report(seed)
         self._undisturbed: dict[int, dict[str, pd.DataFrame]] = {}
+        self._lasts: dict[int, float] = {}
 
     def run(self, kills: int, kinds: tuple[str, ...] = KINDS) -> Report:
-        """Hits programs until there were so many hits, each kind in turn."""
+        """Hits programs until there were so many hits, each kind in turn; or as many were too late."""
         wanted = [kinds[i % len(kinds)] for i in range(kills)]
         self.random.shuffle(wanted)
-        while wanted:
+        while wanted and self.report.missed < kills:
             nodes = self.random.choice((1, 3))
             batch = [wanted.pop() for _ in range(min(len(wanted), self.random.randint(1, 4)))]
-            self._one(nodes, batch)
+            wanted[:0] = self._one(nodes, batch)
         return self.report
 
     def undisturbed(self, nodes: int) -> dict[str, pd.DataFrame]:
         """What comes out of an app on so many nodes that nothing happens to."""
         if nodes not in self._undisturbed:
             home = self._home(f"undisturbed-{nodes}")
+            began = time.monotonic()
             process = self._start(home, nodes)
             assert process.wait(_PATIENCE) == 0, self._log(home)
+            self._lasts[nodes] = time.monotonic() - began
             self._undisturbed[nodes], repeats = self._found(home)
             assert repeats == 0
         return self._undisturbed[nodes]
 
-    def _one(self, nodes: int, kinds: list[str]) -> None:
+    def _one(self, nodes: int, kinds: list[str]) -> list[str]:
+        """Hits one app, and compares; the kinds that came too late."""
         expected = self.undisturbed(nodes)
+        latest = min(self.victim.latest, self._lasts[nodes])
         home = self._home(f"run-{self.report.runs}")
-        hits: list[Hit] = []
+        hits, late = list[Hit](), list[str]()
         for kind in kinds:
-            hit = Hit(kind, round(self.random.uniform(0.5, self.victim.latest), 2))
+            hit = Hit(kind, round(self.random.uniform(0.5, latest), 2))
             if self._hit(home, nodes, hit):
                 hits.append(hit)
                 self.report.kills[kind] += 1
             else:
                 self.report.missed += 1
+                late.append(kind)
         self._finish(home, nodes)
         self.report.runs += 1
         found, repeats = self._found(home)
@@ -141,6 +147,7 @@ class Chaos:
         self.say(f"{home.name}, {nodes} nodes: {what}")
         if not differing:
             shutil.rmtree(home)
+        return late
 
     def _home(self, name: str) -> Path:
         """A folder for an app, and a topic for its sink."""
