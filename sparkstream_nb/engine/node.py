@@ -11,7 +11,7 @@ A node runs a micro-batch in one of two modes, with the same operators and the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -462,14 +462,15 @@ class NodeEngine:
             if isinstance(op, QueryOperator) and op.query.began is not None:
                 yield i, op
 
-    def restore(self, blob: bytes) -> None:
-        """Restores a snapshot of the same plan; with `tokens`, the parts whose tokens are in it, and all else begins at
-        its clock. Raises ValueError if the bytes are not a snapshot."""
+    def restore(self, blob: bytes, without: Collection[str] = ()) -> None:
+        """Restores a snapshot of the same plan; with `tokens`, the parts whose tokens are in it and not in `without`,
+        and all else begins at its clock. Raises ValueError if the bytes are not a snapshot."""
         state = unpack(blob, self.services.strings)
         self.now, self.steps, self.started = state["now"], state["steps"], state["started"]
         self.services.clock.start, self.services.clock.first = state["clock"]
         if self._tokens is not None and "tokens" in state:
-            names = state_names(self.operators, self.parts, self._tokens)
+            tokens = {key: "" if t in without else t for key, t in self._tokens.items()}
+            names = state_names(self.operators, self.parts, tokens)
             anew = carry_over(state, names)
             for i in anew if self.started else ():
                 op = self.operators[i]

@@ -177,11 +177,17 @@ def _distinct(codes: Array, size: int) -> tuple[Array, Array]:
 
 
 def _ranks(values: Sequence[Any]) -> Array:
-    """int64 that sort as the values do; equal values have one rank, None any."""
+    """int64 that sort as the values do; equal values have one rank, None any. Objects that cannot be compared sort by
+    the names of their types, then by their texts."""
 
     def compare(i: int, j: int) -> int:
         x, y = values[i], values[j]
-        return 0 if x is None or y is None or x == y else 1 if x > y else -1
+        if x is None or y is None or x == y:
+            return 0
+        try:
+            return 1 if x > y else -1
+        except TypeError:
+            return 1 if (type(x).__name__, str(x)) > (type(y).__name__, str(y)) else -1
 
     some = [i for i, v in enumerate(values) if v is not None]
     out, rank, last = np.zeros(len(values), np.int64), 0, -1

@@ -2,7 +2,8 @@
 
 What one event raises in a function is that event's error already (`engine.expressions.checks`). This is for all else
 that may happen in a step: streams that feed each other without end, more memory than there is, a fault of ours. The
-steps are halved until the one is found that fails by itself.
+steps are halved until the one is found that fails by itself. Where it fails without its events too, what a query holds
+is to blame, and would be again at each later step: that is what is dropped then.
 """
 
 from __future__ import annotations
@@ -18,26 +19,44 @@ ASIDE = "set aside"
 """What the errors of events that were set aside begin with."""
 
 
-def taken(piece: Piece, step: Callable[[Piece], Outputs]) -> Iterator[tuple[Piece, Outputs]]:
+def taken(
+    piece: Piece,
+    step: Callable[[Piece], Outputs],
+    mend: Callable[[Piece, str], EventError | None] = lambda p, why: None,
+) -> Iterator[tuple[Piece, Outputs]]:
     """`step` over a piece, or over parts of it where it raises. A step that fails by itself gives errors, and nothing
-    else: to `step`, it must be as if it had never been there."""
+    else: to `step`, it must be as if it had never been there.
+
+    `mend` drops what fails at such a step's time also without its events, with the reason, and returns what to say of
+    that; None where there is no such thing. The step is taken again then.
+    """
     try:
         yield piece, step(piece)
         return
     except Exception as error:
         count = len(piece.batch.clock)
         if count == 1:
-            why = reason_of(error)
-            if isinstance(error, RecursionError):
-                why = "streams feed each other without end, or something is nested too deep"
+            why = why_of(error)
+            dropped = mend(piece, why)
+            if dropped is not None:
+                yield piece, Outputs(errors=[dropped])
+                yield from taken(piece, step)
+                return
             yield piece, Outputs(errors=list(errors_of(piece.batch, why)))
             return
     half = count // 2
     first = between(piece.batch, 0, half)
-    yield from taken(Piece(piece.seq, piece.last, piece.step, piece.before, first), step)
+    yield from taken(Piece(piece.seq, piece.last, piece.step, piece.before, first), step, mend)
     before = max([int(first.clock.max()), *([] if piece.before is None else [piece.before])])
     rest = Piece(piece.seq, piece.last, piece.step + half, before, between(piece.batch, half, count))
-    yield from taken(rest, step)
+    yield from taken(rest, step, mend)
+
+
+def why_of(error: Exception) -> str:
+    """Why a step is set aside that raises `error`."""
+    if isinstance(error, RecursionError):
+        return "streams feed each other without end, or something is nested too deep"
+    return reason_of(error)
 
 
 def errors_of(batch: InputBatch, why: str) -> Iterator[EventError]:

@@ -1,4 +1,5 @@
-"""Events that end the process which works on them (out of memory, a crash) are found by trying, and set aside.
+"""Events that end the process which works on them (out of memory, a crash), or fail with tables in a database or after
+their step, are found by trying, and set aside.
 
 A process that dies says nothing, so it writes down first which steps it begins with. Where a micro-batch has failed
 several times (`mending.py`), the query is started with `Care`: one process at a time works on suspected steps, a part
@@ -11,14 +12,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 from ..engine.batch import Outputs
+from ..errors import StoreError
 from ..lanes.batches import between
-from .aside import errors_of
+from .aside import errors_of, why_of
 from .entries import Entry
 from .marks import MARKS
 from .private import private_file, to_disk
@@ -45,12 +48,21 @@ class Steps:
 
 @dataclass(frozen=True)
 class Trying:
-    """What a process began with before it died: `steps`, the query of entry `ask`, or the rest of its work on `all`
-    steps of the micro-batch, when it was through with each."""
+    """What a process began with before it died or failed: `steps`, the query of entry `ask`, or the rest of its work on
+    `all` steps of the micro-batch, when it was through with each."""
 
     steps: Steps | None = None
     ask: int | None = None
     all: Steps | None = None
+    why: str = DIED
+
+
+@dataclass(frozen=True)
+class Aside:
+    """Steps that are set aside, and why."""
+
+    steps: Steps
+    why: str = DIED
 
 
 @dataclass(frozen=True)
@@ -59,7 +71,7 @@ class Care:
     aside; and where a micro-batch is to be taken with care, the `entries` of that, from the first to before the last
     number, and the steps that are suspected."""
 
-    aside: tuple[Steps, ...] = ()
+    aside: tuple[Aside, ...] = ()
     asks: tuple[int, ...] = ()
     entries: tuple[int, int] = (0, 0)
     suspects: Steps | None = None
@@ -69,13 +81,14 @@ class Care:
         """What was set aside so far in the inbox `folder`."""
         with contextlib.suppress(FileNotFoundError):
             found = json.loads((folder / _FILE).read_text())
-            return Care(tuple(Steps(*s) for s in found["steps"]), tuple(found["asks"]))
+            return Care(tuple(Aside(Steps(*s[:2]), *s[2:]) for s in found["steps"]), tuple(found["asks"]))
         return Care()
 
     def write(self, folder: Path) -> None:
         """Keeps in the inbox what is set aside."""
         new = folder / f"{_FILE}.new"
-        private_file(new).write_text(json.dumps({"steps": [[s.first, s.end] for s in self.aside], "asks": self.asks}))
+        steps = [[a.steps.first, a.steps.end, a.why] for a in self.aside]
+        private_file(new).write_text(json.dumps({"steps": steps, "asks": self.asks}))
         to_disk(new)
         new.replace(folder / _FILE)
 
@@ -84,11 +97,11 @@ class Care:
         if died.ask is not None:
             return replace(self, asks=(*self.asks, died.ask))
         if died.all is not None:
-            return replace(self, aside=(*self.aside, died.all), suspects=None)
+            return replace(self, aside=(*self.aside, Aside(died.all, died.why)), suspects=None)
         assert died.steps is not None
         if len(died.steps) > 1:
             return replace(self, suspects=died.steps)
-        return replace(self, aside=(*self.aside, died.steps), suspects=None)
+        return replace(self, aside=(*self.aside, Aside(died.steps, died.why)), suspects=None)
 
     def concerns(self, entries: Sequence[Entry]) -> bool:
         """Whether `entries` are to be taken with care."""
@@ -102,8 +115,8 @@ class Care:
             yield piece, Steps(first, end)
             return
         cuts = {first, end}
-        for steps in self.aside:
-            cuts |= {steps.first, steps.end}
+        for a in self.aside:
+            cuts |= {a.steps.first, a.steps.end}
         if self.suspects is not None:
             s = self.suspects
             cuts |= {*range(s.first, s.end, -(-len(s) // PARTS)), s.end}
@@ -117,9 +130,10 @@ class Care:
             yield Piece(piece.seq, piece.last, low, before, batch), Steps(low, high)
             before = max([int(batch.clock.max()), *([] if before is None else [before])])
 
-    def set_aside(self, steps: Steps) -> bool:
-        """Whether `steps` are set aside."""
-        return any(a.first <= steps.first and steps.end <= a.end for a in self.aside) and len(steps) > 0
+    def why(self, steps: Steps) -> str | None:
+        """Why `steps` are set aside; None where they are not."""
+        within = (a.why for a in self.aside if a.steps.first <= steps.first and steps.end <= a.steps.end)
+        return next(within, None) if len(steps) else None
 
     def suspected(self, steps: Steps) -> bool:
         """Whether `steps` are suspected."""
@@ -138,18 +152,20 @@ class Place:
 
 
 def with_care(
-    care: Care, place: Place, piece: Piece, take: Callable[[Piece], Iterable[tuple[Piece, Outputs]]]
-) -> Iterator[tuple[Piece, Outputs]]:
-    """`take` over a piece, without what is set aside, and part by part where it is suspected."""
+    care: Care, place: Place, piece: Piece, take: Callable[[Piece], None], put: Callable[[Piece, Outputs], None]
+) -> None:
+    """Lets `take` take a piece, part by part where it is suspected, without what is set aside: that is `put` out as
+    errors."""
     for part, steps in care.parts(piece):
-        if care.set_aside(steps):
+        why = care.why(steps)
+        if why is not None:
             if place.tells:
-                yield part, Outputs(errors=list(errors_of(part.batch, DIED)))
+                put(part, Outputs(errors=list(errors_of(part.batch, why))))
         elif care.suspected(steps):
             with trying(place, Trying(steps)):
-                yield from take(part)
+                take(part)
         else:
-            yield from take(part)
+            take(part)
 
 
 @contextlib.contextmanager
@@ -165,24 +181,46 @@ def alone(folder: Path, *, when: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def trying(place: Place, what: Trying) -> Iterator[None]:
-    """Writes down what a process begins with, until it is through with it or raises."""
+    """Writes down what a process begins with, until it is through with it; or fails with it, and then why. A database,
+    disk or Spark that fails says nothing of the events."""
     file = place.folder / MARKS / f"{_TRYING}{place.who}"
     steps = what.steps or what.all
     said = {"ask": what.ask, "all": what.all is not None, "steps": None if steps is None else [steps.first, steps.end]}
     private_file(file).write_text(json.dumps(said))
     try:
         yield
-    finally:
+    except Exception as error:
+        if _elsewhere(error):
+            file.unlink(missing_ok=True)
+        else:
+            file.write_text(json.dumps({**said, "why": why_of(error)}))
+        raise
+    except BaseException:
         file.unlink(missing_ok=True)
+        raise
+    file.unlink(missing_ok=True)
+
+
+def _elsewhere(error: Exception) -> bool:
+    """Whether a database, disk or Spark has failed, and not what is done with events."""
+    from pyspark.errors import PySparkException
+
+    if "sqlalchemy" in sys.modules:
+        from sqlalchemy import exc
+
+        if isinstance(error, exc.SQLAlchemyError):
+            return not isinstance(error, exc.IntegrityError | exc.DataError)
+    return isinstance(error, StoreError | OSError | EOFError | PySparkException)
 
 
 def died(folder: Path) -> Trying | None:
-    """What the process that died last began with, if it wrote that down; it is forgotten."""
+    """What the process that died or failed last began with, if it wrote that down; it is forgotten."""
     found = None
     for file in (folder / MARKS).glob(f"{_TRYING}*"):
         with contextlib.suppress(ValueError):  # it died while it wrote
             said = json.loads(file.read_text())
             steps = None if said["steps"] is None else Steps(*said["steps"])
-            found = Trying(None if said["all"] else steps, said["ask"], steps if said["all"] else None)
+            why = said.get("why", DIED)
+            found = Trying(None if said["all"] else steps, said["ask"], steps if said["all"] else None, why)
         file.unlink(missing_ok=True)
     return found

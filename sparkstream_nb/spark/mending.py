@@ -1,7 +1,7 @@
 """An app whose query has failed is started again; what ends it every time is found and set aside.
 
 The first tries are as before: a worker that was killed, or a database that was away, needs no more. From the third on,
-the nodes are told to take care (`care.py`). An app that fails for another reason each time stays failed, with that.
+the nodes are told to take care (`care.py`). An app that fails elsewhere than in its events stays failed, with that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import SparkStreamError
-from .care import DIED, Care, Steps, died
+from .care import Care, Steps, died
 from .journal import entries_from
 
 PLAIN_TRIES = 2
@@ -118,7 +118,7 @@ class Mending:
         after = care.after(found)
         if (after.aside, after.asks) != (care.aside, care.asks):
             after.write(self.inbox)
-            self.say(f"{'An on-demand query' if found.ask is not None else 'An event'} was set aside: {DIED}")
+            self.say(f"{'An on-demand query' if found.ask is not None else 'An event'} was set aside: {found.why}")
             after = replace(after, suspects=self._steps(entries))
         self.query.care = after
         return True

@@ -14,7 +14,7 @@ import os
 import pickle
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pandas as pd
 
-from ..engine.batch import Answer, Outputs
+from ..engine.batch import Answer, EventError, InputBatch, Outputs
+from ..engine.expressions.checks import reason_of
 from ..engine.node import NodeEngine
 from ..engine.pieces import pieces
 from ..errors import SparkStreamError
@@ -34,6 +35,7 @@ from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
 from ..plan.nodes import BatchClock, Plan
 from ..plan.placement import idle, nothing, split
+from ..plan.state_units import bound_units, state_units
 from ..simulation.faults import fault_of
 from . import journal, rows, segments
 from .aside import taken
@@ -291,22 +293,68 @@ def _steps(
                 kept.engine.restore(before)
             raise
 
-    def take(piece: segments.Piece) -> Iterable[tuple[segments.Piece, Outputs]]:
-        return taken(piece, step) if careful else [(piece, step(piece))]
+    def put(piece: segments.Piece, outputs: Outputs) -> None:
+        if isinstance(outputs, NodesOutputs):
+            for node, own in outputs.by_node.items():
+                out.extend(spill.encode(own, node, piece))
+        else:
+            out.extend(spill.encode(outputs if spec.duty is None else only(outputs, spec.duty), spec.node, piece))
+
+    def take(piece: segments.Piece) -> None:
+        for part, outputs in taken(piece, step, partial(_without, kept, spec)) if careful else [(piece, step(piece))]:
+            put(part, outputs)
 
     place = Place(folder, str(spec.index))
     for piece in segments.ahead(found):
-        for part, outputs in with_care(_care(p), place, piece, take):
-            if isinstance(outputs, NodesOutputs):
-                for node, own in outputs.by_node.items():
-                    out += spill.encode(own, node, part)
-            else:
-                out += spill.encode(outputs if spec.duty is None else only(outputs, spec.duty), spec.node, part)
+        with_care(_care(p), place, piece, take, put)
         steps += len(piece.batch.clock)
         events += segments.events_of(piece.batch)
         mark_node(folder, spec.index, piece.last)
     out += spill.close()
     return steps, events
+
+
+def _without(kept: _Kept, spec: NodeSpec, piece: segments.Piece, why: str) -> EventError | None:
+    """Drops what a query, partition, window or trigger holds, if a node fails at a step's time because of that; what to
+    say of it, or None. `why`: how it failed."""
+    engine, tokens = kept.engine, spec.tokens
+    if not isinstance(engine, NodeEngine) or tokens is None:
+        return None
+    before, now = engine.snapshot(), InputBatch(piece.batch.clock, {})
+
+    def restored(without: Collection[str]) -> Engine | None:
+        """The node without the states of these units; None where that fails as well."""
+        tried, found = _engine(spec), _engine(spec)
+        assert isinstance(tried, NodeEngine)
+        assert isinstance(found, NodeEngine)
+        own = [tokens[key] for key in without]
+        dropped = {t for t in tokens.values() if any(t == o or t.startswith(f"{o} ") for o in own)}  # and a partition's
+        try:
+            tried.restore(before, dropped)
+            tried.step(now)
+            found.restore(before, dropped)
+        except Exception:
+            return None
+        return found
+
+    if restored(()) is not None:
+        return None  # it is the events
+    for units in _droppable(_plan(spec)[0]):
+        found = restored(units)
+        if found is not None:
+            kept.engine = found
+            said = f"what it held is dropped, as it cannot go on: {why}"
+            return EventError(", ".join(sorted(units)), "", int(piece.batch.clock[-1]), [], said)
+    return None
+
+
+def _droppable(plan: Plan) -> Iterator[frozenset[str]]:
+    """Units of state that may begin anew, each with those that are bound to it; then all of them."""
+    bound = bound_units(plan)
+    keys = [u.key for u in state_units(plan) if u.keeps and u.kind not in ("table", "aggregation")]
+    for key in keys:
+        yield frozenset({key}).union(*(group for group in bound if key in group))
+    yield frozenset(keys)
 
 
 def _idle(engine: Engine) -> TypeGuard[NodeEngine]:
@@ -371,6 +419,8 @@ def _answer(engine: Engine, spec: NodeSpec, entry: Ask) -> Answer | Failed | Map
         return Failed.of(error)
     except (RecursionError, MemoryError) as error:
         return Failed("SiddhiRuntimeError", f"The query asks for too much: {type(error).__name__}.")
+    except Exception as error:  # it would fail again whenever the app is started
+        return Failed("SiddhiRuntimeError", f"The query cannot be answered: {reason_of(error)}")
 
 
 def _store(p: NodeProcessor, key: int, kept: _Kept) -> int:

@@ -181,9 +181,15 @@ def _results(folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.P
     try:
         if app.trace:
             return [*spill.encode(step(piece), app.nodes[k], piece), *spill.close()]
-        at = Place(folder, "task", tells=app.tells)
-        for part, outputs in with_care(app.care, at, piece, lambda p: taken(p, step)):
-            out += spill.encode(outputs, app.nodes[k], part)
+
+        def put(part: segments.Piece, outputs: Outputs) -> None:
+            out.extend(spill.encode(outputs, app.nodes[k], part))
+
+        def take(part: segments.Piece) -> None:
+            for own, outputs in taken(part, step):
+                put(own, outputs)
+
+        with_care(app.care, Place(folder, "task", tells=app.tells), piece, take, put)
     except Exception as error:
         if not app.trace:
             raise

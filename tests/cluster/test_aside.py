@@ -46,6 +46,23 @@ def test_streams_that_feed_each_other_without_end(nodes: int, run: Callable[...,
     assert len(app.errors.frame) == 3
 
 
+def test_streams_without_end_beside_a_table_in_a_database(run: Callable[..., App], tmp_path: Path) -> None:
+    table = "@primaryKey('k') define table T (k string, n int);"
+    store = f"@store(type='rdbms', jdbc.url='jdbc:sqlite:{tmp_path / 't.db'}') {table}"
+    app = run(f"{store} {ROUND} from S select k, 1 as n update or insert into T set T.n = T.n + n on T.k == k;")
+    values = [*range(50), 99, *range(50, 80)]
+    app.feed("S", pd.DataFrame({"k": ["a"] * len(values), "v": values}))
+    app.send("S", ["a", 1])
+    app.flush()
+    errors = app.errors.frame
+    assert errors["values"].tolist() == [["a", 99]]
+    assert errors["reason"].tolist() == [
+        "set aside: streams feed each other without end, or something is nested too deep"
+    ]
+    assert app.output("O").frame["s"].tolist()[-1] == 78 + 79 + 1
+    assert app.query("from T select n").rows == [[81]]
+
+
 def test_a_part_of_a_batch() -> None:
     rows = StreamRows(np.array([0, 0, 2, 3]), np.array([5, 5, 7, 8]), [pa.array([1, 2, 3, 4]), ["a", "b", "c", "d"]])
     part = between(InputBatch(np.array([5, 6, 7, 8]), {"S": rows}), 1, 3)

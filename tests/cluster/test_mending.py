@@ -20,7 +20,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
-from sparkstream_nb.spark.care import Care, Steps, Trying
+from sparkstream_nb.spark.care import Aside, Care, Steps, Trying
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., App]
@@ -175,10 +175,10 @@ def test_what_a_process_died_of_narrows_down_to_a_step() -> None:
     care = Care(entries=(3, 9), suspects=Steps(100, 1_000))
     for size in (Steps(200, 229), Steps(203, 204)):
         care = care.after(Trying(size))
-        assert care.aside == ((size,) if len(size) == 1 else ())
+        assert care.aside == ((Aside(size),) if len(size) == 1 else ())
         assert care.suspects == (None if len(size) == 1 else size)
     assert care.after(Trying(ask=7)).asks == (7,)
-    assert care.after(Trying(all=Steps(0, 9))).aside == (Steps(203, 204), Steps(0, 9))
+    assert care.after(Trying(all=Steps(0, 9))).aside == (Aside(Steps(203, 204)), Aside(Steps(0, 9)))
 
 
 def test_a_log_that_spark_wrote_half_does_not_keep_an_app_from_starting(run: Callable[..., App]) -> None:

@@ -150,3 +150,26 @@ def test_halves_of_surrogate_pairs_are_question_marks() -> None:
     out = sent(app, [(0, '{"a": "\\ud800x"}', 1)])
     assert out.streams["O"].rows()[0][1][0] == "?x"
     assert out.errors == []
+
+
+@pytest.mark.parametrize(
+    "app",
+    [
+        "from S#window.timeBatch(1 milliseconds) select s, count() as c insert all events into O;",
+        "from S#window.timeBatch(1 milliseconds) select s, count() as c insert into O;",
+        "from S#window.timeBatch(1 milliseconds, 0) select s, count() as c insert into O;",
+        "from S#window.timeBatch(1 milliseconds, true) select s, count() as c insert all events into O;",
+        "partition with (s of S) begin from S#window.timeBatch(1 milliseconds) select s, count() as c "
+        "insert all events into O; end;",
+        "define window W (s string) timeBatch(1 milliseconds) output all events; from S select s insert into W; "
+        "from W select s, count() as c insert all events into O;",
+    ],
+)
+def test_batches_that_are_empty_for_long_take_no_time(app: str) -> None:
+    near, far = (
+        sent(app, [(at, s, 1) for at, s in [(0, "a"), (5, "b"), (9, "b"), (9 + jump, "a"), (20 + jump, "b")]])
+        for jump in (1_000, 2**60)
+    )
+    expected = [(at if at < 1_000 else at - 1_000 + 2**60, values) for at, values in near.streams["O"].rows()]
+    assert far.streams["O"].rows() == expected
+    assert len(expected) >= 4

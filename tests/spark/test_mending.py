@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.spark.care import Care, Place, Steps, Trying, trying
+from sparkstream_nb.spark.care import Aside, Care, Place, Steps, Trying, trying
 from sparkstream_nb.spark.entries import StepsEntry
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.mending import PLAIN_TRIES, Mending
@@ -87,7 +87,7 @@ def test_a_step_that_ends_its_process_is_found(tmp_path: Path) -> None:
 
     def run(begun: int) -> str | None:
         care = query.care
-        if any(s.first <= poison < s.end for s in care.aside):
+        if care.why(Steps(poison, poison + 1)):
             return None
         if care.suspects is not None:
             size = -(-len(care.suspects) // 32)
@@ -102,7 +102,7 @@ def test_a_step_that_ends_its_process_is_found(tmp_path: Path) -> None:
     made.start()
     while query.failure() is not None:
         assert made.again()
-    assert Care.of(tmp_path).aside == (Steps(poison, poison + 1),)
+    assert Care.of(tmp_path).aside == (Aside(Steps(poison, poison + 1)),)
     assert any(line.startswith("An event was set aside") for line in said)
 
 

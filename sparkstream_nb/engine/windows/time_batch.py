@@ -29,6 +29,12 @@ def _next_emit(now: int, span: int, start: int, aligned: bool) -> int:
 
 
 @kernel
+def _first_after(t: int, emit: int, span: int) -> int:
+    """When the first batch ends that ends after `t`; one ends at `emit`."""
+    return emit + ((t - emit) // span + 1) * span if span else emit
+
+
+@kernel
 def _time_batch(
     span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, anew: bool, scheduler: int,
     at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int,
@@ -89,7 +95,10 @@ def _time_batch(
             notify_at(p, emit[0], qtime, qnext, qhead, qtail, heap, qfirst, meta, not in_due)
         send = t >= emit[0]
         if send:
-            emit[0] += span
+            if in_due and chead[p] < 0 and ehead[p] < 0 and reset[p] < 0:  # so are the batches up to now
+                emit[0] = _first_after(t, emit[0], span)
+            else:
+                emit[0] += span
             notify_at(p, emit[0], qtime, qnext, qhead, qtail, heap, qfirst, meta, not in_due)
         for k in range(a, i):
             pos = at + k
@@ -201,6 +210,8 @@ def _time_batches(
             n += 1
             old = new
             new = end
+        elif tick <= until and emit[0] <= t:
+            emit[0] = _first_after(t, emit[0], span)  # the batches up to now are empty too
     return n
 
 

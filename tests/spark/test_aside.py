@@ -1,0 +1,142 @@
+"""What a node sets aside, and what it drops, in its own process: without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from sparkstream_nb.engine import ordering
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.errors import StoreError
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.state_units import state_tokens, units_of
+from sparkstream_nb.spark import nodes, rows
+from sparkstream_nb.spark.care import DIED, Aside, Care, Place, Steps, Trying, died, trying
+from sparkstream_nb.spark.entries import Ask, EventsEntry
+from sparkstream_nb.spark.inbox import Inbox
+from sparkstream_nb.spark.journal import entries_from
+from sparkstream_nb.spark.processor import NodeProcessor, NodeSpec
+from sparkstream_nb.spark.results import Failed
+
+APP = """
+define stream S (k string, o object);
+@info(name = 'sorted') from S#window.timeBatch(1 sec) select k, o order by o insert into Sorted;
+@info(name = 'counted') from S#window.length(10) select k, count() as n insert into Counted;
+"""
+
+
+def spec_of(text: str) -> NodeSpec:
+    plan = compile_app(text)
+    return NodeSpec.of(0, "node-1", plan, tokens=state_tokens(plan, units_of(plan)))
+
+
+def put_out(folder: Path, text: str, events: list[tuple[int, str, Any]]) -> tuple[dict[str, int], list[list[Any]]]:
+    """How many events of each stream a careful node puts out, and its errors."""
+    spec = spec_of(text)
+    at = np.array([e[0] for e in events], np.int64)
+    columns: list[Any] = [pa.array([e[1] for e in events]), [e[2] for e in events]]
+    inbox = Inbox(folder)
+    inbox.append([inbox.batch(InputBatch(at, {"S": StreamRows(np.arange(len(at)), at, columns)}), "round_robin")])
+    entries = [e for e, _ in entries_from(folder) if isinstance(e, EventsEntry)]
+    found: list[rows.Row] = []
+    kept = nodes._Kept("", nodes._engine(spec), [], spec)
+    nodes._steps(NodeProcessor("run", {0: spec}, folder), kept, spec, entries, found, careful=True)
+    counts: dict[str, int] = {}
+    errors: list[list[Any]] = []
+    for row in found:
+        if isinstance(row, rows.StreamEvents):
+            counts[row.name] = counts.get(row.name, 0) + row.rows
+        elif isinstance(row, rows.Errors):
+            errors += [json.loads(line) for line in row.lines.splitlines()]
+    return counts, errors
+
+
+def unsortable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a timer fail: objects that are "poison" cannot be sorted."""
+    ranks = ordering._ranks
+
+    def failing(values: Any) -> Any:
+        if "poison" in values:
+            raise TypeError("these cannot be sorted")
+        return ranks(values)
+
+    monkeypatch.setattr(ordering, "_ranks", failing)
+
+
+EVENTS = [(0, "a", 1), (10, "b", "poison"), (2_000, "c", 3), (2_010, "d", 2), (4_000, "e", 1), (6_000, "f", 1)]
+DROPPED = "what it held is dropped, as it cannot go on: TypeError: these cannot be sorted"
+
+
+def test_what_makes_a_timer_fail_is_dropped_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unsortable(monkeypatch)
+    counts, errors = put_out(tmp_path, APP, EVENTS)
+    assert errors == [["", 2_000, [], f"query sorted: {DROPPED}"]]
+    assert counts == {"Counted": 6, "Sorted": 3}
+
+
+def test_a_partition_begins_anew_with_all_its_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unsortable(monkeypatch)
+    queries = APP[APP.index("@info") :]
+    text = APP.replace(queries, f"partition with (k of S) begin {queries} end;")
+    counts, errors = put_out(tmp_path, text, [(at, "a", o) for at, _, o in EVENTS])
+    assert errors == [["", 2_000, [], f"partition partition0: {DROPPED}"]]
+    assert counts == {"Counted": 6, "Sorted": 3}
+
+
+def test_a_window_begins_anew_with_those_that_count_its_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unsortable(monkeypatch)
+    text = """
+    define stream S (k string, o object);
+    define window W (k string, o object) timeBatch(1 sec);
+    from S select k, o insert into W;
+    @info(name = 'sorted') from W select k, o order by o insert into Sorted;
+    @info(name = 'sum') from W select count() as n insert into Counted;
+    """
+    _, errors = put_out(tmp_path, text, EVENTS)
+    assert errors == [["", 2_000, [], f"query sum, window W: {DROPPED}"]]
+
+
+def test_what_an_on_demand_query_raises_is_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = spec_of("define table T (k string, o object);")
+    engine = nodes._engine(spec)
+
+    def failing(_: Any) -> Any:
+        raise TypeError("no such order")
+
+    monkeypatch.setattr(engine, "answer", failing)
+    found = nodes._answer(engine, spec, Ask(text="from T select k, o order by o"))
+    assert found == Failed("SiddhiRuntimeError", "The query cannot be answered: TypeError: no such order")
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (TypeError("not so"), "TypeError: not so"),
+        (sa.exc.IntegrityError("INSERT", {}, Exception("too small")), "IntegrityError: (builtins.Exception) too small"),
+        (sa.exc.OperationalError("INSERT", {}, Exception("gone")), None),
+        (StoreError("The store is closed."), None),
+        (OSError(28, "No space left on device"), None),
+        (KeyboardInterrupt(), None),
+    ],
+)
+def test_what_fails_with_events_is_written_down(error: BaseException, why: str | None, tmp_path: Path) -> None:
+    (tmp_path / "marks").mkdir()
+    with pytest.raises(type(error)), trying(Place(tmp_path, "0"), Trying(Steps(3, 4))):
+        raise error
+    assert died(tmp_path) == (None if why is None else Trying(Steps(3, 4), why=why))
+    assert died(tmp_path) is None
+
+
+def test_what_is_set_aside_is_kept_with_the_reason(tmp_path: Path) -> None:
+    care = Care(aside=(Aside(Steps(3, 4), "TypeError: not so"), Aside(Steps(9, 12))), asks=(7,))
+    care.write(tmp_path)
+    assert Care.of(tmp_path) == care
+    assert care.why(Steps(3, 4)) == "TypeError: not so"
+    assert care.why(Steps(10, 12)) == DIED
+    assert care.why(Steps(4, 9)) is None
