@@ -29,10 +29,15 @@ def check_whole(home: Path, found: Found) -> None:
     """Raises `Misuse`, with the ways out, for a folder that lacks what it had."""
     lacking = _lacking(found)
     if lacking is not None:
-        raise Misuse(
-            f"{home} is not whole: {lacking}. Put it back from a copy; fresh=True (--fresh) begins anew and keeps what "
-            "is there in its trash"
-        )
+        raise not_whole(home, lacking)
+
+
+def not_whole(home: Path, lacking: str) -> Misuse:
+    """The error for a folder that lacks something, with the ways out."""
+    return Misuse(
+        f"{home} is not whole: {lacking}. Put it back from a copy; fresh=True (--fresh) begins anew and keeps what is "
+        "there in its trash"
+    )
 
 
 def _lacking(found: Found) -> str | None:
