@@ -2,8 +2,8 @@
 
 `app.json` (its life, and what it was deployed with), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/` and
 `outputs/`. Every life has its own folder, so that a query of an earlier life that still runs on a server cannot
-interfere. `trash/RUN/` has what the last deployment dropped. A folder without an `app.json` of ours that is not empty is
-somebody else's: nothing in it is touched.
+interfere. `trash/RUN/` has what the last deployment dropped. A folder that is not empty, and has no `app.json` of ours,
+is somebody else's: nothing in it is touched.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def test_an_app_json_of_something_else_is_left_alone(foreign: str | None, tmp_pa
             Misuse, match=r"has app\.json, store\.duckdb, and that app\.json is of something else\. Give"
         ):
             deploy(APP, home=tmp_path, fresh=fresh)
-    with pytest.raises(Misuse, match="no app's folder: it has no app.json of an app"):
+    with pytest.raises(Misuse, match=r"no app's folder: it has no app\.json of an app"):
         attach("app", tmp_path)
     assert files(tmp_path) == before
     assert tmp_path.stat().st_mode & 0o777 == 0o755
