@@ -27,7 +27,7 @@ from ..spark.entries import Entry, Reject
 from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of, too_late
-from ..spark.kept import Kept
+from ..spark.kept import Kept, missing
 from ..spark.last_reports import LastReports
 from ..spark.marks import Marks
 from ..spark.merging import Merging
@@ -114,7 +114,11 @@ class RunningApp(Displayed):
             for w in shard_warnings(self.store, a.id, self._writers(a.id))
         ]
         folder = life.folder(self.home)
-        self._inbox = Inbox(folder / "inbox", over=life.over)
+        try:
+            self._inbox = Inbox(folder / "inbox", over=life.over)
+        except SparkStreamError:
+            self.store.close()
+            raise
         self._mirror = self._mirrored(deployment, life)
         self._outputs = OutputFiles(folder / "outputs", life.shards)
         by_shard = dict(zip(self.shard_ids, plans, strict=True))
@@ -222,19 +226,26 @@ class RunningApp(Displayed):
         return Marks(self._inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None)
 
     def _check_whole(self, folder: Path) -> None:
-        """Raises `Misuse` where the app's folder lacks what it had. What is open then is closed."""
-        spark = self._stream.checkpoint.reached()
+        """Raises SparkStreamError where the app's folder lacks what it had. What is open then is closed."""
+        try:
+            check_whole(self.home, self._found(folder))
+        except SparkStreamError:
+            self._close_files()
+            raise
+
+    def _found(self, folder: Path) -> Found:
+        """What the app's folder has. Raises SparkStreamError where the checkpoint or the journal cannot be read."""
+        checkpoint, entries = self._stream.checkpoint, self._inbox.position.seq
+        spark = checkpoint.reached()
         # A server's Spark is ahead of the store until its owner has taken in what was handed over.
         known = self.deployment.store != ":memory:" and self._stream.intake is None
         ledger = self.store.committed(self.name, self._life.run) if known else None
         outputs = folder / "outputs"
         if spark.done < 0:
             private_folder(outputs)
-        try:
-            check_whole(self.home, Found(self._inbox.position.seq, spark, ledger, outputs.is_dir()))
-        except Misuse:
-            self._close_files()
-            raise
+        whole = entries >= spark.reached
+        gone = missing(self._inbox.folder, checkpoint.done_offset()) if whole else ()
+        return Found(entries, spark, ledger, outputs.is_dir(), gone)
 
     def _open_store(self) -> Store:
         """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh.

@@ -71,6 +71,12 @@ class Kept:
         return named
 
 
+def missing(folder: Path, begin: Offset | None) -> list[str]:
+    """The files that entries from offset `begin` on name and that are not there."""
+    named = dict.fromkeys(e.file for e, _ in entries_from(folder, begin) if e.file is not None)
+    return [name for name in named if not (folder / name).exists()]
+
+
 def passed(folder: Path, begin: Offset | None, end: Offset) -> Iterator[tuple[int, int | None, Path]]:
     """What of the inbox in `folder` is done with where its entries up to offset `end` are: the files that those from
     `begin` on name, and all segments of the journal, in the order in which they came in. Each with the byte after it,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -20,8 +20,9 @@ from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.spark.entries import Ask, EventsEntry, RowsEntry, StepsEntry, from_json
 from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
-from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox
-from sparkstream_nb.spark.journal import entries_from, lines, runs, segment
+from sparkstream_nb.spark.checkpoints import Checkpoint
+from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox, entries_in
+from sparkstream_nb.spark.journal import entries_from, lines, runs, segment, segments
 from sparkstream_nb.spark.rows import Entries, from_table
 from sparkstream_nb.spark.segments import ahead, join, load, pieces
 from sparkstream_nb.spark.source import InboxReader
@@ -78,6 +79,45 @@ def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
     assert inbox.position.seq == 1
     inbox.append([inbox.batch(batch(1, 2), "round_robin")])
     assert [e.steps for e, _ in entries_from(tmp_path, START)] == [1, 2]
+
+
+DAMAGES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
+    "a line": (lambda found: [b'[{"seq":}]\n', *found], "the line at byte 0 is damaged"),
+    "zeros": (lambda found: [*found[:1], b"\0" * 50 + b"\n", *found[1:]], "the line at byte [0-9,]+ is damaged"),
+    "members": (lambda found: [*found, b'[{"kind":"steps","x":1}]\n'], "the line at byte [0-9,]+ is damaged"),
+    "nested": (lambda found: [*found, b"[" * 100_000 + b"\n"], "the line at byte [0-9,]+ is damaged"),
+    "position": (lambda found: [b'{"position"\n', *found], "the beginning of its file 0+ is damaged"),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_a_damaged_line_is_an_error_with_the_ways_out(what: str, tmp_path: Path) -> None:
+    filled(tmp_path, 1, 1).close()
+    file = segment(tmp_path, 0)
+    change, said = DAMAGES[what]
+    file.write_bytes(b"".join(change(file.read_bytes().splitlines(keepends=True))))
+    for opened in (Inbox, entries_in):
+        with pytest.raises(SparkStreamError, match=f"{said}. Put it back from a copy; fresh=True"):
+            opened(tmp_path)
+
+
+def test_a_segment_without_its_position_is_an_error(tmp_path: Path) -> None:
+    inbox = filled(tmp_path, 1)
+    inbox._roll()
+    inbox.append([inbox.batch(batch(9, 1), "round_robin")])
+    inbox.close()
+    file = segments(tmp_path)[-1][1]
+    file.write_bytes(file.read_bytes().partition(b"\n")[2])
+    with pytest.raises(SparkStreamError, match=f"the beginning of its file {file.name} is damaged"):
+        Inbox(tmp_path)
+
+
+@pytest.mark.parametrize("log", [b"", b'v1\n{"a"', b"v1\n{}\n3", b'v1\n{}\n{"seq":null}'])
+def test_a_damaged_checkpoint_is_an_error_with_the_ways_out(log: bytes, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
+    (tmp_path / "checkpoint" / "offsets" / "0").write_bytes(log)
+    with pytest.raises(SparkStreamError, match=r"checkpoint/offsets/0 cannot be read: .* from a copy; fresh=True"):
+        Checkpoint.of(tmp_path, None).reached()
 
 
 def test_large_batches_get_a_file_that_goes_when_spark_is_done_with_it(tmp_path: Path) -> None:
