@@ -27,7 +27,7 @@ from ..spark.entries import Entry, Reject
 from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of, too_late
-from ..spark.kept import Kept, missing
+from ..spark.kept import Kept, clear_unnamed, missing
 from ..spark.last_reports import LastReports
 from ..spark.marks import Marks
 from ..spark.merging import Merging
@@ -94,6 +94,7 @@ class RunningApp(Displayed):
         self._wall = WallClock() if deployment.clock == WALL else None
         self._listeners = CommitListeners(deployment.name, self._progress)
         self._open(deployment, plans, life)
+        clear_unnamed(self._inbox.folder)  # here: nothing feeds the app yet
 
     def _open(self, deployment: Deployment, plans: Sequence[Plan], life: Life) -> None:
         """Opens the app's files, with the nodes that it has from now on."""

@@ -180,10 +180,7 @@ class Inbox:
         except OSError as e:
             with contextlib.suppress(OSError):
                 self._file.truncate(self._end - self._first)
-            raise SparkStreamError(
-                f"{self.folder} cannot be written to: {e.strerror or e}. What was to come in is not in; make room and "
-                "send it again."
-            ) from e
+            raise unwritten(self.folder, e) from e
 
     def batch(self, batch: InputBatch, route: str, app: int = 0) -> StepsEntry:
         """An entry that holds `batch`."""
@@ -256,6 +253,14 @@ class Inbox:
         new.replace(file)
         self._end = place + len(rest)
         self._open()
+
+
+def unwritten(folder: Path, error: OSError) -> SparkStreamError:
+    """The error where an inbox cannot be written to, as on a full disk."""
+    return SparkStreamError(
+        f"{folder} cannot be written to: {error.strerror or error}. What was to come in is not in; make room and send "
+        "it again."
+    )
 
 
 def entries_in(folder: Path) -> int:

@@ -69,9 +69,11 @@ def test_what_is_missing_is_named_and_a_copy_goes_on(what: str, run: Callable[..
     app.stop()
     app.close()
     home, copy = tmp_path / "home", tmp_path / "copy"
+    (life,) = home.glob("life-*")
+    never_in = life / "inbox" / "batch-0123456789abcdef"
+    never_in.write_bytes(b"of a process that was killed before it entered this")
     shutil.copytree(home, copy)
     remove, said = GONE[what]
-    (life,) = home.glob("life-*")
     remove(life)
     before = {p: p.stat().st_size for p in home.rglob("*") if p.is_file() and "store.duckdb" not in p.name}
     with pytest.raises(Misuse, match=f"is not whole: {said}.*Put it back from a copy; fresh=True"):
@@ -80,6 +82,7 @@ def test_what_is_missing_is_named_and_a_copy_goes_on(what: str, run: Callable[..
     shutil.rmtree(home)
     shutil.copytree(copy, home)
     again = run(APP)
+    assert not never_in.exists()
     again.send("S", ["a", 3], at=3000)
     again.flush()
     assert again.output("O").frame["s"].tolist() == [0, 1, 3, 5]
