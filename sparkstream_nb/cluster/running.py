@@ -52,6 +52,7 @@ from .changes import clear_up
 from .conf import node_files
 from .deployment import Deployment, milliseconds
 from .divergence import Truth
+from .emptied import outside_stores
 from .feeding import Feed
 from .folder import Life
 from .frontend import Displayed
@@ -79,6 +80,8 @@ class RunningApp(Displayed):
     lines_before = 0
     owner: Ownership | None = None
     """The ownership of the app's folder, which `close` gives up."""
+    emptied: Sequence[str] = ()
+    """What `fresh` removed from stores outside the app's folder, a sentence for each."""
     _sinks: Deliveries | None = None
     _intakes: Intakes | None = None
 
@@ -109,10 +112,13 @@ class RunningApp(Displayed):
         tables = packed(deployment.tables.items()) if deployment.tables else b""
         tokens = state_tokens(self.plan, life.units) if life.units else None
         self.warnings = [
-            w
-            for a in self.plan.aggregations.values()
-            if a.partitioned
-            for w in shard_warnings(self.store, a.id, self._writers(a.id))
+            *self.emptied,
+            *(
+                w
+                for a in self.plan.aggregations.values()
+                if a.partitioned
+                for w in shard_warnings(self.store, a.id, self._writers(a.id))
+            ),
         ]
         folder = life.folder(self.home)
         try:
@@ -249,22 +255,15 @@ class RunningApp(Displayed):
         return Found(entries, spark, ledger, outputs.is_dir(), gone)
 
     def _open_store(self) -> Store:
-        """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh.
-
-        Of a database that others may share, the rows of this deployment's shards go.
-        """
+        """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh."""
         d, aggregations = self.deployment, self.plan.aggregations
         patience = Patience(tell=self._progress.say)
+        trash = self.home / "trash" / self._life.run
+        outside = outside_stores(d, aggregations.values(), trash) if d.fresh else ()
+        for place in outside:
+            place.put_aside()
         store = open_store(self.home / "store.duckdb" if d.store is None else d.store, d.databases, patience)
-        outside = [a for a in aggregations.values() if a.id in d.databases or d.store is not None]
-        if d.fresh and outside:
-            store.prepare(outside)
-            for aggregation in outside:
-                if aggregation.partitioned and aggregation.id in d.databases:
-                    for shard in self._writers(aggregation.id):
-                        store.delete_shard(aggregation.id, shard)
-                else:
-                    store.drop(aggregation.id)
+        self.emptied = [said for place in outside if (said := place.empty(store, self._writers)) is not None]
         store.prepare(aggregations.values())
         return store
 
