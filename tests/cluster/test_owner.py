@@ -103,7 +103,6 @@ def test_who_copies_the_folder_keeps_it(tmp_path: Path, other: Callable[[Path], 
     shutil.copytree(tmp_path / "home", tmp_path / "copy")
     assert f"is in use by process {os.getpid()} on " in other(tmp_path / "home")[1]
     kept.release()
-    assert other(tmp_path / "home")[1] == "has it"
 
 
 def test_children_do_not_hold_the_folder_of_an_owner_that_was_killed(tmp_path: Path) -> None:
