@@ -576,6 +576,8 @@ def run_app(options: Any) -> int:
     app = deploy(plan.text, name=name, **how)
     if app.redeployed and not options.fresh:
         print(f"{name}: {app.redeployed} --fresh starts without it.", file=sys.stderr)
+    for said in app.emptied:
+        print(f"{name}: {said}", file=sys.stderr)
     try:
         for stream, path in options.feed:
             print(_fed(app.feed(stream, Path(path), time=options.time)))

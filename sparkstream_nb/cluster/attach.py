@@ -11,7 +11,7 @@ from ..errors import Misuse, did_you_mean
 from . import frontend, given
 from .app import App
 from .deploy import apps, attaching, deploy
-from .folder import apps_folder, default_home, document_home, former_life
+from .folder import apps_folder, default_home, document_home, former_life, has_app
 from .frontend import Displayed
 from .owner import owner_of, same_folder
 from .record import Record
@@ -123,8 +123,8 @@ def _folders() -> list[Path]:
 def _named(name: str, home: Path | None) -> tuple[Path, Record]:
     """The folder and the record of an app. Raises `Misuse`, with the names that there are, where there is none."""
     if home is not None:
-        if not (home / "app.json").exists():
-            raise Misuse(f"{home} is no app's folder: it has no app.json. {_known()}")
+        if not has_app(home):
+            raise Misuse(f"{home} is no app's folder: it has no app.json of an app. {_known()}")
         record = former_life(home).deployed
         if record is None:
             raise _unrecorded(home)
@@ -137,7 +137,7 @@ def _named(name: str, home: Path | None) -> tuple[Path, Record]:
     places = dict.fromkeys([*likely, *_folders()])
     found = [(place, r) for place in places if (r := _record(place)) is not None and r.name == name]
     if not found:
-        if (own / "app.json").exists():
+        if has_app(own):
             former_life(own)
             raise _unrecorded(own)
         raise Misuse(f"no app '{name}' was deployed here before. {_known(name)}")
@@ -165,7 +165,7 @@ def _record(folder: Path) -> Record | None:
     try:
         found = json.loads((folder / "app.json").read_text(encoding="utf-8")).get("deployed")
         return None if found is None else Record.read(found)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -71,11 +71,11 @@ def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, 
 
 def put_aside(home: Path, former: Life, life: Life, place: Path) -> None:
     """Copies into the trash, at `place`, what the change drops: the nodes' states, and the store if some of it goes."""
+    shutil.copy2(home / "app.json", place / "app.json")  # first: copies that are cut short need not be kept
     checkpoint = former.folder(home) / "checkpoint"
     if checkpoint.is_dir():
         private_folder(place / f"life-{former.run}")
         shutil.copytree(checkpoint, place / f"life-{former.run}" / "checkpoint", copy_function=_linked)
-    shutil.copy2(home / "app.json", place / "app.json")
     for name in ("store.duckdb", "store.duckdb.wal"):
         if life.fresh and (home / name).exists():
             shutil.copy2(home / name, place / name)

@@ -148,7 +148,9 @@ def deploy(
     - `master`: a Spark master or Connect address; local by default.
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept;
-      where the text changed, those of what is unchanged. `App.redeployed` says what became of them.
+      where the text changed, those of what is unchanged. `App.redeployed` says what became of them. From a `store`
+      elsewhere and from databases, aggregations of these names go, whoever wrote them: `App.warnings` says which; a
+      DuckDB file is copied to the trash of the app's folder first.
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.

@@ -109,9 +109,13 @@ def load(target: Target, request: Request) -> Loaded:
             shared=None if mirror is None else mirror.shared,
         )  # fmt: skip
     highest = np.empty(0, np.int64)
-    if shape.time is not None:
-        typed, highest = feeds.in_order(typed, folder)
-    return Loaded(typed, highest, feeds.reasons(typed, folder))
+    try:
+        if shape.time is not None:
+            typed, highest = feeds.in_order(typed, folder)
+        return Loaded(typed, highest, feeds.reasons(typed, folder))
+    except SparkStreamError:
+        feeds.discard(typed, folder)
+        raise
 
 
 class Account:
@@ -190,7 +194,11 @@ def feed(
                 part.typed, request.shape, target.inbox, request.route, part.highest, now, target.apart
             )
             if entries:
-                account.append(entries)
+                try:
+                    account.append(entries)
+                except SparkStreamError:
+                    feeds.discard(loaded.part(at, len(loaded.typed.chunks)).typed, target.inbox.folder)
+                    raise
         settle(lambda: progress(account.progress()))
         start, at = target.after(now, part.typed.rows), at + most
     return account.report()

@@ -2,8 +2,8 @@
 
 `app.json` (its life, and what it was deployed with), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/` and
 `outputs/`. Every life has its own folder, so that a query of an earlier life that still runs on a server cannot
-interfere. `trash/RUN/` has what the last deployment dropped. A folder without `app.json` that is not empty is somebody
-else's: nothing in it is touched.
+interfere. `trash/RUN/` has what the last deployment dropped. A folder that is not empty, and has no `app.json` of ours,
+is somebody else's: nothing in it is touched.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ..errors import Misuse
 from ..plan.leader import LEADER
@@ -31,6 +32,7 @@ from .changes import changed, put_aside, told, unsent_before
 from .deployment import Deployment
 from .owner import LOCK
 from .record import Record
+from .whole import not_whole
 
 STATE_FORMAT = 5
 CHANGED = "the definitions or queries of the app changed"
@@ -126,14 +128,44 @@ def check_home(home: Path) -> None:
     found = next(p for p in (home.absolute(), *home.absolute().parents) if p.exists())
     if not found.is_dir() or not os.access(found, os.W_OK):
         raise Misuse(f"{home} cannot be the app's folder: {found} is not a folder that may be written to")
-    if found == home.absolute() and not (home / "app.json").exists():
-        there = sorted({p.name for p in home.iterdir()} - {"trash", "app.json.new", LOCK})
+    if found == home.absolute() and not has_app(home):
+        there = sorted(p.name for p in home.iterdir() if not _left_by_a_start(p))
         if there:
             named = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
+            lacking = "that app.json is of something else" if "app.json" in there else "no app.json"
             raise Misuse(
-                f"{home} is not an app's folder: it has {named}, and no app.json. Give a folder that is empty, or not "
+                f"{home} is not an app's folder: it has {named}, and {lacking}. Give a folder that is empty, or not "
                 "there yet, as home"
             )
+
+
+def has_app(home: Path) -> bool:
+    """Whether `home` has the `app.json` of an app, which may be cut off. Raises `Misuse` where that cannot be read."""
+    try:
+        found = _read(home)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, RecursionError):
+        return False
+    except ValueError:
+        return True
+    return isinstance(found, dict) and found.keys() >= {"run", "format"}
+
+
+def _read(home: Path) -> Any:
+    """What `app.json` has. Raises ValueError where it was cut off, RecursionError where it is nested too deep, OSError
+    where there is none, and `Misuse` where it may not be read."""
+    try:
+        return json.loads((home / "app.json").read_text(encoding="utf-8"))
+    except PermissionError as e:
+        raise Misuse(f"{home / 'app.json'} cannot be read: {e.strerror}. Give another folder as home") from None
+
+
+def _left_by_a_start(path: Path) -> bool:
+    """Whether a deployment that was ended before it wrote `app.json` leaves this."""
+    return path.name in ("trash", "app.json.new", LOCK) or (_is_life(path) and not any(path.iterdir()))
+
+
+def _is_life(path: Path) -> bool:
+    return path.name.startswith("life-") and bool(_RUN.fullmatch(path.name[len("life-") :])) and path.is_dir()
 
 
 def document_name(document: Path) -> str:
@@ -184,7 +216,7 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     """Prepares the folder of an app: keeps the state in it if it fits, else empties it.
 
     Returns the life to use, and a sentence about what happened to earlier state (None if there was none). Raises
-    `Misuse` where that cannot be read, unless `fresh` is asked for.
+    `Misuse` where that cannot be read, or is gone, unless `fresh` is asked for.
     """
     d, home = deployment, deployment.home
     run = uuid.uuid4().hex[:12]
@@ -192,6 +224,8 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     said = None
     if (home / "app.json").exists():
         former = None if d.fresh else former_life(home)
+        if former is not None and not former.folder(home).is_dir():
+            raise not_whole(home, f"its {former.folder(home).name} is gone, and with it what came in")
         if former is not None and d.clock == "wall":  # it goes on from where the clock is, wherever that began
             wanted = replace(wanted, start=former.start)
         reason = "fresh was asked for" if former is None else _difference(former, wanted)
@@ -212,10 +246,14 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
         if meeting is not None:
             retire(meeting)
         said = f"The state was dropped: {reason}. It is in {_dropped(home, run)}."
+        unfinished = [str(p) for p in sorted((home / "trash").iterdir()) if p.name != run and _unfinished(p)]
+        if unfinished:
+            said += f" What a deployment that was ended had dropped is in {', '.join(unfinished)}."
         if meeting is not None:
             said += f" The state of its nodes is at {meeting.address}, where nothing needs it any more."
         if left:
             said += f" Outputs that sinks had not sent are there too ({left:,}), and will not be sent."
+    private_folder(wanted.folder(home))  # before it is named: one that is named and missing was removed
     wanted.write(home)
     return wanted, said
 
@@ -314,37 +352,46 @@ def _dropped(home: Path, run: str) -> Path:
     """Moves an app's own files into a folder of its trash, from which an earlier deployment's go. `app.json` is the
     last: a folder that is emptied in part is still known as the app's."""
     place = empty_trash(home, run)
-    lives = [p for p in home.iterdir() if p.name.startswith("life-") and _RUN.fullmatch(p.name[len("life-") :])]
-    for own in [*lives, *(home / f for f in _OWN_FILES), home / "app.json"]:
+    for own in [*filter(_is_life, home.iterdir()), *(home / f for f in _OWN_FILES), home / "app.json"]:
         if own.exists():
             own.rename(place / own.name)
     return place
 
 
 def empty_trash(home: Path, run: str) -> Path:
-    """A new folder in an app's trash, from which those of earlier deployments go."""
+    """A new folder in an app's trash, from which those of earlier deployments go, but for those that were ended while
+    they dropped an app."""
     trash = home / "trash"
     for old in trash.iterdir() if trash.is_dir() else ():
-        if _RUN.fullmatch(old.name):
+        if _RUN.fullmatch(old.name) and not _unfinished(old):
             shutil.rmtree(old, ignore_errors=True)
     return private_folder(trash / run)
+
+
+def _unfinished(place: Path) -> bool:
+    """Whether a folder in the trash has files of an app that was not dropped whole: its `app.json` comes last."""
+    if not _RUN.fullmatch(place.name) or (place / "app.json").exists():
+        return False
+    return any(p.name in _OWN_FILES or _is_life(p) for p in place.iterdir())
 
 
 def former_life(home: Path) -> Life:
     """The life that `app.json` tells of. Raises `Misuse`, with the ways out, where it cannot be read."""
     try:
-        found = json.loads((home / "app.json").read_text(encoding="utf-8"))
+        found = _read(home)
         if found["format"] != STATE_FORMAT:
             raise Misuse(
                 f"the state in {home} was written by another version of this package. fresh=True (--fresh) begins anew "
                 "and keeps it in its trash; or give another folder as home"
             )
+        if not _RUN.fullmatch(found["run"]):
+            raise ValueError("a run of another kind")
         lists = {k: tuple(v) for k, v in found.items() if isinstance(v, list)}
         deployed = found.get("deployed")
         units = {key: KeptUnit(**unit) for key, unit in found.get("units", {}).items()}
         read = None if deployed is None else Record.read(deployed)
         return Life(**{**found, **lists, "deployed": read, "units": units})
-    except (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError):
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
         raise Misuse(
             f"{home / 'app.json'} cannot be read: it was cut off or changed. Put it back from a copy; fresh=True "
             "(--fresh) begins anew and keeps what is there in its trash"

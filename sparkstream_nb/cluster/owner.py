@@ -1,7 +1,8 @@
 """One owner of an app's folder: a lock that a process takes before it touches anything there.
 
-It is a POSIX record lock (`fcntl.lockf`): it ends with the process, however that ends, and child processes do not
-inherit it. The file says who holds it.
+It is a lock of the open file (`fcntl.flock`): it ends with the process, however that ends, and not when the process
+closes the file elsewhere, as whoever copies the folder does. Programs that are started do not inherit the file, and
+forked processes close it. The file says who holds the lock.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from ..spark.private import private_file, private_folder
 LOCK = "lock"
 """The file's name. It is never removed: two processes could then lock two files of that name."""
 
-_held: dict[tuple[int, int], str] = {}
-"""The apps of this process by what they have locked."""
+_held: dict[tuple[int, int], tuple[str, IO[str]]] = {}
+"""The apps of this process by what they have locked, each with the open file."""
 _lock = threading.Lock()
 
 
@@ -48,13 +49,12 @@ def own(home: Path, app: str) -> Ownership:
         home.chmod(0o700)
     path = home / LOCK
     with _lock:
-        # Looked up first: whoever closes any file of a locked path loses the lock.
         other = _held.get(_identity(path)) if path.exists() else None
         if other is not None:
-            raise Misuse(f"{home} is the folder of app '{other}' of this process: give '{app}' another one as home")
+            raise Misuse(f"{home} is the folder of app '{other[0]}' of this process: give '{app}' another one as home")
         file = private_file(path).open("a+")
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as e:
             with file:
                 if e.errno not in (errno.EACCES, errno.EAGAIN):
@@ -68,7 +68,7 @@ def own(home: Path, app: str) -> Ownership:
         file.truncate()
         file.write(f"process {os.getpid()} on {socket.gethostname()}, app '{app}'\n")
         file.flush()
-        _held[_identity(path)] = app
+        _held[_identity(path)] = app, file
         return Ownership(path, file)
 
 
@@ -78,18 +78,27 @@ def owner_of(home: Path) -> str | None:
     if not path.exists():
         return None
     with _lock:
-        # Looked up first: whoever closes any file of a locked path loses the lock.
         if _identity(path) in _held:
             return "this process"
         try:
             with path.open() as file:
                 try:
-                    fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except OSError:
                     return file.read().strip() or "another process"
         except OSError:
             return "another user"
     return None
+
+
+def _forked() -> None:
+    """A forked process owns nothing: the file that it shares would hold the lock as long as it runs."""
+    for _, file in _held.values():
+        file.close()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def same_folder(one: Path, other: Path) -> bool:

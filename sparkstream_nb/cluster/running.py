@@ -27,7 +27,7 @@ from ..spark.entries import Entry, Reject
 from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of, too_late
-from ..spark.kept import Kept
+from ..spark.kept import Kept, clear_unnamed, missing
 from ..spark.last_reports import LastReports
 from ..spark.marks import Marks
 from ..spark.merging import Merging
@@ -52,6 +52,7 @@ from .changes import clear_up
 from .conf import node_files
 from .deployment import Deployment, milliseconds
 from .divergence import Truth
+from .emptied import outside_stores
 from .feeding import Feed
 from .folder import Life
 from .frontend import Displayed
@@ -79,6 +80,8 @@ class RunningApp(Displayed):
     lines_before = 0
     owner: Ownership | None = None
     """The ownership of the app's folder, which `close` gives up."""
+    emptied: Sequence[str] = ()
+    """What `fresh` removed from stores outside the app's folder, a sentence for each."""
     _sinks: Deliveries | None = None
     _intakes: Intakes | None = None
 
@@ -94,6 +97,7 @@ class RunningApp(Displayed):
         self._wall = WallClock() if deployment.clock == WALL else None
         self._listeners = CommitListeners(deployment.name, self._progress)
         self._open(deployment, plans, life)
+        clear_unnamed(self._inbox.folder)  # here: nothing feeds the app yet
 
     def _open(self, deployment: Deployment, plans: Sequence[Plan], life: Life) -> None:
         """Opens the app's files, with the nodes that it has from now on."""
@@ -108,13 +112,20 @@ class RunningApp(Displayed):
         tables = packed(deployment.tables.items()) if deployment.tables else b""
         tokens = state_tokens(self.plan, life.units) if life.units else None
         self.warnings = [
-            w
-            for a in self.plan.aggregations.values()
-            if a.partitioned
-            for w in shard_warnings(self.store, a.id, self._writers(a.id))
+            *self.emptied,
+            *(
+                w
+                for a in self.plan.aggregations.values()
+                if a.partitioned
+                for w in shard_warnings(self.store, a.id, self._writers(a.id))
+            ),
         ]
         folder = life.folder(self.home)
-        self._inbox = Inbox(folder / "inbox", over=life.over)
+        try:
+            self._inbox = Inbox(folder / "inbox", over=life.over)
+        except SparkStreamError:
+            self.store.close()
+            raise
         self._mirror = self._mirrored(deployment, life)
         self._outputs = OutputFiles(folder / "outputs", life.shards)
         by_shard = dict(zip(self.shard_ids, plans, strict=True))
@@ -222,37 +233,37 @@ class RunningApp(Displayed):
         return Marks(self._inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None)
 
     def _check_whole(self, folder: Path) -> None:
-        """Raises `Misuse` where the app's folder lacks what it had. What is open then is closed."""
-        spark = self._stream.checkpoint.reached()
+        """Raises SparkStreamError where the app's folder lacks what it had. What is open then is closed."""
+        try:
+            check_whole(self.home, self._found(folder))
+        except SparkStreamError:
+            self._close_files()
+            raise
+
+    def _found(self, folder: Path) -> Found:
+        """What the app's folder has. Raises SparkStreamError where the checkpoint or the journal cannot be read."""
+        checkpoint, entries = self._stream.checkpoint, self._inbox.position.seq
+        spark = checkpoint.reached()
         # A server's Spark is ahead of the store until its owner has taken in what was handed over.
         known = self.deployment.store != ":memory:" and self._stream.intake is None
         ledger = self.store.committed(self.name, self._life.run) if known else None
         outputs = folder / "outputs"
         if spark.done < 0:
             private_folder(outputs)
-        try:
-            check_whole(self.home, Found(self._inbox.position.seq, spark, ledger, outputs.is_dir()))
-        except Misuse:
-            self._close_files()
-            raise
+        whole = entries >= spark.reached
+        gone = missing(self._inbox.folder, checkpoint.done_offset()) if whole else ()
+        return Found(entries, spark, ledger, outputs.is_dir(), gone)
 
     def _open_store(self) -> Store:
-        """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh.
-
-        Of a database that others may share, the rows of this deployment's shards go.
-        """
+        """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh."""
         d, aggregations = self.deployment, self.plan.aggregations
         patience = Patience(tell=self._progress.say)
+        trash = self.home / "trash" / self._life.run
+        outside = outside_stores(d, aggregations.values(), trash) if d.fresh else ()
+        for place in outside:
+            place.put_aside()
         store = open_store(self.home / "store.duckdb" if d.store is None else d.store, d.databases, patience)
-        outside = [a for a in aggregations.values() if a.id in d.databases or d.store is not None]
-        if d.fresh and outside:
-            store.prepare(outside)
-            for aggregation in outside:
-                if aggregation.partitioned and aggregation.id in d.databases:
-                    for shard in self._writers(aggregation.id):
-                        store.delete_shard(aggregation.id, shard)
-                else:
-                    store.drop(aggregation.id)
+        self.emptied = [said for place in outside if (said := place.empty(store, self._writers)) is not None]
         store.prepare(aggregations.values())
         return store
 

@@ -7,6 +7,7 @@ as far as what is done. Anything else was removed, cut, or comes from another co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,22 +18,29 @@ from ..spark.checkpoints import Reached
 @dataclass(frozen=True)
 class Found:
     """What an app's folder has: the entries in its journal, Spark's checkpoint, the last micro-batch in the ledger of
-    its store (None: not known), and whether its outputs are there."""
+    its store (None: not known), whether its outputs are there, and which files are `missing` that entries name which
+    are not done."""
 
     entries: int
     checkpoint: Reached
     ledger: int | None
     outputs: bool
+    missing: Sequence[str] = ()
 
 
 def check_whole(home: Path, found: Found) -> None:
     """Raises `Misuse`, with the ways out, for a folder that lacks what it had."""
     lacking = _lacking(found)
     if lacking is not None:
-        raise Misuse(
-            f"{home} is not whole: {lacking}. Put it back from a copy; fresh=True (--fresh) begins anew and keeps what "
-            "is there in its trash"
-        )
+        raise not_whole(home, lacking)
+
+
+def not_whole(home: Path, lacking: str) -> Misuse:
+    """The error for a folder that lacks something, with the ways out."""
+    return Misuse(
+        f"{home} is not whole: {lacking}. Put it back from a copy; fresh=True (--fresh) begins anew and keeps what is "
+        "there in its trash"
+    )
 
 
 def _lacking(found: Found) -> str | None:
@@ -42,6 +50,9 @@ def _lacking(found: Found) -> str | None:
         return f"{lost}, and with it the state of its nodes after micro-batch {spark.planned}"
     if found.entries < spark.reached:
         return f"its journal has {found.entries:,} entries, and Spark has begun with {spark.reached:,}"
+    if found.missing:
+        more = f" and {len(found.missing) - 1:,} more" if len(found.missing) > 1 else ""
+        return f"its inbox lacks the file {found.missing[0]}{more}, with events that are not committed"
     if spark.done < 0:
         return None
     if not spark.state:

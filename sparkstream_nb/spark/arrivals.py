@@ -14,9 +14,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ..types import Schema
-from .entries import from_json
 from .inbox import Position
-from .journal import lines_of, segments
+from .journal import entries_of, lines_of, segments
 from .outputs import nullable, stamps
 from .routing import Route, assign
 from .segments import load
@@ -51,7 +50,7 @@ class InboxReader:
         rows = 0
         try:
             for first, file in reversed(segments(self.folder)):
-                entries = [e for _, line in lines_of(first, file, first) for e in from_json(line)]
+                entries = [e for at, line in lines_of(first, file, first) for e in entries_of(self.folder, at, line)]
                 entries = [e for e in entries if stream in e.events_by_stream]
                 known = self.since.get(stream, 0)
                 if total is None:

@@ -206,10 +206,10 @@ def _elsewhere(error: Exception) -> bool:
     from pyspark.errors import PySparkException
 
     if "sqlalchemy" in sys.modules:
-        from sqlalchemy import exc
+        from ..stores.sql import of_database
 
-        if isinstance(error, exc.SQLAlchemyError):
-            return not isinstance(error, exc.IntegrityError | exc.DataError)
+        if of_database(error):
+            return True
     return isinstance(error, StoreError | OSError | EOFError | PySparkException)
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ..errors import SparkStreamError
+from .journal import BEGIN_ANEW
 from .private import private_file, private_folder, to_disk
 from .shared import Shared
 
@@ -105,6 +107,11 @@ class Checkpoint:
         batch = self._newest("commits")
         return (-1, -1) if batch < 0 else (batch, self._end(batch) - 1)
 
+    def done_offset(self) -> dict[str, int] | None:
+        """The place in the journal (`journal.entries_from`) at which what is done ends; None where nothing is."""
+        batch = self._newest("commits")
+        return None if batch < 0 else self._offset(batch)
+
     def clear_half_written(self) -> None:
         """Removes what a query that ended in the middle of a write to its logs left: Spark refuses to plan its first
         micro-batch beside such a file (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY). No query may run."""
@@ -116,8 +123,22 @@ class Checkpoint:
         return max((int(name) for name in self.files.names(log) if name.isdecimal()), default=-1)
 
     def _end(self, batch: int) -> int:
-        """The entry at which a micro-batch ends, from Spark's log: a version, metadata, then one offset per source."""
-        return int(json.loads(self.files.get(f"offsets/{batch}").decode().splitlines()[-1])["seq"])
+        """The entry at which a micro-batch ends, from Spark's log: a version, metadata, then one offset per source.
+        Raises as `_offset` does."""
+        return self._offset(batch)["seq"]
+
+    def _offset(self, batch: int) -> dict[str, int]:
+        """The place in the journal at which a micro-batch ends. Raises SparkStreamError where Spark's log was cut off
+        or changed."""
+        log = self.files.get(f"offsets/{batch}")
+        try:
+            found = json.loads(log.decode().splitlines()[-1])
+            return {name: int(found[name]) for name in ("seq", "at", "skip")}
+        except (IndexError, ValueError, KeyError, TypeError, RecursionError):
+            raise SparkStreamError(
+                f"{self.where.removeprefix('file://')}/offsets/{batch} cannot be read: it was cut off or changed. Put "
+                f"the checkpoint back from a copy; {BEGIN_ANEW}."
+            ) from None
 
 
 def local(path: Path) -> str:

@@ -39,7 +39,7 @@ from .causes import cause_of
 from .csvfile import MALFORMED
 from .entries import Entry, Reject, RowsEntry
 from .feed_files import FilePart, columns_of_file, parts_of, tables_of
-from .inbox import Inbox
+from .inbox import Inbox, unwritten
 from .ingest import check_object, fits, fits_time, one, times, type_rows
 from .private import private_file
 from .shared import Shared
@@ -117,37 +117,49 @@ def read_feed(
     leave chunks at a `shared` address, and files are read here.
 
     `source` is a pandas or Arrow frame, a Spark frame, or the path of a `.csv` or `.parquet` file; the last two kinds
-    need `session`. `limit`: only the first so many rows. Raises SparkStreamError for any other source and for a missing
-    file.
+    need `session`. `limit`: only the first so many rows. Raises SparkStreamError for any other source, for a missing
+    file, and where the chunks cannot be written; nothing of them is left then.
     """
     feed = f"feed-{uuid.uuid4().hex[:12]}"
-    if hasattr(source, "columns"):
-        names = source.column_names if isinstance(source, pa.Table) else source.columns
-        shape = replace(shape, offered=tuple(map(str, names)))
-    if isinstance(source, pd.DataFrame):
-        keep = [c for c in shape.names if c in source.columns]
-        source = _arrow_of(source[keep], shape.limits)
-    if isinstance(source, pa.RecordBatch):
-        source = pa.Table.from_batches([source])
-    if isinstance(source, pa.Table):
-        return _read_arrow(source if limit is None else source.slice(0, limit), shape, inbox, feed)
-    if isinstance(source, str | Path):
-        # Every node reads all chunks, and parquet is slower to read than what Spark would make of it.
-        whole = limit is None and nodes == 1
-        found = _take_parquet(Path(source), shape, inbox, feed) if whole else None
-        if found is not None:
-            return found
-        if session is None:
-            raise SparkStreamError("A file is read by Spark, and Spark does not run.")
-        return _read_file(Path(source), shape, inbox, feed, None if shared else session, limit)
-    if not hasattr(source, "mapInArrow"):
-        raise SparkStreamError(
-            f"An object of type {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, "
-            "or the path of a .csv or .parquet file."
+    with _whole(inbox, feed):
+        if hasattr(source, "columns"):
+            names = source.column_names if isinstance(source, pa.Table) else source.columns
+            shape = replace(shape, offered=tuple(map(str, names)))
+        if isinstance(source, pd.DataFrame):
+            keep = [c for c in shape.names if c in source.columns]
+            source = _arrow_of(source[keep], shape.limits)
+        if isinstance(source, pa.RecordBatch):
+            source = pa.Table.from_batches([source])
+        if isinstance(source, pa.Table):
+            return _read_arrow(source if limit is None else source.slice(0, limit), shape, inbox, feed)
+        if isinstance(source, str | Path):
+            # Every node reads all chunks, and parquet is slower to read than what Spark would make of it.
+            whole = limit is None and nodes == 1
+            found = _take_parquet(Path(source), shape, inbox, feed) if whole else None
+            if found is not None:
+                return found
+            if session is None:
+                raise SparkStreamError("A file is read by Spark, and Spark does not run.")
+            return _read_file(Path(source), shape, inbox, feed, None if shared else session, limit)
+        if not hasattr(source, "mapInArrow"):
+            raise SparkStreamError(
+                f"An object of type {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, "
+                "or the path of a .csv or .parquet file."
+            )
+        return _read_spark(
+            source if limit is None else source.limit(limit), shape, _Writing(str(inbox), feed, shape, shared)
         )
-    return _read_spark(
-        source if limit is None else source.limit(limit), shape, _Writing(str(inbox), feed, shape, shared)
-    )
+
+
+@contextlib.contextmanager
+def _whole(folder: Path, feed: str) -> Iterator[None]:
+    """Where what is inside fails, the files in `folder` whose names begin with `feed` go."""
+    try:
+        yield
+    except BaseException:
+        for file in folder.glob(f"{feed}*"):
+            file.unlink(missing_ok=True)
+        raise
 
 
 _SIMPLE = ("string", "empty", "floating", "integer", "boolean", "decimal", "datetime", "date", "bytes")
@@ -220,7 +232,8 @@ def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> Typed | N
         place = found.get_field_index(shape.time)
         if place < 0 or not fits_time(found.field(place).type):
             return None
-    shutil.copyfile(path, private_file(inbox / feed))
+    with _checked_write(inbox):
+        shutil.copyfile(path, private_file(inbox / feed))
     out = _row_groups(inbox / feed, shape.time)
     if out is None or (shape.latest is not None and any(c.highest > shape.latest for c in out.chunks)):
         (inbox / feed).unlink()
@@ -425,7 +438,8 @@ class _Writer:
         self._flush()
         if self.rejected:
             name = f"{self.feed}-{self.part:05d}-rejected"
-            private_file(self.folder / name).write_bytes(results.error_lines(self.errors))
+            with _checked_write(self.folder):
+                private_file(self.folder / name).write_bytes(results.error_lines(self.errors))
             self.info.append((self.part, len(self.info), name, 0, self.rejected))
         return self.info
 
@@ -437,17 +451,38 @@ def chunk_schema(schema: Schema, columns: Sequence[pa.Array]) -> pa.Schema:
 
 
 def write_chunk(path: Path, table: pa.Table) -> None:
-    """Writes rows as an Arrow IPC file with one record batch, so that it can be mapped."""
+    """Writes rows as an Arrow IPC file with one record batch, so that it can be mapped. Raises SparkStreamError where
+    it cannot be written."""
     table = table.combine_chunks()
-    with pa.OSFile(str(private_file(path)), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    with (
+        _checked_write(path.parent),
+        pa.OSFile(str(private_file(path)), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
         writer.write_table(table)
+
+
+@contextlib.contextmanager
+def _checked_write(folder: Path) -> Iterator[None]:
+    """What cannot be written, as on a full disk, is an error of one line."""
+    try:
+        yield
+    except OSError as e:
+        raise unwritten(folder, e) from e
+
+
+def discard(feed: Typed, inbox: Path) -> None:
+    """Removes the files of a feed that does not enter the journal."""
+    for name in {*(c.file for c in feed.chunks), *feed.rejects}:
+        (inbox / name).unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------------------------------------------------- ordering
 
 
 def in_order(feed: Typed, inbox: Path) -> tuple[Typed, Array]:
-    """The feed with its chunks in order of event time (stable), and the highest time (ms) of each chunk."""
+    """The feed with its chunks in order of event time (stable), and the highest time (ms) of each chunk. Raises
+    SparkStreamError where they cannot be written."""
     if any(c.groups for c in feed.chunks):
         return feed, np.array([c.highest for c in feed.chunks])
     found = []
@@ -466,12 +501,13 @@ def in_order(feed: Typed, inbox: Path) -> tuple[Typed, Array]:
     out = Typed([], feed.rejects, feed.rejected)
     highest = []
     stem = f"feed-{uuid.uuid4().hex[:12]}-ordered"
-    for at in range(0, len(order), CHUNK_ROWS):
-        index = order[at : at + CHUNK_ROWS]
-        name = f"{stem}-{len(out.chunks):05d}"
-        write_chunk(inbox / name, _pick(tables, starts, index))
-        out.chunks.append(Chunk(name, len(index)))
-        highest.append(int(whole[index[-1]]))
+    with _whole(inbox, stem):
+        for at in range(0, len(order), CHUNK_ROWS):
+            index = order[at : at + CHUNK_ROWS]
+            name = f"{stem}-{len(out.chunks):05d}"
+            write_chunk(inbox / name, _pick(tables, starts, index))
+            out.chunks.append(Chunk(name, len(index)))
+            highest.append(int(whole[index[-1]]))
     for m, chunk in zip(maps, feed.chunks, strict=True):
         m.close()
         (inbox / chunk.file).unlink()
@@ -529,7 +565,8 @@ def unshared(feed: Typed, inbox: Path) -> Typed:
     for k, chunk in enumerate(feed.chunks):
         if chunk.groups:
             own = f"{chunk.file}-{k:05d}"
-            os.link(inbox / chunk.file, inbox / own)
+            with _checked_write(inbox):
+                os.link(inbox / chunk.file, inbox / own)
             chunk = replace(chunk, file=own)
         chunks.append(chunk)
     for name in {c.file for c in feed.chunks} - {c.file for c in chunks}:

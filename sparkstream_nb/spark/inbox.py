@@ -21,8 +21,8 @@ from typing import Any
 
 from ..engine.batch import InputBatch
 from ..errors import SparkStreamError
-from .entries import Entry, StepsEntry, from_json, to_json
-from .journal import JOURNAL, lines, lines_of, segment, segments
+from .entries import Entry, StepsEntry, to_json
+from .journal import JOURNAL, damaged, entries_of, lines, lines_of, segment, segments
 from .marks import MARKS
 from .private import private_file, private_folder, to_disk
 from .segments import requests_of
@@ -65,20 +65,24 @@ class Position:
 
     @staticmethod
     def of(file: Path) -> Position:
-        """Where the journal stood at the beginning of a segment."""
+        """Where the journal stood at the beginning of a segment. Raises SparkStreamError where that is damaged."""
         with file.open("rb") as segment:
             line = segment.readline()
-        if not line.startswith(b"{"):
+        if not line.startswith(b"{") and int(file.name) == 0:
             return Position()
-        found = json.loads(line)["position"]
-        clocks = {int(app): ms for app, ms in found["clocks"].items()}
-        sinks = {sink: tuple(place) for sink, place in found.get("sinks", {}).items()}
-        return Position(**{**found, "clocks": clocks, "sinks": sinks})
+        try:
+            found = json.loads(line)["position"]
+            clocks = {int(app): ms for app, ms in found["clocks"].items()}
+            sinks = {sink: tuple(place) for sink, place in found.get("sinks", {}).items()}
+            return Position(**{**found, "clocks": clocks, "sinks": sinks})
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise damaged(file.parent.parent, f"the beginning of its file {file.name}") from None
 
 
 @dataclass
 class Inbox:
-    """The writing end. `folder` is made if need be; a line that a crash cut short is dropped."""
+    """The writing end. `folder` is made if need be; a line that a crash cut short is dropped. Raises SparkStreamError
+    where a whole line is damaged."""
 
     folder: Path
     position: Position = field(default_factory=Position)
@@ -101,7 +105,7 @@ class Inbox:
             self._first, self._end = first, first + _head(file)
             for at, line in lines_of(first, file, first):
                 self._end = at + len(line)
-                for entry in from_json(line):
+                for entry in entries_of(self.folder, at, line):
                     _pass(self.position, entry)
                     self._count(self.position)
         self._open()
@@ -176,10 +180,7 @@ class Inbox:
         except OSError as e:
             with contextlib.suppress(OSError):
                 self._file.truncate(self._end - self._first)
-            raise SparkStreamError(
-                f"{self.folder} cannot be written to: {e.strerror or e}. What was to come in is not in; make room and "
-                "send it again."
-            ) from e
+            raise unwritten(self.folder, e) from e
 
     def batch(self, batch: InputBatch, route: str, app: int = 0) -> StepsEntry:
         """An entry that holds `batch`."""
@@ -222,7 +223,7 @@ class Inbox:
         left: list[Entry] = []
         again: list[Entry] = []
         for at, line in lines(self.folder, first):
-            entries = from_json(line)
+            entries = entries_of(self.folder, at, line)
             kept = [e for e in entries if e.seq < seq]
             if place == self._end and len(kept) < len(entries):
                 place, left = at, kept
@@ -254,15 +255,23 @@ class Inbox:
         self._open()
 
 
+def unwritten(folder: Path, error: OSError) -> SparkStreamError:
+    """The error where an inbox cannot be written to, as on a full disk."""
+    return SparkStreamError(
+        f"{folder} cannot be written to: {error.strerror or error}. What was to come in is not in; make room and send "
+        "it again."
+    )
+
+
 def entries_in(folder: Path) -> int:
-    """How many entries the inbox in `folder` ever had; only reads."""
+    """How many entries the inbox in `folder` ever had; only reads. Raises as `Inbox` does."""
     found = segments(folder) if (folder / JOURNAL).is_dir() else []
     if not found:
         return 0
     first, file = found[-1]
     position = Position.of(file)
-    for _, line in lines_of(first, file, first):
-        for entry in from_json(line):
+    for at, line in lines_of(first, file, first):
+        for entry in entries_of(folder, at, line):
             _pass(position, entry)
     return position.seq
 

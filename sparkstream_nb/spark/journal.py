@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from ..errors import SparkStreamError
 from .entries import Entry, from_json
 
 COLUMNS = {
@@ -29,6 +30,9 @@ COLUMNS = {
 }
 """Spark's types of the rows (`rows.py`) in which entries go to the nodes, and results to the commit."""
 SCHEMA = ", ".join(f"{name} {type}" for name, type in COLUMNS.items())
+
+BEGIN_ANEW = "fresh=True (--fresh) begins anew and keeps what is there in its trash"
+"""A way out where a folder cannot be read."""
 
 E = TypeVar("E", bound=Entry)
 
@@ -76,18 +80,33 @@ def lines_of(first: int, file: Path, at: int) -> Iterator[tuple[int, bytes]]:
         for line in open_file:
             if not line.endswith(b"\n"):
                 return
-            if line.startswith(b"["):
+            if at != first or not line.startswith(b"{"):
                 yield at, line
             at += len(line)
 
 
+def entries_of(folder: Path, at: int, line: bytes) -> list[Entry]:
+    """The entries of the line at offset `at`. Raises SparkStreamError where it is damaged, or of a later version."""
+    try:
+        return from_json(line)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise damaged(folder, f"the line at byte {at:,}") from None
+
+
+def damaged(folder: Path, what: str) -> SparkStreamError:
+    """The error for a journal whose `what` cannot be read."""
+    return SparkStreamError(
+        f"The journal {folder / JOURNAL} cannot be read: {what} is damaged. Put it back from a copy; {BEGIN_ANEW}."
+    )
+
+
 def entries_from(folder: Path, offset: dict[str, int] | None = None) -> Iterator[tuple[Entry, dict[str, int]]]:
-    """(entry, offset after it) from `offset` on, or from the first that is kept. Raises as `lines` does.
+    """(entry, offset after it) from `offset` on, or from the first that is kept. Raises as `lines` and `entries_of` do.
 
     An offset is `{"seq": number of the next entry, "at": byte of its line, "skip": entries of that line before it}`.
     """
     for at, line in lines(folder, None if offset is None else offset["at"]):
-        entries = from_json(line)
+        entries = entries_of(folder, at, line)
         skip = offset["skip"] if offset is not None and at == offset["at"] else 0
         for i, entry in enumerate(entries[skip:], skip + 1):
             last = i == len(entries)

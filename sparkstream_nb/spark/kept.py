@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -69,6 +71,29 @@ class Kept:
                 self._bytes += stat.st_size
         self._swept = end
         return named
+
+
+def missing(folder: Path, begin: Offset | None) -> list[str]:
+    """The files that entries from offset `begin` on name and that are not there."""
+    named = dict.fromkeys(e.file for e, _ in entries_from(folder, begin) if e.file is not None)
+    return [name for name in named if not (folder / name).exists()]
+
+
+_OURS = re.compile(
+    r"batch-[0-9a-f]{16}|(late|rejected)-[0-9a-f]{12}|feed-[0-9a-f]{12}(-ordered)?(-[0-9]+)*(-rejected)?"
+)
+"""The names of files that are written for entries to come."""
+_NAMED = re.compile(rb'"file":"([^"]*)"')
+
+
+def clear_unnamed(folder: Path) -> None:
+    """Removes the files of the inbox in `folder` that were written for entries which never entered its journal. Only
+    while nobody may write such files."""
+    found = {f.name for f in os.scandir(folder) if _OURS.fullmatch(f.name) and f.is_file(follow_symlinks=False)}
+    for _, file in segments(folder) if found else ():
+        found -= {name.decode() for name in _NAMED.findall(file.read_bytes())}
+    for name in found:
+        (folder / name).unlink()
 
 
 def passed(folder: Path, begin: Offset | None, end: Offset) -> Iterator[tuple[int, int | None, Path]]:

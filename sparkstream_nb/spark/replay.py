@@ -33,8 +33,8 @@ from ..plan.nodes import AggregationDef, Plan
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
 from .care import Care
-from .entries import Ask, EventsEntry, FaultEntry, from_json
-from .journal import lines
+from .entries import Ask, EventsEntry, FaultEntry
+from .journal import entries_of, lines
 from .leading import only
 from .routing import Route, assign
 from .segments import load
@@ -98,8 +98,8 @@ def recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: 
     faults: list[tuple[int, Fault]] = []
     number = 0
     try:
-        for _, line in lines(folder, 0):
-            for entry in from_json(line):
+        for at, line in lines(folder, 0):
+            for entry in entries_of(folder, at, line):
                 if last is not None and entry.seq > last:
                     break
                 if isinstance(entry, EventsEntry):
@@ -120,8 +120,8 @@ def planned_faults(folder: Path, schemas: Mapping[str, Schema]) -> tuple[int | N
     added to those of its scenario. Raises FileNotFoundError where the beginning is not kept any more."""
     first: int | None = None
     faults = []
-    for _, line in lines(folder, 0):
-        for entry in from_json(line):
+    for at, line in lines(folder, 0):
+        for entry in entries_of(folder, at, line):
             if isinstance(entry, EventsEntry) and first is None:
                 first = int(load(folder, entry, schemas).clock[0])
             elif isinstance(entry, FaultEntry):

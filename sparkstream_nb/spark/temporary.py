@@ -9,6 +9,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from ..processes import runs
+
 _PREFIX = "sparkstream-"
 _OWNER = ".owner"
 
@@ -26,15 +28,5 @@ def sweep() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError, ValueError):
             owner = int((folder / _OWNER).read_text(encoding="ascii"))
-            if folder.stat().st_uid == os.geteuid() and not _runs(owner):
+            if folder.stat().st_uid == os.geteuid() and not runs(owner):
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True

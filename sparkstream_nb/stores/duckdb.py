@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import glob
 import json
 import os
+import re
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +21,7 @@ import pyarrow as pa
 
 from ..errors import StoreError
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
+from ..processes import runs
 from ..types import Type
 from .checking import FoundTable, check_table, missing_table
 from .layout import (
@@ -50,6 +53,9 @@ _SQL: dict[Type, str] = {
     Type.FLOAT: "FLOAT", Type.DOUBLE: "DOUBLE", Type.BOOL: "BOOLEAN",
 }  # fmt: skip
 
+_UNFINISHED = re.compile(r"\.sparkstream-(\d+)-[0-9a-f]{16}\.new(?:\.wal)?\Z")
+"""The end of the name of a database that a process, whose number it has, makes."""
+
 
 @atexit.register
 def _close_all() -> None:
@@ -80,8 +86,11 @@ def check_file(path: str | Path) -> None:
 
 def _make_file(path: Path) -> None:
     """An empty database, whole or not there: a process that dies while DuckDB writes it leaves nothing at `path`."""
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.sparkstream-*"):
+        found = _UNFINISHED.search(left.name)
+        if found and not runs(int(found[1])):
+            left.unlink(missing_ok=True)
+    new = path.with_name(f".{path.name}.sparkstream-{os.getpid()}-{os.urandom(8).hex()}.new")
     duckdb.connect(str(new)).close()
     new.chmod(0o600)
     new.replace(path)

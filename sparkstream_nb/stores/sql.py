@@ -85,6 +85,12 @@ def tried(work: Callable[[], T], where: str, dialect: Dialect, patience: Patienc
             waited += delay
 
 
+def of_database(error: Exception) -> bool:
+    """Whether a database failed, and not for the values that it was given."""
+    of_values = sa.exc.IntegrityError | sa.exc.DataError
+    return isinstance(error, sa.exc.SQLAlchemyError) and not isinstance(error, of_values)
+
+
 class SqlStore:
     """A `Store` in a database that SQLAlchemy knows. Thread-safe.
 

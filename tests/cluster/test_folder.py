@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sparkstream_nb.cluster import attach, deploy
 from sparkstream_nb.cluster.deployment import Deployment
 from sparkstream_nb.cluster.folder import Life, check_home, default_home, fingerprint, open_folder
 from sparkstream_nb.errors import Misuse
@@ -147,7 +148,18 @@ def test_what_a_redeployment_drops_goes_to_the_trash_and_the_rest_stays(tmp_path
     check_home(tmp_path)
 
 
-@pytest.mark.parametrize("damaged", ["", "{", '{"run": "x"}', "[]", b"\xff\xfe"])
+DAMAGED = {
+    "empty": "",
+    "cut": "{",
+    "members missing": '{"run": "x", "format": 5}',
+    "no text": b"\xff\xfe",
+    "units": '{"run": "0123456789ab", "format": 5, "units": null}',
+    "run": '{"run": null, "format": 5}',
+    "deployed": '{"run": "0123456789ab", "format": 5, "deployed": "x"}',
+}
+
+
+@pytest.mark.parametrize("damaged", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_app_json_is_an_error_with_the_way_out(damaged: str | bytes, tmp_path: Path) -> None:
     plan, deployment = compile_app(APP), replace(DEPLOYMENT, home=tmp_path)
     open_folder(deployment, plan)
@@ -158,6 +170,74 @@ def test_a_damaged_app_json_is_an_error_with_the_way_out(damaged: str | bytes, t
     assert (tmp_path / "store.duckdb").read_text() == "sums"
     life, _ = open_folder(replace(deployment, fresh=True), plan)
     assert (tmp_path / "trash" / life.run / "store.duckdb").read_text() == "sums"
+
+
+@pytest.mark.parametrize("foreign", ['{"expo": {"name": "mine"}}', "[]", '{"run": "x"}', "[" * 100_000, None])
+def test_an_app_json_of_something_else_is_left_alone(foreign: str | None, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "store.duckdb").write_text("mine")
+    if foreign is None:
+        (tmp_path / "app.json").mkdir()
+    else:
+        (tmp_path / "app.json").write_text(foreign)
+    before = files(tmp_path)
+    for fresh in (False, True):
+        with pytest.raises(
+            Misuse, match=r"has app\.json, store\.duckdb, and that app\.json is of something else\. Give"
+        ):
+            deploy(APP, home=tmp_path, fresh=fresh)
+    with pytest.raises(Misuse, match=r"no app's folder: it has no app\.json of an app"):
+        attach("app", tmp_path)
+    assert files(tmp_path) == before
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_folder_whose_life_is_gone_is_refused(tmp_path: Path) -> None:
+    plan, deployment = compile_app(APP), replace(DEPLOYMENT, home=tmp_path)
+    life, _ = open_folder(deployment, plan)
+    life.folder(tmp_path).rmdir()
+    with pytest.raises(
+        Misuse, match=f"is not whole: its life-{life.run} is gone, .*Put it back from a copy; fresh=True"
+    ):
+        open_folder(deployment, plan)
+    open_folder(replace(deployment, fresh=True), plan)
+
+
+def test_what_was_dropped_in_part_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, deployment = compile_app(APP), replace(DEPLOYMENT, home=tmp_path)
+    life, _ = open_folder(deployment, plan)
+    (life.folder(tmp_path) / "events").write_text("events")
+    (tmp_path / "store.duckdb").write_text("sums")
+    rename = Path.rename
+
+    def killed(self: Path, to: Path) -> Path:
+        if self.name == "app.json":
+            raise KeyboardInterrupt
+        return rename(self, to)
+
+    monkeypatch.setattr(Path, "rename", killed)
+    with pytest.raises(KeyboardInterrupt):
+        open_folder(replace(deployment, fresh=True), plan)
+    monkeypatch.undo()
+    (part,) = (tmp_path / "trash").iterdir()
+    with pytest.raises(Misuse, match="is not whole"):
+        open_folder(deployment, plan)
+    for _ in range(2):
+        again, said = open_folder(replace(deployment, fresh=True), plan)
+        assert str(said).endswith(f"What a deployment that was ended had dropped is in {part}.")
+        assert files(part) == {f"life-{life.run}/events", "store.duckdb"}
+        assert {p.name for p in (tmp_path / "trash").iterdir()} == {part.name, again.run}
+
+
+def test_a_start_that_is_killed_leaves_a_folder_to_start_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, deployment = compile_app(APP), replace(DEPLOYMENT, home=tmp_path)
+    monkeypatch.setattr(Life, "write", lambda *_: pytest.fail("killed"))
+    with pytest.raises(pytest.fail.Exception):
+        open_folder(deployment, plan)
+    monkeypatch.undo()
+    assert [p.name[:5] for p in tmp_path.iterdir()] == ["life-"]
+    check_home(tmp_path)
+    assert open_folder(deployment, plan)[1] is None
 
 
 def test_state_of_another_version_is_an_error(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -25,6 +27,18 @@ try:
     sys.stdin.read()
 except Misuse as e:
     print(e, flush=True)
+"""
+CHILDREN = """
+import os, subprocess, sys
+from pathlib import Path
+from sparkstream_nb.cluster.owner import own
+kept = own(Path(sys.argv[1]), "one")
+if os.fork() == 0:
+    os.write(1, b"forked\\n")
+    sys.stdin.read()
+    os.write(1, b"ended\\n")
+    os._exit(0)
+subprocess.Popen(["sh", "-c", "echo started; cat; echo ended"], close_fds=False).wait()
 """
 Process = subprocess.Popen[str]
 
@@ -82,3 +96,26 @@ def test_a_deployment_that_fails_leaves_the_folder_to_others(tmp_path: Path) -> 
     kept.release()
     kept.release()
     own(tmp_path, "two").release()
+
+
+def test_who_copies_the_folder_keeps_it(tmp_path: Path, other: Callable[[Path], tuple[Process, str]]) -> None:
+    kept = own(tmp_path / "home", "one")
+    shutil.copytree(tmp_path / "home", tmp_path / "copy")
+    assert f"is in use by process {os.getpid()} on " in other(tmp_path / "home")[1]
+    kept.release()
+
+
+def test_children_do_not_hold_the_folder_of_an_owner_that_was_killed(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILDREN, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as owner:
+        assert owner.stdin is not None
+        assert owner.stdout is not None
+        assert {owner.stdout.readline() for _ in range(2)} == {b"forked\n", b"started\n"}
+        with pytest.raises(Misuse, match=f"is in use by process {owner.pid}"):
+            own(tmp_path, "two")
+        owner.kill()
+        owner.wait()
+        own(tmp_path, "two").release()
+        owner.stdin.close()
+        assert owner.stdout.read() == b"ended\nended\n"  # they ran meanwhile

@@ -6,11 +6,18 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from sparkstream_nb.cluster import App
+from sparkstream_nb.cluster.whole import Found, check_whole
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.spark.journal import segment
+from sparkstream_nb.spark.checkpoints import Reached
+from sparkstream_nb.spark.inbox import Inbox
+from sparkstream_nb.spark.journal import entries_from, segment
+from sparkstream_nb.spark.kept import missing
 
 APP = """
 define stream S (k string, v int);
@@ -30,6 +37,17 @@ def older_checkpoint(life: Path) -> None:
         newest.unlink()
 
 
+def lost_file(life: Path) -> None:
+    """A batch that came in and was not taken up yet, and whose file is gone."""
+    inbox = Inbox(life / "inbox")
+    at = np.arange(5000, dtype=np.int64)
+    columns = [pa.array(["a"] * len(at)), pa.array(at, pa.int32())]
+    entry = inbox.batch(InputBatch(at[:1] + 9000, {"S": StreamRows(at * 0, at * 0 + 9000, columns)}), "round_robin")
+    inbox.append([entry])
+    inbox.close()
+    (life / "inbox" / str(entry.file)).unlink()
+
+
 GONE: dict[str, tuple[Callable[[Path], None], str]] = {
     "journal": (cut_journal, r"its journal has 1 entries, and Spark has begun with [23]"),
     "no journal": (lambda life: shutil.rmtree(life / "inbox"), "its journal has 0 entries"),
@@ -37,6 +55,7 @@ GONE: dict[str, tuple[Callable[[Path], None], str]] = {
     "older checkpoint": (older_checkpoint, "its checkpoint is older than its store"),
     "state": (lambda life: shutil.rmtree(life / "checkpoint" / "state"), "the state of its nodes, in its checkpoint"),
     "store": (lambda life: (life.parent / "store.duckdb").unlink(), "its store is gone or empty: [0-9]+ micro-batches"),
+    "file": (lost_file, "its inbox lacks the file batch-[0-9a-f]+, with events that are not committed"),
     "outputs": (lambda life: shutil.rmtree(life / "outputs"), "its outputs are gone"),
 }
 
@@ -50,9 +69,11 @@ def test_what_is_missing_is_named_and_a_copy_goes_on(what: str, run: Callable[..
     app.stop()
     app.close()
     home, copy = tmp_path / "home", tmp_path / "copy"
+    (life,) = home.glob("life-*")
+    never_in = life / "inbox" / "batch-0123456789abcdef"
+    never_in.write_bytes(b"of a process that was killed before it entered this")
     shutil.copytree(home, copy)
     remove, said = GONE[what]
-    (life,) = home.glob("life-*")
     remove(life)
     before = {p: p.stat().st_size for p in home.rglob("*") if p.is_file() and "store.duckdb" not in p.name}
     with pytest.raises(Misuse, match=f"is not whole: {said}.*Put it back from a copy; fresh=True"):
@@ -61,6 +82,7 @@ def test_what_is_missing_is_named_and_a_copy_goes_on(what: str, run: Callable[..
     shutil.rmtree(home)
     shutil.copytree(copy, home)
     again = run(APP)
+    assert not never_in.exists()
     again.send("S", ["a", 3], at=3000)
     again.flush()
     assert again.output("O").frame["s"].tolist() == [0, 1, 3, 5]
@@ -69,3 +91,14 @@ def test_what_is_missing_is_named_and_a_copy_goes_on(what: str, run: Callable[..
     again.close()
     remove(next(home.glob("life-*")))
     assert "fresh was asked for" in str(run(APP, fresh=True).redeployed)
+
+
+def test_a_file_of_what_is_done_may_be_gone(tmp_path: Path) -> None:
+    lost_file(tmp_path)
+    ((entry, after),) = entries_from(tmp_path / "inbox")
+    assert missing(tmp_path / "inbox", None) == [entry.file]
+    assert missing(tmp_path / "inbox", after) == []
+    reached = Reached(planned=-1, done=-1, reached=0, state=False)
+    with pytest.raises(Misuse, match=f"lacks the file {entry.file} and 1 more, with events that are not committed"):
+        check_whole(tmp_path, Found(1, reached, -1, outputs=True, missing=[str(entry.file), "x"]))
+    check_whole(tmp_path, Found(1, reached, -1, outputs=True))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
@@ -16,10 +16,10 @@ from sparkstream_nb.errors import Misuse
 from sparkstream_nb.retention import GB, Retention
 from sparkstream_nb.spark import inbox as inbox_module
 from sparkstream_nb.spark.arrivals import InboxReader
-from sparkstream_nb.spark.entries import Ask, StepsEntry
+from sparkstream_nb.spark.entries import Ask, Reject, RowsEntry, StepsEntry
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.journal import entries_from, lines, segments
-from sparkstream_nb.spark.kept import Kept
+from sparkstream_nb.spark.kept import Kept, clear_unnamed
 from sparkstream_nb.types import Schema, Type
 
 SCHEMAS = {"S": Schema.of(("v", Type.INT))}
@@ -49,6 +49,32 @@ def files(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.glob("batch-*"))
 
 
+def test_files_of_entries_that_never_came_in_go_and_others_stay(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path)
+    send(inbox, 2, events=5000)
+    inbox.append([Reject(file=inbox.write("late-0123456789ab", b""))])
+    inbox._roll()
+    feed = "feed-0123456789ab"
+    shared = [RowsEntry(clock=1, route="node:1", file=f"{feed}-00000", stream="S", groups=(g,)) for g in (0, 1)]
+    for name in (f"{feed}-00000", f"{feed}-00000-rejected"):
+        inbox.write(name, b"x")
+    inbox.append([*shared, Reject(file=f"{feed}-00000-rejected")])
+    inbox.close()
+    named = {*files(tmp_path), "late-0123456789ab", f"{feed}-00000", f"{feed}-00000-rejected"}
+    gone = [
+        feed, f"{feed}-00001", f"{feed}-7-00000-00000", f"{feed}-7-00000-rejected", f"{feed}-ordered-00000-00002",
+        "batch-0123456789abcdef", "late-ba9876543210", "rejected-0123456789ab",
+    ]  # fmt: skip
+    others = ["batch-mine", "feed-0123456789ab.csv", "feed-mine", "late-0123456789ab.txt", "mirrored.json"]
+    for name in (*gone, *others):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "batch-fedcba9876543210").mkdir()
+    clear_unnamed(tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} == {
+        *named, *others, "batch-fedcba9876543210", "journal", "marks"
+    }  # fmt: skip
+
+
 def test_offsets_count_through_segments_and_a_new_inbox_goes_on(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path)
     send(inbox, 20)
@@ -66,6 +92,7 @@ def test_offsets_count_through_segments_and_a_new_inbox_goes_on(tmp_path: Path) 
     assert [e.seq for e, _ in entries_from(tmp_path)] == list(range(21))
 
 
+@settings(deadline=None)
 @given(seq=st.integers(0, 20), cut=st.integers(0, 40))
 def test_what_is_taken_back_may_span_segments(seq: int, cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("inbox")
