@@ -158,9 +158,14 @@ def counts(text: str) -> list[int]:
     return found
 
 
-def ids(text: str) -> list[int]:
+def error_ids(text: str) -> list[int]:
     """Numbers of errors, as `counts`; `all` as an empty list."""
-    return [] if text == "all" else counts(text)
+    try:
+        return [] if text == "all" else counts(text.removesuffix(","))
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no error's number: write NAME --replay 3 4 7-9, or all"
+        ) from None
 
 
 def shard_ids(text: str) -> list[str]:

@@ -279,7 +279,8 @@ class SiddhiMagic(Magics):
         app = cluster.get(o.app)
         if o.replay is None:
             return self._frame(o, app.errors)
-        print(app.replay(o.replay or None))
+        every = not o.replay or [] in o.replay
+        print(app.replay(None if every else [id for ids in o.replay for id in ids]))
         return None
 
     def _do_stats(self, options: Options, rest: str) -> Any:

@@ -232,6 +232,28 @@ def test_tail(shell: Any, app: StandIn, monkeypatch: pytest.MonkeyPatch) -> None
     assert all(c.args == ("Rises",) for c in tail.call_args_list)
 
 
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        ("1", [1]),
+        ("1 2", [1, 2]),
+        ("1,2", [1, 2]),
+        ("1, 2 7-9", [1, 2, 7, 8, 9]),
+        ("all", None),
+        ("", None),
+        ("1 --limit 5", [1]),
+    ],
+)
+def test_errors_are_sent_once_more(
+    shell: Any, app: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str, ids: Any
+) -> None:
+    replay = Mock(return_value="2 of the errors of Trades sent once more")
+    monkeypatch.setattr(app, "replay", replay, raising=False)
+    assert line(shell, f"errors Trades --replay {words}") is None
+    assert replay.call_args == call(ids)
+    assert capsys.readouterr().out == "2 of the errors of Trades sent once more\n"
+
+
 def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert "  stream TradeStream (symbol string, " in repr(line(shell, "explain Trades"))
     assert "Trades  running      2  active-active  node-1, node-2" in repr(line(shell, "list"))
