@@ -23,7 +23,7 @@ mapping                           mappings other than passThrough (inMemory), or
 sink                              sinks other than inMemory, log, file, http, kafka and prometheus
 sink-option                       options of file, http, kafka and prometheus sinks that this build does not have
 source                            sources other than inMemory, kafka, file and http
-source-option                     options of kafka, file and http sources that this build does not have
+source-option                     options of kafka, file, http and cdc sources that this build does not have
 store                             tables in stores of other types than rdbms
 """
 
