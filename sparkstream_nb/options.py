@@ -325,8 +325,8 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--retention": {
         "type": retention,
         "metavar": "LIMITS",
-        "help": "what the app's folder keeps of the past, such as recording=500MB,outputs=5GB,days=7 (default: 1 GB of "
-        "what came in, 10 GB of what was put out)",
+        "help": "what the app's folder keeps of the past, such as recording=500MB,outputs=5GB,days=7,errors=5000 "
+        "(default: 1 GB of what came in, 10 GB of what was put out, 100,000 errors)",
     },
     "--limits": {
         "type": limits,

@@ -184,8 +184,9 @@ def deploy(
       "old-revision", "two-copies", "lost-leader", "paused-leader", "below-minimum". `App.cluster` adds more.
     - `seed`: modes ha, scalable and distributed: what nodes' loops and random faults follow: the same one gives the
       same outputs.
-    - `retention`: how much of what came in and of what was put out the app's folder keeps: a `Retention`, or a text
-      such as "recording=500MB,outputs=5GB,days=7". By default 1 GB and 10 GB; the oldest goes first.
+    - `retention`: how much of what came in and of what was put out the app's folder keeps, and how many errors: a
+      `Retention`, or a text such as "recording=500MB,outputs=5GB,days=7,errors=5000". By default 1 GB, 10 GB and
+      100,000; the oldest goes first, and what went is counted.
     - `limits`: what one event may ask for, more of which is an error of that event: a `Limits`, or a text such as
       "characters=1MB,nesting=100,firings=1e6". By default 16 million characters of a text that a function makes, 200
       levels of an object, 1 million firings of a trigger in one step. What is replayed has the limits of now.
