@@ -37,7 +37,7 @@ from ..stores.duckdb import check_file
 from . import frontend, given
 from .answers import Apps
 from .app import App
-from .changes import pending
+from .changes import Changes, pending
 from .conf import DISTRIBUTED, NodeFile, node_files
 from .deployment import (
     HA,
@@ -58,6 +58,7 @@ from .folder import (
     default_home,
     document_home,
     document_name,
+    foreseen,
     life_to_change,
     open_folder,
     text_home,
@@ -83,6 +84,14 @@ from .stores import databases_of, tables_of
 _apps: dict[str, App] = {}
 _lock = threading.RLock()
 _attaching: ContextVar[bool] = ContextVar("attaching", default=False)
+_foreseeing: ContextVar[bool] = ContextVar("foreseeing", default=False)
+
+
+class _Foreseen(Exception):
+    """What would be deployed; raised in place of deploying it."""
+
+    def __init__(self, deployment: Deployment, plan: Plan) -> None:
+        self.deployment, self.plan = deployment, plan
 
 
 @contextmanager
@@ -148,7 +157,8 @@ def deploy(
     - `master`: a Spark master or Connect address; local by default.
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept;
-      where the text changed, those of what is unchanged. `App.redeployed` says what became of them.
+      where the text changed, those of what is unchanged. `App.redeployed` says what became of them; `changes` of the
+      same arguments says it before.
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
@@ -304,6 +314,8 @@ def deploy(
         record=Record.of(name, {**asked, "start": clock_start}),
         attached=_attaching.get(),
     )
+    if _foreseeing.get():
+        raise _Foreseen(deployment, plans[0])
     if meeting is not None:
         meeting.check()
     app = _start(deployment, plans, master)
@@ -311,6 +323,21 @@ def deploy(
         if file.unknown:
             app.note(f"{file.path.name}: these keys mean nothing here: {', '.join(file.unknown)}")
     return app
+
+
+def changes(text: str, **how: Any) -> Changes:
+    """What `deploy` of the same arguments would keep of the state that the app has, begin anew and drop, and why.
+
+    Nothing is touched, and Spark is not started. Raises what `deploy` raises of the arguments.
+    """
+    token = _foreseeing.set(True)
+    try:
+        deploy(text, **how)
+    except _Foreseen as found:
+        return foreseen(found.deployment, found.plan)
+    finally:
+        _foreseeing.reset(token)
+    raise AssertionError("what is foreseen is not deployed")
 
 
 def _nodes(

@@ -97,6 +97,7 @@ def deploy_options() -> Options:
     add_deployment(p)
     _add_out(p, "store the app, or the query's data frame, in this variable")
     p.add_argument("--check", action="store_true", help="only check the text, without running it")
+    p.add_argument("--changes", action="store_true", help="only say what of the app's state it would keep and drop")
     p.add_argument("--explain", action="store_true", help="only show the plan, without running it")
     p.add_argument("--repair", action="store_true", help="only show what would make each query right on several nodes")
     p.add_argument("--fmt", action="store_true", help="only format the text, in its cell; comments are kept")

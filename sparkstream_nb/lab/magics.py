@@ -93,6 +93,10 @@ class SiddhiMagic(Magics):
             return cluster.repair(cell, variables=how["variables"], lines_before=above)
         if o.graph:
             return cluster.graph(cell, variables=how["variables"], lines_before=above, mode=how["mode"])
+        if o.changes:
+            with _below(above):
+                print(cluster.changes(cell, name=o.name, **how))
+            return None
         with _below(above):
             app = self._interruptible(lambda: cluster.deploy(cell, name=o.name, **how))
         app.lines_before = above

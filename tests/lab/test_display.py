@@ -184,7 +184,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "<td style=\"text-align:left;white-space:nowrap\">35,200 (u 34,000, t 1,200)</td>",
     ),
     (replace(APP.stats(), sources=(source(t=1_200, u=0),)), "  1,200 (t 1,200)  away", "t, u at &lt;h&gt;"),
-    (replace(APP.stats(), sources=(source(a=4, b=3, c=2, d=1),)), "  10 (a 4, b 3, c 2 and 1 more)  away", "and 1 more"),
+    (replace(APP.stats(), sources=(source(a=4, b=3, c=2, d=1),)), "  10 (a 4, b 3, c 2 and 1 more)", "and 1 more"),
     (replace(APP.stats(), sources=(source(t=7),)), "  7             away", "away &lt;i&gt;"),
     (APP.stats(), "query        rise              Rises        1,200   80 B", "1,234,568"),
     (

@@ -74,6 +74,17 @@ def test_check_deploys_nothing_and_shows_the_way_out(shell: Any, app: StandIn) -
     assert app.calls == []
 
 
+def test_what_a_deployment_would_change_is_said_before(
+    shell: Any, app: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = f"Trades --home {tmp_path} --nodes 2 --changes"
+    assert shell.run_cell_magic("siddhi", cell, TRADES) is None
+    assert capsys.readouterr().out == "Trades has no state yet: it begins.\n"
+    assert (app.calls, [*tmp_path.iterdir()]) == ([], [])
+    with pytest.raises(SiddhiSyntaxError, match="line 2"):
+        shell.run_cell_magic("siddhi", cell, "from S select a insert into B;")
+
+
 def test_an_error_is_one_message_without_a_traceback(shell: Any, app: StandIn) -> None:
     out = io.StringIO()
     with redirect_stdout(out):
