@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         apps,
         attach,
         attachable,
+        changes,
         check,
         deploy,
         explain,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "App", "Coordination", "Cut", "Kill", "Limits", "Pair", "Pause", "Restart", "Retention", "Slow",
-    "__version__", "apps", "attach", "attachable", "check", "deploy", "explain", "get", "split",
+    "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain", "get", "split",
 ]  # fmt: skip
 
 

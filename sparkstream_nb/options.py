@@ -158,9 +158,14 @@ def counts(text: str) -> list[int]:
     return found
 
 
-def ids(text: str) -> list[int]:
+def error_ids(text: str) -> list[int]:
     """Numbers of errors, as `counts`; `all` as an empty list."""
-    return [] if text == "all" else counts(text)
+    try:
+        return [] if text == "all" else counts(text.removesuffix(","))
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no error's number: write NAME --replay 3 4 7-9, or all"
+        ) from None
 
 
 def shard_ids(text: str) -> list[str]:
@@ -320,8 +325,8 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--retention": {
         "type": retention,
         "metavar": "LIMITS",
-        "help": "what the app's folder keeps of the past, such as recording=500MB,outputs=5GB,days=7 (default: 1 GB of "
-        "what came in, 10 GB of what was put out)",
+        "help": "what the app's folder keeps of the past, such as recording=500MB,outputs=5GB,days=7,errors=5000 "
+        "(default: 1 GB of what came in, 10 GB of what was put out, 100,000 errors)",
     },
     "--limits": {
         "type": limits,

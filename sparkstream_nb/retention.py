@@ -1,4 +1,4 @@
-"""How much of what came in and was put out an app's folder keeps."""
+"""How much of what came in, was put out and could not be taken an app keeps."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from .errors import Misuse, nearest, shown
 GB = 1_000_000_000
 _UNITS = {"": 1, "b": 1, "kb": 1_000, "mb": 1_000_000, "gb": GB, "tb": 1_000 * GB}
 _OFF = "off"
+_EXAMPLES = {"days": 7, "errors": 5000}
+"""Limits that are no sizes."""
 
 
 @dataclass(frozen=True)
@@ -18,13 +20,15 @@ class Retention:
     """What an app's folder keeps; the oldest goes first.
 
     `recording`: bytes of what came in, once Spark is done with it. Divergences and studies replay it. `outputs`: bytes
-    of what derived streams put out, of all together. `days`: nothing that is older. None: without this limit. What is
-    being worked on, the state of the nodes, tables, aggregations and errors are kept whatever the limits.
+    of what derived streams put out, of all together. `days`: nothing of these that is older. `errors`: rows and events
+    that could not be taken (a hundredth more for a while). None: without this limit. What is being worked on, the state
+    of the nodes, tables and aggregations are kept whatever the limits.
     """
 
     recording: int | None = GB
     outputs: int | None = 10 * GB
     days: float | None = None
+    errors: int | None = 100_000
 
     @staticmethod
     def of(wanted: Retention | str | None) -> Retention:
@@ -71,9 +75,11 @@ def bytes_of(name: str, value: str) -> int:
 
 
 def _number(name: str, value: str) -> float:
-    if name != "days":
+    if name not in _EXAMPLES:
         return bytes_of(f"retention: {name}", value)
     try:
-        return float(value)
+        return int(value) if name == "errors" else float(value)
     except ValueError:
-        raise Misuse(f"retention: days cannot be '{value}'. Write a number, such as 7, or {_OFF}") from None
+        raise Misuse(
+            f"retention: {name} cannot be '{value}'. Write a number, such as {_EXAMPLES[name]}, or {_OFF}"
+        ) from None

@@ -16,10 +16,11 @@ from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText
 from .app import App, check_feed
 from .attach import Attachable, FoundApp, attach, attachable
 from .auditing import AppAudit, AuditReport
+from .changes import Changes
 from .check import check, explain, graph, repair
 from .cluster_view import ClusterSnapshot
 from .controls import Cluster
-from .deploy import apps, deploy, get, stop_all
+from .deploy import apps, changes, deploy, get, stop_all
 from .deployment import Deployment
 from .divergence import Divergence
 from .failover import Failover
@@ -40,6 +41,7 @@ __all__ = [
     "Apps",
     "Attachable",
     "AuditReport",
+    "Changes",
     "Check",
     "Cluster",
     "ClusterSnapshot",
@@ -79,6 +81,7 @@ __all__ = [
     "apps",
     "attach",
     "attachable",
+    "changes",
     "check",
     "check_feed",
     "deploy",

@@ -134,12 +134,14 @@ class Events(Displayed):
 class Errors(Displayed):
     """Rows and events that an app could not take. `frame` has all by their id: stream, timestamp (ms), values, reason.
 
-    `limit`: how many rows are shown; None: as many as the front end shows.
+    `limit`: how many rows are shown; None: as many as the front end shows. `dropped`: how many older ones are not kept
+    any more (`retention` of `deploy`).
     """
 
     app: str
     frame: pd.DataFrame
     limit: int | None = None
+    dropped: int = 0
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -232,6 +234,7 @@ class Stats(Displayed):
 
     `came`: events that came in by stream, since the app began. `lag`: how many of them are not committed yet. `rates`
     and `times` of micro-batches, of which `recent` has the last. `faulty`: `errors` by stream, aggregation or sink.
+    `dropped_errors`: errors that are not kept any more, since the app began.
     `live`: where later figures come from, for a display that follows the app.
     """
 
@@ -255,6 +258,7 @@ class Stats(Displayed):
     times: BatchTimes = field(default_factory=BatchTimes)
     recent: tuple[BatchFigures, ...] = ()
     faulty: dict[str, int] = field(default_factory=dict)
+    dropped_errors: int = 0
     live: LiveStats | None = field(default=None, compare=False)
 
     def prometheus(self) -> str:

@@ -13,9 +13,9 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import Misuse
 from ..plan.nodes import Plan
@@ -112,18 +112,41 @@ def unsent_before(home: Path, former: Life, life: Life) -> int:
     return unsent(former.folder(home), streams)
 
 
-def told(changes: UnitChanges, trash: Path, left: int) -> str:
-    """What becomes of the state of an app that is changed, in words."""
-    out = ["The app was changed, and goes on where it was."]
-    for words, keys in (
+@dataclass(frozen=True)
+class Changes:
+    """What a deployment makes of the state that an app has: there is none yet (`begun`), all of it goes on (`kept`) or
+    what `units` say (`changed`), or all is `dropped`, for a `reason`."""
+
+    app: str
+    becomes: Literal["begun", "kept", "changed", "dropped"]
+    reason: str | None = None
+    units: UnitChanges | None = None
+
+    def __repr__(self) -> str:
+        if self.becomes == "begun":
+            return f"{self.app} has no state yet: it begins."
+        if self.becomes == "kept":
+            return f"{self.app} goes on with all of its state: it means what it meant before."
+        if self.units is None:
+            return f"{self.app} begins anew, and all of its state is dropped: {self.reason}."
+        return "\n  ".join([f"{self.app} goes on where it is, with what is unchanged.", *_lines(self.units)])
+
+
+def _lines(changes: UnitChanges) -> list[str]:
+    """What becomes of the parts of an app that is changed, a line for each kind of fate."""
+    fates = (
         ("Kept", changes.kept),
         ("Begun anew, as they changed", changes.changed),
         ("Begun anew, as they count on the events of a named window that begins anew or is read anew", changes.bound),
         ("New", changes.added),
         ("Dropped", changes.removed),
-    ):
-        if keys:
-            out.append(f"{words}: {_listed(keys)}.")
+    )
+    return [f"{words}: {_listed(keys)}." for words, keys in fates if keys]
+
+
+def told(changes: UnitChanges, trash: Path, left: int) -> str:
+    """What becomes of the state of an app that is changed, in words."""
+    out = ["The app was changed, and goes on where it was.", *_lines(changes)]
     if changes.changed or changes.bound or changes.removed:
         out.append(f"What was dropped is in {trash}.")
     if left:

@@ -37,7 +37,7 @@ from ..stores.duckdb import check_file
 from . import frontend, given
 from .answers import Apps
 from .app import App
-from .changes import pending
+from .changes import Changes, pending
 from .conf import DISTRIBUTED, NodeFile, node_files
 from .deployment import (
     HA,
@@ -58,6 +58,7 @@ from .folder import (
     default_home,
     document_home,
     document_name,
+    foreseen,
     life_to_change,
     open_folder,
     text_home,
@@ -83,6 +84,14 @@ from .stores import databases_of, tables_of
 _apps: dict[str, App] = {}
 _lock = threading.RLock()
 _attaching: ContextVar[bool] = ContextVar("attaching", default=False)
+_foreseeing: ContextVar[bool] = ContextVar("foreseeing", default=False)
+
+
+class _Foreseen(Exception):
+    """What would be deployed; raised in place of deploying it."""
+
+    def __init__(self, deployment: Deployment, plan: Plan) -> None:
+        self.deployment, self.plan = deployment, plan
 
 
 @contextmanager
@@ -148,9 +157,9 @@ def deploy(
     - `master`: a Spark master or Connect address; local by default.
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept;
-      where the text changed, those of what is unchanged. `App.redeployed` says what became of them. From a `store`
-      elsewhere and from databases, aggregations of these names go, whoever wrote them: `App.warnings` says which; a
-      DuckDB file is copied to the trash of the app's folder first.
+      where the text changed, those of what is unchanged. `App.redeployed` says what became of them; `changes` of the
+      same arguments says it before. From a `store` elsewhere and from databases, aggregations of these names go,
+      whoever wrote them: `App.warnings` says which; a DuckDB file is copied to the trash of the app's folder first.
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
@@ -186,8 +195,9 @@ def deploy(
       "old-revision", "two-copies", "lost-leader", "paused-leader", "below-minimum". `App.cluster` adds more.
     - `seed`: modes ha, scalable and distributed: what nodes' loops and random faults follow: the same one gives the
       same outputs.
-    - `retention`: how much of what came in and of what was put out the app's folder keeps: a `Retention`, or a text
-      such as "recording=500MB,outputs=5GB,days=7". By default 1 GB and 10 GB; the oldest goes first.
+    - `retention`: how much of what came in and of what was put out the app's folder keeps, and how many errors: a
+      `Retention`, or a text such as "recording=500MB,outputs=5GB,days=7,errors=5000". By default 1 GB, 10 GB and
+      100,000; the oldest goes first, and what went is counted.
     - `limits`: what one event may ask for, more of which is an error of that event: a `Limits`, or a text such as
       "characters=1MB,nesting=100,firings=1e6". By default 16 million characters of a text that a function makes, 200
       levels of an object, 1 million firings of a trigger in one step. What is replayed has the limits of now.
@@ -305,6 +315,8 @@ def deploy(
         record=Record.of(name, {**asked, "start": clock_start}),
         attached=_attaching.get(),
     )
+    if _foreseeing.get():
+        raise _Foreseen(deployment, plans[0])
     if meeting is not None:
         meeting.check()
     app = _start(deployment, plans, master)
@@ -312,6 +324,21 @@ def deploy(
         if file.unknown:
             app.note(f"{file.path.name}: these keys mean nothing here: {', '.join(file.unknown)}")
     return app
+
+
+def changes(text: str, **how: Any) -> Changes:
+    """What `deploy` of the same arguments would keep of the state that the app has, begin anew and drop, and why.
+
+    Nothing is touched, and Spark is not started. Raises what `deploy` raises of the arguments.
+    """
+    token = _foreseeing.set(True)
+    try:
+        deploy(text, **how)
+    except _Foreseen as found:
+        return foreseen(found.deployment, found.plan)
+    finally:
+        _foreseeing.reset(token)
+    raise AssertionError("what is foreseen is not deployed")
 
 
 def _nodes(

@@ -88,6 +88,7 @@ def stats_of(app: str, plan: Plan, state: str, life: Life, inbox: Inbox, progres
         times=p.throughput.times(),
         recent=tuple(p.throughput.last(RECENT)),
         faulty=dict(p.faulty),
+        dropped_errors=p.dropped_errors,
     )
 
 

@@ -28,7 +28,7 @@ from ..spark.mirror import retire
 from ..spark.private import private_file, private_folder, to_disk
 from ..spark.shared import Shared
 from ..spark.sinks.position import unsent
-from .changes import changed, put_aside, told, unsent_before
+from .changes import Changes, changed, put_aside, told, unsent_before
 from .deployment import Deployment
 from .owner import LOCK
 from .record import Record
@@ -331,6 +331,26 @@ def life_to_change(deployment: Deployment, plan: Plan) -> Life | None:
     if _difference(former, wanted) is not None or _means_the_same(former, wanted, plan):
         return None
     return former if goes_on(deployment, former, plan) else None
+
+
+def foreseen(deployment: Deployment, plan: Plan) -> Changes:
+    """What `open_folder` would make of an app's state; nothing is touched. Raises `Misuse` where that cannot be read,
+    unless `fresh` is asked for."""
+    d = deployment
+    if not (d.home / "app.json").exists():
+        return Changes(d.name, "begun")
+    if d.fresh:
+        return Changes(d.name, "dropped", "fresh was asked for")
+    former = former_life(d.home)
+    wanted = wanted_life(d, plan, former.run)
+    if d.clock == "wall":
+        wanted = replace(wanted, start=former.start)
+    reason = _difference(former, wanted)
+    if reason is None and _means_the_same(former, wanted, plan):
+        return Changes(d.name, "kept")
+    if reason is None and goes_on(d, former, plan):
+        return Changes(d.name, "changed", units=unit_changes(former.units, plan, former.change + 1))
+    return Changes(d.name, "dropped", reason or CHANGED)
 
 
 def may_change(deployment: Deployment) -> bool:

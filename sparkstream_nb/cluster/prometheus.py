@@ -71,6 +71,7 @@ def _samples(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
         Metric("errors_total", "counter", "Rows and events that could not be taken, since the deployment."),
         by("stream", s.faulty.items()),
     )
+    yield Metric("dropped_errors_total", "counter", "Errors that are not kept any more."), one(s.dropped_errors)
     yield Metric("micro_batch_seconds", "summary", "Time of micro-batches, since the deployment."), _times(s)
     yield (
         Metric("clock_seconds", "gauge", "The app's clock: event time, since 1970."),

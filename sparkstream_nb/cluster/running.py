@@ -22,7 +22,7 @@ from ..plan.leader import LEADER, Parts
 from ..plan.nodes import Plan
 from ..plan.state_units import state_tokens
 from ..spark import feeds
-from ..spark.commit import Commit, Progress
+from ..spark.commit import Commit, ErrorLimit, Progress
 from ..spark.entries import Entry, Reject
 from ..spark.feed_check import check_source
 from ..spark.inbox import Inbox
@@ -141,9 +141,10 @@ class RunningApp(Displayed):
         ]  # fmt: skip
         merging = Merging(self._outputs, deployment.retention)
         self._reports = None if deployment.groups is None else LastReports(folder / "nodes.json")
+        self._error_limit = ErrorLimit(self.store, self.name, deployment.retention.errors, self._progress)
         commit = Commit(
             self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan,
-            merging=merging, reports=self._reports, arrived=self._inbox.arrived,
+            merging=merging, reports=self._reports, arrived=self._inbox.arrived, limit=self._error_limit,
             shared=None if self._mirror is None else self._mirror.shared,
         )  # fmt: skip
         self._stream = Stream(
@@ -223,6 +224,7 @@ class RunningApp(Displayed):
             with self._progress.changed:
                 self._progress.errors += len(rows)
                 self._progress.faulty.update(r.stream for r in rows)
+            self._error_limit.added(len(rows))
 
     def _marks(self) -> Marks:
         """How far the nodes, and the tasks before them, are within a micro-batch."""

@@ -92,6 +92,7 @@ class SourcePlans:
             reader=reader,
             time=_time_of(source, schema),
             together=source.mapping.together and not _line_by_line(source),
+            keeps_errors=source.on_error == "STORE",
         )
 
     def _reader(self, source: IncomingSource, latest: Callable[[], int | None]) -> tuple[str, Reader]:

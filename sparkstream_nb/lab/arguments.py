@@ -10,7 +10,7 @@ import re
 import textwrap
 
 from ..errors import Misuse
-from ..options import ROUTES, WIDTH, Options, add, add_deployment, counts, ids, positive, variable
+from ..options import ROUTES, WIDTH, Options, add, add_deployment, counts, error_ids, positive, variable
 
 STUDIED = {
     "heartbeat": "ms between heartbeats",
@@ -97,6 +97,7 @@ def deploy_options() -> Options:
     add_deployment(p)
     _add_out(p, "store the app, or the query's data frame, in this variable")
     p.add_argument("--check", action="store_true", help="only check the text, without running it")
+    p.add_argument("--changes", action="store_true", help="only say what of the app's state it would keep and drop")
     p.add_argument("--explain", action="store_true", help="only show the plan, without running it")
     p.add_argument("--repair", action="store_true", help="only show what would make each query right on several nodes")
     p.add_argument("--fmt", action="store_true", help="only format the text, in its cell; comments are kept")
@@ -238,7 +239,11 @@ def line_options() -> dict[str, Options]:
     p = command("errors", "Shows the rejected rows and failed events of an app, and why, or sends them once more.")
     p.add_argument("app", metavar="NAME")
     p.add_argument(
-        "--replay", type=ids, metavar="IDS", help="send these once more and take them off the list: 3,4,7-9 or all"
+        "--replay",
+        type=error_ids,
+        nargs="*",
+        metavar="ID",
+        help="send these once more and take them off the list, such as 3 4 7-9 (default: all that came in on a stream)",
     )
     add(p, "--limit")
     _add_out(p, "store them as a data frame in this variable")

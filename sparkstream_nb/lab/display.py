@@ -289,16 +289,21 @@ def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
 
 @text.register
 def _(shown: Errors) -> str:
-    return "\n\n".join(g.text() for g in _errors_grids(shown)) if len(shown) else _no_errors(shown)
+    grids = [g.text() for g in _errors_grids(shown)] if len(shown) else []
+    return "\n\n".join([*grids, *_errors_notes(shown)])
 
 
-def _no_errors(shown: Errors) -> str:
-    return f"{shown.app} has no errors: every row and event was accepted."
+def _errors_notes(shown: Errors) -> list[str]:
+    """What there is to be said of errors that are not shown."""
+    if shown.dropped:
+        return [f"{counted(shown.dropped, 'older error')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"]
+    return [] if len(shown) else [f"{shown.app} has no errors: every row and event was accepted."]
 
 
 @html.register
 def _(shown: Errors) -> str:
-    return "".join(g.html() for g in _errors_grids(shown)) if len(shown) else paragraph(markup.escape(text(shown)))
+    grids = [g.html() for g in _errors_grids(shown)] if len(shown) else []
+    return "".join([*grids, *(paragraph(markup.escape(n)) for n in _errors_notes(shown))])
 
 
 @text.register

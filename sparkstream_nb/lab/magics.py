@@ -93,6 +93,10 @@ class SiddhiMagic(Magics):
             return cluster.repair(cell, variables=how["variables"], lines_before=above)
         if o.graph:
             return cluster.graph(cell, variables=how["variables"], lines_before=above, mode=how["mode"])
+        if o.changes:
+            with _below(above):
+                print(cluster.changes(cell, name=o.name, **how))
+            return None
         with _below(above):
             app = self._interruptible(lambda: cluster.deploy(cell, name=o.name, **how))
         app.lines_before = above
@@ -279,7 +283,8 @@ class SiddhiMagic(Magics):
         app = cluster.get(o.app)
         if o.replay is None:
             return self._frame(o, app.errors)
-        print(app.replay(o.replay or None))
+        every = not o.replay or [] in o.replay
+        print(app.replay(None if every else [id for ids in o.replay for id in ids]))
         return None
 
     def _do_stats(self, options: Options, rest: str) -> Any:

@@ -251,5 +251,6 @@ def _disk_line(shown: Stats) -> str:
         f"store {size(disk.store)}",
         *([f"kept for {most.days:g} days"] if most.days is not None else []),
         *([f"{counted(sum(disk.dropped.values()), 'output')} dropped"] if disk.dropped else []),
+        *([f"{counted(shown.dropped_errors, 'error')} dropped"] if shown.dropped_errors else []),
     ]
     return "disk: " + " · ".join(words)

@@ -22,8 +22,8 @@ script:scala                      functions in Scala
 mapping                           mappings other than passThrough (inMemory), or json, csv, text, keyvalue, xml (others)
 sink                              sinks other than inMemory, log, file, http, kafka and prometheus
 sink-option                       options of file, http, kafka and prometheus sinks that this build does not have
-source                            sources other than inMemory, kafka, file and http
-source-option                     options of kafka, file and http sources that this build does not have
+source                            sources other than inMemory, kafka, file, http and cdc
+source-option                     options of kafka, file, http and cdc sources that this build does not have
 store                             tables in stores of other types than rdbms
 """
 

@@ -2,7 +2,8 @@
 
 `kafka`, `file`, `http` and `cdc` run here. Rules of their options are those of siddhi-io-kafka, siddhi-io-file,
 siddhi-io-http and siddhi-io-cdc; an option of theirs that this build does not have is a declared gap (`gaps.py`), never
-left out in silence. `event.time` is an option of this build: the attribute that has an event's time.
+left out in silence. `event.time` is an option of this build: the attribute that has an event's time. So is `on.error`:
+Siddhi's sinks and stores have it, and its sources put what cannot be mapped into the error store.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from .mapping import CsvSource, KeyValueSource, PassThrough, SourceMapping
 from .query_parts import connector_options, connector_type
 
 TIME = "event.time"
-_COMMON = frozenset({"type", TIME})
+ON_ERROR = "on.error"
+ERROR_ACTIONS = ("STORE", "LOG")
+"""What becomes of a message that cannot be read: an error of the app, or a line of its log."""
+_COMMON = frozenset({"type", TIME, ON_ERROR})
 _OPTIONS = {
     "kafka": _COMMON
     | {
@@ -73,13 +77,14 @@ _EXAMPLE = {
 @dataclass(frozen=True)
 class IncomingSource:
     """A source of `stream`. `number` counts the stream's sources of this type, from 1. `time` is the attribute that
-    has an event's time; None: events have the time at which they are taken."""
+    has an event's time; None: events have the time at which they are taken. `on_error` is one of `ERROR_ACTIONS`."""
 
     stream: str
     type: str
     number: int
     options: Mapping[str, str]
     time: str | None
+    on_error: str
     mapping: SourceMapping
     span: Span
 
@@ -155,7 +160,8 @@ def _source(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], n
         raise SiddhiBindError(
             f"a source of type '{type_}' has no @map of messages", a.span, hint="Write @map(type='json') or another."
         )
-    return IncomingSource(stream.source.id, type_, number, options, time, mapping, a.span)
+    on_error = options.get(ON_ERROR, ERROR_ACTIONS[0]).upper()
+    return IncomingSource(stream.source.id, type_, number, options, time, on_error, mapping, a.span)
 
 
 def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMapping) -> None:
@@ -193,6 +199,12 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
     for key, value in connector_options(a, properties).items():
         if key.lower() not in _OPTIONS[type_]:
             yield "source-option", f"'{key}' of {source}"
+        elif key == ON_ERROR and value.upper() not in ERROR_ACTIONS:
+            yield (
+                "source-option",
+                f"on.error='{value}' of {source} (a message that cannot be read has no values for a fault stream, and "
+                f"waiting does not mend it: write {' or '.join(ERROR_ACTIONS)})",
+            )
         elif (type_, key) == ("file", "mode") and value.lower() not in FILE_MODES:
             yield "source-option", f"mode='{value}' of {source} ({', '.join(FILE_MODES)} run)"
         elif key == CONFIGURATION:

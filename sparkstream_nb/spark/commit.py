@@ -38,7 +38,7 @@ class Progress:
 
     `batch` and `last` are the last micro-batch and entry that are committed. By node: `nodes` as of the last
     micro-batch, `taken` events and `worked` ms of all. `errors` counts what could not be taken, `faulty` the same by
-    stream, aggregation or sink."""
+    stream, aggregation or sink; `dropped_errors` those that are not kept any more, since the app began."""
 
     changed: threading.Condition = field(default_factory=threading.Condition)
     batch: int = -1
@@ -46,6 +46,7 @@ class Progress:
     rows: dict[str, int] = field(default_factory=dict)
     errors: int = 0
     faulty: Counter[str] = field(default_factory=Counter)
+    dropped_errors: int = 0
     throughput: Throughput = field(default_factory=Throughput)
     nodes: dict[int, NodeReport] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)
@@ -61,6 +62,22 @@ class Progress:
 
 
 LOG_LINES_KEPT = 1000
+
+
+class ErrorLimit:
+    """Lets a store keep at most so many errors of an app (None: all), and tells how many were dropped."""
+
+    def __init__(self, store: Store, app: str, most: int | None, progress: Progress) -> None:
+        self._store, self._app, self._most, self._progress = store, app, most, progress
+        self._fresh = 0
+        progress.dropped_errors = store.trim_errors(app, most)
+
+    def added(self, errors: int) -> None:
+        """So many more errors are in the store. To drop costs as much as there is: it waits for a hundredth more."""
+        self._fresh += errors
+        if self._most is not None and errors and self._fresh > self._most // 100:
+            self._fresh = 0
+            self._progress.dropped_errors = self._store.trim_errors(self._app, self._most)
 
 
 class Commit:
@@ -81,13 +98,14 @@ class Commit:
         arrived: ArrivalCounts | None = None,
         clock: Callable[[], float] = time.time,
         shared: Shared | None = None,
+        limit: ErrorLimit | None = None,
     ) -> None:
         """`arrived` counts what came in; without it no rates are known. `clock` tells the seconds since 1970. Workers
         leave large results at a `shared` address, if there is one."""
         self.shared = shared
         self.app, self.run, self.shards = app, run, list(shards)
         self.store, self.outputs, self.progress, self.on_batch = store, outputs, progress, on_batch
-        self.merging, self.reports = merging, reports
+        self.merging, self.reports, self.limit = merging, reports, limit
         self._arrived, self._clock = arrived, clock
         self._aggregations, self._zone = plan.aggregations, plan.aggregation_zone
 
@@ -116,6 +134,8 @@ class Commit:
         clocks = [report.clock for report in found.nodes.values() if report.clock is not None]
         clock = max(clocks, key=lambda c: (c.after, -c.first), default=None)
         fresh = self.store.commit(self.app, self.run, batch, partials, found.errors, clock)
+        if self.limit is not None:
+            self.limit.added(len(found.errors))
         for file in found.files:
             Path(file).unlink()
         if self.shared is not None and spilled:

@@ -25,6 +25,7 @@ from ..processes import runs
 from ..types import Type
 from .checking import FoundTable, check_table, missing_table
 from .layout import (
+    DROPPED,
     EVENT_TIMESTAMP,
     LAST_TIMESTAMP,
     NULL_KEYS,
@@ -155,6 +156,7 @@ class DuckDBStore:
             )
             self._db.execute(f"CREATE SEQUENCE IF NOT EXISTS {ERRORS}_IDS")
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {PURGED} (name VARCHAR PRIMARY KEY, begins BIGINT NOT NULL)")
+            self._db.execute(f"CREATE TABLE IF NOT EXISTS {DROPPED} (app VARCHAR PRIMARY KEY, errors BIGINT NOT NULL)")
             # Files made before rows without a time were kept as such, and before errors had numbers.
             self._db.execute(f"ALTER TABLE {ERRORS} ALTER COLUMN ts DROP NOT NULL")
             self._db.execute(f"ALTER TABLE {ERRORS} ADD COLUMN IF NOT EXISTS id BIGINT DEFAULT nextval('{ERRORS}_IDS')")
@@ -487,6 +489,21 @@ class DuckDBStore:
     def forget_errors(self, app: str, ids: Sequence[int]) -> None:
         with self._transaction():
             self._db.execute(f"DELETE FROM {ERRORS} WHERE app = ? AND id IN (SELECT unnest(?))", [app, list(ids)])
+
+    def trim_errors(self, app: str, most: int | None) -> int:
+        with self._transaction():
+            if most is not None:
+                last = f"SELECT id FROM {ERRORS} WHERE app = ? ORDER BY id DESC LIMIT 1 OFFSET ?"
+                old = f"DELETE FROM {ERRORS} WHERE app = ? AND id <= ({last})"
+                ((gone,),) = self._db.execute(old, [app, app, most]).fetchall()
+                if gone:
+                    self._db.execute(
+                        f"INSERT INTO {DROPPED} AS kept VALUES (?, ?) "
+                        "ON CONFLICT (app) DO UPDATE SET errors = kept.errors + excluded.errors",
+                        [app, gone],
+                    )
+            found = self._db.execute(f"SELECT errors FROM {DROPPED} WHERE app = ?", [app]).fetchall()
+        return int(found[0][0]) if found else 0
 
     # -------------------------------------------------------------------------------------------------------- shards
 

@@ -27,6 +27,7 @@ LAST_TIMESTAMP = "AGG_LAST_EVENT_TIMESTAMP"
 NULL_KEYS = "AGG_NULL_KEYS"
 
 PURGED = "SPARKSTREAM_PURGED"
+DROPPED = "SPARKSTREAM_DROPPED"
 """The table that says, for each table of an aggregation, before which time `@purge` has deleted its buckets."""
 
 SUFFIX: dict[AggDuration, str] = {

@@ -121,9 +121,7 @@ class Store(Protocol):
         """The last micro-batch of a run that is in the ledger; -1 for none."""
         ...
 
-    def read(
-        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
-    ) -> pa.Table:
+    def read(self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP) -> pa.Table:
         """Rows with start ≤ bucket < end (ms), merged over shards, by time. Never waits for a commit under way.
 
         Columns: AGG_TIMESTAMP, [AGG_EVENT_TIMESTAMP,] group-by attributes, base columns, [AGG_LAST_EVENT_TIMESTAMP].
@@ -146,9 +144,7 @@ class Store(Protocol):
         """How many rows there are with bounds[0] ≤ bucket < bounds[1], of all shards; `most` where there are more."""
         ...
 
-    def buckets(
-        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP
-    ) -> Buckets:
+    def buckets(self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP) -> Buckets:
         """The buckets that hold rows of `groups`, over all shards."""
         ...
 
@@ -207,6 +203,11 @@ class Store(Protocol):
 
     def forget_errors(self, app: str, ids: Sequence[int]) -> None:
         """Removes errors of `app` by their ids."""
+        ...
+
+    def trim_errors(self, app: str, most: int | None) -> int:
+        """Drops the oldest errors of `app`, so that `most` are left (None: drops none). Returns how many were dropped
+        so far, by this call and those before, also of other processes."""
         ...
 
     def close(self) -> None:

@@ -52,9 +52,7 @@ class StoreSet:
     def committed(self, app: str, run: str) -> int:
         return self.own.committed(app, run)
 
-    def read(
-        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
-    ) -> pa.Table:
+    def read(self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP) -> pa.Table:
         return self._store(aggregation).read(aggregation, per, start, end, groups)
 
     def read_by_shard(
@@ -67,9 +65,7 @@ class StoreSet:
     ) -> int:
         return self._store(aggregation).count(aggregation, per, bounds, groups, most=most)
 
-    def buckets(
-        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP
-    ) -> Buckets:
+    def buckets(self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP) -> Buckets:
         return self._store(aggregation).buckets(aggregation, per, wanted, groups)
 
     def last_bucket(
@@ -108,6 +104,9 @@ class StoreSet:
 
     def forget_errors(self, app: str, ids: Sequence[int]) -> None:
         self.own.forget_errors(app, ids)
+
+    def trim_errors(self, app: str, most: int | None) -> int:
+        return self.own.trim_errors(app, most)
 
     def close(self) -> None:
         for store in (*self._others, self.own):

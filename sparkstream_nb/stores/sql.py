@@ -28,6 +28,7 @@ from .address import Database
 from .checking import FoundTable, check_table, missing_table
 from .dialects import DIALECTS, READS, Dialect
 from .layout import (
+    DROPPED,
     EVENT_TIMESTAMP,
     LAST_TIMESTAMP,
     NULL_KEYS,
@@ -131,6 +132,9 @@ class SqlStore:
         )
         c.exec_driver_sql(
             f"CREATE TABLE IF NOT EXISTS {q(PURGED)} (name {key} NOT NULL PRIMARY KEY, begins BIGINT NOT NULL)"
+        )
+        c.exec_driver_sql(
+            f"CREATE TABLE IF NOT EXISTS {q(DROPPED)} (app {key} NOT NULL PRIMARY KEY, errors BIGINT NOT NULL)"
         )
 
     def close(self) -> None:
@@ -457,9 +461,7 @@ class SqlStore:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def read(
-        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
-    ) -> pa.Table:
+    def read(self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP) -> pa.Table:
         return self._read(self._layout(aggregation), per, (start, end), groups, by_shard=False)
 
     def read_by_shard(
@@ -533,9 +535,7 @@ class SqlStore:
         sql = sa.text(f"SELECT count(*) FROM ({rows}) counted")
         return self._transaction(lambda c: int(c.execute(sql, where.values).scalar_one()), reads=True)
 
-    def buckets(
-        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP
-    ) -> Buckets:
+    def buckets(self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP) -> Buckets:
         layout = self._layout(aggregation)
         time_, table = self._dialect.quoted(layout.time), self._table(layout, per)
         where, every = (self._where(layout, b, groups) for b in ((wanted.start, wanted.end), (-(2**63), 2**63 - 1)))
@@ -608,9 +608,7 @@ class SqlStore:
                 f"(SELECT t.*, row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS latest_first "
                 f"FROM {self._table(layout, per)} t WHERE {where}) numbered"
             )
-        shown = [
-            q(layout.time) if c.role == "time" else q(c.name) if c.in_key else self._merged(c) for c in columns
-        ]
+        shown = [q(layout.time) if c.role == "time" else q(c.name) if c.in_key else self._merged(c) for c in columns]
         return f"SELECT {', '.join(shown)} FROM {rows} GROUP BY {keys}"
 
     def _merged(self, c: StoredColumn) -> str:
@@ -640,6 +638,27 @@ class SqlStore:
     def forget_errors(self, app: str, ids: Sequence[int]) -> None:
         sql = sa.text(f"DELETE FROM {self._dialect.quoted(ERRORS)} WHERE app = :app AND id = :id")
         self._transaction(lambda c: c.execute(sql, [{"app": app, "id": i} for i in ids]))
+
+    def trim_errors(self, app: str, most: int | None) -> int:
+        errors, dropped = self._dialect.quoted(ERRORS), self._dialect.quoted(DROPPED)
+        whose = {"app": app}
+
+        def work(c: sa.Connection) -> int:
+            found = c.execute(sa.text(f"SELECT errors FROM {dropped} WHERE app = :app"), whose).scalar()
+            if most is None:
+                return int(found or 0)
+            # MySQL deletes nothing by a query of the same table.
+            last = sa.text(f"SELECT id FROM {errors} WHERE app = :app ORDER BY id DESC LIMIT 1 OFFSET :most")
+            id = c.execute(last, {**whose, "most": most}).scalar()
+            if id is None:
+                return int(found or 0)
+            old = c.execute(sa.text(f"DELETE FROM {errors} WHERE app = :app AND id <= :id"), {**whose, "id": id})
+            total = int(found or 0) + old.rowcount
+            c.execute(sa.text(f"DELETE FROM {dropped} WHERE app = :app"), whose)
+            c.execute(sa.text(f"INSERT INTO {dropped} (app, errors) VALUES (:app, :n)"), {**whose, "n": total})
+            return total
+
+        return self._transaction(work)
 
     # -------------------------------------------------------------------------------------------------------- shards
 

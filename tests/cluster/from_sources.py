@@ -1,7 +1,7 @@
-"""Runs an app over a feed that comes from a file or from Kafka, and leaves what came out. A program for tests.
+"""Runs apps over a feed that comes from a file or from Kafka, and leaves what came out. A program for tests.
 
-from_sources.py HOME MASTER SOURCE: SOURCE is `file:FOLDER` or `kafka:HOST:PORT/TOPIC`. What it publishes goes to the
-folder HOME-out.
+from_sources.py FOLDER MASTER SOURCE...: one app after the other for each SOURCE, `file:FOLDER` or
+`kafka:HOST:PORT/TOPIC`, whose home is FOLDER/file or FOLDER/kafka. What it publishes goes to HOME-out.
 """
 
 from __future__ import annotations
@@ -76,13 +76,20 @@ def found(app: Any) -> dict[str, pd.DataFrame]:
     return out
 
 
-def main(home: str, master: str, source: str) -> None:
+def home_of(folder: Path, source: str) -> Path:
+    """Where the app that reads `source` is at home."""
+    return folder / source.partition(":")[0]
+
+
+def main(folder: str, master: str, *sources: str) -> None:
     from sparkstream_nb.cluster import deploy
 
-    out = out_of(Path(home))
-    app = deploy(app_text(source, out), name="sources", home=Path(home), master=master, allow=allowed(source, out))
-    Path(home, "found").write_bytes(pickle.dumps(found(app)))
-    app.stop()
+    for source in sources:
+        home = home_of(Path(folder), source)
+        out, name = out_of(home), f"from-{home.name}"
+        app = deploy(app_text(source, out), name=name, home=home, master=master, allow=allowed(source, out))
+        (home / "found").write_bytes(pickle.dumps(found(app)))
+        app.stop()
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def test_what_had_come_in_is_the_former_apps(run: Callable[..., App]) -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-from sparkstream_nb.cluster import changes, deploy, folder
+from sparkstream_nb.cluster import deploy, folder
 from tests.cluster import test_changes as t
 from tests.cluster.crashing import die
 from sparkstream_nb.spark.commit import Commit

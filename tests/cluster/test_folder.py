@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster import attach, deploy
+from sparkstream_nb.cluster import attach, changes, deploy
 from sparkstream_nb.cluster.deployment import Deployment
-from sparkstream_nb.cluster.folder import Life, check_home, default_home, fingerprint, open_folder
+from sparkstream_nb.cluster.folder import Life, check_home, default_home, fingerprint, foreseen, open_folder
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.plan import compile_app
 
@@ -98,6 +99,48 @@ def test_a_changed_app_goes_on_where_any_state_does(tmp_path: Path) -> None:
     replace(life, units={}).write(tmp_path)  # of an earlier version
     _, said = opened(deployment, APP.replace("length(3)", "length(9)") + other)
     assert said.startswith("The state was dropped: the definitions or queries of the app changed.")
+
+
+def test_what_a_deployment_would_change_is_told_before(tmp_path: Path) -> None:
+    deployment = Deployment("app", "single", "round_robin", ("node-1",), tmp_path)
+    other = "@info(name = 'o') from S#window.length(2) select sum(a) as total insert into Out2;"
+    assert repr(changes(APP, name="app", home=tmp_path)) == "app has no state yet: it begins."
+    assert not files(tmp_path)
+    opened(deployment, APP + other)
+    before = {f: (tmp_path / f).read_bytes() for f in files(tmp_path)}
+    changed = APP.replace("length(3)", "length(4)") + other
+    added = "@info(name = 'r') from S#window.length(2) select max(a) as most insert into Out3;"
+    begins_anew = "app begins anew, and all of its state is dropped: "
+    goes_on = "app goes on where it is, with what is unchanged.\n  Kept: query o.\n  "
+    without_q = "define stream S (a int);" + other + added
+    for text, how, said in (
+        (APP + other + "-- as it is", {}, "app goes on with all of its state: it means what it meant before."),
+        (changed, {}, goes_on + "Begun anew, as they changed: query q."),
+        (without_q, {}, goes_on + "New: query r.\n  Dropped: query q."),
+        (changed, {"fresh": True}, begins_anew + "fresh was asked for."),
+        (changed, {"shard_ids": ["b"]}, begins_anew + "the shard ids are b now, and were node-1."),
+        (APP.replace("length(3)", "length(4)"), {}, begins_anew + "the definitions or queries of the app changed."),
+    ):
+        assert repr(changes(text, name="app", home=tmp_path, **how)) == said
+    assert {f: (tmp_path / f).read_bytes() for f in files(tmp_path)} == before
+    assert not any((tmp_path / "trash").glob("*"))
+    foretold = foreseen(deployment, compile_app(changed)).units
+    assert foretold is not None
+    assert opened(deployment, changed)[0].units == foretold.units
+
+
+def test_what_was_dropped_can_be_put_back(tmp_path: Path) -> None:
+    deployment = Deployment("app", "single", "round_robin", ("a",), tmp_path)
+    first, _ = opened(deployment, APP)
+    (first.folder(tmp_path) / "inbox").mkdir(parents=True)
+    second, said = opened(deployment, APP.replace("length(3)", "length(9)"))
+    assert said.startswith("The state was dropped")
+    shutil.rmtree(tmp_path / f"life-{second.run}", ignore_errors=True)
+    for dropped in (tmp_path / "trash" / second.run).iterdir():
+        dropped.replace(tmp_path / dropped.name)
+    again, said = opened(deployment, APP)
+    assert (again, said) == (first, "The state was kept: the app means what it meant before.")
+    assert (again.folder(tmp_path) / "inbox").is_dir()
 
 
 def test_names_make_different_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

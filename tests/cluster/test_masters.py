@@ -23,9 +23,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(500)]
 
 @dataclass(frozen=True)
 class Fed:
-    """Where the messages of a feed are, and what is expected of them."""
+    """Where the messages of a feed are, in Kafka and in a folder, and what is expected of them."""
 
-    source: str
+    topic: str
+    folder: str
     expected: dict[str, pd.DataFrame]
 
 
@@ -43,7 +44,7 @@ def test_a_standalone_cluster(undisturbed: tuple[pd.DataFrame, ...], tmp_path: P
         assert done.returncode == 0, done.stderr
         assert list((tmp_path / "work").glob("app-*")), "no executor of the cluster was asked"
         same(tmp_path / "home", undisturbed)
-        same_from_kafka(tmp_path, address, fed)
+        same_from(tmp_path, address, fed.expected, fed.topic, fed.folder)
 
 
 @pytest.fixture(scope="module")
@@ -62,21 +63,22 @@ def fed(spark: Any, broker: Broker, tmp_path_factory: pytest.TempPathFactory) ->
     expected = from_sources.found(app)
     app.stop()
     assert len(expected["Falls"]) > 10
-    return Fed(f"kafka:{broker.address}/{topic}", expected)
+    return Fed(f"kafka:{broker.address}/{topic}", source, expected)
 
 
-def same_from_kafka(folder: Path, master: str, fed: Fed) -> None:
-    """The same comes out of the topic, on the Spark at `master`."""
-    home = folder / "from kafka"
-    done = ran("from_sources.py", home, master, fed.source)
+def same_from(folder: Path, master: str, expected: dict[str, pd.DataFrame], *sources: str) -> None:
+    """The same comes out of each source, on the Spark at `master`."""
+    folder = folder / "from sources"
+    done = ran("from_sources.py", folder, master, *sources)
     assert done.returncode == 0, done.stderr
-    found = pickle.loads((home / "found").read_bytes())
-    for name, frame in fed.expected.items():
-        pd.testing.assert_frame_equal(found[name], frame, obj=name)
+    for source in sources:
+        found = pickle.loads((from_sources.home_of(folder, source) / "found").read_bytes())
+        for name, frame in expected.items():
+            pd.testing.assert_frame_equal(found[name], frame, obj=f"{name} from {source}")
 
 
 def test_the_same_from_a_file_and_from_kafka(tmp_path: Path, fed: Fed) -> None:
-    same_from_kafka(tmp_path, "local[2]", fed)
+    same_from(tmp_path, "local[2]", fed.expected, fed.topic)
 
 
 def test_over_connect_a_batch_counts_once(undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed) -> None:
@@ -93,4 +95,4 @@ def test_over_connect_a_batch_counts_once(undisturbed: tuple[pd.DataFrame, ...],
         assert done.returncode == 0, done.stderr
         assert float(done.stdout.splitlines()[-1]) < 2
         same(home, undisturbed)
-        same_from_kafka(tmp_path, address, fed)
+        same_from(tmp_path, address, fed.expected, fed.topic, fed.folder)

@@ -9,6 +9,7 @@ from sparkstream_nb.cluster.answers import DiskStats, NodeStats, PartStats, Stat
 from sparkstream_nb.cluster.prometheus import prometheus_text
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.spark.sinks.delivery import SinkFigures
+from sparkstream_nb.spark.sources.intake import SourceFigures
 from sparkstream_nb.spark.throughput import BatchTimes
 
 NAME = 'a "b" \\ c\nd'
@@ -34,10 +35,15 @@ def stats(app: str) -> Stats:
         parts=parts,
         disk=DiskStats(1, 2, 3, 4, Retention(), {"Rises": 5}),
         sinks=(SinkFigures("Rises-http-1", "Rises", "http", "http://host", "at least once", 6, 1, 2, 3, None),),
+        sources=(
+            SourceFigures("S-kafka-1", "S", "kafka", "t at h:1", 9, 7, 2, {"t-0": 1_200, "t-1": 0}, None),
+            SourceFigures("S-http-1", "S", "http", "http://h/t", 0, 0, 0, None, "in use"),
+        ),
         came={"S": 20, NAME: 1},
         lag=5,
         times=BatchTimes(120.0, 100.0, 300.0, 4_000.0, 3),
         faulty={"S": 4},
+        dropped_errors=6,
     )
 
 
@@ -64,6 +70,13 @@ def test_the_text_is_read_back_by_prometheus() -> None:
         ("outputs_total", "Rises"): 7,
         ("dropped_outputs_total", "Rises"): 5,
         ("errors_total", "S"): 4,
+        ("dropped_errors_total",): 6,
+        ("source_messages_total", "S", "S-kafka-1", "kafka"): 9,
+        ("source_rejected_total", "S", "S-kafka-1", "kafka"): 2,
+        ("source_lag", "S", "S-kafka-1", "kafka", "t-0"): 1_200,
+        ("source_lag", "S", "S-kafka-1", "kafka", "t-1"): 0,
+        ("source_away", "S", "S-kafka-1", "kafka"): 0,
+        ("source_away", "S", "S-http-1", "http"): 1,
         ("micro_batch_seconds", "0.5"): 0.1,
         ("micro_batch_seconds", "0.99"): 0.3,
         ("micro_batch_seconds_sum",): 4,

@@ -14,7 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparkstream_nb.cluster import App, deploy
+from sparkstream_nb.cluster.grants import Grants
+from sparkstream_nb.cluster.secrets import References
+from sparkstream_nb.cluster.sources import SourcePlans
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError, SparkStreamError
+from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.sources import intake
 from tests.servers import free_port
 
@@ -293,6 +297,8 @@ def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path, source: str, 
         ("type='file', dir.uri='/x', mode='regex'", "mode='regex'"),
         ("type='kafka', bootstrap.servers='h:9092', seq.enabled='true'", "'seq.enabled'"),
         ("type='mqtt', url='x'", "a source of type 'mqtt'"),
+        ("type='file', dir.uri='/x', on.error='STREAM'", "waiting does not mend it: write STORE or LOG"),
+        ("type='http', receiver.url='http://localhost:8006/t', on.error='wait'", "on.error='wait' of a source of type"),
         ("type='kafka', optional.configuration='interceptor.classes:x'", "'interceptor.classes' in optional.config"),
     ],
 )
@@ -301,6 +307,13 @@ def test_what_this_build_lacks_is_named(tmp_path: Path, source: str, what: str) 
     with pytest.raises(NotInThisBuild) as error:
         deploy(text, name="x", home=tmp_path / "home")
     assert what in str(error.value)
+
+
+@pytest.mark.parametrize(("option", "keeps"), [("", True), (", on.error='store'", True), (", on.error='LOG'", False)])
+def test_what_becomes_of_messages_that_cannot_be_read(tmp_path: Path, folder: Path, option: str, keeps: bool) -> None:
+    plan = compile_app(file_app(folder, f"mode='line'{option}"))
+    plans = SourcePlans(plan, Grants.of([f"file={folder}"]), References({}, ()), tmp_path)
+    assert [s.keeps_errors for s in plans.setups(lambda: None)] == [keeps]
 
 
 def test_catching_up_ends_in_time(run: Callable[..., App], folder: Path) -> None:

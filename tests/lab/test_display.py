@@ -64,6 +64,7 @@ from sparkstream_nb.spark.failover_study import FailoverCounts
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.replay import Nodes, Way
 from sparkstream_nb.spark.rescheduled import distributed_outcome
+from sparkstream_nb.spark.sources.intake import SourceFigures
 from sparkstream_nb.spark.study import Input, Outcome
 
 from .clusters import fed
@@ -136,6 +137,13 @@ class Ends:
 
 
 TAIL = Tail("App", "<S>", TailShape(), Ends(), lambda callback: lambda: None)
+
+
+def source(**behind: int) -> SourceFigures:
+    """A Kafka source that is so many messages behind, by partition."""
+    return SourceFigures("S-kafka-1", "S", "kafka", "t, u at <h>", 9, 7, 2, behind, "away <i>")
+
+
 SHOWN: list[tuple[Displayed, str, str]] = [
     (MOVED, "<App> on 2 resource nodes, against one node that never fails: 1 partial app begun again", "&lt;q&gt;"),
     (APP, "Trades: running · 2 nodes, active-active · shards node-1, node-2 · routing round_robin\n", "<b>Trades</b>"),
@@ -168,6 +176,16 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Events("App", "<S>", NOTHING), "<S> has put out nothing yet.", "&lt;S&gt; has put out nothing yet."),
     (Errors("App", REFUSED), "reason  count\n──────  ─────\n<r>         2\n1 reason\n\nid  stream", "&lt;r&gt;"),
     (Errors("App", NOTHING), "App has no errors", "every row and event was accepted."),
+    (Errors("App", REFUSED, dropped=1_200), "\n\n1,200 older errors are not kept", "1,200 older errors are not"),
+    (replace(APP.stats(), dropped_errors=1_200), "· 1,200 errors dropped", "· 1,200 errors dropped"),
+    (
+        replace(APP.stats(), sources=(source(t=1_200, u=34_000),)),
+        "S-kafka-1  t, u at <h>         9       7         2  35,200 (u 34,000, t 1,200)  away <i>",
+        "<td style=\"text-align:left;white-space:nowrap\">35,200 (u 34,000, t 1,200)</td>",
+    ),
+    (replace(APP.stats(), sources=(source(t=1_200, u=0),)), "  1,200 (t 1,200)  away", "t, u at &lt;h&gt;"),
+    (replace(APP.stats(), sources=(source(a=4, b=3, c=2, d=1),)), "  10 (a 4, b 3, c 2 and 1 more)", "and 1 more"),
+    (replace(APP.stats(), sources=(source(t=7),)), "  7             away", "away &lt;i&gt;"),
     (APP.stats(), "query        rise              Rises        1,200   80 B", "1,234,568"),
     (
         DIVERGENCE,

@@ -74,6 +74,17 @@ def test_check_deploys_nothing_and_shows_the_way_out(shell: Any, app: StandIn) -
     assert app.calls == []
 
 
+def test_what_a_deployment_would_change_is_said_before(
+    shell: Any, app: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = f"Trades --home {tmp_path} --nodes 2 --changes"
+    assert shell.run_cell_magic("siddhi", cell, TRADES) is None
+    assert capsys.readouterr().out == "Trades has no state yet: it begins.\n"
+    assert (app.calls, [*tmp_path.iterdir()]) == ([], [])
+    with pytest.raises(SiddhiSyntaxError, match="line 2"):
+        shell.run_cell_magic("siddhi", cell, "from S select a insert into B;")
+
+
 def test_an_error_is_one_message_without_a_traceback(shell: Any, app: StandIn) -> None:
     out = io.StringIO()
     with redirect_stdout(out):
@@ -230,6 +241,28 @@ def test_tail(shell: Any, app: StandIn, monkeypatch: pytest.MonkeyPatch) -> None
         plain, plain, plain | {"latest": "symbol", "last": 5}, plain | {"number": "price", "newest": "last"},
     ]  # fmt: skip
     assert all(c.args == ("Rises",) for c in tail.call_args_list)
+
+
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        ("1", [1]),
+        ("1 2", [1, 2]),
+        ("1,2", [1, 2]),
+        ("1, 2 7-9", [1, 2, 7, 8, 9]),
+        ("all", None),
+        ("", None),
+        ("1 --limit 5", [1]),
+    ],
+)
+def test_errors_are_sent_once_more(
+    shell: Any, app: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str, ids: Any
+) -> None:
+    replay = Mock(return_value="2 of the errors of Trades sent once more")
+    monkeypatch.setattr(app, "replay", replay, raising=False)
+    assert line(shell, f"errors Trades --replay {words}") is None
+    assert replay.call_args == call(ids)
+    assert capsys.readouterr().out == "2 of the errors of Trades sent once more\n"
 
 
 def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]) -> None:

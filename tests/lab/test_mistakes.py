@@ -84,6 +84,7 @@ BEFORE_SPARK = [
     ("%siddhi send T.S ['a", "is not closed"),
     ('%siddhi query T "from A select *"', "no app is called 'T': none is deployed yet"),
     ("%siddhi explain T", "none is deployed yet"),
+    ("%siddhi errors T --replay 3 x", "--replay: 'x' is no error's number: write NAME --replay 3 4 7-9, or all"),
     ("%siddhi stop", "which app? Write %siddhi stop NAME"),
     ("%siddhi stop T", "none is deployed yet"),
     ("%siddhi list all", "unexpected argument 'all'"),

@@ -52,7 +52,7 @@ class World:
 def world(tmp_path: Path) -> Iterator[Callable[[Reader], World]]:
     made: list[World] = []
 
-    def make(reader: Reader, time: int | None = None) -> World:
+    def make(reader: Reader, time: int | None = None, *, keeps_errors: bool = True) -> World:
         inbox = Inbox(tmp_path / f"inbox-{len(made)}")
         entrance = Entrance(
             inbox,
@@ -64,7 +64,7 @@ def world(tmp_path: Path) -> Iterator[Callable[[Reader], World]]:
             lambda: 1000,
             lambda: LATEST,
         )
-        setup = IntakeSetup("S-x-1", "S", "x", "x", SCHEMA, reader, time)
+        setup = IntakeSetup("S-x-1", "S", "x", "x", SCHEMA, reader, time, keeps_errors=keeps_errors)
         found = World(Intake(setup, entrance), entrance, inbox)
         made.append(found)
         return found
@@ -132,6 +132,25 @@ def test_a_file_that_was_deleted_stays_when_the_app_is_interrupted(
     w.inbox.truncate(0)
     assert [(e.kind, e.steps, e.seq) for e, _ in entries_from(w.inbox.folder)] == [("reject", 0, 0), ("steps", 2, 1)]
     assert w.inbox.position.sources == before
+
+
+def test_messages_that_cannot_be_read_are_lines_of_the_log(world: Callable[..., World], tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    place = FilesPlace(file, False, "line", every=0.01)
+    w = world(FilesReader(place, SCHEMA, csv()), keeps_errors=False)
+    file.write_text("b,x\n")
+    w.intake.start()
+    until(lambda: w.intake.figures().rejected == 1)
+    assert [e.kind for e, _ in entries_from(w.inbox.folder)] == ["source"]  # how far it is: it is not read again
+    with file.open("a") as f:
+        f.write("a,1\n" + "".join(f"c,{i}x\n" for i in range(12)))
+    until(lambda: w.intake.figures().rejected == 13)
+    w.intake.join()
+    assert [e.kind for e, _ in entries_from(w.inbox.folder)] == ["source", "steps"]
+    assert w.entrance.progress.errors == 0
+    logs = w.entrance.progress.logs
+    assert logs[0] == "source S-x-1 (x): not taken: v: 'x' is not an int: 'b,x'"
+    assert (len(logs), logs[-1]) == (12, "source S-x-1 (x): 2 more of what was read with it were not taken")
 
 
 def test_an_intake_that_was_full_goes_on_after_an_interrupt(

@@ -163,11 +163,15 @@ def test_limits_from_a_text() -> None:
     assert Retention.of(None) == Retention(GB, 10 * GB, None)
     assert Retention.of("recording=500MB, outputs=off,days=0.5") == Retention(500_000_000, None, 0.5)
     assert Retention.of("outputs=1.5kb") == Retention(outputs=1_500)
+    assert Retention.of("errors=5000").errors == 5_000
+    assert Retention.of("errors=off").errors is None
     for wrong, said in {
         "output=1GB": "Did you mean 'outputs'",
         "outputs=1XB": "outputs cannot be '1XB'. Write a size, such as 500MB",
         "days=7d": "days cannot be '7d'. Write a number, such as 7, or off",
         "days=0": "days is a number above 0",
+        "errors=1MB": "errors cannot be '1MB'. Write a number, such as 5000, or off",
+        "errors=0": "errors is a number above 0",
         "recording": "'recording' is not one of",
     }.items():
         with pytest.raises(Misuse, match=said):

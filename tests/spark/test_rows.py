@@ -14,10 +14,11 @@ from sparkstream_nb.engine.batch import Answer, Emitted
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import BatchClock
 from sparkstream_nb.spark import results, rows
-from sparkstream_nb.spark.commit import Commit, Progress
+from sparkstream_nb.spark.commit import Commit, ErrorLimit, Progress
 from sparkstream_nb.spark.entries import Ask, to_json
 from sparkstream_nb.spark.journal import COLUMNS
 from sparkstream_nb.spark.outputs import OutputFiles
+from sparkstream_nb.stores import DuckDBStore
 
 EVENTS = Emitted(("k",), np.array([0, 1]), np.array([5, 6]), [pa.array(["a", "b"])])
 BLOB = results.to_ipc(results.emitted_table(EVENTS, 40))
@@ -89,6 +90,25 @@ def commit_to(folder: Path) -> tuple[Commit, Any]:
     store: Any = Kept()
     outputs, plan = OutputFiles(folder, ["node-1"]), compile_app(SUM_APP)
     return Commit("app", "run", ["node-1"], store, outputs, Progress(), plan), store
+
+
+def test_errors_above_the_limit_go_after_a_commit(tmp_path: Path) -> None:
+    plan, progress, store = compile_app("define stream S (v int);"), Progress(), DuckDBStore(":memory:")
+    try:
+        limit = ErrorLimit(store, "app", 200, progress)
+        commit = Commit("app", "run", ["node-1"], store, OutputFiles(tmp_path, ["n"]), progress, plan, limit=limit)
+        kept = []
+        for batch in range(4):
+            lines = results.error_lines([["S", i, [i], "no"] for i in range(101 if batch < 2 else 1)])
+            commit.commit([rows.Errors(0, batch, batch, 1, lines)], batch)
+            kept.append((store.errors("app").num_rows, progress.dropped_errors))
+        assert kept == [(101, 0), (200, 2), (201, 2), (202, 2)]
+        assert progress.errors == 204
+        for most, dropped in ((None, 2), (50, 154)):  # as an app that is opened
+            ErrorLimit(store, "app", most, progress)
+            assert progress.dropped_errors == dropped
+    finally:
+        store.close()
 
 
 def test_a_commit_takes_each_kind_to_its_place(tmp_path: Path) -> None:

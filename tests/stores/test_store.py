@@ -112,6 +112,20 @@ def test_errors_come_with_the_batch(open_store: Open) -> None:
     assert store.errors("another").num_rows == 0
 
 
+def test_the_oldest_errors_go_first_and_are_counted(open_store: Open) -> None:
+    store = open_store()
+    for app, n in (("app", 5), ("other", 3)):
+        assert store.commit(app, "run", 0, {}, [ErrorRow("S", i, [i], "no") for i in range(n)])
+    assert store.trim_errors("app", None) == store.trim_errors("app", 5) == 0
+    assert store.trim_errors("app", 3) == 2
+    assert store.errors("app")["ts"].to_pylist() == [2, 3, 4]
+    store.forget_errors("app", store.errors("app")["id"].to_pylist()[:1])
+    assert store.trim_errors("app", 1) == 3
+    assert (store.errors("app")["ts"].to_pylist(), store.errors("other").num_rows) == ([4], 3)
+    store = open_store()
+    assert (store.trim_errors("app", None), store.trim_errors("other", None)) == (3, 0)
+
+
 def test_how_far_it_is_can_be_asked_before_anything_else(open_store: Open) -> None:
     store = open_store()
     assert store.committed("app", "run") == -1

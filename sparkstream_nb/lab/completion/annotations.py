@@ -9,7 +9,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "app:description": (),
     "app:playback": ("idle.time", "increment"),
     "info": ("name",),
-    "source": ("type", "topic"),
+    "source": ("type", "topic", "on.error"),
     "sink": (
         "type", "topic", "on.error", "prefix", "priority", "file.uri", "append", "add.line.separator", "roll.size",
         "publisher.url", "method", "headers", "basic.auth.username", "basic.auth.password", "socket.idle.timeout",
@@ -40,6 +40,7 @@ VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("map", "type"): ("passThrough", "json", "csv", "text", "keyvalue", "xml"),
     ("distribution", "strategy"): ("partitioned", "roundRobin", "broadcast"),
     ("store", "type"): ("rdbms",),
+    ("source", "on.error"): ("STORE", "LOG"),
     ("sink", "on.error"): ("LOG", "STREAM", "STORE", "WAIT"),
     ("OnError", "action"): ("LOG", "STREAM", "STORE"),
     ("PartitionById", "enable"): ("true", "false"),

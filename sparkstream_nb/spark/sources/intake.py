@@ -18,7 +18,7 @@ import numpy as np
 
 from ...engine.batch import InputBatch, StreamRows
 from ...engine.batch import taken as rows_of
-from ...errors import SparkStreamError, masked, printable
+from ...errors import SparkStreamError, masked, printable, shown
 from ...mapping.decoding import Decoded, Rejected
 from ...pauses import Pauses
 from ...types import Schema
@@ -36,6 +36,8 @@ MOST_WAITING = 1_000_000
 _WAIT = 0.2
 """Seconds until a thread that waits looks whether it is to end."""
 _GRACE = 1.0
+_LOGGED = 10
+"""Lines of the log about what could not be read at once; more are counted in one line."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ _log = logging.getLogger(__name__)
 class IntakeSetup:
     """A source as it was deployed. `name` is unique in the app, `shown` is where it reads, without secrets, `time` the
     position of the attribute with an event's time; None: that at which it is taken. `together`: the events of one
-    message are one chunk."""
+    message are one chunk. `keeps_errors`: what cannot be read becomes an error of the app; else a line of its log."""
 
     name: str
     stream: str
@@ -54,6 +56,7 @@ class IntakeSetup:
     reader: Reader
     time: int | None = None
     together: bool = False
+    keeps_errors: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,12 +105,12 @@ class _Counts:
 
 @dataclass(frozen=True)
 class Entered:
-    """The entries of what was read at once, how many events they have, and how much was rejected. `refused`: of which
-    messages events were, for their time, and why."""
+    """The entries of what was read at once, how many events they have, and what was rejected: stream, time (ms),
+    values and reason of each. `refused`: of which messages events were, for their time, and why."""
 
     entries: list[Entry]
     events: int
-    rejected: int
+    rejected: list[list[Any]]
     refused: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -240,7 +243,8 @@ class Intake:
             if ending.is_set() or not entrance.open():
                 return None
             found = entered(self.setup, taken.decoded, entrance)
-            entries = found.entries or ([SourceEntry()] if taken.lasting and self._moved else [])
+            lasting = taken.lasting or found.rejected
+            entries = found.entries or ([SourceEntry()] if lasting and self._moved else [])
             if entries:
                 entries = [replace(e, source=name) for e in entries]
                 entries[-1] = replace(entries[-1], reached=self._moved or None)
@@ -251,9 +255,18 @@ class Intake:
             entrance.lock.release()
         c = self._counts
         c.received, c.events, c.rejected = (
-            c.received + taken.received, c.events + found.events, c.rejected + found.rejected
+            c.received + taken.received, c.events + found.events, c.rejected + len(found.rejected)
         )  # fmt: skip
+        if not self.setup.keeps_errors:
+            self._log_errors(found.rejected)
         return found
+
+    def _log_errors(self, errors: Sequence[Sequence[Any]]) -> None:
+        for _, _, values, reason in errors[:_LOGGED]:
+            what = values["message"] if isinstance(values, dict) else values
+            self._say(_line(f"not taken: {reason}: {shown(what)}"))
+        if len(errors) > _LOGGED:
+            self._say(f"{len(errors) - _LOGGED:,} more of what was read with it were not taken")
 
     def _locked(self, ending: threading.Event) -> bool:
         """Takes the app's lock; False where the intake ends before it could: who ends it may hold the lock."""
@@ -275,7 +288,7 @@ class Intake:
     def _away(self, reason: str, ending: threading.Event) -> None:
         """The source is away: says so once, and waits, longer each time."""
         self.setup.reader.close()
-        line = masked(printable(" ".join(reason.split())))
+        line = _line(reason)
         if ending.is_set():
             return
         if self._trouble is None:
@@ -304,7 +317,7 @@ def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered
             columns, message, ts = [rows_of(c, left) for c in columns], message[left], ts[left]
     entries: list[Entry] = []
     inbox = entrance.inbox
-    if errors:
+    if errors and setup.keeps_errors:
         entries.append(Reject(file=inbox.write(f"rejected-{uuid.uuid4().hex[:12]}", error_lines(errors))))
     if len(ts):
         if setup.together:
@@ -316,7 +329,11 @@ def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered
             step, clock = np.arange(len(ts), dtype=np.int64), ts
         batch = InputBatch(clock, {setup.stream: StreamRows(step.astype(np.int64), ts, list(columns))})
         entries.append(inbox.batch(batch, entrance.route))
-    return Entered(entries, len(ts), len(errors), refused)
+    return Entered(entries, len(ts), errors, refused)
+
+
+def _line(text: str) -> str:
+    return masked(printable(" ".join(text.split())))
 
 
 def _message(setup: IntakeSetup, rejected: Rejected) -> dict[str, Any]:
