@@ -223,9 +223,7 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     wanted = wanted_life(d, plan, run)
     said = None
     if (home / "app.json").exists():
-        former = None if d.fresh else former_life(home)
-        if former is not None and not former.folder(home).is_dir():
-            raise not_whole(home, f"its {former.folder(home).name} is gone, and with it what came in")
+        former = None if d.fresh else _life_there(home)
         if former is not None and d.clock == "wall":  # it goes on from where the clock is, wherever that began
             wanted = replace(wanted, start=former.start)
         reason = "fresh was asked for" if former is None else _difference(former, wanted)
@@ -341,7 +339,7 @@ def foreseen(deployment: Deployment, plan: Plan) -> Changes:
         return Changes(d.name, "begun")
     if d.fresh:
         return Changes(d.name, "dropped", "fresh was asked for")
-    former = former_life(d.home)
+    former = _life_there(d.home)
     wanted = wanted_life(d, plan, former.run)
     if d.clock == "wall":
         wanted = replace(wanted, start=former.start)
@@ -393,6 +391,14 @@ def _unfinished(place: Path) -> bool:
     if not _RUN.fullmatch(place.name) or (place / "app.json").exists():
         return False
     return any(p.name in _OWN_FILES or _is_life(p) for p in place.iterdir())
+
+
+def _life_there(home: Path) -> Life:
+    """As `former_life`; raises `Misuse` also where the life's folder is gone."""
+    former = former_life(home)
+    if not former.folder(home).is_dir():
+        raise not_whole(home, f"its {former.folder(home).name} is gone, and with it what came in")
+    return former
 
 
 def former_life(home: Path) -> Life:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from ..errors import Misuse, shown
 from ..plan.query_parts import template_attributes
-from ..spark.sinks.http import METHODS, OWN, TOKEN, HttpPlace, HttpTarget, forbidden
+from ..spark.sinks.http import METHODS, OWN, HttpPlace, HttpTarget, forbidden
 from ..spark.sinks.target import Target
 from .grants import Grants
+from .header_options import Header, headers_of
 from .secrets import References, is_secret_reference
 
-_SECRET_NAME = re.compile(r"(?i)authorization|cookie|token|secret|password|passwd|api-?key|credential|signature")
-_QUOTED = re.compile(r"'([^']*)'")
 _LONGEST_TIMEOUT = 600_000
 """ms."""
 
@@ -44,10 +42,10 @@ class HttpGate:
         path = (found.path or "/") + (f"?{found.query}" if found.query else "")
         if not path.isascii():
             raise Misuse(f"{self.what}: write the path of publisher.url percent-encoded")
-        given = dict(self._headers(options.get("headers", "")))
-        headers = {name: value for name, (value, dynamic) in given.items() if not dynamic} | self._login(options)
-        templates = {name: value for name, (value, dynamic) in given.items() if dynamic}
-        if not any(name.lower() == "content-type" for name in given):
+        given = list(self._headers(options.get("headers", "")))
+        headers = {h.name: h.value for h in given if not h.dynamic} | self._login(options)
+        templates = {h.name: h.value for h in given if h.dynamic}
+        if not any(h.name.lower() == "content-type" for h in given):
             headers["Content-Type"] = content_type
         method = options.get("method", "POST")
         if not template_attributes(method) and method.upper() not in METHODS:
@@ -62,26 +60,12 @@ class HttpGate:
     def _resolved(self, text: str) -> str:
         return self.references.resolve(text, self.what)
 
-    def _headers(self, text: str) -> Iterator[tuple[str, tuple[str, bool]]]:
-        """The headers of `'name:value','name:value'`: name, and value with whether it depends on the event."""
-        given = _QUOTED.findall(text) or ([text] if text.strip() else [])
-        for one in given:
-            name, colon, value = one.partition(":")
-            name, value = name.strip(), value.strip()
-            if not colon or not TOKEN.fullmatch(name):
-                raise Misuse(f"{self.what}: headers has {shown(one)}: write headers=\"'Name:value','Name:value'\"")
-            if name.lower() in OWN:
-                raise Misuse(f"{self.what}: the header {name} is not an app's to set: leave it out")
-            if _SECRET_NAME.search(name) and "${" not in value:
-                raise Misuse(
-                    f"{self.what}: the header {name} holds a secret, which does not belong into the app's text: write "
-                    f"'{name}:${{sec:NAME}}'"
-                )
-            dynamic, value = bool(template_attributes(value)), self._resolved(value)
-            wrong = forbidden("".join(re.sub(r"\{\{[^{}]*\}\}", "", value)))
+    def _headers(self, text: str) -> Iterator[Header]:
+        for header in headers_of(text, OWN, self.references, self.what):
+            wrong = forbidden(header.fixed)
             if wrong is not None:
-                raise Misuse(f"{self.what}: the header {name} {wrong}")
-            yield name, (value, dynamic)
+                raise Misuse(f"{self.what}: the header {header.name} {wrong}")
+            yield header
 
     def _login(self, options: Mapping[str, str]) -> dict[str, str]:
         user, password = options.get("basic.auth.username"), options.get("basic.auth.password")

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from ..errors import Misuse, shown
 from ..plan.kafka import CONFIGURATION, PRODUCER
 from ..plan.query_parts import template_attributes
-from ..spark.sinks.kafka import TIMEOUTS, TOPIC, KafkaPlace, KafkaTarget
+from ..spark.sinks.kafka import KEY_HEADER, TIMEOUTS, TOPIC, KafkaPlace, KafkaTarget
 from ..spark.sinks.target import Target
 from .grants import Grants
+from .header_options import headers_of
 from .kafka_settings import servers_of, settings_of
 from .secrets import References
 
@@ -28,7 +29,7 @@ class KafkaGate:
 
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
         """(servers and topic as they may be shown, the target). Raises `Misuse` for options that are wrong, or have a
-        password that is no reference, and NotAllowed where a server is not granted."""
+        secret that is no reference, and NotAllowed where a server is not granted."""
         # No secret is looked up for a server that is not allowed.
         servers = servers_of(options["bootstrap.servers"], self.grants, self.what, "writes to")
         for key in ("topic", "partition.no", "key", "is.binary.message"):
@@ -46,5 +47,10 @@ class KafkaGate:
         timeouts = TIMEOUTS | settings
         if timeouts["delivery_timeout_ms"] < timeouts["request_timeout_ms"] + settings.get("linger_ms", 0):
             raise Misuse(f"{self.what}: delivery.timeout.ms is less than request.timeout.ms and linger.ms together")
-        place = KafkaPlace(servers, topic, partition, options.get("key"), settings, self.key)
+        given = list(headers_of(options.get("headers", ""), {KEY_HEADER.lower()}, self.references, self.what))
+        place = KafkaPlace(
+            servers, topic, partition, options.get("key"), settings, self.key,
+            headers=tuple((h.name, h.value) for h in given if not h.dynamic),
+            templates=tuple((h.name, h.value) for h in given if h.dynamic),
+        )  # fmt: skip
         return f"kafka://{','.join(servers)}/{topic}", KafkaTarget(place)

@@ -34,7 +34,8 @@ _OPTIONS = {
         "publisher.url", "basic.auth.username", "basic.auth.password", "headers", "method", "socket.idle.timeout",
         "blocking.io", "chunk.disabled",
     },
-    "kafka": _COMMON | {"bootstrap.servers", "topic", "partition.no", "key", "is.binary.message", CONFIGURATION},
+    "kafka": _COMMON
+    | {"bootstrap.servers", "topic", "partition.no", "key", "headers", "is.binary.message", CONFIGURATION},
     "prometheus": _COMMON
     | {
         "job", "publish.mode", "server.url", "metric.type", "metric.name", "metric.help", "value.attribute", "buckets",
@@ -43,7 +44,7 @@ _OPTIONS = {
 _DYNAMIC: Mapping[str, frozenset[str]] = {
     "file": frozenset(),
     "http": frozenset({"headers", "method"}),
-    "kafka": frozenset({"topic", "partition.no", "key"}),
+    "kafka": frozenset({"topic", "partition.no", "key", "headers"}),
     "prometheus": frozenset(),
 }
 """Options that may depend on the event."""

@@ -34,7 +34,9 @@ def breaking() -> Iterator[Broker]:
 
 def test_topics_partitions_and_keys_of_the_event(run: Callable[..., App], broker: Broker) -> None:
     one, other = broker.topic(partitions=2), broker.topic()
-    sinks = kafka_sink(broker.address, "topic='{{k}}', partition.no='{{v}}', key='{{k}}'", "@map(type='json')")
+    headers = "headers=\"'Kind:alert','V:{{v}}'\""
+    sinks = kafka_sink(broker.address, f"topic='{{{{k}}}}', partition.no='{{{{v}}}}', key='{{{{k}}}}', {headers}",
+                       "@map(type='json')")  # fmt: skip
     configured = "optional.configuration='linger.ms:1, compression.type:gzip,acks:all', is.binary.message='true'"
     sinks += kafka_sink(broker.address, f"topic='{other}', {configured}")
     app = run(app_with(sinks, "from S select k, v insert into Alerts;"), allow=[f"kafka={broker.address}"])
@@ -45,6 +47,8 @@ def test_topics_partitions_and_keys_of_the_event(run: Callable[..., App], broker
         (0, one.encode(), f"[{event(one, 0)},{event(one, 0)}]".encode()),
         (1, one.encode(), event(one, 1).encode()),
     ]
+    found = [dict(r.headers) for r in broker.records(one)]
+    assert [(h["Kind"], h["V"]) for h in found] == [(b"alert", b"0"), (b"alert", b"1")]
     assert values(broker, other) == [0, 1, 0, 7, 0]
     dynamic, plain = app.stats().sinks
     assert (dynamic.sent, dynamic.failed, plain.sent) == (3, 2, 5)
@@ -113,6 +117,10 @@ REFUSED = [
     (SERVER, "topic='t', sequence.id='s'", "'sequence.id' of a sink of type 'kafka'"),
     (SERVER, "topic='t', is.binary.message='perhaps'", "is.binary.message is 'true' or 'false'"),
     (SERVER, "topic='t', key='{{kk}}'", "has no attribute 'kk'"),
+    (SERVER, "topic='t', headers=\"'idempotency-key:1'\"", "the header idempotency-key is not an app's to set"),
+    (SERVER, "topic='t', headers=\"'a b:1'\"", "write headers="),
+    (SERVER, "topic='t', headers=\"'X-Api-Key:abc'\"", "the header X-Api-Key holds a secret"),
+    (SERVER, "topic='t', headers=\"'Room:{{kk}}'\"", "has no attribute 'kk'"),
     (SERVER, "topic='t', optional.configuration='acks:1'", "acks is one of -1, all"),
     (SERVER, "topic='t', optional.configuration='acks'", "is 'name:value,name:value'"),
     (SERVER, "topic='t', optional.configuration='retries:0'", "'retries' in optional.configuration of a sink"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +21,9 @@ from sparkstream_nb.cluster.secrets import References
 from sparkstream_nb.cluster.sources import SourcePlans
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError, SparkStreamError
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.spark.commit import Commit
 from sparkstream_nb.spark.sources import intake
+from sparkstream_nb.spark.sources.files import FilesReader
 from tests.servers import free_port
 
 from .waiting import rows, until
@@ -141,14 +145,36 @@ def test_nodes_take_turns(run: Callable[..., App], folder: Path) -> None:
     assert app.output("O").frame["node"].value_counts().tolist() == [30, 30, 30]
 
 
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """When it is set, micro-batches are committed; they wait until then."""
+    commit, go_on = Commit.__call__, threading.Event()
+
+    def late(self: Commit, frame: Any, batch: int) -> None:
+        go_on.wait(120)
+        commit(self, frame, batch)
+
+    monkeypatch.setattr(Commit, "__call__", late)
+    yield go_on
+    go_on.set()
+
+
 def test_an_app_that_is_behind_is_not_given_more(
-    run: Callable[..., App], folder: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., App], folder: Path, monkeypatch: pytest.MonkeyPatch, commits: threading.Event
 ) -> None:
+    told: list[bool] = []
     monkeypatch.setattr(intake, "MOST_WAITING", 10)
+    monkeypatch.setattr(FilesReader, "busy", lambda self, *, full: told.append(full))
     (folder / "a.csv").write_text("".join(f"k{i},{i}\n" for i in range(50)))
     app = run(file_app(folder), allow=[f"file={folder}"])
+    until(app, lambda: told[-1:] == [True])
     for i in range(5):
         (folder / f"b{i}.csv").write_text("".join(f"k{j},{j}\n" for j in range(50)))
+    told.clear()
+    until(app, lambda: len(told) >= 5)
+    assert all(told)
+    assert app.stats().sources[0].events == 50
+    commits.set()
     until(app, lambda: rows(app, "O") == 300)
 
 
@@ -238,15 +264,20 @@ def post_or_zero(port: int, body: str, token: str) -> int:
         return 0
 
 
-def test_an_app_that_is_behind_answers_429(run: Callable[..., App], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_app_that_is_behind_answers_429(
+    run: Callable[..., App], monkeypatch: pytest.MonkeyPatch, commits: threading.Event
+) -> None:
+    monkeypatch.setattr(intake, "MOST_WAITING", 0)
     port = free_port()
     app = run(http_app(port), allow=[f"http=http://localhost:{port}/"])
     token = Path(app.home, "sources", "S-http-1.token")
     until(app, token.exists)
-    monkeypatch.setattr(intake.Intake, "_full", lambda self: True)
-    until(app, lambda: post_or_zero(port, '{"k":"a","v":1}', token.read_text()) == 429)
-    monkeypatch.undo()
     until(app, lambda: post_or_zero(port, '{"k":"a","v":1}', token.read_text()) == 200)
+    assert post(port, '{"k":"a","v":2}', token.read_text())[0] == 429
+    commits.set()
+    until(app, lambda: post_or_zero(port, '{"k":"a","v":3}', token.read_text()) == 200)
+    app.flush()
+    assert app.output("O").frame["v"].tolist() == [1, 3]
 
 
 # ------------------------------------------------------------------------------------------------- what is refused

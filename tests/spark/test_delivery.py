@@ -30,7 +30,7 @@ from sparkstream_nb.spark.sinks.files import FilePlace, GrowingFile
 from sparkstream_nb.spark.sinks.messages import MessageWriter, Unwritten
 from sparkstream_nb.spark.sinks.position import Position, read_position, write_position
 from sparkstream_nb.spark.sinks.target import Away, Place, Refused
-from sparkstream_nb.spark.sinks.turns import Turns
+from sparkstream_nb.spark.sinks.turns import AT_ONCE, Turns
 from sparkstream_nb.types import Attribute, Schema, Type
 
 SCHEMA = Schema((Attribute("v", Type.INT),))
@@ -357,6 +357,38 @@ def test_turns_pass_over_what_is_away() -> None:
         turns.send(messages(str(i).encode()), [Place(0, i)])
     assert sorted(b for t in targets for b in t.got) == numbers(0, 9)
     assert len(targets[1].got) == 1
+
+
+def test_turns_over_destinations_that_take_several() -> None:
+    """Each message is for the next destination; what comes before one that is not taken is counted."""
+    refused: set[bytes] = set()
+
+    def check(body: bytes) -> None:
+        if body in refused:
+            raise Refused(f"no {body.decode()}")
+        if body == b"away":
+            raise Away("all are")
+
+    targets = [Kept(check) for _ in range(3)]
+    for target in targets:
+        target.at_once = 500
+    turns = Turns(targets)
+    assert turns.at_once == AT_ONCE
+    turns.open({})
+    found = messages(*(str(i).encode() for i in range(8)))
+    places = [Place(0, i) for i in range(8)]
+    refused.add(b"4")
+    assert turns.send(found, places) == 4
+    assert turns.state() == {"next": 1}
+    with pytest.raises(Refused, match="no 4"):  # by the one whose turn it is
+        turns.send(found[4:], places[4:])
+    assert turns.send(found[5:], places[5:]) == 3
+    assert [t.got for t in targets] == [[b"0", b"3", b"6"], [b"1", b"7"], [b"2", b"5"]]
+    assert turns.send(messages(b"8", b"away"), places[:2]) == 1
+    with pytest.raises(Away, match="all 3 destinations are away"):
+        turns.send(messages(b"away"), places[:1])
+    targets[1].at_once = 1
+    assert Turns(targets).at_once == 1
 
 
 # ---------------------------------------------------------------------------------------------------------- messages

@@ -344,3 +344,58 @@ def test_catch_up_waits_for_what_was_read_and_is_not_entered(world: Callable[[Re
     reader.goes_on.set()
     until(lambda: w.intake.caught_up(began))
     assert w.events() == 1
+
+
+class Endless(Slow):
+    """A reader that always has `portion` more events. `full`: how often it was told to wait since it last read."""
+
+    def __init__(self, portion: int) -> None:
+        super().__init__()
+        self.portion, self.full = portion, 0
+        self.there = Behind(0.0, {"p": 1})
+
+    def read(self, seconds: float) -> Taken | None:
+        self.reads, self.full = self.reads + 1, 0
+        return Taken(csv().decode([b"a,1"] * self.portion), self.portion, {"p": self.reads})
+
+    def busy(self, *, full: bool) -> None:
+        self.full += full
+
+
+def commit(w: World, last: int) -> None:
+    """Says that all up to entry `last` is committed."""
+    with w.entrance.progress.changed:
+        w.entrance.progress.last = last
+        w.entrance.progress.changed.notify_all()
+
+
+@pytest.mark.parametrize("portion", [1, 7])
+def test_no_more_is_entered_than_may_wait(
+    world: Callable[[Reader], World], monkeypatch: pytest.MonkeyPatch, portion: int
+) -> None:
+    """More than `MOST_WAITING` events wait only by what was read at once."""
+    monkeypatch.setattr(intake, "MOST_WAITING", 20)
+    monkeypatch.setattr(intake, "_WAIT", 0.01)
+    reader = Endless(portion)
+    w = world(reader)
+    w.intake.start()
+    entries = 20 // portion + 1
+    for committed in (0, 1, 3):
+        commit(w, committed - 1)
+        until(lambda n=entries + committed: reader.reads == n and reader.full >= 3)  # type: ignore[misc]
+        assert w.events() == (entries + committed) * portion
+
+
+def test_an_app_that_is_behind_answers_429(world: Callable[[Reader], World], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "MOST_WAITING", 2)
+    reader = listener()
+    w = world(reader)
+    w.intake.start()
+    until(lambda: post(reader.place.port) == 200)
+    assert post(reader.place.port, "a,1\nb,2") == 200
+    assert post(reader.place.port) == 429
+    assert w.events() == 3
+    commit(w, 0)
+    until(lambda: post(reader.place.port) == 200)
+    assert post(reader.place.port) == 429
+    assert w.events() == 4

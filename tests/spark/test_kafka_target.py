@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 
 import pytest
 
@@ -89,3 +90,33 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Away, match=r"127\.0\.0\.1:"):
         target.send([Message(b"x", (0,))], places(1))
     target.close()
+
+
+class Producer:
+    """Takes every record, and notes its headers."""
+
+    def __init__(self) -> None:
+        self.headers: list[list[tuple[str, bytes]]] = []
+
+    def partitions_for(self, topic: str) -> set[int]:
+        return {0}
+
+    def send(self, topic: str, body: bytes, *, headers: list[tuple[str, bytes]], **_: object) -> SimpleNamespace:
+        self.headers.append(headers)
+        return SimpleNamespace(get=lambda timeout: None)
+
+    def close(self, timeout: float) -> None: ...
+
+
+def test_headers_of_the_app() -> None:
+    place = KafkaPlace(("h:1",), "t", key="run", headers=(("App", "ä"),), templates=(("Room", "r-{{room}}"),))
+    target = KafkaTarget(place)
+    assert target.templates == {"header Room": "r-{{room}}"}
+    producer = target._producer = Producer()
+    found = [Message(b"x", (i,), {"header Room": room}) for i, room in enumerate(["r-1", "r-\n\u00fc\ud800"])]
+    assert target.send(found, places(2)) == 2
+    assert producer.headers == [
+        [("App", b"\xc3\xa4"), ("Room", b"r-1"), (KEY_HEADER, b"run-7-0")],
+        [("App", b"\xc3\xa4"), ("Room", b"r-\n\xc3\xbc?"), (KEY_HEADER, b"run-7-1")],
+    ]
+    assert "r-{{room}}" not in repr(place)

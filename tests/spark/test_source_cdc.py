@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,10 +20,10 @@ from sparkstream_nb.plan.binding.mappings import source_mapping
 from sparkstream_nb.plan.mapping import SourceMapping
 from sparkstream_nb.spark.sources import cdc
 from sparkstream_nb.spark.sources.cdc import CdcReader
-from sparkstream_nb.spark.sources.reader import Away, Taken
-from sparkstream_nb.stores.address import Secret
+from sparkstream_nb.spark.sources.reader import PLACE, Away, Taken
+from sparkstream_nb.stores.address import Database, Secret, from_jdbc
 from sparkstream_nb.stores.dialects import DIALECTS
-from sparkstream_nb.stores.polling import PolledTable
+from sparkstream_nb.stores.polling import PolledTable, Row
 from sparkstream_nb.types import Attribute, Schema, Type
 
 SCHEMA = Schema((Attribute("id", Type.LONG), Attribute("k", Type.STRING)))
@@ -135,7 +135,7 @@ def test_new_rows_come_in_the_order_of_the_column(world: World) -> None:
     world.run("INSERT INTO orders VALUES ('old', 5), ('older', 4)")
     reader = world.reader("Orders" if world.is_postgresql else "orders")
     reached = begun(reader)
-    assert list(reached) == [f"{'Orders' if world.is_postgresql else 'orders'}.id"]
+    assert list(reached) == [PLACE, f"{'Orders' if world.is_postgresql else 'orders'}.id"]
     assert all_of(reader) == []
     world.run("INSERT INTO orders VALUES ('c', 8), ('a', 6), ('never', NULL), ('b', 7), ('less', 3)")
     assert all_of(reader, reached) == [[(6, "a"), (7, "b"), (8, "c")]]
@@ -382,7 +382,8 @@ def test_another_table_or_column_begins_anew(world: World) -> None:
     world.run("INSERT INTO first_one VALUES (5, 'a')", "INSERT INTO second_one VALUES (2, 'b')")
     reached = begun(world.reader("first_one"))
     reader = world.reader("second_one", reached=reached)
-    assert begun(reader) == {"first_one.id": None, "second_one.id": ["number", "2"]}
+    here = str(world.server.database)
+    assert begun(reader) == {PLACE: here, "first_one.id": None, "second_one.id": ["number", "2"]}
     world.run("INSERT INTO second_one VALUES (3, 'c')")
     assert all_of(reader) == [[(3, "c")]]
 
@@ -395,6 +396,62 @@ def test_a_column_of_another_type_begins_anew(world: World) -> None:
     world.run("INSERT INTO changed VALUES ('77', 'b')")
     reader = world.reader("changed", reached=reached, said="had values such as 5 and now has 77")
     assert begun(reader) == {"changed.id": ["text", "77"]}
+
+
+class Table:
+    """A table `trades` with rows of these ids, in a database that nobody asks."""
+
+    name, column = "trades", "id"
+
+    def __init__(self, database: Database, *ids: int) -> None:
+        self.database, self.ids = database, ids
+
+    def open(self, wanted: Sequence[str], *, all_needed: bool) -> None: ...
+
+    def greatest(self) -> Any:
+        return max(self.ids, default=None)
+
+    def after(self, last: Any, most: int) -> tuple[list[Row], bool]:
+        return [Row(i, (i, f"k{i}")) for i in self.ids if last is None or i > last], False
+
+    def close(self) -> None: ...
+
+
+STAGING, LIVE = from_jdbc("jdbc:postgresql://staging/shop", "me"), from_jdbc("jdbc:postgresql://live/shop", "me")
+OLD = {"trades.id": ["number", "7"]}
+PLACES: list[tuple[Database, dict[str, Any], list[int], str | None]] = [
+    (STAGING, {**OLD, PLACE: str(STAGING)}, [8, 9], None),
+    (replace(STAGING, user="you", pool=1), {**OLD, PLACE: str(STAGING)}, [8, 9], None),
+    (STAGING, OLD, [8, 9], None),  # of an app that knew no databases
+    (LIVE, {**OLD, PLACE: str(STAGING)}, [10],
+     f"it has read from {STAGING} until now: at {LIVE} it begins anew, behind id 9, and what is there up to that one "
+     "is not read"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("database", "reached", "found", "said"), PLACES)
+def test_a_position_is_of_one_database(
+    database: Database, reached: dict[str, Any], found: list[int], said: str | None
+) -> None:
+    table: Any = Table(database, 5, 8, 9)
+    reader = CdcReader(table, mapped(), SCHEMA, 0.0)
+    assert reader.open(reached) == said
+    kept = dict(reached)
+    if reached.get(PLACE) != str(database):
+        kept |= begun(reader)
+    if said:
+        table.ids = (*table.ids, 10)
+    assert [i for p in all_of(reader, kept) for i, _ in p] == found
+    assert kept[PLACE] == str(database)
+    assert reader.open(kept) is None
+    assert reader.read(0.0) is None
+
+
+def test_another_database_whose_table_is_empty() -> None:
+    reader = CdcReader(Table(LIVE), mapped(), SCHEMA, 0.0)  # type: ignore[arg-type]
+    said = reader.open({**OLD, PLACE: str(STAGING)})
+    assert said == f"it has read from {STAGING} until now: at {LIVE} it begins anew, with its table, which is empty"
+    assert begun(reader) == {PLACE: str(LIVE), "trades.id": ["none", ""]}
 
 
 def test_a_server_that_goes_and_comes_back(world: World) -> None:

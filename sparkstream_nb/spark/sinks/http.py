@@ -21,8 +21,6 @@ from ...plan.query_parts import template_attributes
 from .target import Away, Place, Refused
 
 METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE", "GET"})
-TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""A header's name."""
 OWN = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", "expect", "te", "upgrade"}
 )

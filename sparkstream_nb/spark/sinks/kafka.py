@@ -36,9 +36,9 @@ _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 @dataclass(frozen=True)
 class KafkaPlace:
-    """Where records go. `topic`, `partition` and `record_key` may name attributes as `{{attribute}}`; None: Kafka
-    chooses the partition, by the record's key if it has one. `settings` are those of kafka-python's producer. `key`
-    begins each Idempotency-Key. Never shown: it has secrets."""
+    """Where records go. `topic`, `partition`, `record_key` and the headers of `templates` may name attributes as
+    `{{attribute}}`; `headers` are as they are. None: Kafka chooses the partition, by the record's key if it has one.
+    `settings` are those of kafka-python's producer. `key` begins each Idempotency-Key. Never shown: it has secrets."""
 
     servers: tuple[str, ...]
     topic: str
@@ -46,17 +46,20 @@ class KafkaPlace:
     record_key: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     key: str = ""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    templates: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
 class _Record:
-    """A message with what is filled in. `id` is its Idempotency-Key."""
+    """A message with what is filled in. `id` is its Idempotency-Key; `headers` are the others."""
 
     id: str
     topic: str
     partition: int | None
     key: bytes | None
     body: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class KafkaTarget:
@@ -69,7 +72,9 @@ class KafkaTarget:
     def __init__(self, place: KafkaPlace, clock: Callable[[], float] = time.monotonic) -> None:
         self.place, self._clock = place, clock
         given = {"topic": place.topic, "partition": place.partition, "key": place.record_key}
-        self.templates: Mapping[str, str] = {k: v for k, v in given.items() if v and template_attributes(v)}
+        self.templates: Mapping[str, str] = {k: v for k, v in given.items() if v and template_attributes(v)} | {
+            f"header {name}": value for name, value in place.templates
+        }
         self._producer: Any = None
         self._cancelled = threading.Event()
         self._missing: dict[str, float] = {}
@@ -124,7 +129,11 @@ class KafkaTarget:
             raise Refused(f"'{printable(partition[:20])}' is not the number of a partition")
         key = found.get("key", self.place.record_key)
         number = None if partition is None else int(partition)
-        return _Record(id, topic, number, None if key is None else key.encode("utf-8", "replace"), message.body)
+        headers = [*self.place.headers, *((name, found[f"header {name}"]) for name, _ in self.place.templates)]
+        return _Record(
+            id, topic, number, None if key is None else _bytes(key), message.body,
+            tuple((name, _bytes(value)) for name, value in headers),
+        )  # fmt: skip
 
     def _check(self, record: _Record) -> None:
         """Raises Refused where Kafka has no such topic or partition, and Away where it does not say."""
@@ -197,7 +206,7 @@ class KafkaTarget:
         waiting: dict[str, Any] = {}
         failed: dict[str, Exception] = {}
         for r in records:
-            headers = [(KEY_HEADER, r.id.encode())]
+            headers = [*r.headers, (KEY_HEADER, r.id.encode())]
             try:
                 waiting[r.id] = producer.send(r.topic, r.body, key=r.key, headers=headers, partition=r.partition)
             except (KafkaError, ValueError) as error:
@@ -250,6 +259,10 @@ class KafkaTarget:
     def _away(self, error: Exception) -> Away:
         self.close()
         return Away(f"{', '.join(self.place.servers)}: {_said(error)}")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
 
 
 def compresses(name: str) -> bool:

@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from ...mapping import Message
-from .target import Away, Place, Target
+from .target import Away, Place, Refused, Target
 
 LEFT_ALONE = 5.0
 """Seconds in which a destination that was away is not tried, while others are there."""
+AT_ONCE = 50
+"""Messages of one call, where destinations take several: a position is written down for all of them."""
 
 
 class Turns:
@@ -19,10 +21,10 @@ class Turns:
 
     by_batch = False
     at_start = False
-    at_once = 1
 
     def __init__(self, targets: Sequence[Target], clock: Callable[[], float] = time.monotonic) -> None:
         self._targets, self._clock = list(targets), clock
+        self.at_once = min(AT_ONCE, *(t.at_once for t in targets))
         # Each target has templates of its own, under names that others may have too.
         self.templates: Mapping[str, str] = {
             f"{i} {name}": text for i, t in enumerate(targets) for name, text in t.templates.items()
@@ -38,14 +40,31 @@ class Turns:
         return self.state()
 
     def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
-        """Raises Away where all destinations are, and Refused where the one whose turn it is does not take it."""
+        """Raises Away where all destinations are, and Refused where the one whose turn it is does not take it.
+
+        A message is sent when the one before it was taken: passed over, it would come behind later ones.
+        """
+        for i, message in enumerate(messages):
+            turn = self._next
+            try:
+                if self._sent(message, places[i]) == 0:
+                    return i
+            except (Away, Refused):
+                if i == 0:
+                    raise
+                self._next = turn  # with the next call it has its turn
+                return i
+        return len(messages)
+
+    def _sent(self, message: Message, place: Place) -> int:
+        """How many were sent of one message."""
         count, why = len(self._targets), ""
         order = [(self._next + i) % count for i in range(count)]
         now = self._clock()
         # Those that were away a moment ago come last: all others may be away by now.
         for number in sorted(order, key=lambda n: self._until[n] > now):
             try:
-                sent = self._targets[number].send([self._own(number, messages[0])], places[:1])
+                sent = self._targets[number].send([self._own(number, message)], [place])
             except Away as error:
                 self._until[number], why = self._clock() + LEFT_ALONE, str(error)
                 continue

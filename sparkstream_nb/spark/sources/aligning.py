@@ -111,6 +111,11 @@ class Alignment:
                 part.waited = 0.0
             part.more, part.told = messages > 0, True
 
+    def away(self, parts: Collection[str]) -> None:
+        """These cannot be read now: they are waited for as those that bring nothing."""
+        for name in parts:
+            self._parts[name].told = True
+
     def waited(self, seconds: float) -> None:
         """Nothing came for so long."""
         for part in self._parts.values():

@@ -1,7 +1,8 @@
 """Polls a table of an SQL server for rows whose polling column is greater than the last value that was read.
 
 The position of the source is that value. It begins behind the greatest value that the table has when it is first
-reached, as siddhi-io-cdc's `DefaultPollingStrategy` does, and that beginning is kept at once. Which rows are new is for
+reached, as siddhi-io-cdc's `DefaultPollingStrategy` does, and that beginning is kept at once, with the database that it
+is of: a source whose address is changed to another one begins anew there. Which rows are new is for
 the database to say (`stores.polling`); rows of equal values are entered together.
 """
 
@@ -26,7 +27,7 @@ from ...plan.mapping import SourceMapping
 from ...stores.polling import PolledTable, Row
 from ...types import Schema, Type
 from .. import ingest
-from .reader import Away, Behind, Taken
+from .reader import PLACE, Away, Behind, Taken
 
 PORTION = 10_000
 """Rows that are read at once, and those that have the polling value of the last one."""
@@ -60,19 +61,25 @@ class CdcReader:
             greatest = self._table.greatest()
         except StoreError as error:
             raise Away(str(error)) from None
-        kept = reached.get(self._part)
+        here, former = str(self._table.database), reached.get(PLACE)
+        elsewhere = former is not None and former != here
+        kept = None if elsewhere else reached.get(self._part)
         if kept is None:
             self._last = greatest
             # Another table or column that was polled before has no place any more.
-            begins = {**dict.fromkeys(reached), self._part: position(greatest)}
+            begins = {**dict.fromkeys(reached), PLACE: here, self._part: position(greatest)}
             self._begun = Taken(self._nothing(), 0, begins, lasting=True)
-            return None
+            return f"it has read from {former} until now: {_anew(self._table, greatest)}" if elsewhere else None
         self._last = value_at(kept)
-        if self._last is None or greatest is None or kind_of(self._last) == kind_of(greatest):
-            return None
-        said = f"{self._part} had values such as {self._last} and now has {greatest}: it is read from behind that one"
-        self._last = greatest
-        self._begun = Taken(self._nothing(), 0, {self._part: position(greatest)}, lasting=True)
+        said: str | None = None
+        moved: dict[str, Any] = {} if former == here else {PLACE: here}
+        if self._last is not None and greatest is not None and kind_of(self._last) != kind_of(greatest):
+            said = (
+                f"{self._part} had values such as {self._last} and now has {greatest}: it is read from behind that one"
+            )
+            self._last = greatest
+            moved[self._part] = position(greatest)
+        self._begun = Taken(self._nothing(), 0, moved, lasting=True) if moved else None
         return said
 
     def read(self, seconds: float) -> Taken | None:
@@ -227,6 +234,14 @@ def kind_of(value: Any) -> str:
     if isinstance(value, dt.datetime):
         return "time"
     return "date" if isinstance(value, dt.date) else "text"
+
+
+def _anew(table: PolledTable, greatest: Any) -> str:
+    """That a table is read from behind its greatest value, in words."""
+    if greatest is None:
+        return f"at {table.database} it begins anew, with its table, which is empty"
+    behind = f"behind {table.column} {greatest}, and what is there up to that one is not read"
+    return f"at {table.database} it begins anew, {behind}"
 
 
 def position(value: Any) -> list[str]:

@@ -4,8 +4,9 @@ kafka-python needs some 10 us for a message. In the process of the app it would 
 partitions would share one core. The processes decode as well; what they read comes through a pipe, which holds them
 back where the app is behind.
 
-How far a source is stands in the inbox, partition by partition. The offsets of its group at the broker follow it, so
-that Kafka's own tools see them, and are where a source begins that has no place in the inbox yet.
+How far a source is stands in the inbox, partition by partition, with the id of the cluster that the offsets are of: at
+another cluster the source begins anew. The offsets of its group at the broker follow it, so that Kafka's own tools see
+them, and are where a source begins that has no place in the inbox yet.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from ...mapping.decoding import decoder
 from ...plan.mapping import SourceMapping
 from ...types import Schema
 from .aligning import Alignment
+from .kafka_cluster import cluster_id, offsets_of, without_leader
 from .kafka_frames import Begin, Failed, Hold, Kept, Read, ReadPart, read_frame, write_frame
-from .reader import Away, Behind, Taken
+from .reader import PLACE, Away, Behind, Taken
 
 MOST_PROCESSES = 4
 PATIENCE_MS = 10_000
@@ -67,6 +69,18 @@ class EventTime:
 
     attribute: int
     latest: Callable[[], int | None]
+
+
+@dataclass
+class _Beginning:
+    """Where partitions (topic, number) of a `cluster` begin (None: its id is not known), and those that are `away`, as
+    they have no leader. `moved`: what changes of the position with that. `said`: what a user is to know of it."""
+
+    cluster: str | None
+    places: dict[tuple[str, int], int] = field(default_factory=dict)
+    away: frozenset[tuple[str, int]] = frozenset()
+    moved: dict[str, Any] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -115,26 +129,31 @@ class KafkaReader:
     def open(self, reached: Mapping[str, Any]) -> str | None:
         self.close()
         try:
-            places, gone = self._begins(reached)
+            found = self._begins(reached)
         except (KafkaError, OSError) as error:
             raise Away(_reason(error)) from None
-        shares: list[dict[tuple[str, int], int]] = [{} for _ in range(_processes(len(places)))]
-        for i, (place, offset) in enumerate(sorted(places.items())):
+        shares: list[dict[tuple[str, int], int]] = [{} for _ in range(_processes(len(found.places)))]
+        for i, (place, offset) in enumerate(sorted(found.places.items())):
             shares[i % len(shares)][place] = offset
         # Where it began is kept at once: without an event, another start would begin elsewhere.
-        new = {part_of(*p): offset for p, offset in places.items() if reached.get(part_of(*p)) != offset}
-        self._begun = Taken(self._nothing, 0, new, lasting=True) if new else None
+        self._begun = Taken(self._nothing, 0, found.moved, lasting=True) if found.moved else None
         self._frames = queue.Queue(_FRAMES_AHEAD)
         self._behind, self._told = {}, {}
-        self._parts = {part_of(*place) for place in places}
-        aligned = self._time if len(places) > 1 else None
+        away = {part_of(*place) for place in found.away}
+        self._parts = {part_of(*place) for place in found.places} | away
+        aligned = self._time if len(self._parts) > 1 else None
         self._alignment = None if aligned is None else Alignment(self._parts, aligned.latest)
+        if self._alignment is not None:
+            self._alignment.away(away)
         attribute = None if aligned is None else aligned.attribute
         for share in shares:
             options, commits = dict(self.place.options), self.place.commits
             known = None if self.place.partitions is not None else self._known
-            self._start(Begin(options, self.place.group, commits, share, self._mapping, self._schema, known, attribute))
-        return gone
+            self._start(
+                Begin(options, self.place.group, commits, share, self._mapping, self._schema, known, attribute,
+                      found.cluster, found.away)
+            )  # fmt: skip
+        return "; ".join(found.said) or None
 
     def read(self, seconds: float) -> Taken | None:
         if self._begun is not None:
@@ -203,31 +222,51 @@ class KafkaReader:
         for child in children:
             child.process.kill()
 
-    def _begins(self, reached: Mapping[str, Any]) -> tuple[dict[tuple[str, int], int], str | None]:
-        """Where to begin in each partition, and what is not there any more, in words. Raises Away where a topic is
-        missing, and KafkaError."""
+    def _begins(self, reached: Mapping[str, Any]) -> _Beginning:
+        """Raises Away where a topic or partition is missing or all are without a leader, and KafkaError."""
+        known = {part: offset for part, offset in reached.items() if part != PLACE}
         with _consumer(self.place) as consumer:
-            found = [p for topic in self.place.topics for p in self._partitions(consumer, topic)]
-            first, last = consumer.beginning_offsets(found), consumer.end_offsets(found)
-            out: dict[tuple[str, int], int] = {}
-            gone = []
-            for p in found:
+            wanted = [p for topic in self.place.topics for p in self._partitions(consumer, topic)]
+            out, former = _Beginning(cluster_id(consumer)), reached.get(PLACE)
+            if out.cluster is not None and former != out.cluster:
+                out.moved[PLACE] = out.cluster
+                if former is not None:
+                    out.said.append(
+                        f"it has read from another Kafka cluster until now ({former}), and begins anew at this one "
+                        f"({out.cluster})"
+                    )
+                    out.moved |= dict.fromkeys(known)
+                    known = {}
+            away = without_leader(consumer, wanted)
+            out.away = frozenset((p.topic, p.partition) for p in away)
+            if len(away) == len(wanted):
+                raise Away(f"no partition of {', '.join(self.place.topics)} has a leader")
+            if away:
+                names = ", ".join(part_of(*p) for p in sorted(away))
+                out.said.append(f"without a leader, and not read until there is one: {names}")
+            there = [p for p in wanted if p not in away]
+            first = offsets_of(consumer.beginning_offsets, there)
+            last = offsets_of(consumer.end_offsets, there)
+            for p in there:
                 name = part_of(p.topic, p.partition)
-                begin = reached.get(name)
+                begin = known.get(name)
                 if begin is None:
-                    begin = self._first(consumer, p, first[p], last[p], added=bool(reached))
+                    begin = self._first(consumer, p, first[p], last[p], added=bool(known))
                 elif begin < first[p]:
-                    gone.append(f"{first[p] - begin:,} messages of {name} are gone: the broker removed them unread")
+                    out.said.append(f"{first[p] - begin:,} messages of {name} are gone: the broker removed them unread")
                     begin = first[p]
                 elif begin > last[p]:
-                    gone.append(f"{name} was read up to {begin:,} and ends at {last[p]:,}: it was made again, and is "
-                                "read from its beginning")  # fmt: skip
+                    out.said.append(f"{name} was read up to {begin:,} and ends at {last[p]:,}: it was made again, and "
+                                    "is read from its beginning")  # fmt: skip
                     begin = first[p]
-                out[p.topic, p.partition] = begin
-        return out, "; ".join(gone) or None
+                out.places[p.topic, p.partition] = begin
+                if known.get(name) != begin:
+                    out.moved[name] = begin
+        return out
 
     def _first(self, consumer: KafkaConsumer, p: TopicPartition, first: int, last: int, *, added: bool) -> int:
-        """Where a partition that was never read begins. One that was `added` later is read from its beginning."""
+        """Where a partition that was never read begins. One that was `added` later, or had no leader when others began,
+        is read from its beginning."""
         begin = self.place.starts.get((p.topic, p.partition))
         if begin is None:
             begin = consumer.committed(p)

@@ -15,12 +15,13 @@ from typing import IO, Any
 
 import numpy as np
 from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, LeaderNotAvailableError
 from kafka.structs import OffsetAndMetadata
 
 from ...mapping.decoding import Decoded, Decoder, Rejected, decoder
 from .aligning import Portion, times_of
 from .kafka import consumer_options, part_of
+from .kafka_cluster import cluster_id, offsets_of, without_leader
 from .kafka_frames import Begin, Failed, Hold, Kept, Read, ReadPart, read_frame, write_frame
 from .kafka_records import Messages, count_of, messages_of, read_batches
 
@@ -76,6 +77,7 @@ class Process:
 
     def _tell(self, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
         at = time.monotonic()
+        self._check_cluster()
         behind = {}
         for place in self._places:
             high = self._consumer.highwater(place)
@@ -163,20 +165,37 @@ class Process:
     def _tell_of_silence(self) -> None:
         """Says how much is there, with no message. Raises KafkaError where the broker does not answer."""
         at = time.monotonic()
-        ends = self._consumer.end_offsets(list(self._places))
+        ends = offsets_of(self._consumer.end_offsets, self._places)
+        self._check_cluster()
         behind = {part_of(*p): max(0, ends[p] - self._consumer.position(p)) for p in self._places}
         aligned = self.begin.time is not None
         nothing = ReadPart(None, behind, at) if aligned else Read(self._decoder.decode([]), 0, {}, behind, at)
         write_frame(self._out, nothing)
 
     def _check(self, *, silent: bool) -> None:
-        """Raises KafkaError where the broker is gone or has further partitions."""
+        """Raises KafkaError where the broker is gone or has further partitions, or some with a leader no more or
+        again: the source is opened again then."""
         self._checked = time.monotonic()
+        self._check_leaders()
         if silent:
             self._tell_of_silence()
         for topic, count in (self.begin.known or {}).items():
             if len(self._consumer.partitions_for_topic(topic) or ()) != count:
                 raise KafkaError(f"topic '{topic}' has other partitions than before")
+
+    def _check_leaders(self) -> None:
+        if lost := without_leader(self._consumer, self._places):
+            raise LeaderNotAvailableError(f"no leader for {', '.join(part_of(*p) for p in sorted(lost))}")
+        if self.begin.away:
+            self._consumer.topics()  # a partition that nobody reads is not asked for otherwise
+            away = {TopicPartition(*p) for p in self.begin.away}
+            if back := away - without_leader(self._consumer, away):
+                raise KafkaError(f"there is a leader again for {', '.join(part_of(*p) for p in sorted(back))}")
+
+    def _check_cluster(self) -> None:
+        """Raises KafkaError where the brokers are of another cluster than that of the offsets."""
+        if self.begin.cluster is not None and cluster_id(self._consumer) not in (None, self.begin.cluster):
+            raise KafkaError("another Kafka cluster answers at the same address")
 
 
 def main() -> None:

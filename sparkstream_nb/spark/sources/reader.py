@@ -8,6 +8,10 @@ from typing import Any, Protocol
 
 from ...mapping.decoding import Decoded
 
+PLACE = "@place"
+"""The part of a position that says of what it is: the cluster of a broker, a database. A position without one is from
+before there was this part, and is taken as it is."""
+
 
 class Away(Exception):
     """Nothing can be read now; it may be later. `str()` is the reason, one line without secrets."""
@@ -39,7 +43,8 @@ class Reader(Protocol):
     """Reads one source. Used by one thread, but for `cancel` and `behind`."""
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
-        """Goes on where `reached` says, which is empty at first. Returns a sentence where something between is gone.
+        """Goes on where `reached` says, which is empty at first. Returns a sentence where something between is gone or
+        cannot be read now, and where `reached` is of another place, so that it begins anew.
 
         Raises Away.
         """

@@ -1,0 +1,32 @@
+"""What a consumer of kafka-python knows of its cluster and has no method for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import LeaderNotAvailableError
+
+_NO_LEADER = -1
+
+
+def cluster_id(consumer: KafkaConsumer) -> str | None:
+    """The id of the cluster, the same at all its brokers; None where they do not say (before Kafka 0.10.1)."""
+    found = consumer._cluster.cluster_id
+    return str(found) if found else None
+
+
+def without_leader(consumer: KafkaConsumer, places: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+    """The partitions that have no leader, as the brokers said last: nothing of them can be read or asked now."""
+    return frozenset(p for p in places if consumer._cluster.leader_for_partition(p) == _NO_LEADER)
+
+
+def offsets_of(
+    ask: Callable[[list[TopicPartition]], dict[TopicPartition, int]], places: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """What `ask`, the consumer's `beginning_offsets` or `end_offsets`, says of partitions. Raises KafkaError."""
+    wanted = list(places)
+    try:
+        return ask(wanted)
+    except KeyError:  # it leaves out a partition without a leader, and misses it then
+        raise LeaderNotAvailableError("a partition lost its leader meanwhile") from None
