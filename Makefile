@@ -23,7 +23,7 @@ SHORT_LIVED := JDK_JAVA_OPTIONS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
 # Jupyter asks to be told that root is meant, as it is in containers.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup lab cluster check test exact fuzz mutants chaos bench clean
+.PHONY: help setup lab cluster check test thorough exact fuzz mutants chaos bench clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,13 +65,16 @@ check: setup ## Lint, types and direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check ## Everything: check, all tests, all notebooks
-	$(PYTEST) -m "not ($(WITH_SPARK))" -n 2
-	$(SHORT_LIVED) $(PYTEST) -m "$(WITH_SPARK)" -n 2 --dist loadfile
+test: check ## check, the tests, all notebooks: before each commit
+	$(PYTEST) -m "not ($(WITH_SPARK) or thorough)" -n 2
+	$(SHORT_LIVED) $(PYTEST) -m "($(WITH_SPARK)) and not thorough" -n 2 --dist loadfile
 ifneq ($(NOTEBOOKS),)
 	$(SHORT_LIVED) $(BIN)/python -m tests.try_cluster --for kafka,spark \
 	  $(PYTEST) -p nbval --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600 $(NOTEBOOKS)
 endif
+
+thorough: setup ## The tests that `make test` leaves out: further ways, places of kills, and modes
+	$(SHORT_LIVED) $(PYTEST) -m thorough -n 2 --dist loadfile
 
 exact: setup ## Random feeds over shards, batches and crashes against one node (DuckDB: COUNT, PostgreSQL: a tenth)
 	SPARKSTREAM_EXAMPLES=$(or $(COUNT),2000) $(PYTEST) tests/stores/test_any_split.py

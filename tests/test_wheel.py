@@ -154,6 +154,7 @@ def test_compiled_loops_are_kept_where_the_user_may_write(environment: Path, tmp
         beside.unlink()
 
 
+@pytest.mark.thorough
 def test_the_first_result_comes_with_a_word_about_what_it_waits_for(environment: Path, tmp_path: Path) -> None:
     command = "import sparkstream_nb as p; print(p.__path__[0])"
     installed = Path(run(environment / "python", "-c", command, cwd=tmp_path).stdout.strip())

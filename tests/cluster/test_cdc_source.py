@@ -18,6 +18,7 @@ from sparkstream_nb.cluster.sources import SourcePlans
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError
 from sparkstream_nb.spark.sources import cdc
 from sparkstream_nb.stores.dialects import DIALECTS
+from tests.marks import thorough
 
 from . import cdc_crashing
 from .cdc_crashing import app_text, deployed, source
@@ -160,7 +161,7 @@ def test_a_row_has_the_time_of_a_column(run: Callable[..., App], server: servers
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("place", ["before", thorough("after")])
 def test_killed(run: Callable[..., App], server: servers.Server, tmp_path: Path, place: str) -> None:
     home = tmp_path / "home"
     process = subprocess.Popen(

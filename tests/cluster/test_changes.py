@@ -9,6 +9,7 @@ import pytest
 
 from sparkstream_nb.cluster import App, stop_all
 from sparkstream_nb.errors import SparkStreamError
+from tests.marks import thorough
 
 from .programs import killed
 
@@ -143,7 +144,7 @@ deploy(t.STREAM + t.KEPT + t.ADDED, name="app", home=home)
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("place", ["pending", "aside", "switched", "opened"])
+@pytest.mark.parametrize("place", [thorough("pending"), thorough("aside"), "switched", thorough("opened")])
 def test_killed_in_the_middle_of_a_change(run: Callable[..., App], tmp_path: Path, place: str) -> None:
     """Either the former app is there whole, or the changed one; and nothing that came in is lost or taken twice."""
     home = tmp_path / "home"

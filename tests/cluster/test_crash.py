@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 
 from sparkstream_nb.cluster import App
+from tests.marks import thorough
 
 from . import crashing
 from .programs import killed
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("place", ["computing", "before", "after"])
+@pytest.mark.parametrize("place", ["computing", thorough("before"), thorough("after")])
 def test_killed_while(
     run: Callable[..., App], undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, place: str
 ) -> None:

@@ -13,6 +13,7 @@ from kafka.structs import OffsetAndMetadata
 
 from sparkstream_nb.cluster import App
 from tests.broker import Broker
+from tests.marks import thorough
 
 from . import kafka_crashing
 from .programs import killed
@@ -189,7 +190,7 @@ def test_a_topic_that_comes_later(run: Callable[..., App], broker: Broker) -> No
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("place", ["before", thorough("after")])
 def test_killed(run: Callable[..., App], broker: Broker, tmp_path: Path, place: str) -> None:
     topic, home = broker.topic(partitions=2), tmp_path / "home"
     send(broker, topic, range(500))

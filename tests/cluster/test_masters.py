@@ -81,6 +81,7 @@ def test_the_same_from_a_file_and_from_kafka(tmp_path: Path, fed: Fed) -> None:
     same_from(tmp_path, "local[2]", fed.expected, fed.topic)
 
 
+@pytest.mark.thorough
 def test_over_connect_a_batch_counts_once(undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed) -> None:
     # The server knows another package of this name, so ours has to be sent to it.
     (tmp_path / "other" / "sparkstream_nb").mkdir(parents=True)

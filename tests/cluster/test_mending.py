@@ -70,7 +70,7 @@ app.stop()
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("app", "nodes"), [(APP, 2), (STATELESS, 1)])
+@pytest.mark.parametrize(("app", "nodes"), [(APP, 2), pytest.param(STATELESS, 1, marks=pytest.mark.thorough)])
 def test_an_event_that_ends_its_process_is_set_aside(tmp_path: Path, app: str, nodes: int) -> None:
     (tmp_path / "patch").mkdir()
     (tmp_path / "patch" / "sitecustomize.py").write_text(POISON)

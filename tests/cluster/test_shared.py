@@ -16,6 +16,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from tests.jars import skip_without
+from tests.marks import thorough
 from tests.masters import Server, connect, standalone
 from tests.objects import ENVIRONMENT, S3A_HOME, Objects, objects, settings
 
@@ -46,7 +47,7 @@ def servers_of(kind: str, folder: Path, hidden: Path) -> tuple[str, list[Server]
     return address, [*servers[:-1], servers[-1].blind(hidden)]
 
 
-@pytest.mark.parametrize("kind", ["standalone", "connect"])
+@pytest.mark.parametrize("kind", ["standalone", thorough("connect")])
 def test_a_cluster_without_a_folder_in_common(
     kind: str, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, bucket: Objects
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from tests.broker import Broker
+from tests.marks import thorough
 
 from . import sink_crashing
 from .programs import killed
@@ -21,7 +22,7 @@ from .receiver import receiver
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("place", ["between", "writing", "written", "posted", "batch"])
+@pytest.mark.parametrize("place", [*map(thorough, ["between", "writing", "posted", "batch"]), "written"])
 def test_killed(run: Callable[..., App], tmp_path: Path, place: str) -> None:
     home, out = tmp_path / "home", tmp_path / "out"
     out.mkdir()
@@ -55,6 +56,7 @@ def test_killed(run: Callable[..., App], tmp_path: Path, place: str) -> None:
         assert set(sent.values()) == {len(expected)}
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_killed_between_a_fault_and_the_note_of_it(run: Callable[..., App], tmp_path: Path) -> None:
     """What the server refuses is in the fault stream once, though it is refused twice."""

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.notebook
 @pytest.mark.timeout(300)
+@pytest.mark.thorough
 def test_the_active_active_notebook_over_postgresql(tmp_path: Path) -> None:
     servers.skip_without("postgresql")
     command = [
