@@ -12,6 +12,7 @@ from kafka.admin import KafkaAdminClient, NewPartitions
 from kafka.structs import OffsetAndMetadata
 
 from sparkstream_nb.cluster import App
+from sparkstream_nb.spark.sources.reader import PLACE
 from tests.broker import Broker
 from tests.marks import thorough
 
@@ -55,6 +56,9 @@ def test_messages_come_once_whatever_stops(run: Callable[..., App], broker: Brok
     assert rows(app, "O") == 200
     found = app.stats().sources[0]
     assert (found.received, found.events, found.rejected, found.lag) == (200, 200, 0, 0)
+    (position,) = app._inbox.position.sources.values()
+    assert len(position.pop(PLACE)) > 8  # the cluster's id
+    assert position == {f"{topic}:{p}": n for p, n in enumerate(lengths(broker, topic, 3))}
     app.stop()
     send(broker, topic, range(200, 300))
     again = run(text(broker, topic), allow=allow(broker))
@@ -67,6 +71,12 @@ def test_messages_come_once_whatever_stops(run: Callable[..., App], broker: Brok
     assert values(again) == list(range(400))
     assert again.output("O").frame["n"].tolist() == list(range(1, 401))
     until(again, lambda: committed(broker, topic, 3) == 400)  # Kafka's tools see how far the group is
+
+
+def lengths(broker: Broker, topic: str, partitions: int) -> list[int]:
+    """How many messages each partition has."""
+    found = [p for p, _, _ in broker.messages(topic)]
+    return [found.count(p) for p in range(partitions)]
 
 
 def committed(broker: Broker, topic: str, partitions: int) -> int:
