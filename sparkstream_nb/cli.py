@@ -183,6 +183,7 @@ def parser() -> Options:
     add(c, "--by-shard", "--as-wso2")
     add(c, "--limit", default=1000, help="rows to print (default: 1,000)")
     add(c, "--conf", "--store", "--home", "--name", "--param", "--allow-env")
+    add(c, "--allow", help=_DATABASES)
 
     _add_store(command("store", store, "Look after stored aggregations: shards, and tables from before partitioning."))
 
@@ -215,8 +216,10 @@ def _add_store(c: Options) -> None:
     c.add_argument("--aggregation", metavar="NAME", help="this aggregation only")
     c.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     add(c, "--conf", "--store", "--home", "--name", "--timezone", "--param", "--allow-env")
+    add(c, "--allow", help=_DATABASES)
 
 
+_DATABASES = "a database that the app's text may name by its address: jdbc=postgresql://HOST:PORT/DATABASE or file=DIR"
 _UPKEEP = {
     "shards": "list them with their rows",
     "rename": "OLD NEW, give the rows of one shard to another, which may have some",
@@ -249,6 +252,7 @@ def manager(options: Any) -> int:
 def store(options: Any) -> int:
     """`sparkstream store`. No node of the app may run meanwhile."""
     from .cluster.folder import default_home
+    from .cluster.grants import Grants
     from .cluster.rebuild import Log
     from .cluster.secrets import References
     from .cluster.upkeep import StoredApp, upkeep
@@ -265,7 +269,8 @@ def store(options: Any) -> int:
     name = options.name or _compiled(options).name or Path(options.app).stem
     home = default_home(name) if options.home is None else Path(options.home)
     file = home / "store.duckdb" if options.store is None else Path(options.store)
-    app = StoredApp(text, file, [Path(p) for p in options.conf or ()], references, options.timezone)
+    conf = [Path(p) for p in options.conf or ()]
+    app = StoredApp(text, file, conf, references, options.timezone, Grants.of(options.allow))
     with upkeep(app, options.aggregation) as found:
         if options.action == "shards":
             lines = [f"{a}: shard '{s}', {_many(n, 'row')}" for a, s, n in found.shards()] or ["no rows are stored"]
@@ -291,6 +296,7 @@ def query(options: Any) -> int:
     from dataclasses import replace
 
     from .cluster.folder import default_home, document_home
+    from .cluster.grants import Grants
     from .cluster.reading import query_stored
     from .cluster.secrets import References
     from .cluster.upkeep import StoredApp
@@ -301,7 +307,8 @@ def query(options: Any) -> int:
     name = options.name or _compiled(options).name
     home = Path(options.home or (document_home(Path(options.app)) if name is None else default_home(name)))
     file = home / "store.duckdb" if options.store is None else Path(options.store)
-    app = StoredApp(text, file, [Path(p) for p in options.conf or ()], references)
+    conf = [Path(p) for p in options.conf or ()]
+    app = StoredApp(text, file, conf, references, grants=Grants.of(options.allow))
     found = query_stored(app, options.query, limit=options.limit, as_wso2=options.as_wso2)
     print(replace(found, beside=options.by_shard))
     return 0

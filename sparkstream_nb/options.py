@@ -281,7 +281,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "action": "append",
         "default": [],
         "metavar": "KIND=WHAT",
-        "help": "what the app's sources and sinks may reach: file=DIR, http=URL-PREFIX, kafka=HOST:PORT or "
+        "help": "what the app's sources, sinks and stores may reach: file=DIR, http=URL-PREFIX, kafka=HOST:PORT or "
         "jdbc=postgresql://HOST:PORT/DATABASE; may be given several times (default: nothing)",
     },
     "--start": {

@@ -164,8 +164,8 @@ def deploy(
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
     - `allow`: what the app may reach outside: "file=DIR", "http=URL-PREFIX", "kafka=HOST:PORT",
-      "jdbc=postgresql://HOST:PORT/DATABASE". By default nothing: a source or a sink that reaches elsewhere is refused,
-      with the text to add here.
+      "jdbc=postgresql://HOST:PORT/DATABASE". By default nothing: a source, a sink or a `@store` with an address that
+      reaches elsewhere is refused, with the text to add here. What `conf` and `store` name needs no grant.
     - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
     - `shared`: an address such as "s3://bucket/folder", where Spark's machines and this one meet if they do not see the
       app's folder under one path. Spark's checkpoint is there, and what is under way; all else stays in `home`.
@@ -283,8 +283,8 @@ def deploy(
     folder = folder if home is None else Path(home)
     check_home(folder)
     sources = SourcePlans(plans[0], grants, references, folder)
-    databases = databases_of(plans, files, references)
-    tables = tables_of(plans, files, references)
+    databases = databases_of(plans, files, references, grants)
+    tables = tables_of(plans, files, references, grants)
     deployment = Deployment(
         name=name,
         mode=mode,

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from ..errors import Misuse, StoreError, masked, nearest, shown
-from ..stores.address import Database, from_jdbc
+from ..stores.address import MEMORY, Database, from_jdbc
 from . import given
 
 KINDS = ("file", "http", "kafka", "jdbc")
@@ -160,6 +160,13 @@ class Grants:
             granted = f"{database.kind}://{_host(database)}:{database.port}/{quote(database.name, safe='')}"
             raise NotAllowed(f"{what} {database}", f"jdbc={granted}")
 
+    def check_store(self, database: Database, what: str) -> None:
+        """Raises NotAllowed where a database is not granted: one of a server, or a file by its folder."""
+        if not database.is_file:
+            self.check_database(database, what)
+        elif database.name != MEMORY:
+            self.folder_of(Path(database.name), what)
+
 
 def _database(text: str) -> Database:
     """The database of a grant. Raises `Misuse` for anything else."""
@@ -168,7 +175,9 @@ def _database(text: str) -> Database:
         found = from_jdbc(f"jdbc:{text.removeprefix('jdbc:')}")
     except StoreError:
         raise Misuse(wrong) from None
-    if found.is_file or "?" in text or "@" in text:
+    if found.is_file:
+        raise Misuse(f"{wrong}; a file is granted by file=DIR")
+    if "?" in text or "@" in text:
         raise Misuse(wrong)
     return found
 

@@ -141,8 +141,9 @@ class _Entry:
 def checked_app(text: str, name: str | None = None, properties: Mapping[str, str] | None = None) -> CheckedApp:
     """The app of a text, called as it says itself, else `name`. `properties`: those of the deployment files.
 
-    Raises SiddhiError, with line and caret, where it is wrong, needs a declared gap, a script or a secret, or where
-    WSO2's manager refuses its `@dist`; and `Misuse` where its name is missing or cannot be part of a path.
+    Raises SiddhiError, with line and caret, where it is wrong, needs a declared gap, a script, a secret or a database
+    by its address, or where WSO2's manager refuses its `@dist`; and `Misuse` where its name is missing or cannot be
+    part of a path.
     """
     plan = compile_app(text, {**(properties or {}), **_ONE_NODE})
     called = plan.name or name
@@ -154,25 +155,23 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
     try:
         refuse(without_sources(plan))
         refuse_scripts(plan, allowed=False)
-        _refuse_secrets(plan)
+        _refuse_databases(plan)
         _refuse_sinks(plan)
         return CheckedApp(called, text, distribute(plan, called))
     except SiddhiError as error:
         raise error.with_source(text) from None
 
 
-def _refuse_secrets(plan: Plan) -> None:
-    """Who may send apps is not who owns the passwords of this machine: only deployment files may name those."""
+def _refuse_databases(plan: Plan) -> None:
+    """Who may send apps is not who owns the passwords, files and servers of this machine: only deployment files may
+    name those."""
     annotations = [d.annotations for d in plan.tables.values()] + [d.annotations for d in plan.aggregations.values()]
-    for own in annotations:
-        store = find_annotation(own, "store")
-        if store is None:
-            continue
-        # With the address of the app, the password of a `ref` would go to a server that the app chooses.
-        lent = store.get("ref") is not None and store.get("jdbc.url") is not None
-        if lent or any(_SECRET.search(e.value) for e in store.elements):
+    for store in filter(None, (find_annotation(own, "store") for own in annotations)):
+        secret = any(_SECRET.search(e.value) for e in store.elements)
+        if secret or store.get("jdbc.url") is not None:
+            what = "secrets of its machine" if secret else "a database by its address"
             raise SiddhiBindError(
-                "an app that comes to a manager cannot name secrets of its machine",
+                f"an app that comes to a manager cannot name {what}",
                 store.span,
                 hint="Define the database as a data source of the deployment file, and write datasource='NAME'.",
             )

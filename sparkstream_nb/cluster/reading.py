@@ -35,7 +35,7 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
             "only stored aggregations are read here: tables and windows are in the nodes of a running app. "
             "Use sparkstream run --query, or %siddhi query in the app's notebook"
         )
-    database = databases_of(plans, files, app.references).get(source.id)
+    database = databases_of(plans, files, app.references, app.grants).get(source.id)
     store: Store
     if database is None or database.kind == "duckdb":
         store = DuckDBStore(app.store if database is None else database.name, read_only=True)

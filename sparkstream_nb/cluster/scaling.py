@@ -66,7 +66,7 @@ def scaled(
             plan = without(plan, deployment.switched_off)
         out.append(plan)
     if files:
-        databases = databases_of(out, files, deployment.references)
-        if databases != deployment.databases or tables_of(out, files, deployment.references) != deployment.tables:
+        reach = files, deployment.references, deployment.grants
+        if databases_of(out, *reach) != deployment.databases or tables_of(out, *reach) != deployment.tables:
             raise Misuse("the deployment files name another database than the running nodes use")
     return replace(deployment, shard_ids=tuple(shard_ids)), out

@@ -14,6 +14,7 @@ from ..stores import Store
 from ..stores.sql import Patience
 from .conf import NodeFile, node_files
 from .deployment import check_zone
+from .grants import Grants
 from .rebuild import Log, finer_of, from_finer, from_log
 from .secrets import References
 from .stores import databases_of, open_store
@@ -23,7 +24,8 @@ from .stores import databases_of, open_store
 class StoredApp:
     """Where the aggregations of an app are: `store`, a DuckDB file, and the databases that its `@store`s name.
 
-    `text`: the app. `conf`: the nodes' deployment files, and `timezone`, as for `deploy`.
+    `text`: the app. `conf`: the nodes' deployment files, and `timezone`, as for `deploy`. `grants`: the databases that
+    the app's text may name by their addresses.
     """
 
     text: str
@@ -31,6 +33,7 @@ class StoredApp:
     conf: Sequence[Path] = ()
     references: References = field(default_factory=References, repr=False)
     timezone: str = "UTC"
+    grants: Grants = field(default_factory=Grants)
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def upkeep(app: StoredApp, aggregation: str | None = None) -> Iterator[Upkeep]:
     if aggregation is not None and aggregation not in known:
         raise Misuse(nearest(f"the app has no aggregation '{aggregation}'", aggregation, known))
     wanted = {a: d for a, d in known.items() if aggregation in (None, a)}
-    databases = databases_of(plans, files, app.references)
+    databases = databases_of(plans, files, app.references, app.grants)
     outside = set(wanted) <= set(databases)
     if not outside and not app.store.exists():
         raise StoreError(f"There is no store {app.store}. Name the DuckDB file of the aggregations.")

@@ -44,7 +44,7 @@ class SiddhiMagic(Magics):
     ).tag(config=True)
 
     allow = List(
-        Unicode(), help="What the sinks of every app may reach, as --allow of a cell: ['file=out', 'http=http://host']."
+        Unicode(), help="What the text of every app may reach, as --allow of a cell: ['file=out', 'http=http://host']."
     ).tag(config=True)
 
     def __init__(self, shell: Any) -> None:

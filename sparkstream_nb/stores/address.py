@@ -13,6 +13,8 @@ SERVERS = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
 """Database servers that can hold a store, with their default ports."""
 FILES = ("sqlite", "duckdb")
 """Databases in a file that can hold a store."""
+MEMORY = ":memory:"
+"""The name of a database in a file that is in no file."""
 _INSTEAD = {
     "h2": "jdbc:sqlite:FILE or jdbc:duckdb:FILE, which need no server either",
     "hsqldb": "jdbc:sqlite:FILE",
@@ -89,7 +91,9 @@ def from_jdbc(url: str, user: str | None = None, password: Secret | None = None,
     """
     found = _JDBC.fullmatch(url.strip())
     if found is None:
-        raise StoreError(f"'{masked(url)}' is not a JDBC address. Write for example jdbc:postgresql://HOST:5432/DATABASE.")
+        raise StoreError(
+            f"'{masked(url)}' is not a JDBC address. Write for example jdbc:postgresql://HOST:5432/DATABASE."
+        )
     kind, rest = found["kind"].lower(), found["rest"]
     if kind in FILES:
         path = rest.partition("?")[0]
@@ -114,6 +118,6 @@ def from_jdbc(url: str, user: str | None = None, password: Secret | None = None,
 
 def relative_to(database: Database, folder: Path) -> Database:
     """`database` with a file's path, if it is one and not absolute, below `folder`."""
-    if not database.is_file or database.name == ":memory:":
+    if not database.is_file or database.name == MEMORY:
         return database
     return replace(database, name=str(folder / Path(database.name).expanduser()))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from sparkstream_nb.cluster.conf import HA, NodeFile, node_files, read_node
 from sparkstream_nb.cluster.conf_pair import pair_of, pairs_of
+from sparkstream_nb.cluster.grants import Grants
 from sparkstream_nb.cluster.secrets import References
 from sparkstream_nb.cluster.stores import address, databases_of
 from sparkstream_nb.errors import SparkStreamError
@@ -186,23 +189,99 @@ def test_a_secret_does_not_show() -> None:
 # ------------------------------------------------------------------------------------------------------------- @store
 
 
-def stored(store: str, files: list[NodeFile] | None = None, properties: dict[str, str] | None = None) -> Any:
+def stored(
+    store: str,
+    files: list[NodeFile] | None = None,
+    properties: dict[str, str] | None = None,
+    allow: Sequence[str] = (),
+    references: References | None = None,
+) -> Any:
     given = {"partitionById": "true", "shardId": "a", **(properties or {})}
     plan = compile_app(STREAM + store + AGGREGATION, properties=given)
-    return databases_of([plan] * max(1, len(files or [])), files or [], References())
+    plans, references = [plan] * max(1, len(files or [])), references or References()
+    return databases_of(plans, files or [], references, Grants.of(allow))
 
 
-def test_the_manuals_store_in_the_app() -> None:
+def test_the_manuals_store_in_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
-        "@store(type='rdbms', jdbc.url='jdbc:mysql://localhost:3306/TestDB', username='root', password='root', "
+        "@store(type='rdbms', jdbc.url='jdbc:mysql://localhost:3306/TestDB', username='root', password='{}', "
         "jdbc.driver.name='com.mysql.jdbc.Driver')\n"
     )
-    assert stored(text) == {"A": Database("mysql", "TestDB", "localhost", 3306, "root", Secret("root"))}
+    monkeypatch.setenv("PW", "root")
+    written, allow = text.format("${env:PW}"), ["jdbc=mysql://localhost:3306/TestDB"]
+    found = {"A": Database("mysql", "TestDB", "localhost", 3306, "root", Secret("root"))}
+    assert stored(written, allow=allow, references=References(allowed=["PW"])) == found
+    with pytest.raises(SparkStreamError, match=r"is not allowed\. Add --allow jdbc=mysql://localhost:3306/TestDB"):
+        stored(written)  # before the password is looked up
+    with pytest.raises(SparkStreamError, match=r"write password='\$\{sec:NAME\}'"):
+        stored(text.format("root"), allow=allow)
+
+
+PAY = Database("postgresql", "pay", "10.0.0.5", 5432)
+
+
+@pytest.mark.parametrize(
+    ("url", "database", "option"),
+    [
+        ("jdbc:postgresql://10.0.0.5:5432/pay", PAY, "jdbc=postgresql://10.0.0.5:5432/pay"),
+        ("jdbc:mysql://db/pay", Database("mysql", "pay", "db", 3306), "jdbc=mysql://db:3306/pay"),
+        ("jdbc:mariadb://db:3307/pay", Database("mariadb", "pay", "db", 3307), "jdbc=mariadb://db:3307/pay"),
+        ("jdbc:sqlite:/any/../any/file.db", Database("sqlite", "/any/../any/file.db"), "file=/any"),
+        ("jdbc:duckdb:/any/file.db", Database("duckdb", "/any/file.db"), "file=/any"),
+    ],
+)
+def test_an_address_in_the_text_needs_a_grant(url: str, database: Database, option: str) -> None:
+    store = f"@store(type='rdbms', jdbc.url='{url}')\n"
+    for granted in ([], ["file=/other", "jdbc=postgresql://10.0.0.5:5432/other"]):
+        with pytest.raises(
+            SparkStreamError, match=re.escape(f"is not allowed. Add --allow {option}, or allow=")
+        ) as raised:
+            stored(store, allow=granted)
+        assert str(raised.value).startswith("line 2, column 1: @store of aggregation 'A' opens ")
+    assert stored(store, allow=[option]) == {"A": database}
+
+
+@pytest.mark.parametrize(
+    ("url", "option"),
+    [
+        ("jdbc:postgresql://${env:DB_HOST}:5432/pay", "jdbc=postgresql://HOST:PORT/DATABASE"),
+        ("jdbc:postgresql://${sec:db.host}:5432/pay", "jdbc=postgresql://HOST:PORT/DATABASE"),
+        ("${env:DB_URL}", "jdbc=postgresql://HOST:PORT/DATABASE"),
+        ("jdbc:sqlite:/any/${env:DB_HOST}", "file=DIR"),
+        ("jdbc:sqlite:/any/${sec:db?host}", "file=DIR"),
+    ],
+)
+def test_an_address_by_references_needs_a_grant(url: str, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a reference stands for may be a secret: it is compared, and not shown."""
+    monkeypatch.setenv("DB_HOST", "10.0.0.5")
+    monkeypatch.setenv("DB_URL", "jdbc:postgresql://10.0.0.5/pay?user=u&password=x")
+    references = References(allowed=["DB_HOST", "DB_URL"])
+    store = f"@store(type='rdbms', jdbc.url='{url}')\n"
+    with pytest.raises(SparkStreamError, match=f"is not allowed. Add --allow {option}, or") as raised:
+        stored(store, references=references)
+    assert url in str(raised.value)
+    assert "10.0.0.5" not in str(raised.value)
+    allow = ["jdbc=postgresql://10.0.0.5:5432/pay", "file=/any"]
+    assert stored(store, references=references, allow=allow)["A"].name in ("pay", "/any/10.0.0.5")
+
+
+def test_an_address_by_a_reference_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PW", PASSWORD)
+    with pytest.raises(SparkStreamError, match=r"'\$\{env:PW\}' stands for no address such as jdbc:") as raised:
+        stored("@store(type='rdbms', jdbc.url='${env:PW}')\n", references=References(allowed=["PW"]))
+    assert PASSWORD not in str(raised.value)
+
+
+def test_a_database_in_memory_needs_no_grant() -> None:
+    assert stored("@store(type='rdbms', jdbc.url='jdbc:sqlite::memory:')\n") == {"A": Database("sqlite", ":memory:")}
 
 
 def test_a_store_that_a_ref_defines() -> None:
-    properties = {"s.type": "rdbms", "s.jdbc.url": "jdbc:postgresql://h/x", "s.username": "u"}
-    assert stored("@store(ref='s')\n", properties=properties) == {"A": Database("postgresql", "x", "h", 5432, "u")}
+    properties = {"s.type": "rdbms", "s.jdbc.url": "jdbc:postgresql://h/x", "s.username": "u", "s.password": "pw"}
+    found = {"A": Database("postgresql", "x", "h", 5432, "u", Secret("pw"))}
+    assert stored("@store(ref='s')\n", properties=properties) == found
+    with pytest.raises(SparkStreamError, match="Add --allow jdbc=postgresql://other:5432/x"):
+        stored("@store(ref='s', JDBC.url='jdbc:postgresql://other/x')\n", properties=properties)
 
 
 @pytest.mark.parametrize(
@@ -213,6 +292,10 @@ def test_a_store_that_a_ref_defines() -> None:
         ("@store(type='mongodb', x='y')\n", "type 'mongodb'"),
         (f"@store(type='rdbms', jdbc.url='jdbc:h2:x', password='{PASSWORD}')\n", "type 'h2'"),
         (f"@store(type='rdbms', jdbc.url='jdbc:postgresql://u:{PASSWORD}@h')\n", "not a complete address"),
+        (
+            f"@store(type='rdbms', jdbc.url='jdbc:mysql://h/x?user=u&password={PASSWORD}')\n",
+            "the password does not belong",
+        ),
     ],
 )
 def test_stores_that_cannot_be(store: str, message: str) -> None:

@@ -28,7 +28,7 @@ from sparkstream_nb.stores.address import from_jdbc
         (["jdbc=postgresql://h:5432"], "is not jdbc=postgresql://HOST:PORT/DATABASE"),
         (["jdbc=postgresql://h/d?user=a"], "is not jdbc=postgresql://HOST:PORT/DATABASE"),
         (["jdbc=postgresql://a:b@h/d"], "is not jdbc=postgresql://HOST:PORT/DATABASE"),
-        (["jdbc=sqlite:d.db"], "is not jdbc=postgresql://HOST:PORT/DATABASE"),
+        (["jdbc=sqlite:d.db"], "or one of mysql or mariadb; a file is granted by file=DIR"),
         ([None], "list of texts"),
     ],
 )

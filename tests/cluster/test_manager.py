@@ -213,7 +213,8 @@ def test_an_app_is_answered_with_its_groups_and_topics(client: Client) -> None:
 
 
 def test_passwords_are_not_shown_again(client: Client) -> None:
-    assert client.ask("POST", body=beside(STORE.format("geheim"))).status == 201
+    lent = STORE.format("geheim").replace("jdbc.url='jdbc:sqlite:a.db'", "datasource='DB'")
+    assert client.ask("POST", body=beside(lent)).status == 201
     assert "password='******'" in client.ask("GET", "Rooms").body["content"]
 
 
@@ -248,6 +249,7 @@ REFUSED = [
     (APP.replace("3", "${HOME}"), "the environment is not used"),
     (beside(STORE.format("${sec:admin.password}")), "cannot name secrets of its machine"),
     (beside(STORE.format("${env:HOME}")), "cannot name secrets of its machine"),
+    (beside(STORE.format("")), "cannot name a database by its address"),
     (
         beside("define function f[javascript] return int { return 1; };"),
         "function 'f' is a script, and scripts are disabled",
@@ -274,7 +276,7 @@ def test_a_password_of_the_deployment_files_stays_with_their_addresses(
     client = serve(conf=[changed(tmp_path, "deployment.config:", own + "deployment.config:")])
     store = "@store(ref='db', {}) define table T (a string);"
     lent = client.ask("POST", body=beside(store.format("jdbc.url='jdbc:postgresql://elsewhere/db'")))
-    assert "cannot name secrets of its machine" in lent.body["message"]
+    assert "cannot name a database by its address" in lent.body["message"]
     assert client.ask("POST", body=beside(store.format("datasource='DB'"))).status == 201
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -23,6 +24,12 @@ STREAMS = "define stream S (symbol string, n long);\ndefine stream Q (symbol str
 
 def text(database: Path) -> str:
     return f"{STREAMS}{STORE.format(database)}@primaryKey('symbol') define table T (symbol string, n long);\n{QUERIES}"
+
+
+@pytest.fixture
+def run(run: Callable[..., App], tmp_path: Path) -> Callable[..., App]:
+    """`deploy` with databases in the test's folder allowed."""
+    return partial(run, allow=[f"file={tmp_path}"])
 
 
 def rows(app: App, query: str = "from T select symbol, n") -> list[tuple[object, ...]]:
@@ -90,6 +97,8 @@ def test_another_database_program_sees_the_rows(run: Callable[..., App], tmp_pat
 
 
 def test_what_cannot_be_a_table_is_refused_before_spark_starts(run: Callable[..., App], tmp_path: Path) -> None:
+    with pytest.raises(SiddhiBindError, match=r"is not allowed\. Add --allow file="):
+        run(text(tmp_path / "t.db"), allow=[])
     with pytest.raises(SiddhiBindError, match="names no database"):
         run(text(tmp_path).replace("jdbc.url", "other"))
     with pytest.raises(SiddhiBindError, match="cannot hold 'o' of type object"):

@@ -126,9 +126,12 @@ def test_a_database_that_the_app_names(tmp_path: Path, capsys: pytest.CaptureFix
     store.prepare(plan.aggregations.values())
     store.commit("app", "run", 0, {(A, "a"): partials_of(plan_of("a"), [["x", 1.0, 5, NOON]])})
     store.close()
-    assert run(capsys, "shards", app, "--name", "none") == (0, f"{A}: shard 'a', 6 rows\n")
-    assert run(capsys, "rename", app, "a", "b", "--name", "none")[0] == 0
-    assert run(capsys, "shards", app, "--name", "none") == (0, f"{A}: shard 'b', 6 rows\n")
+    of_app = ("--name", "none", "--allow", f"file={tmp_path}")
+    assert run(capsys, "shards", app, *of_app) == (0, f"{A}: shard 'a', 6 rows\n")
+    assert run(capsys, "rename", app, "a", "b", *of_app)[0] == 0
+    assert run(capsys, "shards", app, *of_app) == (0, f"{A}: shard 'b', 6 rows\n")
+    code, said = run(capsys, "drop", app, "--name", "none")
+    assert (code, f"or allow=['file={tmp_path}']" in said) == (1, True)
 
 
 @pytest.mark.parametrize(
