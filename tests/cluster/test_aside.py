@@ -49,7 +49,8 @@ def test_streams_that_feed_each_other_without_end(nodes: int, run: Callable[...,
 def test_streams_without_end_beside_a_table_in_a_database(run: Callable[..., App], tmp_path: Path) -> None:
     table = "@primaryKey('k') define table T (k string, n int);"
     store = f"@store(type='rdbms', jdbc.url='jdbc:sqlite:{tmp_path / 't.db'}') {table}"
-    app = run(f"{store} {ROUND} from S select k, 1 as n update or insert into T set T.n = T.n + n on T.k == k;")
+    text = f"{store} {ROUND} from S select k, 1 as n update or insert into T set T.n = T.n + n on T.k == k;"
+    app = run(text, allow=[f"file={tmp_path}"])
     values = [*range(50), 99, *range(50, 80)]
     app.feed("S", pd.DataFrame({"k": ["a"] * len(values), "v": values}))
     app.send("S", ["a", 1])
