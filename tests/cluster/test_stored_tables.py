@@ -97,7 +97,7 @@ def test_another_database_program_sees_the_rows(run: Callable[..., App], tmp_pat
 
 
 def test_what_cannot_be_a_table_is_refused_before_spark_starts(run: Callable[..., App], tmp_path: Path) -> None:
-    with pytest.raises(SiddhiBindError, match=r"is not allowed\. Add --allow file="):
+    with pytest.raises(SiddhiBindError, match=r"is not allowed\. Add --allow 'file="):
         run(text(tmp_path / "t.db"), allow=[])
     with pytest.raises(SiddhiBindError, match="names no database"):
         run(text(tmp_path).replace("jdbc.url", "other"))
