@@ -26,7 +26,7 @@ class StoredApp:
     `text`: the app. `conf`: the nodes' deployment files, and `timezone`, as for `deploy`.
     """
 
-    text: str
+    text: str = field(repr=False)
     store: Path
     conf: Sequence[Path] = ()
     references: References = field(default_factory=References, repr=False)

@@ -8,7 +8,7 @@ left out in silence. `event.time` is an option of this build: the attribute that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..errors import SiddhiBindError, Span, did_you_mean
 from ..lang.tree import Annotation
@@ -78,7 +78,7 @@ class IncomingSource:
     stream: str
     type: str
     number: int
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     time: str | None
     mapping: SourceMapping
     span: Span
