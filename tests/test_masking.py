@@ -125,7 +125,8 @@ def test_plans_and_trees_do_not_show_passwords_and_have_them() -> None:
     assert not [x for x in seen if "s3cret" in repr(x) or "s3cret" in str(x)]
     store = plan.tables["T"].annotations[0]
     assert (store.get("password"), store.get("username")) == ("s3cret", "me")
-    assert "key='username', value='me'" in repr(store) and plan.text == APP
+    assert "key='username', value='me'" in repr(store)
+    assert plan.text == APP
     assert "value='${sec:DB}'" in repr(parse("@store(password='${sec:DB}') define table T (v int);"))
 
 
