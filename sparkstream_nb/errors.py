@@ -41,13 +41,11 @@ def printable(text: str) -> str:
 
 
 class SparkStreamError(Exception):
-    """Base of every error that a user can fix. `str()` is a complete message to show, with its secrets masked."""
+    """Base of every error that a user can fix. `str()` is a complete message to show. Secrets are masked as the error
+    is made: nothing that it keeps shows them."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(printable(message))
-
-    def __str__(self) -> str:
-        return masked(super().__str__())
+        super().__init__(printable(masked(message)))
 
     def _render_traceback_(self) -> list[str]:
         """The text that a notebook shows instead of a traceback (an IPython hook): the message alone."""
@@ -70,16 +68,16 @@ class SiddhiError(SparkStreamError):
         self, message: str, span: Span = NOWHERE, *, hint: str | None = None, source: str | None = None
     ) -> None:
         super().__init__(message)
-        self.message = message
+        self.message = masked(message)
         self.span = span
-        self.hint = hint
-        self.source = source
+        self.hint = None if hint is None else masked(hint)
+        self.source = None if source is None else masked(source)
         self.lines_before = 0
 
     def with_source(self, source: str) -> SiddhiError:
         """Attaches the app's text, for the caret."""
         if self.source is None:
-            self.source = source
+            self.source = masked(source)
         return self
 
     def below(self, lines: int) -> SiddhiError:
@@ -94,7 +92,7 @@ class SiddhiError(SparkStreamError):
             out.append(excerpt(self.source, self.span, self.lines_before))
         if self.hint:
             out.append(self.hint)
-        return masked(printable("\n".join(out)))
+        return printable("\n".join(out))
 
 
 class SiddhiSyntaxError(SiddhiError):
@@ -160,17 +158,45 @@ def excerpt(source: str, span: Span, lines_before: int = 0) -> str:
 
 
 _REFERENCE = r"\$\{(?:sec|env):[^}]*\}"
-_QUOTED_SECRET = re.compile(rf"(?i)((?:password|passwd|pwd|secret|token)['\"]?\s*=\s*)(['\"])(?!{_REFERENCE}\2)(.*?)\2")
-_PLAIN_SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token)\s*=\s*)([^&;\s'\"*]+)")
-_USER_INFO = re.compile(r"//([^/@\s:]*):([^/@\s]*)@")
+_NAMES = r"(?:password|passwd|pwd|passphrase|secret|token|credentials?|api[-_.]?key)"
+_SECRET_NAME = re.compile(rf"(?i){_NAMES}")
+_QUOTED_SECRET = re.compile(rf"(?i)({_NAMES}(?:['\"]?\s*=|['\"]\s*:)\s*)(\"\"\"|['\"])(?!{_REFERENCE}\2)(.*?)\2")
+_PLAIN_SECRETS = tuple(
+    re.compile(rf"(?i)({before}[\w.-]*{_NAMES}\s*=(?!=\s)\s*)([^{ends}\s'\"]+)")
+    for before, ends in ((r"[?&]", "&"), (";", ";"), (r"(?<![?&;\w.-])", "&;"))
+)
+"""Options of an address, by what separates them there, and elsewhere."""
+_WORD = re.compile(r"""(?:[^\s'"]|['"](?![\s,;.:)\]}'"]|\Z))+""")
+"""What an address may be in: a quote is part of it where something goes on behind it."""
 
 
 def masked(text: str) -> str:
     """`text` with the passwords in it replaced by as many stars: in options (`password='...'`) and in addresses. A
-    reference (`password='${sec:NAME}'`) is none."""
+    reference (`password='${sec:NAME}'`) is none.
+
+    A password may have `@`, `:` and `/` in it, so all of a word up to its last `@` is taken for one.
+    """
     text = _QUOTED_SECRET.sub(lambda m: f"{m[1]}{m[2]}{'*' * len(m[3])}{m[2]}", text)
-    text = _PLAIN_SECRET.sub(lambda m: m[1] + "*" * len(m[2]), text)
-    return _USER_INFO.sub(lambda m: f"//{m[1]}:{'*' * len(m[2])}@", text)
+    for pattern in _PLAIN_SECRETS:
+        text = pattern.sub(lambda m: m[1] + "*" * len(m[2]), text)
+    return _WORD.sub(lambda m: _without_password(m[0]), text) if "//" in text and "@" in text else text
+
+
+def _without_password(word: str) -> str:
+    """`word` with stars between the `:` behind its first `//` and its last `@`."""
+    address, at, rest = word.rpartition("@")
+    start = address.find("//")
+    colon = address.find(":", start + 2)
+    if start < 0 or colon < 0:
+        return word
+    return f"{address[: colon + 1]}{'*' * (len(address) - colon - 1)}{at}{rest}"
+
+
+def masked_option(name: str | None, value: str) -> str:
+    """The value of an option as it is shown: all of it stars where the name is that of a secret."""
+    if name is not None and _SECRET_NAME.search(name) and not re.fullmatch(_REFERENCE, value):
+        return "*" * len(value)
+    return masked(value)
 
 
 _VALUE_SHOWN = 60

@@ -28,7 +28,7 @@ class StoredApp:
     the app's text may name by their addresses.
     """
 
-    text: str
+    text: str = field(repr=False)
     store: Path
     conf: Sequence[Path] = ()
     references: References = field(default_factory=References, repr=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..errors import NOWHERE, Span
+from ..errors import NOWHERE, Span, masked_option
 from ..types import Type
 
 
@@ -151,6 +151,9 @@ class AnnotationElement(Node):
     key: str | None
     value: str
     quoted_key: bool = field(default=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"AnnotationElement(key={self.key!r}, value={masked_option(self.key, self.value)!r})"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..errors import Span
@@ -27,7 +27,7 @@ class Node:
     kind: NodeKind
     label: str
     safety: n.Safety | None = None
-    text: str = ""
+    text: str = field(default="", repr=False)
     inside: str | None = None
 
 

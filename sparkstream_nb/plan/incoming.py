@@ -9,7 +9,7 @@ Siddhi's sinks and stores have it, and its sources put what cannot be mapped int
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..errors import SiddhiBindError, Span, did_you_mean
 from ..lang.tree import Annotation
@@ -82,7 +82,7 @@ class IncomingSource:
     stream: str
     type: str
     number: int
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     time: str | None
     on_error: str
     mapping: SourceMapping

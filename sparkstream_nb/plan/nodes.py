@@ -601,7 +601,7 @@ class Plan:
     """
 
     name: str | None
-    text: str
+    text: str = field(repr=False)
     streams: Mapping[str, StreamDef]
     tables: Mapping[str, TableDef]
     windows: Mapping[str, WindowDef]
@@ -654,7 +654,7 @@ class Retrieval:
     per: Expr | None
     select: Select
     output: Output | None
-    text: str
+    text: str = field(repr=False)
     shared: bool = False
     """Whether what it reads or changes is a table that all nodes share."""
 

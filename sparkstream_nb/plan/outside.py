@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..errors import SiddhiBindError, Span
@@ -73,7 +73,7 @@ class OutsideSink:
     stream: str
     type: str
     number: int
-    destinations: tuple[Mapping[str, str], ...]
+    destinations: tuple[Mapping[str, str], ...] = field(repr=False)
     strategy: Strategy | None
     key: str | None
     on_error: str

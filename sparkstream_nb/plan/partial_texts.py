@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 from ..errors import Misuse, SiddhiBindError
 from ..lang import tree
@@ -46,7 +46,7 @@ class PartialText:
     name: str
     group: str
     number: int
-    text: str
+    text: str = field(repr=False)
     reads: tuple[str, ...]
     writes: tuple[str, ...]
 

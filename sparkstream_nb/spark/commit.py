@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 
 from ..engine.aggregation import storable
 from ..engine.batch import Answer
+from ..errors import masked
 from ..plan.nodes import Plan
 from ..stores.protocol import ErrorRow, Store
 from .last_reports import LastReports
@@ -55,7 +56,8 @@ class Progress:
     logs: list[str] = field(default_factory=list)
 
     def say(self, sentence: str) -> None:
-        """Adds a line to the logs, unless it is the last one already."""
+        """Adds a line to the logs, its secrets masked, unless it is the last one already."""
+        sentence = masked(sentence)
         with self.changed:
             if self.logs[-1:] != [sentence]:
                 self.logs = [*self.logs, sentence][-LOG_LINES_KEPT:]

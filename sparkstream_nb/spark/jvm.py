@@ -51,7 +51,7 @@ class Jvm:
         spark = Path({**os.environ, **environment}.get("SPARK_HOME") or own_spark())
         options = [
             f"-Dlog4j2.configurationFile={logging.as_uri()}",
-            f"-Djava.io.tmpdir={folder}",
+            f'"-Djava.io.tmpdir={folder}"',  # quoted for Spark
             _OPENED,
             *classes.use(java, spark, settings),
             settings.get(_OPTIONS, ""),

@@ -97,6 +97,12 @@ def _make_file(path: Path) -> None:
     new.replace(path)
 
 
+def _make_log(path: Path) -> None:
+    """DuckDB's write-ahead log of the database at `path`, its owner's alone: DuckDB goes on with the one that is there,
+    and would let others read one of its own. It removes the log whenever it is done with it."""
+    os.close(os.open(f"{path}.wal", os.O_CREAT | os.O_WRONLY, 0o600))
+
+
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -176,6 +182,8 @@ class DuckDBStore:
     def _transaction(self) -> Iterator[None]:
         """All or nothing, one at a time."""
         with self._lock:
+            if self.path != ":memory:" and not self._read_only:
+                _make_log(Path(self.path))
             self._db.begin()
             try:
                 yield
@@ -551,6 +559,7 @@ def forget_aggregations(path: Path, once: tuple[str, str, int], aggregations: It
     """Drops the tables of aggregations, whatever their columns are, in a file that is not open here. `once` is a row
     (app, run, number) of its ledger: where that is there already, nothing happens."""
     with contextlib.closing(duckdb.connect(str(path))) as db:
+        _make_log(path)
         db.execute("BEGIN")
         there = {name for (name,) in db.execute("SELECT table_name FROM information_schema.tables").fetchall()}
         if LEDGER not in there:

@@ -14,6 +14,7 @@ import pytest
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.spark.private import check_private
+from sparkstream_nb.spark.stateless import options_of, rows_of
 
 APP = """
 define stream S (k string, v int);
@@ -48,6 +49,17 @@ def test_a_folder_that_others_can_write_is_not_trusted(tmp_path: Path) -> None:
         check_private(tmp_path)
     tmp_path.chmod(0o1777)
     check_private(tmp_path)  # a folder such as /tmp, where nobody can replace what is another's
+
+
+@pytest.mark.parametrize("up", range(3))
+def test_an_inbox_where_others_can_write_is_not_read(tmp_path: Path, up: int) -> None:
+    folder = tmp_path / "home" / "life" / "inbox"
+    folder.mkdir(parents=True, mode=0o700)
+    options_of(folder, [])
+    assert list(rows_of(folder, [])) == []
+    (folder, *folder.parents)[up].chmod(0o722)
+    with pytest.raises(SparkStreamError, match="can be written to by other users"):
+        next(rows_of(folder, []))
 
 
 SHADOWED = """

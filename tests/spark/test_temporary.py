@@ -53,7 +53,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.spark
 def test_all_that_spark_writes_beside_an_app_is_swept(tmp_path: Path) -> None:
-    here = Path(tempfile.mkdtemp(dir="/tmp"))
+    here = Path(tempfile.mkdtemp(dir="/tmp")) / "my tmp ü"
+    here.mkdir()
     environment = {**os.environ, "TMPDIR": str(here)}
     done = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, env=environment, check=False, timeout=110)
     assert done.returncode == -signal.SIGKILL

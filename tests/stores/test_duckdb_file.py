@@ -5,9 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from sparkstream_nb.stores import DuckDBStore
+from sparkstream_nb.stores.duckdb import forget_aggregations
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[None]:
+    """What a process makes may be read by all, unless it says otherwise."""
+    former = os.umask(0o022)
+    yield
+    os.umask(former)
 
 
 def test_what_a_killed_process_left_of_a_new_file_goes_and_nothing_else(tmp_path: Path) -> None:
@@ -28,3 +40,32 @@ def test_what_a_killed_process_left_of_a_new_file_goes_and_nothing_else(tmp_path
     assert all((tmp_path / name).read_bytes() == b"x" * 1000 for name in others)
     assert (tmp_path / "store.duckdb").stat().st_mode & 0o777 == 0o600
     store.close()
+
+
+def test_the_files_of_an_open_store_are_the_owners_alone(tmp_path: Path, open_to_all: None) -> None:
+    def modes() -> set[int]:
+        return {p.stat().st_mode & 0o777 for p in tmp_path.iterdir()}
+
+    store = DuckDBStore(tmp_path / "store.duckdb")
+    assert {p.name for p in tmp_path.iterdir()} == {"store.duckdb", "store.duckdb.wal"}
+    assert modes() == {0o600}
+    store.commit("a", "run", 0, {})
+    assert modes() == {0o600}
+    store._db.execute("CHECKPOINT")  # it removes the log, as DuckDB does by itself after many events
+    store.commit("a", "run", 1, {})
+    assert (tmp_path / "store.duckdb.wal").stat().st_size > 0
+    assert modes() == {0o600}
+    store.close()
+    forget_aggregations(tmp_path / "store.duckdb", ("a", "run", 2), ["A"])
+    assert [p.name for p in tmp_path.iterdir()] == ["store.duckdb"]
+
+
+def test_a_log_in_which_nothing_is_yet_does_no_harm(tmp_path: Path) -> None:
+    store = DuckDBStore(tmp_path / "store.duckdb")
+    store.commit("a", "run", 0, {})
+    store.close()
+    (tmp_path / "store.duckdb.wal").touch()
+    for read_only in (True, False):
+        store = DuckDBStore(tmp_path / "store.duckdb", read_only=read_only)
+        assert store.committed("a", "run") == 0
+        store.close()

@@ -1,0 +1,137 @@
+"""Secrets do not show: in errors, whatever of them is looked at, in logs, in what plans look like."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiError, SparkStreamError, SparkUnavailable, masked
+from sparkstream_nb.lang.parser import parse
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.graph import graph_of
+from sparkstream_nb.plan.incoming import incoming_sources
+from sparkstream_nb.plan.outside import outside_sinks
+from sparkstream_nb.spark.commit import Progress
+
+KINDS = [SparkStreamError, Misuse, SparkUnavailable, SiddhiError, SiddhiBindError]
+PASSWORD = st.text(
+    sorted({*string.ascii_letters, *string.digits, *"!#$%()*+,-./:;<=>?@[]^_`{|}~\\&"}), min_size=4, max_size=30
+)
+NAME = st.text(sorted({*string.ascii_letters, *string.digits, *".-_"}), min_size=1, max_size=20)
+ADDRESSES = [
+    # What separates the options of an address cannot be in one of them.
+    ("//{user}:{password}@host/db", ""),
+    ("jdbc:postgresql://{user}:{password}@host:5432/db?ssl=true", ""),
+    ("'mysql+pymysql://{user}:{password}@host/db'", ""),
+    ("sc://host:15002/;user_id={user};token={password};x=1", ";"),
+    ("sc://host;token={password}", ";"),
+    ("jdbc:mysql://host/db?user={user}&password={password}&ssl=1", "&"),
+    ("password = {password}", ";&"),
+    ("@store(password='{password}')", ""),
+    ('{{"password": "{password}"}}', ""),
+]
+
+
+def looks(error: SparkStreamError) -> list[str]:
+    """All that a person may look at."""
+    return [str(error), repr(error), repr(error.args), repr(vars(error)), repr(error._render_traceback_())]
+
+
+@given(kind=st.sampled_from(KINDS), address=st.sampled_from(ADDRESSES), user=NAME, password=PASSWORD)
+@settings(max_examples=300)
+def test_an_error_looks_as_if_the_password_were_stars(
+    kind: type[SparkStreamError], address: tuple[str, str], user: str, password: str
+) -> None:
+    text, ends = address
+    assume(not set(password) & set(ends) and "${" not in password)
+    seen, masked = (
+        looks(kind(f"No server at {text.format(user=user, password=p)}: it ended"))
+        for p in (password, "*" * len(password))
+    )
+    assert seen == masked
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://me:p@ss@host/db", "postgresql://me:****@host/db"),
+        ("postgresql://me:a/b@host/db", "postgresql://me:***@host/db"),
+        ("sc://h:15002/;token=abc*def;x=1", "sc://h:15002/;token=*******;x=1"),
+        ("sc://h/;token=a&b;x=1", "sc://h/;token=***;x=1"),
+        ("//h/d?password=a;b&ssl=1", "//h/d?password=***&ssl=1"),
+        ("'//me:it's@h', so", "'//me:****@h', so"),
+        ("@sink(url='http://me:pw@h/x',@map(type='json'))", "@sink(url='http://me:**@h/x',@map(type='json'))"),
+        ('password="""a"b"""', 'password="""***"""'),
+        ("password='${sec:NAME}'", "password='${sec:NAME}'"),
+        ("api.key='abc'", "api.key='***'"),
+        ("T.token == 5", "T.token == 5"),
+        ("abfs://box@account/x and http://h:80/x, me@h", "abfs://box@account/x and http://h:80/x, me@h"),
+    ],
+)
+def test_what_of_a_text_is_masked(text: str, shown: str) -> None:
+    assert masked(text) == masked(masked(text)) == shown
+
+
+def test_a_text_without_end_is_masked_in_time() -> None:
+    for text in ("//a:" * 100_000, "token" * 100_000, "//:@" * 100_000, "a" * 400_000, "password=" * 50_000):
+        masked(text)
+
+
+def test_the_text_and_the_hint_of_an_error() -> None:
+    source = "@store(type='rdbms', password='s3cret')\ndefine table T (v int);"
+    hint = "Write jdbc:postgresql://me:s3cret@host/db"
+    for error in (
+        SiddhiError("wrong", hint=hint, source=source),
+        SiddhiBindError("wrong", hint=hint).with_source(source),
+    ):
+        assert not any("s3cret" in look for look in looks(error))
+        assert "@store(type='rdbms', password='******')" in str(error)
+
+
+def test_a_word_that_is_cut_is_masked_before() -> None:
+    assert "s3cret" not in str(SparkStreamError(f"//me:s3cret{'x' * 500}@host"))
+
+
+APP = '''
+@store(type='rdbms', jdbc.url='jdbc:postgresql://me:s3cret@h/db', username='me', password='s3cret')
+define table T (k string, v int);
+@source(type='cdc', mode='polling', url='jdbc:mysql://h/db', username='me', password='s3cret', table.name='t',
+    polling.column='v', jdbc.driver.name='d', @map(type='keyvalue'))
+define stream S (k string, v int);
+@sink(type='http', publisher.url='http://h/x', basic.auth.username='me', basic.auth.password='s3cret',
+    @map(type='json'))
+@sink(type='kafka', topic='t', bootstrap.servers='h:9092',
+    optional.configuration="""sasl.jaas.config:login username='me' password='s3cret'""", @map(type='json'))
+define stream O (k string, v int);
+@info(name='q') from S select k, v insert into O;
+from S select k, v update or insert into T set T.v = v on T.k == k;
+'''
+
+
+def test_plans_and_trees_do_not_show_passwords_and_have_them() -> None:
+    plan = compile_app(APP)
+    seen = [
+        plan,
+        parse(APP),
+        graph_of(plan),
+        *plan.streams.values(),
+        *plan.tables.values(),
+        *incoming_sources(plan),
+        *outside_sinks(plan),
+    ]
+    assert not [x for x in seen if "s3cret" in repr(x) or "s3cret" in str(x)]
+    store = plan.tables["T"].annotations[0]
+    assert (store.get("password"), store.get("username")) == ("s3cret", "me")
+    assert "key='username', value='me'" in repr(store)
+    assert plan.text == APP
+    assert "value='${sec:DB}'" in repr(parse("@store(password='${sec:DB}') define table T (v int);"))
+
+
+def test_the_log_of_an_app_does_not_show_passwords() -> None:
+    progress = Progress()
+    progress.say("Lost postgresql://me:s3cret@h/db")
+    progress.say("Lost postgresql://me:s3cret@h/db")
+    assert progress.logs == ["Lost postgresql://me:******@h/db"]
