@@ -292,7 +292,9 @@ def test_options_that_mean_nothing_here_are_taken(tmp_path: Path) -> None:
     references = References({}, ["DB_PASSWORD"])
     os.environ["DB_PASSWORD"] = "geheim"
     try:
-        (setup,) = SourcePlans(compile_app(text), Grants.of([f"jdbc={PLACE}"]), references, tmp_path).setups(lambda: None)
+        (setup,) = SourcePlans(compile_app(text), Grants.of([f"jdbc={PLACE}"]), references, tmp_path).setups(
+            lambda: None
+        )
     finally:
         del os.environ["DB_PASSWORD"]
     assert setup.shown == f"trades.id in {PLACE}"
