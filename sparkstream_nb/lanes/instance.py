@@ -269,8 +269,10 @@ class InstanceLane:
         """A node that stood still takes what its consumers find now."""
         run.halted = False
         behind, run.behind = run.behind, []
+        had, known = self.report.taken.copy(), run.held.copy()
         for entry in behind:
             self._replay(call, before, run, entry, keyed=True)
+        self.report.several.add_all(run.held.without(known).common(had))
         self._trim()
 
     def _replay(self, call: _Call, before: int, run: _Run, entry: _Logged, *, keyed: bool) -> None:

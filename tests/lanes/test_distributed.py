@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
@@ -392,8 +392,13 @@ def test_cuts_and_restarts_change_nothing(
     assert found == whole
 
 
+PAUSED = (Pause(at=1, node="worker-1", until=13459),)
+AFTER_IT = [0, 4000, *range(4001, 4010), 7800, 11800, 15800]
+
+
 @settings(max_examples=SCHEDULES, deadline=None)
 @given(schedules(), TIMES, CLUSTERS, st.integers(0, 5), st.sampled_from([ONE, KEYED]))
+@example(PAUSED, AFTER_IT, ResourceCluster(WORKERS, minimum=2, retry=10000, persist=60000), 0, KEYED)
 def test_the_report_says_what_is_repeated_and_what_is_left(
     faults: tuple[Fault, ...], times: list[int], cluster: ResourceCluster, seed: int, text: str
 ) -> None:
