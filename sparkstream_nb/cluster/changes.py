@@ -112,13 +112,17 @@ def unsent_before(home: Path, former: Life, life: Life) -> int:
     return unsent(former.folder(home), streams)
 
 
+Fate = Literal["kept", "changed", "dropped"]
+"""What becomes of an app's state."""
+
+
 @dataclass(frozen=True)
 class Changes:
     """What a deployment makes of the state that an app has: there is none yet (`begun`), all of it goes on (`kept`) or
     what `units` say (`changed`), or all is `dropped`, for a `reason`."""
 
     app: str
-    becomes: Literal["begun", "kept", "changed", "dropped"]
+    becomes: Fate | Literal["begun"]
     reason: str | None = None
     units: UnitChanges | None = None
 

@@ -28,7 +28,7 @@ from ..spark.mirror import retire
 from ..spark.private import private_file, private_folder, to_disk
 from ..spark.shared import Shared
 from ..spark.sinks.position import unsent
-from .changes import Changes, changed, put_aside, told, unsent_before
+from .changes import Changes, Fate, changed, put_aside, told, unsent_before
 from .deployment import Deployment
 from .owner import LOCK
 from .record import Record
@@ -36,6 +36,7 @@ from .whole import not_whole
 
 STATE_FORMAT = 5
 CHANGED = "the definitions or queries of the app changed"
+FRESH = "fresh was asked for"
 MOST_CHARACTERS = 100
 """Of a name in the name of a folder; file systems take 255 bytes."""
 
@@ -223,17 +224,15 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     wanted = wanted_life(d, plan, run)
     said = None
     if (home / "app.json").exists():
-        former = None if d.fresh else _life_there(home)
-        if former is not None and d.clock == "wall":  # it goes on from where the clock is, wherever that began
-            wanted = replace(wanted, start=former.start)
-        reason = "fresh was asked for" if former is None else _difference(former, wanted)
-        if former is not None and reason is None:
+        former, reason = None if d.fresh else _life_there(home), FRESH
+        if former is not None:
+            wanted = _wanted(d, plan, former, run)
+            becomes, reason = _fate(d, former, wanted, plan)
             same = replace(former, deployed=d.record)
-            if _means_the_same(former, wanted, plan):
+            if becomes == "kept":
                 return _kept(home, replace(same, units=_renamed(former, plan)), d.shard_ids)
-            if not d.attached and goes_on(d, former, plan):
+            if becomes == "changed" and not d.attached:
                 return _changed(d, same, wanted, plan)
-            reason = CHANGED
         if d.attached:
             raise Misuse(
                 f"{d.name} cannot be attached: {reason}. Deploy it again as it is to be now; that says what becomes of "
@@ -254,6 +253,23 @@ def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
     private_folder(wanted.folder(home))  # before it is named: one that is named and missing was removed
     wanted.write(home)
     return wanted, said
+
+
+def _wanted(deployment: Deployment, plan: Plan, former: Life, run: str) -> Life:
+    """The life that `deployment` would begin after `former`."""
+    wanted = wanted_life(deployment, plan, run)
+    # By the wall clock it goes on from where the clock is, wherever that began.
+    return replace(wanted, start=former.start) if deployment.clock == "wall" else wanted
+
+
+def _fate(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Fate, str]:
+    """What becomes of the state of `former`, and why it does not go on as it is (empty where it does)."""
+    reason = _difference(former, wanted)
+    if reason is not None:
+        return "dropped", reason
+    if _means_the_same(former, wanted, plan):
+        return "kept", ""
+    return ("changed" if goes_on(deployment, former, plan) else "dropped"), CHANGED
 
 
 def _kept(home: Path, former: Life, shard_ids: Sequence[str]) -> tuple[Life, str]:
@@ -323,12 +339,8 @@ def life_to_change(deployment: Deployment, plan: Plan) -> Life | None:
     if deployment.fresh or deployment.attached or not (deployment.home / "app.json").exists():
         return None
     former = former_life(deployment.home)
-    wanted = wanted_life(deployment, plan, former.run)
-    if deployment.clock == "wall":
-        wanted = replace(wanted, start=former.start)
-    if _difference(former, wanted) is not None or _means_the_same(former, wanted, plan):
-        return None
-    return former if goes_on(deployment, former, plan) else None
+    becomes, _ = _fate(deployment, former, _wanted(deployment, plan, former, former.run), plan)
+    return former if becomes == "changed" else None
 
 
 def foreseen(deployment: Deployment, plan: Plan) -> Changes:
@@ -338,17 +350,12 @@ def foreseen(deployment: Deployment, plan: Plan) -> Changes:
     if not (d.home / "app.json").exists():
         return Changes(d.name, "begun")
     if d.fresh:
-        return Changes(d.name, "dropped", "fresh was asked for")
+        return Changes(d.name, "dropped", FRESH)
     former = _life_there(d.home)
-    wanted = wanted_life(d, plan, former.run)
-    if d.clock == "wall":
-        wanted = replace(wanted, start=former.start)
-    reason = _difference(former, wanted)
-    if reason is None and _means_the_same(former, wanted, plan):
-        return Changes(d.name, "kept")
-    if reason is None and goes_on(d, former, plan):
-        return Changes(d.name, "changed", units=unit_changes(former.units, plan, former.change + 1))
-    return Changes(d.name, "dropped", reason or CHANGED)
+    becomes, reason = _fate(d, former, _wanted(d, plan, former, former.run), plan)
+    if becomes == "changed":
+        return Changes(d.name, becomes, units=unit_changes(former.units, plan, former.change + 1))
+    return Changes(d.name, becomes, reason or None)
 
 
 def may_change(deployment: Deployment) -> bool:
