@@ -15,6 +15,7 @@ from ..errors import StoreError
 from ..plan.nodes import AggregationDef
 from ..spark.private import private_file, private_folder
 from ..stores import Store
+from ..stores.address import MEMORY
 from .deployment import Deployment
 
 _ALWAYS = (-(2**63), 2**63 - 1)
@@ -85,7 +86,7 @@ def outside_stores(
         if database is not None:
             file = Path(database.name) if database.kind == "duckdb" else None
             found.setdefault((str(database), True, file), []).append(aggregation)
-        elif store is not None and str(store) != ":memory:":
+        elif store is not None and str(store) != MEMORY:
             found.setdefault((str(store), False, Path(store)), []).append(aggregation)
     return tuple(
         OutsideStore(

@@ -13,7 +13,7 @@ from ..spark.sinks.http import METHODS, OWN, HttpPlace, HttpTarget, forbidden
 from ..spark.sinks.target import Target
 from .grants import Grants
 from .header_options import Header, headers_of
-from .secrets import References, is_secret_reference
+from .secrets import KEPT_ELSEWHERE, References, check_password
 
 _LONGEST_TIMEOUT = 600_000
 """ms."""
@@ -73,11 +73,7 @@ class HttpGate:
             return {}
         if not user or not password:
             raise Misuse(f"{self.what}: basic.auth.username and basic.auth.password go together: give both")
-        if not is_secret_reference(password):
-            raise Misuse(
-                f"{self.what}: the password does not belong into the app's text: write basic.auth.password="
-                "'${sec:NAME}', and store NAME in the keyring or allow the environment variable"
-            )
+        check_password(password, self.what, f"basic.auth.{KEPT_ELSEWHERE}")
         user = self._resolved(user)
         if ":" in user:
             raise Misuse(f"{self.what}: basic.auth.username cannot have a colon")

@@ -11,7 +11,7 @@ from ..errors import Misuse, shown
 from ..plan.kafka import CONFIGURATION, client_settings
 from ..spark.sinks.kafka import compresses
 from .grants import Grants
-from .secrets import References, is_secret_reference
+from .secrets import References, check_password
 
 _ALLOWED: Mapping[str, frozenset[str]] = {
     "acks": frozenset({"all", "-1"}),
@@ -82,7 +82,6 @@ def _login(given: Mapping[str, str], references: References, what: str) -> Itera
     example = f'{_JAAS}:username="me" password="${{sec:NAME}}"'
     if "sasl.mechanism" not in given or not login.get("username") or not login.get("password"):
         raise Misuse(f"{what}: a login is sasl.mechanism:PLAIN and {example} in {CONFIGURATION}")
-    if not is_secret_reference(login["password"]):
-        raise Misuse(f"{what}: the password does not belong into the app's text: write {example}")
+    check_password(login["password"], what, example)
     yield "sasl_plain_username", references.resolve(login["username"], what)
     yield "sasl_plain_password", references.resolve(login["password"], what)

@@ -20,6 +20,7 @@ from ..retention import Retention
 from ..simulation.faults import Fault, fault_of, members_of
 from ..simulation.resources import ResourceCluster, ResourceNode
 from ..simulation.topology import Coordination, Pair
+from ..stores.address import MEMORY
 
 _PLAIN = (
     "nodes", "mode", "routing", "shard_ids", "allow_scripts", "allow_env", "rows_per_micro_batch", "start", "clock",
@@ -28,7 +29,6 @@ _PLAIN = (
 """Arguments of `deploy` that are numbers, texts or lists of texts."""
 _SECRET_NAME = re.compile(r"(?i)pass(word|wd|phrase)?|pwd|secret|token|credential|api_?key")
 _TOKEN = re.compile(r"(?i);token=[^;]*")
-_MEMORY = ":memory:"
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _may_be_secret(variable: str, text: str) -> bool:
 
 
 def _path(given: Any) -> str | None:
-    return None if given is None else str(given) if str(given) == _MEMORY else str(Path(given).absolute())
+    return None if given is None else str(given) if str(given) == MEMORY else str(Path(given).absolute())
 
 
 def _paths(conf: Any) -> list[str] | None:

@@ -43,6 +43,7 @@ from ..spark.sources.intake import Entrance, Intakes
 from ..spark.stream import Stream, interrupt
 from ..spark.tables import packed
 from ..stores import Store, shard_warnings
+from ..stores.address import MEMORY
 from ..stores.protocol import ErrorRow
 from ..stores.sql import Patience
 from ..types import Schema
@@ -247,7 +248,7 @@ class RunningApp(Displayed):
         checkpoint, entries = self._stream.checkpoint, self._inbox.position.seq
         spark = checkpoint.reached()
         # A server's Spark is ahead of the store until its owner has taken in what was handed over.
-        known = self.deployment.store != ":memory:" and self._stream.intake is None
+        known = self.deployment.store != MEMORY and self._stream.intake is None
         ledger = self.store.committed(self.name, self._life.run) if known else None
         outputs = folder / "outputs"
         if spark.done < 0:

@@ -14,9 +14,18 @@ _SECRET = re.compile(r"\$\{(sec|env):[^}]+\}")
 KEYRING_SERVICE = "sparkstream"
 
 
+KEPT_ELSEWHERE = "password='${sec:NAME}', and store NAME in the keyring or allow the environment variable"
+
+
 def is_secret_reference(text: str) -> bool:
     """Whether a text is one reference to a secret, and nothing else: what a password in an app's text has to be."""
     return _SECRET.fullmatch(text) is not None
+
+
+def check_password(text: str, what: str, example: str = KEPT_ELSEWHERE) -> None:
+    """Raises `Misuse` for a password in an app's text, in `what`, that is no reference. `example`: what to write."""
+    if not is_secret_reference(text):
+        raise Misuse(f"{what}: the password does not belong into the app's text: write {example}")
 
 
 @dataclass(frozen=True)

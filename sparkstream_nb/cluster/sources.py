@@ -27,7 +27,7 @@ from ..stores.polling import PolledTable
 from ..types import Schema
 from .grants import Grants
 from .kafka_settings import servers_of, settings_of
-from .secrets import References, is_secret_reference
+from .secrets import References, check_password
 
 if TYPE_CHECKING:
     from ..spark.sources.kafka import KafkaPlace
@@ -284,11 +284,7 @@ def _polled(
     grants.check_database(database, f"{o.what} reads from")
     if database.user is not None or database.password is not None:
         raise Misuse(f"{o.what}: 'url' has user or password in it: give 'username' and 'password'")
-    if not is_secret_reference(written):
-        raise Misuse(
-            f"{o.what}: the password does not belong into the app's text: write password='${{sec:NAME}}', and store "
-            "NAME in the keyring or allow the environment variable"
-        )
+    check_password(written, o.what)
     table, column = o.text("table.name"), o.text("polling.column")
     place, _, name = table.rpartition(".")
     if place and database.kind != "postgresql" and place != database.name:

@@ -24,7 +24,7 @@ from ..stores.sql import Patience, SqlStore
 from ..stores.tables import SqlTables
 from .conf import NodeFile, data_source
 from .grants import Grants, NotAllowed
-from .secrets import References, is_secret_reference
+from .secrets import References, check_password
 
 _BEFORE_OPTIONS = re.compile(r"(?:\$\{[^}]*\}|[^?])*")
 """Of an address, all but the options behind its `?`; one in a reference is none."""
@@ -188,12 +188,9 @@ class _Stores:
 
 
 def _check_password(password: str | None, what: str) -> None:
-    """Raises `Misuse` for a password in an app's text that is no reference. Local databases may have an empty one."""
-    if password and not is_secret_reference(password.strip()):
-        raise Misuse(
-            f"{what}: the password does not belong into the app's text: write password='${{sec:NAME}}', and store "
-            "NAME in the keyring or allow the environment variable"
-        )
+    """As `check_password`; local databases may have none, or an empty one."""
+    if password:
+        check_password(password.strip(), what)
 
 
 def address(

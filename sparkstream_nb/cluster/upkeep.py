@@ -11,6 +11,7 @@ from ..errors import Misuse, StoreError, nearest
 from ..plan import compile_app
 from ..plan.nodes import AggregationDef, Plan
 from ..stores import Store
+from ..stores.address import MEMORY
 from ..stores.sql import Patience
 from .conf import NodeFile, node_files
 from .deployment import check_zone
@@ -127,7 +128,7 @@ def upkeep(app: StoredApp, aggregation: str | None = None) -> Iterator[Upkeep]:
     outside = set(wanted) <= set(databases)
     if not outside and not app.store.exists():
         raise StoreError(f"There is no store {app.store}. Name the DuckDB file of the aggregations.")
-    own = ":memory:" if outside and not app.store.exists() else str(app.store)
+    own = MEMORY if outside and not app.store.exists() else str(app.store)
     store = open_store(own, databases, Patience(seconds=0))
     try:
         problem = None

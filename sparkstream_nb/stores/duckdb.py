@@ -23,6 +23,7 @@ from ..errors import StoreError
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..processes import runs
 from ..types import Type
+from .address import MEMORY
 from .checking import FoundTable, check_table, missing_table
 from .layout import (
     DROPPED,
@@ -67,7 +68,7 @@ def _close_all() -> None:
 def check_file(path: str | Path) -> None:
     """Raises StoreError where `path` cannot be a store: a folder, or a file of another kind. Opens no database."""
     file = Path(path)
-    if str(path) == ":memory:":
+    if str(path) == MEMORY:
         return
     if not file.exists():
         folder = next(p for p in file.absolute().parents if p.exists())
@@ -129,10 +130,10 @@ class DuckDBStore:
         self._layouts: dict[str, Layout] = {}
         if read_only and not Path(path).is_file():
             raise StoreError(f"There is no store {path}. Name the DuckDB file of the aggregations.")
-        if self.path != ":memory:":
+        if self.path != MEMORY:
             _make_folder(Path(self.path).parent)
         try:
-            if self.path != ":memory:" and not Path(self.path).exists():
+            if self.path != MEMORY and not Path(self.path).exists():
                 _make_file(Path(self.path))
             self._db = duckdb.connect(self.path, read_only=read_only)
         except duckdb.Error as e:
@@ -182,7 +183,7 @@ class DuckDBStore:
     def _transaction(self) -> Iterator[None]:
         """All or nothing, one at a time."""
         with self._lock:
-            if self.path != ":memory:" and not self._read_only:
+            if self.path != MEMORY and not self._read_only:
                 _make_log(Path(self.path))
             self._db.begin()
             try:
