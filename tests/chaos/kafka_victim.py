@@ -8,12 +8,13 @@ app would begin where that of the group was. A sink sends some of it to the topi
 
 from __future__ import annotations
 
-import pickle
 import sys
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+
+from tests.chaos.victim import leave
 
 APP = """
 @source(type='kafka', bootstrap.servers='{broker}', topic.list='{topic}', group.id='{group}',
@@ -55,7 +56,7 @@ def main(home: str, master: str, nodes: int, broker: str, topic: str, events: in
             changed.wait(0.25)
     app.flush()
     assert app.drain(120) == 0
-    Path(home, "found").write_bytes(pickle.dumps(found(app)))
+    leave(Path(home), found(app))
     app.stop()
 
 

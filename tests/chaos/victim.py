@@ -87,12 +87,18 @@ def found(app: Any) -> dict[str, pd.DataFrame]:
     return out
 
 
+def leave(home: Path, found: dict[str, pd.DataFrame]) -> None:
+    """Writes what came out to HOME/found: whole, or not at all."""
+    (home / "found.new").write_bytes(pickle.dumps(found))
+    (home / "found.new").rename(home / "found")
+
+
 def main(home: str, master: str, nodes: int) -> None:
     from sparkstream_nb.cluster import deploy
 
     app = deploy(APP, name="chaos", home=Path(home), master=master, nodes=nodes)
     work(app)
-    Path(home, "found").write_bytes(pickle.dumps(found(app)))
+    leave(Path(home), found(app))
     app.stop()
 
 
