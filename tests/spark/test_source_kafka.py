@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import queue
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,10 +18,11 @@ from sparkstream_nb.plan.binding.mappings import source_mapping
 from sparkstream_nb.spark.sources import kafka, kafka_process
 from sparkstream_nb.spark.sources.aligning import PATIENCE
 from sparkstream_nb.spark.sources.kafka import EventTime, KafkaPlace, KafkaReader
-from sparkstream_nb.spark.sources.kafka_frames import Begin, Read, ReadPart, read_frame
+from sparkstream_nb.spark.sources.kafka_frames import Begin, Hold, Kept, Read, ReadPart, read_frame
 from sparkstream_nb.spark.sources.kafka_process import Process
 from sparkstream_nb.spark.sources.reader import PLACE, Away
 from sparkstream_nb.types import Attribute, Schema, Type
+from tests.broker import Broker
 
 from .test_aligning import portion
 
@@ -196,6 +198,45 @@ def test_others_wait_a_while_for_one_without_a_leader(cluster: Cluster) -> None:
 def process(begin: Begin) -> tuple[Process, io.BytesIO]:
     out = io.BytesIO()
     return Process(begin, out, queue.SimpleQueue()), out
+
+
+def test_a_partition_that_was_held_goes_on_after_the_others_have_ended(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_process, "MESSAGES", 10)
+    topic = broker.topic(partitions=3)
+    producer = broker.producer(linger_ms=0, batch_size=0)
+    for v in range(300):
+        producer.send(topic, f"{v},k".encode(), partition=v % 3)
+    producer.flush()
+    producer.close()
+    reader = Reader()
+    places = {(topic, p): 0 for p in range(3)}
+    out, orders = io.BytesIO(), queue.SimpleQueue[Kept | Hold]()
+    options = {"bootstrap_servers": broker.address}
+    begin = Begin(options, "g", False, places, reader._mapping, reader._schema, None, None)
+    reads = Process(begin, out, orders)
+    got = dict.fromkeys(range(3), 0)
+    began = time.monotonic()
+
+    def read() -> None:
+        begin = out.tell()
+        reads.read()
+        out.seek(begin)
+        while (frame := read_frame(out)) is not None:
+            got.update({int(part.rsplit(":")[1]): offset for part, offset in frame.reached.items()})
+
+    while not any(got.values()):
+        read()
+    held = max(got, key=lambda p: got[p])  # the consumer has more of it
+    orders.put(Hold(frozenset({f"{topic}:{held}"})))
+    while any(got[p] < 100 for p in got if p != held):
+        read()
+    assert got[held] < 100
+    orders.put(Hold(frozenset()))
+    while got[held] < 100 and time.monotonic() - began < 60:
+        read()
+    assert got[held] == 100
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from .aligning import Portion, times_of
 from .kafka import consumer_options, part_of
 from .kafka_cluster import cluster_id, offsets_of, without_leader
 from .kafka_frames import Begin, Failed, Hold, Kept, Read, ReadPart, read_frame, write_frame
-from .kafka_records import Messages, count_of, messages_of, read_batches
+from .kafka_records import Messages, count_of, messages_of, read_batches, unpark
 
 MESSAGES = 50_000
 """Messages that are decoded at once, at most."""
@@ -59,20 +59,30 @@ class Process:
         """Reads until the pipe is closed or the broker fails. Raises KafkaError and OSError."""
         self._tell_of_silence()
         while True:
-            found = self._consumer.poll(200, max_records=MESSAGES)
-            if found:
-                self._gather(found)
-                self._tell(found)
-            self._obey()
+            found = self.read()
             self._commit()
             if time.monotonic() - self._checked > CHECK_SECONDS:
                 self._check(silent=not found)
+
+    def read(self) -> bool:
+        """Tells what comes within a moment, and then does as it was ordered; whether anything came."""
+        found = self._poll(200)
+        if found:
+            self._gather(found)
+            self._tell(found)
+        self._obey()
+        return bool(found)
+
+    def _poll(self, milliseconds: int) -> dict[TopicPartition, list[Any]]:
+        unpark(self._consumer)
+        found: dict[TopicPartition, list[Any]] = self._consumer.poll(milliseconds, max_records=MESSAGES)
+        return found
 
     def _gather(self, found: dict[TopicPartition, list[Any]]) -> None:
         """Waits a little for more messages, where few came."""
         end = time.monotonic() + GATHER_SECONDS
         while sum(map(count_of, found.values())) < MESSAGES and (left := end - time.monotonic()) > 0:
-            for place, records in self._consumer.poll(int(1000 * left), max_records=MESSAGES).items():
+            for place, records in self._poll(int(1000 * left)).items():
                 found.setdefault(place, []).extend(records)
 
     def _tell(self, found: Mapping[TopicPartition, Sequence[Any]]) -> None:

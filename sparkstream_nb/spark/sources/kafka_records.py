@@ -67,6 +67,18 @@ def read_batches(consumer: Any, *, properties: bool = False) -> bool:
     return True
 
 
+def unpark(consumer: Any) -> None:
+    """Before a consumer is polled: lets it go on with partitions that were paused.
+
+    What a consumer had of a partition when it was paused, it puts aside, and takes back where no other partition is in
+    its place (kafka-python 3.0, `Fetcher.fetched_records`). One that was read to its end stays there, so that nothing
+    more came of partitions that were resumed after the others had ended.
+    """
+    fetching = consumer._fetcher
+    if not getattr(fetching, "_next_partition_records", True):
+        fetching._next_partition_records = None
+
+
 def messages_of(records: Sequence[Any]) -> Messages:
     """What a consumer returned of a partition, with properties where it was asked for them."""
     parts = [r.value if isinstance(r.value, Messages) else _alone(r) for r in records]

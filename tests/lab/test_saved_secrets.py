@@ -1,0 +1,112 @@
+"""What a notebook saves, what Spark logs, and what an app's folder has, after passwords and tokens were used and failed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from cluster.receiver import Receiver, receiver
+from servers import free_port
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+ROOT = Path(__file__).parents[2]
+SECRETS = {
+    "SINK_TOKEN": "tok-3f6a9c1e",
+    "DB_PASSWORD": "pw-77d1e20b",
+    "KAFKA_PASSWORD": "pw-c05be914",
+    "CONNECT_TOKEN": "tok-b8120aa4",
+}
+NAMES = ",".join(SECRETS)
+SHOP = """%%siddhi Shop --fresh --allow http={url} --allow-env {names} -o app
+@source(type='http', receiver.url='http://localhost:{port}/in', @map(type='json'))
+@sink(type='http', publisher.url='{url}', on.error='STORE', headers="'Authorization:Bearer ${{env:SINK_TOKEN}}'",
+      @map(type='json'))
+define stream Orders (item string, n int);
+"""
+STORED = """%%siddhi Stored --fresh --allow jdbc=postgresql://127.0.0.1:{port}/shop --allow-env {names}
+@store(type='rdbms', jdbc.url='jdbc:postgresql://127.0.0.1:{port}/shop', username='me', password='${{env:DB_PASSWORD}}')
+define table T (a int);
+define stream S (a int);
+from S select a insert into T;
+"""
+KAFKA = """%%siddhi Read --fresh --allow kafka=127.0.0.1:{port} --allow-env {names}
+@source(type='kafka', bootstrap.servers='127.0.0.1:{port}', topic.list='t', group.id='g',
+        threading.option='single.thread',
+        optional.configuration="security.protocol:SASL_PLAINTEXT,sasl.mechanism:PLAIN,sasl.jaas.config:username='me' password='${{env:KAFKA_PASSWORD}}'",
+        @map(type='json'))
+define stream S (a int);
+from S select a insert into O;
+"""
+CONNECT = """
+import os, sparkstream_nb
+sparkstream_nb.deploy("define stream S (a int); from S select a insert into O;", name="Away",
+                      master="sc://127.0.0.1:{port}/;token=" + os.environ["CONNECT_TOKEN"])
+"""
+CELLS = [
+    "%load_ext sparkstream_nb",
+    SHOP,
+    """%siddhi send Shop.Orders '["nail", 3]'""",
+    "app.drain(60)",
+    "%siddhi stats Shop",
+    "%siddhi errors Shop",
+    "%siddhi plan Shop",
+    "app",
+    "print(app.logs, app.text, vars(app.stats()))",
+    STORED,
+    "%siddhi stats Stored",
+    KAFKA,
+    "%siddhi stats Read",
+    CONNECT,
+    "%siddhi list",
+]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder whose path is short enough for the sockets in it."""
+    with tempfile.TemporaryDirectory(prefix="saved-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def lines_with(secret: str, folder: Path) -> list[str]:
+    """Where under `folder` a secret stands."""
+    found = []
+    for file in sorted(f for f in folder.rglob("*") if f.is_file()):
+        lines = file.read_bytes().splitlines()
+        found += [f"{file.relative_to(folder)}: {line[:300]!r}" for line in lines if secret.encode() in line]
+    return found
+
+
+def test_secrets_are_in_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**SECRETS, "TMPDIR": str(folder), "SPARKSTREAM_HOME": str(folder / "apps")}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+    def refuse(number: int, body: bytes) -> int:
+        return 401
+
+    with receiver(refuse) as server:
+        book = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(c.format(url=server.url, port=free_port(), names=NAMES)) for c in CELLS]
+        )
+        client = NotebookClient(book, timeout=180, allow_errors=True, resources={"metadata": {"path": str(folder)}})
+        with client.setup_kernel():
+            for number, cell in enumerate(book.cells):
+                client.execute_cell(cell, number)
+            client.set_widgets_metadata()
+            nbformat.write(book, folder / "saved.ipynb")
+            (token_file,) = (folder / "apps").rglob("sources/*.token")
+            own = token_file.read_text().strip()
+            token_file.unlink()
+            found = {name: lines_with(value, folder) for name, value in {**SECRETS, "of the source": own}.items()}
+            logs = [f for f in folder.glob("*/log") if f.stat().st_size]
+            said = (folder / "saved.ipynb").read_text()
+    print(said, file=sys.stderr)
+    assert found == dict.fromkeys(found, [])
