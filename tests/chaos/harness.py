@@ -100,10 +100,10 @@ class Chaos:
         self._lasts: dict[int, float] = {}
 
     def run(self, kills: int, kinds: tuple[str, ...] = KINDS) -> Report:
-        """Hits programs until there were so many hits, each kind in turn; or as many were too late."""
+        """Hits programs until there were so many hits, each kind in turn; or three times as many were too late."""
         wanted = [kinds[i % len(kinds)] for i in range(kills)]
         self.random.shuffle(wanted)
-        while wanted and self.report.missed < kills:
+        while wanted and self.report.missed < 3 * kills:
             nodes = self.random.choice((1, 3))
             batch = [wanted.pop() for _ in range(min(len(wanted), self.random.randint(1, 4)))]
             wanted[:0] = self._one(nodes, batch)

@@ -17,4 +17,4 @@ def test_five_kills(tmp_path: Path) -> None:
     with masters("local", tmp_path) as sparks:
         report = Chaos(tmp_path, sparks, seed=5).run(5, ("driver", "group", "jvm", "worker", "forks"))
     assert report.differing == []
-    assert sum(report.kills.values()) >= 3, report
+    assert sum(report.kills.values()) == 5, report

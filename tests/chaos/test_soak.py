@@ -39,6 +39,10 @@ def test_what_an_app_holds_does_not_grow(spark: Any, tmp_path: Path, monkeypatch
     assert max(s.processes for s in last) <= max(s.processes for s in middle) + 2
     driver = [statistics.median(s.driver_mb for s in part) for part in (middle, last)]
     assert driver[1] <= driver[0] + 60
+    jvm = [min(s.jvm_mb for s in part) for part in (middle, last)]
+    assert jvm[1] <= jvm[0] + 300  # its heap grows until it is collected
+    latency = [statistics.median(s.latency_ms for s in part) for part in (middle, last)]
+    assert latency[1] <= 2 * latency[0]
     assert max(b for b, _ in kept[-third:]) < 2_000_000
     assert max(n for _, n in kept[-third:]) < 400
     assert sum(app.stats().disk.dropped.values()) > 0

@@ -26,7 +26,7 @@ from .programs import ROOT, wait_until_free
 from .waiting import rows, until
 
 
-@pytest.fixture(params=sorted(servers.SERVERS), scope="module")
+@pytest.fixture(params=[thorough("mariadb"), "postgresql"], scope="module")
 def started(request: pytest.FixtureRequest) -> Iterator[servers.Server]:
     servers.skip_without(request.param)
     with servers.SERVERS[request.param]() as found:

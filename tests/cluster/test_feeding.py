@@ -264,6 +264,7 @@ assert feed.active
 '''
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_a_program_ends_while_a_feed_runs(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

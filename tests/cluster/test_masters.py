@@ -35,6 +35,7 @@ def same(home: Path, theirs: tuple[pd.DataFrame, ...]) -> None:
         pd.testing.assert_frame_equal(ours, other)
 
 
+@pytest.mark.thorough
 def test_a_standalone_cluster(undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed) -> None:
     address, servers = standalone(tmp_path)
     with ExitStack() as stack:

@@ -47,7 +47,7 @@ def servers_of(kind: str, folder: Path, hidden: Path) -> tuple[str, list[Server]
     return address, [*servers[:-1], servers[-1].blind(hidden)]
 
 
-@pytest.mark.parametrize("kind", ["standalone", thorough("connect")])
+@pytest.mark.parametrize("kind", [thorough("standalone"), thorough("connect")])
 def test_a_cluster_without_a_folder_in_common(
     kind: str, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, bucket: Objects
 ) -> None:

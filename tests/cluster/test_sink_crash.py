@@ -77,6 +77,7 @@ def test_killed_between_a_fault_and_the_note_of_it(run: Callable[..., App], tmp_
         assert figures.failed == len(refused)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_killed_after_records_were_produced(run: Callable[..., App], tmp_path: Path, broker: Broker) -> None:
     """Kafka has the records of one batch twice: each with one Idempotency-Key."""

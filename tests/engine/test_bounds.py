@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 def test_no_loop_looks_beyond_an_array(tmp_path: Path) -> None:
     """A place counted from the end is not beyond it; the pools of patterns are no arrays to numba."""

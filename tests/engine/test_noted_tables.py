@@ -104,6 +104,7 @@ def by_circle(draw: st.DrawFn) -> str:
 APPS = st.one_of(by_key(), by_lives(), by_circle())
 
 
+@pytest.mark.thorough
 @settings(max_examples=180, deadline=None)
 @given(st.one_of(cases(APPS), cases(APPS, keys=("a", "b", "c", None))))
 def test_noted_writes_answer_as_writes_one_by_one(case: Case) -> None:

@@ -59,6 +59,7 @@ def same(a: Column, b: Column) -> bool:
     return null and a.type is b.type and np.array_equal(a.values[live], b.values[live], equal_nan=a.type is Type.DOUBLE)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(400)  # it compiles a loop for each combination of aggregates
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.integers(0, len(KINDS) - 1), min_size=1, max_size=6), st.lists(BATCH, max_size=6), st.booleans())

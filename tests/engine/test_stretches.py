@@ -35,6 +35,7 @@ APPS = apps(
 """A table that queries change and look into by any conditions."""
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(cases(APPS, values=(0, 1, 2, 2, 3, 3, 5, 6), from_s=90, twice=0))
 def test_stretches_between_changes_answer_as_events_one_by_one(case: Case) -> None:

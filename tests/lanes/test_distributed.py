@@ -33,7 +33,7 @@ from sparkstream_nb.simulation.topology import DATABASE
 
 from .test_pair import Row, rows
 
-SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "40"))
+SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "15"))
 WORKERS = tuple(ResourceNode(f"worker-{i}") for i in (1, 2, 3))
 S = "define stream S (k string, v long);"
 ONE = S + "@dist(execGroup='all') from S select k, v insert into O;"

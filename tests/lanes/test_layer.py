@@ -25,7 +25,7 @@ from sparkstream_nb.simulation.groups import Distribution, Groups, groups_of
 from sparkstream_nb.simulation.timeline import Role, roles
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Pair
 
-SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "100"))
+SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "30"))
 PLAN = compile_app(
     "define stream S (k string, v long); define stream T (v long);"
     "from S#window.time(30 sec) select k, sum(v) as total group by k insert into O;"

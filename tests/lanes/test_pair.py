@@ -38,7 +38,7 @@ from sparkstream_nb.simulation.faults import (
 from sparkstream_nb.simulation.groups import Groups
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Coordination, Pair
 
-SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "100"))
+SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "30"))
 A, B = "node-1", "node-2"
 EACH = compile_app("define stream S (k string, v long); from S select k, v insert into O;")
 STATEFUL = compile_app(

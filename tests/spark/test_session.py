@@ -128,6 +128,7 @@ def test_no_connect_server(address: str) -> None:
     assert f"SparkUnavailable: No Spark Connect server answered at {address}: " in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_on_the_wheels_java_state_lives_in_rocksdb(tmp_path: Path, path_without_java: str) -> None:
     done = run(str(HERE / "query_with_state.py"), str(tmp_path), path=path_without_java)

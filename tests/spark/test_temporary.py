@@ -51,6 +51,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_all_that_spark_writes_beside_an_app_is_swept(tmp_path: Path) -> None:
     here = Path(tempfile.mkdtemp(dir="/tmp")) / "my tmp ü"

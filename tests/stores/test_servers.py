@@ -15,6 +15,7 @@ import servers
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.stores.address import Database, Secret
 from sparkstream_nb.stores.sql import Patience, SqlStore
+from tests.marks import thorough
 
 from .trades import NOON, partials_of, plan_of
 
@@ -22,7 +23,7 @@ A = "TradeAggregation"
 ALWAYS = (-(2**62), 2**62)
 
 
-@pytest.fixture(params=sorted(servers.SERVERS), scope="module")
+@pytest.fixture(params=[thorough("mariadb"), "postgresql"], scope="module")
 def server(request: pytest.FixtureRequest) -> Iterator[servers.Server]:
     servers.skip_without(request.param)
     with servers.SERVERS[request.param]() as started:
