@@ -41,8 +41,8 @@ _CANCEL_SECONDS = 0.2
 MOST_PARTITIONS = 32
 _POLLING_MS, _POLLING_SHARED_MS = 25, 250
 _OWN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""How Spark writes a checkpoint in a folder. Its default asks of each file whether it is a link, for which Hadoop starts
-`readlink`: 24 processes in each micro-batch of one node, two fifths of its time."""
+"""How Spark writes a checkpoint in a folder. Its default asks of each file whether it is a link, for which Hadoop
+starts `readlink`: 24 processes in each micro-batch of one node, two fifths of its time."""
 _GONE = (Py4JError, OSError)
 """What a call of Spark on this machine raises when its process has ended."""
 _SPARK_ENDED = "Spark has ended. Restart the kernel or the program, and deploy the app again"
