@@ -168,7 +168,7 @@ def error_ids(text: str) -> list[int]:
         ) from None
 
 
-def shard_ids(text: str) -> list[str]:
+def names(text: str) -> list[str]:
     """`A,B,...` as a list."""
     return [part.strip() for part in text.split(",")]
 
@@ -228,7 +228,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     },
     "--route": {"metavar": "HOW", "help": f"the routing of this feed: {ROUTES} (default: the app's)"},
     "--shard-ids": {
-        "type": shard_ids,
+        "type": names,
         "metavar": "A,B",
         "help": "the nodes' shard ids (default: node-1, node-2, ...)",
     },
@@ -272,10 +272,11 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "allow the app's script functions to run, with limits",
     },
     "--allow-env": {
-        "action": "append",
+        "action": "extend",
         "default": [],
-        "metavar": "NAME",
-        "help": "an environment variable that ${...} of deployment files and of @store may read",
+        "type": names,
+        "metavar": "A,B",
+        "help": "environment variables that ${...} of deployment files, stores, sources and sinks may read",
     },
     "--allow": {
         "action": "append",
