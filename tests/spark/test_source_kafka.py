@@ -53,6 +53,7 @@ class Consumer:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._at: dict[TopicPartition, int] = {}
+        self._paused: set[TopicPartition] = set()
 
     def partitions_for_topic(self, topic: str) -> set[int]:
         return set(self._cluster.ends)
@@ -82,6 +83,18 @@ class Consumer:
 
     def position(self, place: TopicPartition) -> int:
         return self._at[place]
+
+    def highwater(self, place: TopicPartition) -> int:
+        return self._cluster.ends[place.partition][1]
+
+    def paused(self) -> set[TopicPartition]:
+        return self._paused
+
+    def pause(self, *places: TopicPartition) -> None:
+        self._paused |= set(places)
+
+    def resume(self, *places: TopicPartition) -> None:
+        self._paused -= set(places)
 
     def close(self) -> None: ...
 
@@ -265,6 +278,31 @@ def test_a_process_says_that_a_partition_has_a_leader_again(cluster: Cluster, be
     cluster.led = {0, 2}
     with pytest.raises(KafkaError, match="a leader again for t:2"):
         reads._check(silent=True)
+
+
+def test_a_process_says_that_nothing_comes(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever keeps the consumer from it. What is held back, and what is read to its end, may stand."""
+    monkeypatch.setattr(kafka_process, "MOST_IN_VAIN", 0)
+    reads, _ = process(begin)
+
+    def check_after_a_poll() -> None:
+        reads._polls += 1
+        reads._check(silent=False)
+
+    for offset in range(5, 9):
+        reads._consumer.seek(TopicPartition("t", 0), offset)
+        reads._consumer.seek(TopicPartition("t", 1), offset)
+        check_after_a_poll()
+    reads._consumer.seek(TopicPartition("t", 0), 10)
+    reads._orders.put(Hold(frozenset({"t:1"})))
+    reads._obey()
+    for _ in range(2):
+        check_after_a_poll()
+    reads._orders.put(Hold(frozenset()))
+    reads._obey()
+    check_after_a_poll()
+    with pytest.raises(KafkaError, match="nothing comes of t:1, where 12 messages are"):
+        check_after_a_poll()
 
 
 def test_a_process_reads_of_one_cluster(cluster: Cluster, begin: Begin) -> None:

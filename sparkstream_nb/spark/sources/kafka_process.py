@@ -31,6 +31,9 @@ GATHER_SECONDS = 0.05
 """How long a message waits for others, at most."""
 CHECK_SECONDS = 3.0
 """How often a silent broker is asked whether it is there, and whether there are more partitions."""
+MOST_IN_VAIN = 100
+"""How often nothing may come of a partition that has messages and is to be read. Where nothing comes of any, these are
+20 s, less than others wait for it (`aligning.PATIENCE`); while the app takes its time, the consumer is not asked."""
 COMMIT_SECONDS = 1.0
 _TIMES = frozenset({"record.timestamp", "timestamp"})
 _FETCH = {
@@ -54,6 +57,8 @@ class Process:
             self._consumer.seek(place, offset)
         self._checked = self._committed = time.monotonic()
         self._kept: dict[str, int] = {}
+        self._stands: dict[TopicPartition, tuple[int, int]] = {}
+        self._polls = 0
 
     def run(self) -> None:
         """Reads until the pipe is closed or the broker fails. Raises KafkaError and OSError."""
@@ -75,6 +80,7 @@ class Process:
 
     def _poll(self, milliseconds: int) -> dict[TopicPartition, list[Any]]:
         unpark(self._consumer)
+        self._polls += 1
         found: dict[TopicPartition, list[Any]] = self._consumer.poll(milliseconds, max_records=MESSAGES)
         return found
 
@@ -184,9 +190,10 @@ class Process:
 
     def _check(self, *, silent: bool) -> None:
         """Raises KafkaError where the broker is gone or has further partitions, or some with a leader no more or
-        again: the source is opened again then."""
+        again, and where nothing comes of one: the source is opened again then."""
         self._checked = time.monotonic()
         self._check_leaders()
+        self._check_movement()
         if silent:
             self._tell_of_silence()
         for topic, count in (self.begin.known or {}).items():
@@ -201,6 +208,18 @@ class Process:
             away = {TopicPartition(*p) for p in self.begin.away}
             if back := away - without_leader(self._consumer, away):
                 raise KafkaError(f"there is a leader again for {', '.join(part_of(*p) for p in sorted(back))}")
+
+    def _check_movement(self) -> None:
+        paused = self._consumer.paused()
+        for place in self._places:
+            at, high = self._consumer.position(place), self._consumer.highwater(place)
+            known, since = self._stands.get(place, (None, 0))
+            if place in paused or not high or high <= at:
+                self._stands.pop(place, None)
+            elif at != known:
+                self._stands[place] = at, self._polls
+            elif self._polls - since > MOST_IN_VAIN:
+                raise KafkaError(f"nothing comes of {part_of(*place)}, where {high - at:,} messages are")
 
     def _check_cluster(self) -> None:
         """Raises KafkaError where the brokers are of another cluster than that of the offsets."""
