@@ -73,8 +73,7 @@ ifneq ($(NOTEBOOKS),)
 	  $(PYTEST) -p nbval --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600 $(NOTEBOOKS)
 endif
 
-thorough: setup ## The tests that `make test` leaves out: further ways, places of kills, clusters, and more schedules of faults
-	SPARKSTREAM_SCHEDULES=100 $(PYTEST) tests/lanes tests/simulation -n 2
+thorough: setup ## The tests that `make test` leaves out: further ways, places of kills, and clusters
 	$(SHORT_LIVED) $(PYTEST) -m thorough -n 2 --dist loadfile
 
 exact: setup ## Random feeds over shards, batches and crashes against one node (DuckDB: COUNT, PostgreSQL: a tenth)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -43,6 +44,8 @@ _POLLING_MS, _POLLING_SHARED_MS = 25, 250
 _OWN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 """How Spark writes a checkpoint in a folder. Its default asks of each file whether it is a link, for which Hadoop
 starts `readlink`: 24 processes in each micro-batch of one node, two fifths of its time."""
+_MOST_KEPT = 5
+"""Processes for planning that Spark keeps, at most."""
 _GONE = (Py4JError, OSError)
 """What a call of Spark on this machine raises when its process has ended."""
 _SPARK_ENDED = "Spark has ended. Restart the kernel or the program, and deploy the app again"
@@ -134,15 +137,9 @@ class Stream:
             self.intake.start()
         begins(self.session)
         callback = Callback(self.commit)
+        each = callback if self.intake is None else handover(self.home, shared)
         try:
-            self.query = (
-                carried(self.session, options, processor)
-                .writeStream.queryName(f"{self.name}-{self.run}")
-                .option("checkpointLocation", self.checkpoint.where)
-                .outputMode("append")
-                .foreachBatch(callback if self.intake is None else handover(self.home, shared))
-                .start()
-            )
+            self.query = self._query(options, processor, each)
             begun(self.session, self.query)
             self._callback, self._released = callback, False
         except PySparkException as error:
@@ -151,6 +148,25 @@ class Stream:
             raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
         except _GONE as error:
             raise SparkStreamError(f"{self.name} did not start: {_SPARK_ENDED}") from error
+
+    def _query(self, options: Mapping[str, str], processor: NodeProcessor, each: Callable[..., None]) -> StreamingQuery:
+        """Starts it. Spark notices that a process which it has kept was killed as it asks it, and then no longer keeps
+        it: so it is asked again."""
+        for left in reversed(range(_MOST_KEPT)):
+            try:
+                return (
+                    carried(self.session, options, processor)
+                    .writeStream.queryName(f"{self.name}-{self.run}")
+                    .option("checkpointLocation", self.checkpoint.where)
+                    .outputMode("append")
+                    .foreachBatch(each)
+                    .start()
+                )
+            except Py4JJavaError as error:
+                gateway = self.session.sparkContext._gateway
+                if not left or not is_instance_of(gateway, error.java_exception, "java.io.IOException"):
+                    raise
+        raise AssertionError
 
     @property
     def active(self) -> bool:

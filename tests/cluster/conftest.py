@@ -16,8 +16,9 @@ from . import crashing
 
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Path:
-    """A folder of the test's own, named as people name theirs: with a space, and a letter outside ASCII."""
-    folder = tmp_path / "my apps ü"
+    """A folder of the test's own, named as people name theirs, and worse: with what has a meaning in addresses and in
+    patterns."""
+    folder = tmp_path / "my apps ü 100%25 #1 [a]"
     folder.mkdir(mode=0o700)
     return folder
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -20,6 +21,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.spark import stream
 from sparkstream_nb.spark.care import Aside, Care, Steps, Trying
 
 ROOT = Path(__file__).parents[2]
@@ -151,6 +153,25 @@ def test_workers_that_are_killed_are_replaced(run: Run) -> None:
     assert app.state == "running"
     app.stop()
     assert app.state == "stopped"
+
+
+@pytest.mark.timeout(120)
+def test_a_process_that_spark_kept_was_killed(run: Run, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = run(APP)
+    app.stop()
+    carried, asked = stream.carried, list[int]()
+
+    def carried_at_last(*arguments: Any) -> Any:
+        asked.append(1)
+        if len(asked) < 3:
+            spark._jvm.java.io.FileInputStream("/nowhere")  # Spark's own is "Stream closed"
+        return carried(*arguments)
+
+    monkeypatch.setattr(stream, "carried", carried_at_last)
+    app.send("S", ["a", 1], at=1)
+    app.flush()
+    assert len(asked) == 3
+    assert len(app.output("O")) == 1
 
 
 @pytest.mark.timeout(120)

@@ -73,7 +73,7 @@ def test_an_app_goes_on_and_leaves_nothing_behind(run: object, tmp_path: Path) -
     define stream S (k string, v long);
     from S#window.length(2) select k, sum(v) as total insert into O;
     """
-    where = f"file://{meeting}".replace(" ", "%20")
+    where = meeting.as_uri()
 
     def start() -> App:
         app = run(text, shared=where)  # type: ignore[operator]

@@ -35,7 +35,8 @@ def main(folder: Path) -> None:
     for batch in range(3):
         rows = [(f"k{i % 2}",) for i in range(10 + batch)]
         spark.createDataFrame(rows, "key string").coalesce(1).write.parquet(str(folder / "in" / str(batch)))
-    events = spark.readStream.schema("key string").option("maxFilesPerTrigger", 1).parquet(str(folder / "in" / "*"))
+    pattern = str(folder).replace("[", r"\[") + "/in/*"
+    events = spark.readStream.schema("key string").option("maxFilesPerTrigger", 1).parquet(pattern)
     counted = events.groupBy("key").transformWithStateInPandas(Count(), "key string, n long", "Update", "none")
     batches: list[dict[str, int]] = []
     query = (
