@@ -58,6 +58,7 @@ def test_messages_come_once_whatever_stops(run: Callable[..., App], broker: Brok
     assert (found.received, found.events, found.rejected, found.lag) == (200, 200, 0, 0)
     (position,) = app._inbox.position.sources.values()
     assert len(position.pop(PLACE)) > 8  # the cluster's id
+    assert len(position.pop(f"@topic {topic}")) == 36
     assert position == {f"{topic}:{p}": n for p, n in enumerate(lengths(broker, topic, 3))}
     app.stop()
     send(broker, topic, range(200, 300))
@@ -137,6 +138,31 @@ def test_messages_that_the_broker_removed_are_told(run: Callable[..., App], brok
     until(app, lambda: rows(app, "O") == 15)
     assert values(app) == [*range(10), *range(25, 30)]
     assert f"15 messages of {topic}:0 are gone" in " ".join(app.logs)
+
+
+@pytest.mark.timeout(300)
+def test_a_topic_that_is_made_again(run: Callable[..., App], broker: Broker) -> None:
+    """It has more messages than were read of the former one: none is skipped. So it is while the app runs."""
+    topic = broker.topic()
+
+    def made_again(values: Iterable[int]) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=broker.address)
+        admin.delete_topics([topic])
+        admin.close()
+        broker.topic(topic)
+        send(broker, topic, values)
+
+    send(broker, topic, range(10))
+    app = run(text(broker, topic), allow=allow(broker))
+    until(app, lambda: rows(app, "O") == 10)
+    app.stop()
+    made_again(range(10, 40))
+    app.start()
+    until(app, lambda: rows(app, "O") == 40)
+    made_again(range(40, 100))
+    until(app, lambda: rows(app, "O") == 100)
+    assert values(app) == list(range(100))
+    assert f"topic '{topic}' was deleted and made again, and is read from its beginning" in " ".join(app.logs)
 
 
 @pytest.mark.timeout(300)

@@ -38,6 +38,10 @@ class Cluster:
     ends: dict[int, tuple[int, int]] = field(default_factory=lambda: dict(ENDS))
     led: set[int] = field(default_factory=lambda: {0, 1, 2})
     committed: dict[int, int] = field(default_factory=dict)
+    topic: str | None = None
+
+    def topic_id(self, name: str) -> str | None:
+        return self.topic
 
     @property
     def cluster_id(self) -> str | None:
@@ -168,6 +172,26 @@ def test_another_cluster_is_begun_with_as_a_new_source(cluster: Cluster) -> None
     reader = Reader(latest=True)
     reader.open({**FORMER, PLACE: "two"})
     assert reader.places() == {0: 10, 1: 12, 2: 0}
+
+
+def test_a_topic_that_was_made_again_is_read_from_its_beginning(cluster: Cluster) -> None:
+    """Also where it has more messages than were read of the former one, and where the group has an offset."""
+    position: dict[str, Any] = {**FORMER, PLACE: "one"}
+    cluster.topic, cluster.committed = "first", {1: 12}
+    before = Reader()
+    assert before.open(position) is None  # of an app that knew no ids of topics
+    assert before.moved() == {"@topic t": "first"}
+    position["@topic t"], cluster.topic = "first", "second"
+    reader = Reader(latest=True)
+    assert reader.open(position) == "topic 't' was deleted and made again, and is read from its beginning"
+    assert reader.places() == {0: 0, 1: 5, 2: 0}
+    assert reader.moved() == {"t:0": 0, "t:1": 5, "t:2": 0, "@topic t": "second"}
+    cluster.led = {0}
+    away = Reader()
+    away.open(position)
+    assert away.moved() == {"t:0": 0, "t:1": None, "t:2": None, "@topic t": "second"}
+    cluster.led, cluster.topic = {0, 1, 2}, None  # its brokers do not say
+    assert Reader().open(position) is None
 
 
 def test_a_partition_without_a_leader_is_left_out(cluster: Cluster) -> None:
@@ -312,3 +336,12 @@ def test_a_process_reads_of_one_cluster(cluster: Cluster, begin: Begin) -> None:
     for call in (reads._tell_of_silence, lambda: reads._tell({})):
         with pytest.raises(KafkaError, match="another Kafka cluster"):
             call()
+
+
+def test_a_process_reads_of_one_topic(cluster: Cluster, begin: Begin) -> None:
+    cluster.topic = "first"
+    reads, _ = process(replace(begin, ids={"t": "first"}))
+    reads._tell_of_silence()
+    cluster.topic = "second"
+    with pytest.raises(KafkaError, match="topic 't' was deleted and made again"):
+        reads._tell_of_silence()

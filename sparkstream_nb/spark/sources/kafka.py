@@ -30,7 +30,7 @@ from ...mapping.decoding import decoder
 from ...plan.mapping import SourceMapping
 from ...types import Schema
 from .aligning import Alignment
-from .kafka_cluster import cluster_id, offsets_of, without_leader
+from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader
 from .kafka_frames import Begin, Failed, Hold, Kept, Read, ReadPart, read_frame, write_frame
 from .reader import PLACE, Away, Behind, Taken
 
@@ -58,6 +58,11 @@ class KafkaPlace:
     options: Mapping[str, Any] = field(repr=False)
 
 
+def _id_of(topic: str) -> str:
+    """The part of a position that says which topic of a name it is; a position without one is taken as it is."""
+    return f"@topic {topic}"
+
+
 def part_of(topic: str, partition: int) -> str:
     """The name of a partition in positions."""
     return f"{topic}:{partition}"
@@ -74,9 +79,11 @@ class EventTime:
 @dataclass
 class _Beginning:
     """Where partitions (topic, number) of a `cluster` begin (None: its id is not known), and those that are `away`, as
-    they have no leader. `moved`: what changes of the position with that. `said`: what a user is to know of it."""
+    they have no leader. `ids`: those of topics, as far as they are known. `moved`: what changes of the position with
+    that. `said`: what a user is to know of it."""
 
     cluster: str | None
+    ids: dict[str, str]
     places: dict[tuple[str, int], int] = field(default_factory=dict)
     away: frozenset[tuple[str, int]] = frozenset()
     moved: dict[str, Any] = field(default_factory=dict)
@@ -151,7 +158,7 @@ class KafkaReader:
             known = None if self.place.partitions is not None else self._known
             self._start(
                 Begin(options, self.place.group, commits, share, self._mapping, self._schema, known, attribute,
-                      found.cluster, found.away)
+                      found.cluster, found.ids, found.away)
             )  # fmt: skip
         return "; ".join(found.said) or None
 
@@ -224,10 +231,11 @@ class KafkaReader:
 
     def _begins(self, reached: Mapping[str, Any]) -> _Beginning:
         """Raises Away where a topic or partition is missing or all are without a leader, and KafkaError."""
-        known = {part: offset for part, offset in reached.items() if part != PLACE}
+        known = {part: offset for part, offset in reached.items() if not part.startswith("@")}
         with _consumer(self.place) as consumer:
             wanted = [p for topic in self.place.topics for p in self._partitions(consumer, topic)]
-            out, former = _Beginning(cluster_id(consumer)), reached.get(PLACE)
+            out, former = _Beginning(cluster_id(consumer), topic_ids(consumer, self.place.topics)), reached.get(PLACE)
+            out.moved = {_id_of(t): id for t, id in out.ids.items() if reached.get(_id_of(t)) != id}
             if out.cluster is not None and former != out.cluster:
                 out.moved[PLACE] = out.cluster
                 if former is not None:
@@ -237,6 +245,11 @@ class KafkaReader:
                     )
                     out.moved |= dict.fromkeys(known)
                     known = {}
+            again = [t for t, id in out.ids.items() if known and reached.get(_id_of(t)) not in (None, id)]
+            out.said += [f"topic '{t}' was deleted and made again, and is read from its beginning" for t in again]
+            stale = {part for part in known if part.rpartition(":")[0] in again}
+            out.moved |= dict.fromkeys(stale)
+            known = {part: offset for part, offset in known.items() if part not in stale}
             away = without_leader(consumer, wanted)
             out.away = frozenset((p.topic, p.partition) for p in away)
             if len(away) == len(wanted):
@@ -250,7 +263,9 @@ class KafkaReader:
             for p in there:
                 name = part_of(p.topic, p.partition)
                 begin = known.get(name)
-                if begin is None:
+                if p.topic in again:
+                    begin = first[p]
+                elif begin is None:
                     begin = self._first(consumer, p, first[p], last[p], added=bool(known))
                 elif begin < first[p]:
                     out.said.append(f"{first[p] - begin:,} messages of {name} are gone: the broker removed them unread")

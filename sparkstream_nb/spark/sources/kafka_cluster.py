@@ -16,6 +16,13 @@ def cluster_id(consumer: KafkaConsumer) -> str | None:
     return str(found) if found else None
 
 
+def topic_ids(consumer: KafkaConsumer, topics: Iterable[str]) -> dict[str, str]:
+    """The ids of topics: one that is deleted and made again has another (KIP-516). Without those of which the brokers
+    do not say (before Kafka 2.8)."""
+    found = {topic: consumer._cluster.topic_id(topic) for topic in topics}
+    return {topic: str(id) for topic, id in found.items() if id is not None}
+
+
 def without_leader(consumer: KafkaConsumer, places: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
     """The partitions that have no leader, as the brokers said last: nothing of them can be read or asked now."""
     return frozenset(p for p in places if consumer._cluster.leader_for_partition(p) == _NO_LEADER)

@@ -24,8 +24,9 @@ class Begin:
     """What to read: partitions (topic, number) from their offsets, with the `options` of the consumer. `known`: how
     many partitions each topic of the source has; with more, it is opened again. None: it reads those that it names.
     `time`: the attribute by whose times partitions are aligned; None: they are not. `cluster`: the id of the cluster
-    that the offsets are of; None: not known. `away`: partitions of the source that have no leader, and are read by
-    nobody; when one has a leader again, the source is opened again."""
+    that the offsets are of; None: not known. `ids`: those of the topics, as far as they are known. `away`: partitions
+    of the source that have no leader, and are read by nobody; when one has a leader again, the source is opened
+    again."""
 
     options: dict[str, Any] = field(repr=False)
     group: str
@@ -36,6 +37,7 @@ class Begin:
     known: Mapping[str, int] | None
     time: int | None
     cluster: str | None = None
+    ids: Mapping[str, str] = field(default_factory=dict)
     away: frozenset[tuple[str, int]] = frozenset()
 
 

@@ -21,7 +21,7 @@ from kafka.structs import OffsetAndMetadata
 from ...mapping.decoding import Decoded, Decoder, Rejected, decoder
 from .aligning import Portion, times_of
 from .kafka import consumer_options, part_of
-from .kafka_cluster import cluster_id, offsets_of, without_leader
+from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader
 from .kafka_frames import Begin, Failed, Hold, Kept, Read, ReadPart, read_frame, write_frame
 from .kafka_records import Messages, count_of, messages_of, read_batches, unpark
 
@@ -222,9 +222,13 @@ class Process:
                 raise KafkaError(f"nothing comes of {part_of(*place)}, where {high - at:,} messages are")
 
     def _check_cluster(self) -> None:
-        """Raises KafkaError where the brokers are of another cluster than that of the offsets."""
+        """Raises KafkaError where the brokers are of another cluster than that of the offsets, or a topic is another
+        one of the same name."""
         if self.begin.cluster is not None and cluster_id(self._consumer) not in (None, self.begin.cluster):
             raise KafkaError("another Kafka cluster answers at the same address")
+        for topic, id in topic_ids(self._consumer, self.begin.ids).items():
+            if id != self.begin.ids[topic]:
+                raise KafkaError(f"topic '{topic}' was deleted and made again")
 
 
 def main() -> None:
