@@ -21,6 +21,7 @@ from ..errors import Misuse
 from ..plan.nodes import Plan
 from ..plan.state_units import UnitChanges, unit_changes
 from ..spark.checkpoints import Checkpoint
+from ..spark.handover import left
 from ..spark.inbox import entries_in
 from ..spark.outputs import OutputFiles
 from ..spark.private import private_folder
@@ -34,22 +35,24 @@ _MOST_NAMED = 12
 """Names of one kind in a sentence."""
 
 
-def pending(folder: Path) -> bool:
-    """Whether anything in the folder of a life is not committed: the app must not be changed before that."""
-    spark = Checkpoint.of(folder, None).reached()
-    return spark.planned != spark.done or entries_in(folder / "inbox") > spark.reached
+def pending(home: Path, life: Life) -> bool:
+    """Whether anything that came in during a life is not committed: the app must not be changed before that."""
+    folder = life.folder(home)
+    spark = Checkpoint.of(folder, life.meeting).reached()
+    return bool(
+        spark.planned != spark.done or entries_in(folder / "inbox") > spark.reached or left(folder, life.meeting)
+    )
 
 
 def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, UnitChanges]:
     """The life of an app from its change to `plan` on, and what becomes of its units. `schemas` is a life that begins
     with the plan. Raises `Misuse` where something that came in is not committed."""
-    folder = former.folder(home)
-    if pending(folder):
+    if pending(home, former):
         raise Misuse(
             f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "
             "it finish (app.flush()), and deploy this one then; fresh=True (--fresh) begins anew"
         )
-    spark = Checkpoint.of(folder, None).reached()
+    spark = Checkpoint.of(former.folder(home), former.meeting).reached()
     number = former.change + 1
     found = unit_changes(former.units, plan, number)
     others = [s for s in {*former.schemas, *schemas.schemas} if former.schemas.get(s) != schemas.schemas.get(s)]
@@ -72,10 +75,11 @@ def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, 
 def put_aside(home: Path, former: Life, life: Life, place: Path) -> None:
     """Copies into the trash, at `place`, what the change drops: the nodes' states, and the store if some of it goes."""
     shutil.copy2(home / "app.json", place / "app.json")  # first: copies that are cut short need not be kept
-    checkpoint = former.folder(home) / "checkpoint"
-    if checkpoint.is_dir():
-        private_folder(place / f"life-{former.run}")
-        shutil.copytree(checkpoint, place / f"life-{former.run}" / "checkpoint", copy_function=_linked)
+    checkpoint, kept = former.folder(home) / "checkpoint", private_folder(place / f"life-{former.run}") / "checkpoint"
+    if former.meeting is not None:
+        former.meeting.below("checkpoint").copy_to(kept)
+    elif checkpoint.is_dir():
+        shutil.copytree(checkpoint, kept, copy_function=_linked)
     for name in ("store.duckdb", "store.duckdb.wal"):
         if life.fresh and (home / name).exists():
             shutil.copy2(home / name, place / name)

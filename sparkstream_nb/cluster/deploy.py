@@ -421,7 +421,7 @@ def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) ->
     if running is not None and not running.closed and same_folder(running.home, deployment.home):
         return
     former = life_to_change(deployment, plan)
-    if former is None or former.deployed is None or not pending(former.folder(deployment.home)):
+    if former is None or former.deployed is None or not pending(deployment.home, former):
         return
     how = former.deployed.deployment()
     how["variables"] = {**how["variables"], **deployment.references.variables}

@@ -326,10 +326,7 @@ def _changed(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> 
 
 def goes_on(deployment: Deployment, former: Life, plan: Plan) -> bool:
     """Whether an app that is changed goes on with its life: where any state does, or sources have positions. Else
-    nothing would be left of it but its clock. Over Spark Connect the last micro-batch is kept to be committed again,
-    which only the former app can do. At a shared address states cannot be put aside before the change."""
-    if (former.folder(deployment.home) / "handed").is_dir() or former.shared is not None:
-        return False
+    nothing would be left of it but its clock."""
     return bool(deployment.sources) or unit_changes(former.units, plan, former.change + 1).keeps
 
 

@@ -2,8 +2,9 @@
 
 What foreachBatch is given runs in a process of the server's, and an app's store has one owner: the process that
 deployed it. So the server writes the rows of a micro-batch as one file, named by the batch's number, before Spark may
-take the batch for done; the owner commits the files in their order. Spark repeats a batch with the same rows, and the
-owner's ledger tells which batches are in the store: each is there once, whichever of the two ends in between.
+take the batch for done; the owner commits the files in their order, notes each in its own folder, and removes it. Spark
+repeats a batch with the same rows, and the owner's ledger tells which batches are in the store: each is there once,
+whichever of the two ends in between.
 
 The file is in the app's folder, which server, executors and owner then see under one path, or at the app's shared
 address.
@@ -11,8 +12,10 @@ address.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,38 @@ from .shared import Shared
 
 _POLLING_SECONDS, _POLLING_SHARED_SECONDS = 0.02, 0.2
 _HANDED = "handed"
+_TAKEN = "taken.json"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The last micro-batch that the owner has committed, and its last entry; -1 for none."""
+
+    batch: int = -1
+    last: int = -1
+
+    @staticmethod
+    def of(home: Path) -> Taken:
+        """What the owner of the life in the folder `home` has noted."""
+        try:
+            return Taken(**json.loads((home / _TAKEN).read_text()))
+        except FileNotFoundError:
+            return Taken()
+
+
+def left(home: Path, shared: Shared | None) -> list[int]:
+    """The micro-batches of the life in the folder `home` that are handed over and not committed, in order. Raises
+    OSError where the shared address cannot be reached."""
+    return sorted(number for number in _handed(_files(home, shared)) if number > Taken.of(home).batch)
+
+
+def _files(home: Path, shared: Shared | None) -> Files:
+    return LocalFiles(home) if shared is None else shared
+
+
+def _handed(files: Files) -> list[int]:
+    found = (name.partition(".") for name in files.names(_HANDED))
+    return [int(number) for number, _, ending in found if ending == "arrows" and number.isdecimal()]
 
 
 def handover(home: Path, shared: Shared | None) -> Callable[[DataFrame, int], None]:
@@ -57,18 +92,16 @@ def handover(home: Path, shared: Shared | None) -> Callable[[DataFrame, int], No
 
 
 class Intake:
-    """Commits what `handover` leaves for the life in the folder `home`, micro-batch by micro-batch.
-
-    The file of the last batch stays until the next one is in the store: it tells a later process where to go on.
-    """
+    """Commits what `handover` leaves for the life in the folder `home`, micro-batch by micro-batch."""
 
     def __init__(self, home: Path, shared: Shared | None, commit: Commit) -> None:
-        self.files: Files = LocalFiles(home) if shared is None else shared
+        self.files, self.commit = _files(home, shared), commit
+        self.taken, self._own = Taken.of(home), LocalFiles(home)
         self._polling = _POLLING_SECONDS if shared is None else _POLLING_SHARED_SECONDS
         self.files.put(f"{_HANDED}/.there", b"")
-        self.commit = commit
-        handed = [name.partition(".")[0] for name in self.files.names(_HANDED) if name.endswith(".arrows")]
-        self.next = min((int(number) for number in handed if number.isdecimal()), default=0)
+        handed = _handed(self.files)
+        self.files.remove(*(_name(number) for number in handed if number <= self.taken.batch))
+        self.next = min(left(home, shared), default=self.taken.batch + 1)
         self.failure: Exception | None = None
         self._lock = threading.Lock()
         self._ending = threading.Event()
@@ -79,7 +112,9 @@ class Intake:
         with self._lock:
             while self.files.has(name := _name(self.next)):
                 self.commit.commit(from_table(from_ipc(self.files.get(name))), self.next)
-                self.files.remove(_name(self.next - 1))
+                self.taken = Taken(self.next, max(self.taken.last, self.commit.progress.last))
+                self._own.put(_TAKEN, json.dumps(asdict(self.taken)).encode())
+                self.files.remove(name)
                 self.next += 1
 
     def start(self) -> None:

@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from ..errors import Misuse, SparkStreamError, masked, printable
 from .marks import MARKS
-from .private import private_file
+from .private import private_file, private_folder
 from .temporary import temporary
 
 SCHEMES = {"s3": "s3a", "gs": "gs", "hdfs": "hdfs", "abfs": "abfs", "file": "file"}
@@ -120,6 +120,17 @@ class Shared:
         with system.open_input_stream(f"{root}/{name}") as source, private_file(new).open("wb") as sink:
             shutil.copyfileobj(source, sink, 1 << 22)
         new.replace(file)
+
+    def copy_to(self, folder: Path) -> None:
+        """Copies all objects, with those in folders, into a folder on this machine."""
+        from pyarrow.fs import FileSelector, FileType
+
+        system, root = self._open()
+        for found in system.get_file_info(FileSelector(root, allow_not_found=True, recursive=True)):
+            if found.type == FileType.File:
+                name = found.path[len(root) :].lstrip("/")
+                private_folder((folder / name).parent)
+                self.get_file(name, folder / name)
 
     def names(self, folder: str) -> list[str]:
         """The names of the objects in a folder, in order; none where it is not there."""

@@ -296,9 +296,11 @@ class Stream:
     def committed(self) -> tuple[int, int]:
         """(id of the last micro-batch that is committed as far as Spark knows, its last entry); -1 for none.
 
-        Over Connect what Spark knows may not be taken in yet; `start` does so.
+        Over Connect it is what was taken in; `start` goes on with the rest.
         """
-        return (-1, -1) if self.intake is not None else self.checkpoint.done()
+        if self.intake is None:
+            return self.checkpoint.done()
+        return self.intake.taken.batch, self.intake.taken.last
 
 
 @contextlib.contextmanager

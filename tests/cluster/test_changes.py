@@ -10,8 +10,9 @@ import pytest
 from sparkstream_nb.cluster import App, stop_all
 from sparkstream_nb.errors import SparkStreamError
 from tests.marks import thorough
+from tests.masters import masters
 
-from .programs import killed
+from .programs import killed, ran
 
 STREAM = "define stream S (k string, v int);\n"
 TABLE = "define table T (k string, v int);\n"
@@ -155,6 +156,68 @@ def test_killed_in_the_middle_of_a_change(run: Callable[..., App], tmp_path: Pat
     send(app, 16)
     assert totals(app, "Kept") == [1, 3, 7, 14, 28]
     assert totals(app, "Added") == [16]
+
+
+ELSEWHERE = """
+import sys
+from pathlib import Path
+from sparkstream_nb.cluster import deploy
+from sparkstream_nb.spark.session import spark_session
+from tests.cluster import test_changes as t
+from tests.cluster.crashing import die
+from tests.objects import settings
+home, master, shared, step = Path(sys.argv[1]), sys.argv[2], sys.argv[3] or None, sys.argv[4]
+if shared is not None and not master.startswith("sc://"):
+    spark_session(master, conf=settings())
+how = {"name": "app", "home": home, "master": master, "shared": shared, "nodes": 2, "mode": "active-active",
+       "routing": "node:1"}
+if step == "begun":
+    app = deploy(t.STREAM + t.SUMS + t.KEPT + t.OTHER, **how)
+    t.send(app, 1, 2, 4)
+    app.send("S", ["a", 8])
+    die()
+app = deploy(t.STREAM + t.SUMS + t.KEPT + t.ADDED, **how)
+print(app.redeployed)
+t.send(app, 16)
+assert t.totals(app, "Added") == [16]
+app = deploy(t.STREAM + t.SUMS + t.KEPT + t.OTHER, **how)  # in the same process
+t.send(app, 32)
+assert t.totals(app, "Kept") == [1, 3, 7, 14, 28, 56], t.totals(app, "Kept")
+assert t.totals(app, "Other")[-1] == 32
+assert app.aggregation("A", per="min")[0]["total"].sum() == 63
+app.stop()
+"""
+
+
+def goes_on(home: Path, master: str, shared: str = "") -> None:
+    """An app that is killed with an event in its journal, and then changed twice, at `master`."""
+    killed(home, ELSEWHERE, home, master, shared, "begun")
+    done = ran(ELSEWHERE, home, master, shared, "changed")
+    assert done.returncode == 0, done.stderr
+    assert "Kept: aggregation A, query kept. New: query added. Dropped: query other." in done.stdout
+    (trash,) = (home / "trash").iterdir()
+    assert list(trash.glob("life-*/checkpoint/offsets/*")), "the nodes' states before the change"
+
+
+def test_it_goes_on_with_an_address_between_the_machines(run: Callable[..., App], tmp_path: Path) -> None:
+    shared = (tmp_path / "meeting").as_uri()
+    app = run(STREAM + SUMS + KEPT + OTHER, shared=shared)
+    send(app, 1, 2, 4)
+    app.send("S", ["a", 8])
+    app = run(STREAM + SUMS + KEPT + ADDED, shared=shared)
+    send(app, 16)
+    assert totals(app, "Kept") == [1, 3, 7, 14, 28]
+    assert totals(app, "Added") == [16]
+    assert list((tmp_path / "home").glob("trash/*/life-*/checkpoint/offsets/*")), "the nodes' states before the change"
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(500)
+@pytest.mark.parametrize("kind", ["local", "connect"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_killed_app_that_is_changed_goes_on(tmp_path: Path, kind: str, apart: bool) -> None:
+    with masters(kind, tmp_path) as sparks:
+        goes_on(tmp_path / "home", sparks.address(), (tmp_path / "meeting").as_uri() if apart else "")
 
 
 def test_sources_and_sinks_go_on(run: Callable[..., App], tmp_path: Path) -> None:

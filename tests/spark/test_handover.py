@@ -1,0 +1,103 @@
+"""What Spark Connect hands over: its owner commits each micro-batch once, wherever one of the two was killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.spark import rows
+from sparkstream_nb.spark.commit import Commit, Progress
+from sparkstream_nb.spark.handover import Intake, Taken, left
+from sparkstream_nb.spark.journal import COLUMNS
+from sparkstream_nb.spark.outputs import OutputFiles
+from sparkstream_nb.spark.results import to_ipc
+from sparkstream_nb.spark.shared import Shared
+from sparkstream_nb.stores import DuckDBStore
+
+PLAN = compile_app("define stream S (v int);")
+
+
+class Owner:
+    """An app's owner, in the folder `home` with its store; another one in the same folder is the next process."""
+
+    def __init__(self, home: Path, shared: Shared | None) -> None:
+        self.home, self.shared = home, shared
+        self.store = DuckDBStore(home / "store.duckdb")
+        self.progress = Progress()
+        commit = Commit("app", "run", ["n"], self.store, OutputFiles(home / "out", ["n"]), self.progress, PLAN)
+        self.intake = Intake(home, shared, commit)
+        self.progress.batch, self.progress.last = self.intake.taken.batch, self.intake.taken.last
+
+    def hand(self, batch: int) -> None:
+        """What the server does: a micro-batch of ten entries, with an error in it, becomes a file."""
+        mark = rows.Mark(0, 10 * batch, 10 * batch + 9, 10, rows.NodeReport("n", 1.0, False, 0, {}))
+        error = rows.Errors(0, 10 * batch, 10 * batch + 9, 1, b'["S", 1, [null], "no"]\n')
+        columns = dict(zip(COLUMNS, map(list, zip(*map(rows.encode, [error, mark]), strict=True)), strict=True))
+        self.intake.files.put(f"handed/{batch:012d}.arrows", to_ipc(pa.table(columns, schema=rows.ARROW_SCHEMA)))
+
+    def errors(self) -> int:
+        return self.store.errors("app").num_rows
+
+
+@pytest.fixture(params=["a folder", "an address"])
+def owner(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Owner]:
+    shared = None if request.param == "a folder" else Shared((tmp_path / "meeting").as_uri())
+    (tmp_path / "home").mkdir()
+    found: list[Owner] = []
+
+    def next_process() -> Owner:
+        for before in found:
+            before.store.close()
+        found.append(Owner(tmp_path / "home", shared))
+        return found[-1]
+
+    return next_process
+
+
+def test_each_is_committed_once_and_goes(owner: Callable[[], Owner]) -> None:
+    first = owner()
+    first.hand(0)
+    first.hand(1)
+    assert left(first.home, first.shared) == [0, 1]
+    first.intake.take()
+    assert (first.progress.batch, first.progress.last, first.errors()) == (1, 19, 2)
+    assert left(first.home, first.shared) == []
+    assert [f for f in first.intake.files.names("handed") if f.endswith("arrows")] == []
+    again = owner()
+    assert (again.progress.batch, again.progress.last) == (1, 19)
+    again.hand(2)
+    again.intake.take()
+    assert (again.progress.last, again.errors()) == (29, 3)
+
+
+def test_one_that_comes_again_is_not_left(owner: Callable[[], Owner]) -> None:
+    """A server that is killed before it notes a micro-batch as done hands it over once more."""
+    first = owner()
+    first.hand(0)
+    first.intake.take()
+    first.hand(0)
+    assert left(first.home, first.shared) == []
+    again = owner()
+    assert [f for f in again.intake.files.names("handed") if f.endswith("arrows")] == []
+    again.hand(1)
+    again.intake.take()
+    assert (again.progress.last, again.errors()) == (19, 2)
+
+
+def test_an_owner_that_is_killed_before_its_note_takes_it_again(owner: Callable[[], Owner]) -> None:
+    """So it is with the last file of a version that left that in place, without a note."""
+    first = owner()
+    for batch in range(3):
+        first.hand(batch)
+    first.intake.take()
+    first.hand(2)
+    (first.home / "taken.json").unlink()
+    again = owner()
+    assert again.intake.taken == Taken()
+    assert left(again.home, again.shared) == [2]
+    again.intake.take()
+    assert (again.progress.last, again.errors()) == (29, 3)
