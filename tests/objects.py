@@ -28,10 +28,9 @@ class Objects:
     port: int
     process: subprocess.Popen[bytes]
 
-    @property
-    def address(self) -> str:
-        """A folder in the bucket, for `deploy(shared=...)`."""
-        return f"s3://{BUCKET}/spark?region=us-east-1&scheme=http&endpoint_override=127.0.0.1:{self.port}"
+    def folder(self, name: str) -> str:
+        """The address of a folder in the bucket, for `deploy(shared=...)`."""
+        return f"s3://{BUCKET}/{name}?region=us-east-1&scheme=http&endpoint_override=127.0.0.1:{self.port}"
 
 
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": secrets.token_hex(8), "AWS_SECRET_ACCESS_KEY": secrets.token_hex(16)}

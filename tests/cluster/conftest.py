@@ -10,8 +10,11 @@ import pandas as pd
 import pytest
 
 from sparkstream_nb.cluster import App, deploy, stop_all
+from tests.broker import Broker
+from tests.servers import postgresql, skip_without
 
 from . import crashing
+from .feeds import Fed, fed_to, reached
 
 
 @pytest.fixture
@@ -41,3 +44,13 @@ def undisturbed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     crashing.work(app)
     yield crashing.found(app)
     app.stop()
+
+
+@pytest.fixture(scope="session")
+def fed(spark: Any, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fed]:
+    """A feed in a topic and a folder, and a PostgreSQL for the apps that read it."""
+    skip_without("postgresql")
+    with postgresql() as server, pytest.MonkeyPatch.context() as environment:
+        for name, value in reached(server, "expected", ("file:",)).items():
+            environment.setenv(name, value)
+        yield fed_to(broker, server, tmp_path_factory.mktemp("fed"))

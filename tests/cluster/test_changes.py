@@ -213,10 +213,9 @@ def test_it_goes_on_with_an_address_between_the_machines(run: Callable[..., App]
 
 @pytest.mark.thorough
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("kind", ["local", "connect"])
 @pytest.mark.parametrize("apart", [False, True])
-def test_a_killed_app_that_is_changed_goes_on(tmp_path: Path, kind: str, apart: bool) -> None:
-    with masters(kind, tmp_path) as sparks:
+def test_over_connect_a_killed_app_that_is_changed_goes_on(tmp_path: Path, apart: bool) -> None:
+    with masters("connect", tmp_path) as sparks:
         goes_on(tmp_path / "home", sparks.address(), (tmp_path / "meeting").as_uri() if apart else "")
 
 

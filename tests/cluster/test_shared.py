@@ -1,7 +1,7 @@
 """Spark's machines and the app's owner see no folder in common, and meet at an address: what comes out is the same.
 
 The cluster has mount namespaces of its own, in which the app's folder is empty; the address is a bucket of an S3
-server.
+server. So it is with events from Kafka, and with a table and an aggregation in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tests.marks import thorough
 from tests.masters import Server, connect, standalone
 from tests.objects import ENVIRONMENT, S3A_HOME, Objects, objects, settings
 
+from .feeds import Fed
 from .programs import killed, ran
 from .test_masters import same
 
@@ -49,10 +50,10 @@ def servers_of(kind: str, folder: Path, hidden: Path) -> tuple[str, list[Server]
 
 @pytest.mark.parametrize("kind", [thorough("standalone"), thorough("connect")])
 def test_a_cluster_without_a_folder_in_common(
-    kind: str, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, bucket: Objects
+    kind: str, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, bucket: Objects, fed: Fed
 ) -> None:
     hidden = tmp_path / "client"
-    home, shared = hidden / "home", f"{bucket.address.replace('/spark', f'/{kind}')}"
+    home, shared = hidden / "home", bucket.folder(kind)
     address, servers = servers_of(kind, tmp_path, hidden)
     with ExitStack() as stack:
         for server in servers:
@@ -64,6 +65,7 @@ def test_a_cluster_without_a_folder_in_common(
         assert list(home.glob("life-*"))
         assert servers[-1].sees(hidden) == []
         same(home, undisturbed)
+        fed.same(address, hidden / f"far_{kind}", fed.topic, shared=bucket.folder(f"{kind}-fed"))
 
 
 def test_an_app_goes_on_and_leaves_nothing_behind(run: object, tmp_path: Path) -> None:
