@@ -77,7 +77,10 @@ def put_aside(home: Path, former: Life, life: Life, place: Path) -> None:
     shutil.copy2(home / "app.json", place / "app.json")  # first: copies that are cut short need not be kept
     checkpoint, kept = former.folder(home) / "checkpoint", private_folder(place / f"life-{former.run}") / "checkpoint"
     if former.meeting is not None:
-        former.meeting.below("checkpoint").copy_to(kept)
+        try:
+            former.meeting.below("checkpoint").copy_to(kept)
+        except OSError as error:
+            raise former.meeting.unreached(error) from None
     elif checkpoint.is_dir():
         shutil.copytree(checkpoint, kept, copy_function=_linked)
     for name in ("store.duckdb", "store.duckdb.wal"):
@@ -86,9 +89,12 @@ def put_aside(home: Path, former: Life, life: Life, place: Path) -> None:
 
 
 def _linked(source: str, target: str) -> None:
-    """Spark writes the files of a checkpoint once: another name for them is a copy."""
+    """Spark writes the files of a checkpoint once: another name for them is a copy. It may remove one of old state
+    meanwhile."""
     try:
         os.link(source, target)
+    except FileNotFoundError:
+        pass
     except OSError:
         shutil.copy2(source, target)
 

@@ -29,6 +29,7 @@ from ..simulation.faults import Fault
 from ..simulation.groups import Groups
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
+from ..spark.handover import left
 from ..spark.routing import Route
 from ..spark.session import spark_session
 from ..spark.settings import check_master, local_master, on_this_machine
@@ -416,7 +417,8 @@ def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
 
 def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) -> None:
     """Deploys what another process deployed before, where an app is changed that has not committed all that came in:
-    the former app has to. Does nothing where this process has the app."""
+    the former app has to, and at the same Connect server where that has handed something over. Does nothing where this
+    process has the app."""
     running = _apps.get(deployment.name)
     if running is not None and not running.closed and same_folder(running.home, deployment.home):
         return
@@ -425,8 +427,10 @@ def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) ->
         return
     how = former.deployed.deployment()
     how["variables"] = {**how["variables"], **deployment.references.variables}
+    if master is None or left(former.folder(deployment.home), former.meeting):
+        master = how["master"]
     with attaching():
-        deploy(**{**how, "name": deployment.name, "master": master or how["master"]}, home=deployment.home)
+        deploy(**{**how, "name": deployment.name, "master": master}, home=deployment.home)
 
 
 def _session(master: str | None) -> Any:

@@ -25,6 +25,7 @@ from ..spark import feeds
 from ..spark.commit import Commit, ErrorLimit, Progress
 from ..spark.entries import Entry, Reject
 from ..spark.feed_check import check_source
+from ..spark.handover import left
 from ..spark.inbox import Inbox
 from ..spark.ingest import columns_of, too_late
 from ..spark.kept import Kept, clear_unnamed, missing
@@ -148,10 +149,15 @@ class RunningApp(Displayed):
             merging=merging, reports=self._reports, arrived=self._inbox.arrived, limit=self._error_limit,
             shared=None if self._mirror is None else self._mirror.shared,
         )  # fmt: skip
-        self._stream = Stream(
-            self._session, self.name, folder, life.run, specs, self.schemas, commit,
-            deployment.rows_per_micro_batch, deployment.retention, self._mirror,
-        )  # fmt: skip
+        try:
+            self._stream = Stream(
+                self._session, self.name, folder, life.run, specs, self.schemas, commit,
+                deployment.rows_per_micro_batch, deployment.retention, self._mirror,
+            )  # fmt: skip
+        except SparkStreamError:
+            self._inbox.close()
+            self.store.close()
+            raise
         self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.committed()
         arrived = self._inbox.arrived
@@ -255,7 +261,8 @@ class RunningApp(Displayed):
             private_folder(outputs)
         whole = entries >= spark.reached
         gone = missing(self._inbox.folder, checkpoint.done_offset()) if whole else ()
-        return Found(entries, spark, ledger, outputs.is_dir(), gone)
+        handed = bool(left(folder, self._life.meeting)) if known else False
+        return Found(entries, spark, ledger, outputs.is_dir(), gone, handed)
 
     def _open_store(self) -> Store:
         """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh."""

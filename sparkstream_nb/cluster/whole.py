@@ -19,17 +19,23 @@ from ..spark.checkpoints import Reached
 class Found:
     """What an app's folder has: the entries in its journal, Spark's checkpoint, the last micro-batch in the ledger of
     its store (None: not known), whether its outputs are there, and which files are `missing` that entries name which
-    are not done."""
+    are not done. `handed`: whether a Connect server handed over what is not committed."""
 
     entries: int
     checkpoint: Reached
     ledger: int | None
     outputs: bool
     missing: Sequence[str] = ()
+    handed: bool = False
 
 
 def check_whole(home: Path, found: Found) -> None:
     """Raises `Misuse`, with the ways out, for a folder that lacks what it had."""
+    if found.ledger is not None and found.ledger < found.checkpoint.done and found.handed:
+        raise Misuse(
+            f"{home} has micro-batches that a Spark Connect server handed over and nobody has committed. Deploy the "
+            "app at that server once more, and then at this master"
+        )
     lacking = _lacking(found)
     if lacking is not None:
         raise not_whole(home, lacking)

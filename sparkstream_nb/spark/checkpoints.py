@@ -55,6 +55,7 @@ class LocalFiles:
         private_file(new).write_bytes(blob)
         to_disk(new)
         new.replace(file)
+        to_disk(file.parent)
 
     def has(self, name: str) -> bool:
         return (self.folder / name).exists()

@@ -21,7 +21,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from .checkpoints import Files, LocalFiles
+from .checkpoints import Checkpoint, Files, LocalFiles
 from .commit import Commit
 from .results import from_ipc
 from .rows import from_table
@@ -52,6 +52,13 @@ def left(home: Path, shared: Shared | None) -> list[int]:
     """The micro-batches of the life in the folder `home` that are handed over and not committed, in order. Raises
     OSError where the shared address cannot be reached."""
     return sorted(number for number in _handed(_files(home, shared)) if number > Taken.of(home).batch)
+
+
+def clear(home: Path, shared: Shared | None) -> None:
+    """Removes what is handed over, where all that Spark has done is committed: the rest, Spark does again. Raises
+    OSError where the shared address cannot be reached."""
+    files = _files(home, shared)
+    files.remove(*map(_name, _handed(files)))
 
 
 def _files(home: Path, shared: Shared | None) -> Files:
@@ -97,11 +104,15 @@ class Intake:
     def __init__(self, home: Path, shared: Shared | None, commit: Commit) -> None:
         self.files, self.commit = _files(home, shared), commit
         self.taken, self._own = Taken.of(home), LocalFiles(home)
+        done = Taken(*Checkpoint.of(home, shared).done())  # first: what is handed over from now on is left
         self._polling = _POLLING_SECONDS if shared is None else _POLLING_SHARED_SECONDS
         self.files.put(f"{_HANDED}/.there", b"")
         handed = _handed(self.files)
         self.files.remove(*(_name(number) for number in handed if number <= self.taken.batch))
-        self.next = min(left(home, shared), default=self.taken.batch + 1)
+        waiting = left(home, shared)
+        if not waiting and done.batch > self.taken.batch:  # Spark's driver was in the owner's process meanwhile
+            self.taken = done
+        self.next = min(waiting, default=self.taken.batch + 1)
         self.failure: Exception | None = None
         self._lock = threading.Lock()
         self._ending = threading.Event()
@@ -114,8 +125,8 @@ class Intake:
                 self.commit.commit(from_table(from_ipc(self.files.get(name))), self.next)
                 self.taken = Taken(self.next, max(self.taken.last, self.commit.progress.last))
                 self._own.put(_TAKEN, json.dumps(asdict(self.taken)).encode())
-                self.files.remove(name)
                 self.next += 1
+                self.files.remove(name)
 
     def start(self) -> None:
         """Takes in what there is, and goes on until `end`."""

@@ -130,7 +130,8 @@ class Shared:
             if found.type == FileType.File:
                 name = found.path[len(root) :].lstrip("/")
                 private_folder((folder / name).parent)
-                self.get_file(name, folder / name)
+                with contextlib.suppress(FileNotFoundError):  # removed meanwhile, as Spark does with old state
+                    self.get_file(name, folder / name)
 
     def names(self, folder: str) -> list[str]:
         """The names of the objects in a folder, in order; none where it is not there."""

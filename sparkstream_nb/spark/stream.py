@@ -25,7 +25,7 @@ from .care import Care
 from .causes import SERVER_GONE, cause_of
 from .checkpoints import Checkpoint
 from .commit import Commit, Progress
-from .handover import Intake, handover
+from .handover import Intake, clear, handover
 from .mending import Mending
 from .mirror import Mirror
 from .processor import NodeProcessor, NodeSpec
@@ -133,6 +133,7 @@ class Stream:
             self.checkpoint.clear_half_written()
             if self.intake is None:
                 self.commit.clear()
+                clear(self.home, shared)
         if self.intake is not None:
             self.intake.start()
         begins(self.session)

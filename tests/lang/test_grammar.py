@@ -391,10 +391,14 @@ def test_fifty_lines_parse_in_fifty_milliseconds() -> None:
     )
     text = "define stream S (a int, b string);\n" + "".join(query.format(i=i) for i in range(25))
     parse(text)
-    times = [(_seconds(lambda: parse(text)), _seconds(_counting)) for _ in range(8)]
-    best, counting = (min(t) for t in zip(*times, strict=True))
-    # Where others use the machine too, all takes longer: then the measure is a loop that took 12 ms where it was alone.
-    assert best < max(0.05, 4.2 * counting), f"{best * 1000:.1f} ms, counting {counting * 1000:.1f} ms"
+    best = counting = 60.0
+    for _ in range(40):
+        best, counting = min(best, _seconds(lambda: parse(text))), min(counting, _seconds(_counting))
+        # Where others use the machine too, all takes longer: then the measure is a loop that took 12 ms where it was
+        # alone.
+        if best < max(0.05, 4.2 * counting):
+            return
+    raise AssertionError(f"{best * 1000:.1f} ms, counting {counting * 1000:.1f} ms")
 
 
 def _counting() -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark import rows
+from sparkstream_nb.spark.checkpoints import Checkpoint
 from sparkstream_nb.spark.commit import Commit, Progress
-from sparkstream_nb.spark.handover import Intake, Taken, left
+from sparkstream_nb.spark.handover import Intake, Taken, clear, left
 from sparkstream_nb.spark.journal import COLUMNS
 from sparkstream_nb.spark.outputs import OutputFiles
 from sparkstream_nb.spark.results import to_ipc
@@ -72,6 +73,43 @@ def test_each_is_committed_once_and_goes(owner: Callable[[], Owner]) -> None:
     again.hand(2)
     again.intake.take()
     assert (again.progress.last, again.errors()) == (29, 3)
+
+
+def test_one_that_cannot_be_removed_is_taken_all_the_same(
+    owner: Callable[[], Owner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where an object's server has removed it, and then answers no more."""
+    first = owner()
+    first.hand(0)
+
+    def removing(*names: str) -> None:
+        raise OSError("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(first.intake.files), "remove", lambda self, *names: removing(*names))
+        with pytest.raises(OSError, match="no answer"):
+            first.intake.take()
+    first.hand(1)
+    first.intake.take()
+    assert (first.progress.last, first.errors()) == (19, 2)
+
+
+def test_what_another_spark_did_meanwhile_is_committed(owner: Callable[[], Owner]) -> None:
+    """The app ran on this machine between two deployments over Connect: its checkpoint tells how far."""
+    first = owner()
+    first.hand(0)
+    first.intake.take()
+    checkpoint = Checkpoint.of(first.home, first.shared)
+    for log in ("offsets", "commits"):
+        checkpoint.files.put(f"{log}/4", b'v1\n{}\n{"seq": 50, "at": 900, "skip": 0}')
+    first.hand(3)
+    clear(first.home, first.shared)
+    assert left(first.home, first.shared) == []
+    again = owner()
+    assert (again.progress.batch, again.progress.last) == (4, 49)
+    again.hand(5)
+    again.intake.take()
+    assert (again.progress.last, again.errors()) == (59, 2)
 
 
 def test_one_that_comes_again_is_not_left(owner: Callable[[], Owner]) -> None:

@@ -38,10 +38,10 @@ class Cluster:
     ends: dict[int, tuple[int, int]] = field(default_factory=lambda: dict(ENDS))
     led: set[int] = field(default_factory=lambda: {0, 1, 2})
     committed: dict[int, int] = field(default_factory=dict)
-    topic: str | None = None
+    ids: dict[str, str] = field(default_factory=dict)
 
     def topic_id(self, name: str) -> str | None:
-        return self.topic
+        return self.ids.get(name)
 
     @property
     def cluster_id(self) -> str | None:
@@ -177,11 +177,11 @@ def test_another_cluster_is_begun_with_as_a_new_source(cluster: Cluster) -> None
 def test_a_topic_that_was_made_again_is_read_from_its_beginning(cluster: Cluster) -> None:
     """Also where it has more messages than were read of the former one, and where the group has an offset."""
     position: dict[str, Any] = {**FORMER, PLACE: "one"}
-    cluster.topic, cluster.committed = "first", {1: 12}
+    cluster.ids, cluster.committed = {"t": "first"}, {1: 12}
     before = Reader()
     assert before.open(position) is None  # of an app that knew no ids of topics
     assert before.moved() == {"@topic t": "first"}
-    position["@topic t"], cluster.topic = "first", "second"
+    position["@topic t"], cluster.ids = "first", {"t": "second"}
     reader = Reader(latest=True)
     assert reader.open(position) == "topic 't' was deleted and made again, and is read from its beginning"
     assert reader.places() == {0: 0, 1: 5, 2: 0}
@@ -189,9 +189,20 @@ def test_a_topic_that_was_made_again_is_read_from_its_beginning(cluster: Cluster
     cluster.led = {0}
     away = Reader()
     away.open(position)
-    assert away.moved() == {"t:0": 0, "t:1": None, "t:2": None, "@topic t": "second"}
-    cluster.led, cluster.topic = {0, 1, 2}, None  # its brokers do not say
+    assert away.moved() == {"t:0": 0, "t:1": 0, "t:2": 0, "@topic t": "second"}
+    cluster.led, cluster.ids = {0, 1, 2}, {}  # its brokers do not say
     assert Reader().open(position) is None
+
+
+def test_a_topic_beside_one_that_was_made_again_is_a_later_one(cluster: Cluster) -> None:
+    """So what is in it is read."""
+    cluster.ids = {"t": "second", "u": "other"}
+    reader = Reader(latest=True)
+    reader.place = replace(reader.place, topics=("t", "u"))
+    reader.open({**FORMER, PLACE: "one", "@topic t": "first", "@topic u": "one before it was named"})
+    assert {p: offset for b in reader.begins for p, offset in b.places.items() if p[0] == "u"} == {
+        ("u", 0): 0, ("u", 1): 5, ("u", 2): 0,
+    }  # fmt: skip
 
 
 def test_a_partition_without_a_leader_is_left_out(cluster: Cluster) -> None:
@@ -339,9 +350,9 @@ def test_a_process_reads_of_one_cluster(cluster: Cluster, begin: Begin) -> None:
 
 
 def test_a_process_reads_of_one_topic(cluster: Cluster, begin: Begin) -> None:
-    cluster.topic = "first"
+    cluster.ids = {"t": "first"}
     reads, _ = process(replace(begin, ids={"t": "first"}))
     reads._tell_of_silence()
-    cluster.topic = "second"
+    cluster.ids = {"t": "second"}
     with pytest.raises(KafkaError, match="topic 't' was deleted and made again"):
         reads._tell_of_silence()

@@ -18,7 +18,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -88,6 +88,29 @@ class _Beginning:
     away: frozenset[tuple[str, int]] = frozenset()
     moved: dict[str, Any] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+
+    def known(self, reached: Mapping[str, Any]) -> dict[str, int]:
+        """The offsets of a position, where it is of this cluster; else none, and they go."""
+        known = {part: offset for part, offset in reached.items() if not part.startswith("@")}
+        former = reached.get(PLACE)
+        if self.cluster is None or former == self.cluster:
+            return known
+        self.moved[PLACE] = self.cluster
+        if former is None:
+            return known
+        self.said.append(
+            f"it has read from another Kafka cluster until now ({former}), and begins anew at this one ({self.cluster})"
+        )
+        self.moved |= dict.fromkeys(known)
+        return {}
+
+    def made_again(self, reached: Mapping[str, Any], known: Iterable[str]) -> list[str]:
+        """The topics with `known` partitions that were deleted since, and made again; the ids of topics are kept."""
+        self.moved |= {_id_of(t): id for t, id in self.ids.items() if reached.get(_id_of(t)) != id}
+        read = {part.rpartition(":")[0] for part in known}
+        out = [t for t, id in self.ids.items() if t in read and reached.get(_id_of(t)) not in (None, id)]
+        self.said += [f"topic '{t}' was deleted and made again, and is read from its beginning" for t in out]
+        return out
 
 
 @dataclass
@@ -231,27 +254,15 @@ class KafkaReader:
 
     def _begins(self, reached: Mapping[str, Any]) -> _Beginning:
         """Raises Away where a topic or partition is missing or all are without a leader, and KafkaError."""
-        known = {part: offset for part, offset in reached.items() if not part.startswith("@")}
         with _consumer(self.place) as consumer:
             wanted = [p for topic in self.place.topics for p in self._partitions(consumer, topic)]
-            out, former = _Beginning(cluster_id(consumer), topic_ids(consumer, self.place.topics)), reached.get(PLACE)
-            out.moved = {_id_of(t): id for t, id in out.ids.items() if reached.get(_id_of(t)) != id}
-            if out.cluster is not None and former != out.cluster:
-                out.moved[PLACE] = out.cluster
-                if former is not None:
-                    out.said.append(
-                        f"it has read from another Kafka cluster until now ({former}), and begins anew at this one "
-                        f"({out.cluster})"
-                    )
-                    out.moved |= dict.fromkeys(known)
-                    known = {}
-            again = [t for t, id in out.ids.items() if known and reached.get(_id_of(t)) not in (None, id)]
-            out.said += [f"topic '{t}' was deleted and made again, and is read from its beginning" for t in again]
-            stale = {part for part in known if part.rpartition(":")[0] in again}
-            out.moved |= dict.fromkeys(stale)
-            known = {part: offset for part, offset in known.items() if part not in stale}
+            out = _Beginning(cluster_id(consumer), topic_ids(consumer, self.place.topics))
+            known = out.known(reached)
+            again = out.made_again(reached, known)
+            out.moved |= {part: None for part in known if part.rpartition(":")[0] in again}
             away = without_leader(consumer, wanted)
             out.away = frozenset((p.topic, p.partition) for p in away)
+            out.moved |= {part_of(p.topic, p.partition): 0 for p in away if p.topic in again}
             if len(away) == len(wanted):
                 raise Away(f"no partition of {', '.join(self.place.topics)} has a leader")
             if away:
@@ -275,7 +286,7 @@ class KafkaReader:
                                     "is read from its beginning")  # fmt: skip
                     begin = first[p]
                 out.places[p.topic, p.partition] = begin
-                if known.get(name) != begin:
+                if p.topic in again or known.get(name) != begin:
                     out.moved[name] = begin
         return out
 

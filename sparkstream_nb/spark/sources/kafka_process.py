@@ -58,7 +58,7 @@ class Process:
         self._checked = self._committed = time.monotonic()
         self._kept: dict[str, int] = {}
         self._stands: dict[TopicPartition, tuple[int, int]] = {}
-        self._polls = 0
+        self._polls, self._polled = 0, self._checked
 
     def run(self) -> None:
         """Reads until the pipe is closed or the broker fails. Raises KafkaError and OSError."""
@@ -79,6 +79,11 @@ class Process:
         return bool(found)
 
     def _poll(self, milliseconds: int) -> dict[TopicPartition, list[Any]]:
+        if self.begin.ids and time.monotonic() - self._polled > CHECK_SECONDS:
+            # While the app takes its time nothing is asked, and a topic is fetched by its name.
+            self._consumer.topics()
+            self._check_cluster()
+        self._polled = time.monotonic()
         unpark(self._consumer)
         self._polls += 1
         found: dict[TopicPartition, list[Any]] = self._consumer.poll(milliseconds, max_records=MESSAGES)
