@@ -46,6 +46,7 @@ _OWN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemB
 starts `readlink`: 24 processes in each micro-batch of one node, two fifths of its time."""
 _MOST_KEPT = 5
 """Processes for planning that Spark keeps, at most."""
+_TOO_SLOW = "Python worker failed to connect back"
 _GONE = (Py4JError, OSError)
 """What a call of Spark on this machine raises when its process has ended."""
 _SPARK_ENDED = "Spark has ended. Restart the kernel or the program, and deploy the app again"
@@ -152,7 +153,7 @@ class Stream:
 
     def _query(self, options: Mapping[str, str], processor: NodeProcessor, each: Callable[..., None]) -> StreamingQuery:
         """Starts it. Spark notices that a process which it has kept was killed as it asks it, and then no longer keeps
-        it: so it is asked again."""
+        it: so it is asked again. So is a Connect server whose process was too slow: it gives that ten seconds."""
         for left in reversed(range(_MOST_KEPT)):
             try:
                 return (
@@ -163,6 +164,9 @@ class Stream:
                     .foreachBatch(each)
                     .start()
                 )
+            except PySparkException as error:
+                if not left or _TOO_SLOW not in str(error):
+                    raise
             except Py4JJavaError as error:
                 gateway = self.session.sparkContext._gateway
                 if not left or not is_instance_of(gateway, error.java_exception, "java.io.IOException"):

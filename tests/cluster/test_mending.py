@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 import pyarrow as pa
 import pytest
+from pyspark.errors.exceptions.base import PySparkException
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
@@ -27,6 +28,7 @@ from sparkstream_nb.spark.care import Aside, Care, Steps, Trying
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., App]
 APP = "define stream S (k string, v int); from S#window.length(2) select k, sum(v) as s insert into O;"
+TOO_SLOW = "Python worker failed to connect back."
 STATELESS = "define stream S (k string, v int); from S select k, v as s insert into O;"
 
 # Read by every Python process of the test's program: a worker ends where an event has the value -666.
@@ -156,7 +158,11 @@ def test_workers_that_are_killed_are_replaced(run: Run) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_a_process_that_spark_kept_was_killed(run: Run, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("slow", [False, True])
+def test_what_spark_refuses_once_it_is_asked_again(
+    run: Run, spark: Any, monkeypatch: pytest.MonkeyPatch, slow: bool
+) -> None:
+    """A process that Spark had kept was killed, or a Connect server's was too slow."""
     app = run(APP)
     app.stop()
     carried, asked = stream.carried, list[int]()
@@ -164,6 +170,8 @@ def test_a_process_that_spark_kept_was_killed(run: Run, spark: Any, monkeypatch:
     def carried_at_last(*arguments: Any) -> Any:
         asked.append(1)
         if len(asked) < 3:
+            if slow:
+                raise PySparkException(TOO_SLOW)
             spark._jvm.java.io.FileInputStream("/nowhere")  # Spark's own is "Stream closed"
         return carried(*arguments)
 
