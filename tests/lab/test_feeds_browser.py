@@ -182,8 +182,8 @@ def test_feeds(opened: tuple[str, str, Path], chromium: Any) -> None:
     again = Page(chromium, opened)
     again.idle()
     outputs = again.page.locator(".jp-Notebook .jp-OutputArea")
-    assert f"{ROWS:,} events in" in again.text(FRONT)
-    assert "not fed" in again.text(BACK)
+    for number, said in ((FRONT, f"{ROWS:,} events in"), (BACK, "not fed")):  # a page shows its cells one by one
+        again.cell(number).get_by_text(said).first.wait_for(timeout=60_000)
     shown = " ".join(outputs.all_inner_texts())
     assert "Error displaying widget" not in shown
     assert "model not found" not in shown
