@@ -41,10 +41,12 @@ class Taken:
 
     @staticmethod
     def of(home: Path) -> Taken:
-        """What the owner of the life in the folder `home` has noted."""
+        """What the owner of the life in the folder `home` has noted. Where that is gone or cut off, the files that are
+        left and Spark's checkpoint tell as much."""
         try:
-            return Taken(**json.loads((home / _TAKEN).read_text()))
-        except FileNotFoundError:
+            found = json.loads((home / _TAKEN).read_text())
+            return Taken(int(found["batch"]), int(found["last"]))
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
             return Taken()
 
 
