@@ -261,7 +261,7 @@ class RunningApp(Displayed):
             private_folder(outputs)
         whole = entries >= spark.reached
         gone = missing(self._inbox.folder, checkpoint.done_offset()) if whole else ()
-        handed = bool(left(folder, self._life.meeting)) if known else False
+        handed = ledger is not None and ledger < spark.done and bool(left(folder, self._life.meeting))
         return Found(entries, spark, ledger, outputs.is_dir(), gone, handed)
 
     def _open_store(self) -> Store:

@@ -19,7 +19,7 @@ from ..spark.checkpoints import Reached
 class Found:
     """What an app's folder has: the entries in its journal, Spark's checkpoint, the last micro-batch in the ledger of
     its store (None: not known), whether its outputs are there, and which files are `missing` that entries name which
-    are not done. `handed`: whether a Connect server handed over what is not committed."""
+    are not done. `handed`: what the ledger lacks was handed over by a Connect server, and is still there."""
 
     entries: int
     checkpoint: Reached
@@ -31,7 +31,7 @@ class Found:
 
 def check_whole(home: Path, found: Found) -> None:
     """Raises `Misuse`, with the ways out, for a folder that lacks what it had."""
-    if found.ledger is not None and found.ledger < found.checkpoint.done and found.handed:
+    if found.handed:
         raise Misuse(
             f"{home} has micro-batches that a Spark Connect server handed over and nobody has committed. Deploy the "
             "app at that server once more, and then at this master"

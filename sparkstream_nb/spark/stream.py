@@ -47,6 +47,7 @@ starts `readlink`: 24 processes in each micro-batch of one node, two fifths of i
 _MOST_KEPT = 5
 """Processes for planning that Spark keeps, at most."""
 _TOO_SLOW = "Python worker failed to connect back"
+"""What a Connect server says where a Python process of its own took more than ten seconds to start."""
 _GONE = (Py4JError, OSError)
 """What a call of Spark on this machine raises when its process has ended."""
 _SPARK_ENDED = "Spark has ended. Restart the kernel or the program, and deploy the app again"

@@ -102,3 +102,20 @@ def test_a_file_of_what_is_done_may_be_gone(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match=f"lacks the file {entry.file} and 1 more, with events that are not committed"):
         check_whole(tmp_path, Found(1, reached, -1, outputs=True, missing=[str(entry.file), "x"]))
     check_whole(tmp_path, Found(1, reached, -1, outputs=True))
+
+
+def test_what_a_connect_server_handed_over_is_named(run: Callable[..., App], tmp_path: Path) -> None:
+    """The app is deployed on this machine, and its former owner has not taken all: nothing is lost, and it is said."""
+    app = run(APP)
+    app.send("S", ["a", 1], at=1000)
+    app.flush()
+    app.stop()
+    app.close()
+    home = tmp_path / "home"
+    (life,) = home.glob("life-*")
+    (home / "store.duckdb").unlink()
+    (life / "handed").mkdir()
+    (life / "handed" / "000000000000.arrows").touch()
+    with pytest.raises(Misuse, match="that a Spark Connect server handed over and nobody has committed"):
+        run(APP)
+    assert (life / "handed" / "000000000000.arrows").exists()

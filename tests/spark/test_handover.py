@@ -82,11 +82,11 @@ def test_one_that_cannot_be_removed_is_taken_all_the_same(
     first = owner()
     first.hand(0)
 
-    def removing(*names: str) -> None:
+    def remove(files: object, *names: str) -> None:
         raise OSError("no answer")
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(first.intake.files), "remove", lambda self, *names: removing(*names))
+        patched.setattr(type(first.intake.files), "remove", remove)
         with pytest.raises(OSError, match="no answer"):
             first.intake.take()
     first.hand(1)

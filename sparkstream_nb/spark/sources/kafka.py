@@ -105,11 +105,12 @@ class _Beginning:
         return {}
 
     def made_again(self, reached: Mapping[str, Any], known: Iterable[str]) -> list[str]:
-        """The topics with `known` partitions that were deleted since, and made again; the ids of topics are kept."""
+        """The topics with `known` partitions that were deleted since, and made again: their offsets go."""
         self.moved |= {_id_of(t): id for t, id in self.ids.items() if reached.get(_id_of(t)) != id}
         read = {part.rpartition(":")[0] for part in known}
         out = [t for t, id in self.ids.items() if t in read and reached.get(_id_of(t)) not in (None, id)]
         self.said += [f"topic '{t}' was deleted and made again, and is read from its beginning" for t in out]
+        self.moved |= {part: None for part in known if part.rpartition(":")[0] in out}
         return out
 
 
@@ -259,7 +260,6 @@ class KafkaReader:
             out = _Beginning(cluster_id(consumer), topic_ids(consumer, self.place.topics))
             known = out.known(reached)
             again = out.made_again(reached, known)
-            out.moved |= {part: None for part in known if part.rpartition(":")[0] in again}
             away = without_leader(consumer, wanted)
             out.away = frozenset((p.topic, p.partition) for p in away)
             out.moved |= {part_of(p.topic, p.partition): 0 for p in away if p.topic in again}
