@@ -239,7 +239,8 @@ _SHARED: dict[str, dict[str, Any]] = {
     },
     "--master": {
         "metavar": "URL",
-        "help": "Spark: local[2], spark://host:7077, sc://host:15002 (default: local)",
+        "help": "Spark: local[2], spark://host:7077, sc://host:15002 (default: local); or inline: in this process, "
+        "without Spark and Java, for tests, CI and a first look",
     },
     "--store": {"metavar": "FILE", "help": "the DuckDB file of the aggregations (default: one for each app)"},
     "--home": {

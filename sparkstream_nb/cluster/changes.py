@@ -9,7 +9,6 @@ and is removed when the app is opened, as often as a crash demands (`clear_up`).
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import uuid
 from collections.abc import Iterable, Sequence
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from ..errors import Misuse
 from ..plan.nodes import Plan
 from ..plan.state_units import UnitChanges, unit_changes
-from ..spark.checkpoints import Checkpoint
+from ..runners import checkpoint_of, keep_checkpoint
 from ..spark.handover import left
 from ..spark.inbox import entries_in
 from ..spark.outputs import OutputFiles
@@ -38,9 +37,9 @@ _MOST_NAMED = 12
 def pending(home: Path, life: Life) -> bool:
     """Whether anything that came in during a life is not committed: the app must not be changed before that."""
     folder = life.folder(home)
-    spark = Checkpoint.of(folder, life.meeting).reached()
+    found = checkpoint_of(life.runner, folder, life.meeting).reached()
     return bool(
-        spark.planned != spark.done or entries_in(folder / "inbox") > spark.reached or left(folder, life.meeting)
+        found.planned != found.done or entries_in(folder / "inbox") > found.reached or left(folder, life.meeting)
     )
 
 
@@ -52,7 +51,7 @@ def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, 
             f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "
             "it finish (app.flush()), and deploy this one then; fresh=True (--fresh) begins anew"
         )
-    spark = Checkpoint.of(former.folder(home), former.meeting).reached()
+    reached = checkpoint_of(former.runner, former.folder(home), former.meeting).reached()
     number = former.change + 1
     found = unit_changes(former.units, plan, number)
     others = [s for s in {*former.schemas, *schemas.schemas} if former.schemas.get(s) != schemas.schemas.get(s)]
@@ -63,10 +62,10 @@ def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, 
         units=found.units,
         schemas=schemas.schemas,
         change=number,
-        changed=spark.reached,
+        changed=reached.reached,
         fresh=tuple(name for kind, _, name in anew if kind == "aggregation"),
-        entries={**former.entries, **dict.fromkeys(others, spark.reached)},
-        batches={**former.batches, **dict.fromkeys(others, spark.planned + 1)},
+        entries={**former.entries, **dict.fromkeys(others, reached.reached)},
+        batches={**former.batches, **dict.fromkeys(others, reached.planned + 1)},
         aside=uuid.uuid4().hex[:12],
     )
     return life, found
@@ -75,28 +74,17 @@ def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, 
 def put_aside(home: Path, former: Life, life: Life, place: Path) -> None:
     """Copies into the trash, at `place`, what the change drops: the nodes' states, and the store if some of it goes."""
     shutil.copy2(home / "app.json", place / "app.json")  # first: copies that are cut short need not be kept
-    checkpoint, kept = former.folder(home) / "checkpoint", private_folder(place / f"life-{former.run}") / "checkpoint"
+    kept = private_folder(place / f"life-{former.run}") / "checkpoint"
     if former.meeting is not None:
         try:
             former.meeting.below("checkpoint").copy_to(kept)
         except OSError as error:
             raise former.meeting.unreached(error) from None
-    elif checkpoint.is_dir():
-        shutil.copytree(checkpoint, kept, copy_function=_linked)
+    else:
+        keep_checkpoint(former.runner, former.folder(home), kept)
     for name in ("store.duckdb", "store.duckdb.wal"):
         if life.fresh and (home / name).exists():
             shutil.copy2(home / name, place / name)
-
-
-def _linked(source: str, target: str) -> None:
-    """Spark writes the files of a checkpoint once: another name for them is a copy. It may remove one of old state
-    meanwhile."""
-    try:
-        os.link(source, target)
-    except FileNotFoundError:
-        pass
-    except OSError:
-        shutil.copy2(source, target)
 
 
 def clear_up(home: Path, app: str, life: Life, *, own_store: bool) -> None:

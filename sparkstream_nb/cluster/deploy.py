@@ -25,14 +25,14 @@ from ..plan.nodes import Plan
 from ..plan.partial_apps import without_sources
 from ..plan.safety import depending, without
 from ..retention import Retention
+from ..runners import ahead_of, check_master, kind_of, session
+from ..runners.protocol import Session
 from ..simulation.faults import Fault
 from ..simulation.groups import Groups
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
 from ..spark.handover import left
 from ..spark.routing import Route
-from ..spark.session import spark_session
-from ..spark.settings import check_master, local_master, on_this_machine
 from ..spark.shared import shared_at
 from ..stores.duckdb import check_file
 from . import frontend, given
@@ -136,7 +136,7 @@ def deploy(
     retention: Retention | str | None = None,
     limits: Limits | str | None = None,
 ) -> App:
-    """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), carried by Spark, and starts it.
+    """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), on Spark, and starts it.
 
     - `name`: the app's name, by default that of `@app:name`, else that of the notebook, or `app` where it is not known:
       an app without a name takes the place of the one that this notebook had. An app of that name in this process is
@@ -155,7 +155,8 @@ def deploy(
       folder that they are in. They give the shard ids, `partitionById`, and the data sources that `@store` names; those
       of minimum HA (`deployment.config: type: ha`) also the mode, and the figures of the pair, or of
       several pairs by `groupId`; those of a fully distributed deployment the mode, managers, resource nodes, figures.
-    - `master`: a Spark master or Connect address; local by default.
+    - `master`: a Spark master or Connect address; Spark on this machine by default. "inline" runs the app in this
+      process, without Spark and Java: meant for tests, CI and a first look.
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept;
       where the text changed, those of what is unchanged. `App.redeployed` says what became of them; `changes` of the
@@ -241,7 +242,7 @@ def deploy(
     clock_start = None if start is None else milliseconds(start, "start")
     shards = shards_of(shard_ids, nodes)
     check_zone(timezone)
-    check_master(master)
+    check_master(master, shared)
     meeting = shared_at(shared)
     if store is not None:
         check_file(store)
@@ -293,6 +294,7 @@ def deploy(
         shard_ids=shards,
         home=folder,
         shared=meeting,
+        runner=kind_of(master),
         store=store,
         fresh=fresh,
         allow_scripts=allow_scripts,
@@ -364,7 +366,7 @@ def _name_and_home(name: str | None, text: str) -> tuple[str, Path]:
 
 
 def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) -> App:
-    """The running app, in place of a former one of its name, which goes on where Spark does not start."""
+    """The running app, in place of a former one of its name, which goes on where this one does not start."""
     with _lock:
         _finish_elsewhere(deployment, plans[0], master)
         former = _apps.get(deployment.name)
@@ -373,9 +375,8 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
             owner = former.owner
         held = owner or own(deployment.home, deployment.name)
         try:
-            if on_this_machine(master or local_master()):
-                prepare()
-            session = _session(master)
+            prepare(ahead_of(master))
+            where = _session(master)
         except BaseException:
             if owner is None:
                 held.release()
@@ -390,7 +391,7 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
         try:
             life, said = open_folder(deployment, plans[0])
             # Only virtual clocks have a start that is given; one that has begun is the state's.
-            app = App(replace(deployment, start=life.start), plans, life, session, said)
+            app = App(replace(deployment, start=life.start), plans, life, where, said)
         except BaseException:
             held.release()
             raise
@@ -427,19 +428,19 @@ def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) ->
         return
     how = former.deployed.deployment()
     how["variables"] = {**how["variables"], **deployment.references.variables}
-    if master is None or left(former.folder(deployment.home), former.meeting):
+    if master is None or left(former.folder(deployment.home), former.meeting) or former.runner != kind_of(master):
         master = how["master"]
     with attaching():
         deploy(**{**how, "name": deployment.name, "master": master}, home=deployment.home)
 
 
-def _session(master: str | None) -> Any:
-    """The session. Spark's handler for Ctrl-C, which cancels the work of every app, is not left behind."""
+def _session(master: str | None) -> Session:
+    """Where the app runs. Spark's handler for Ctrl-C, which cancels the work of every app, is not left behind."""
     if threading.current_thread() is not threading.main_thread():
-        return spark_session(master)
+        return session(master)
     former = signal.getsignal(signal.SIGINT)
     try:
-        return spark_session(master)
+        return session(master)
     finally:
         signal.signal(signal.SIGINT, former)
 

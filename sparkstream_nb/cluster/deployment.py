@@ -16,6 +16,7 @@ from ..options import ALERTS, CLOCKS, DAY, MODES
 from ..plan.nodes import Plan
 from ..plan.stored import StoredTableLayout
 from ..retention import Retention
+from ..runners import Kind
 from ..simulation.groups import Groups
 from ..spark.shared import Shared
 from ..stores.address import Database
@@ -43,8 +44,8 @@ class Deployment:
     `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `groups`: nodes of which
     one takes over from another (modes ha, scalable and distributed), and what happens to them; None where there are
     none. `grants`: what the app may reach outside, `sinks` what publishes there, and `sources` what reads there.
-    `shared`: where Spark's machines and this one meet. `record`: what another process deploys the same again with.
-    `attached`: whether this one does so; the state must fit then.
+    `shared`: where Spark's machines and this one meet. `runner`: what runs it. `record`: what another process deploys
+    the same again with. `attached`: whether this one does so; the state must fit then.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Deployment:
     record: Record | None = field(default=None, repr=False)
     attached: bool = False
     shared: Shared | None = None
+    runner: Kind = "spark"
 
     @property
     def nodes(self) -> int:

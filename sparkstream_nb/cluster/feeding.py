@@ -21,11 +21,12 @@ import numpy as np
 
 from ..engine.columns import Array
 from ..errors import Misuse, SparkStreamError
+from ..runners.protocol import Session
+from ..runners.stream import Stream
 from ..spark import feeds
 from ..spark.entries import Entry
 from ..spark.inbox import Inbox
 from ..spark.marks import Marks
-from ..spark.stream import Stream, tagged
 from .answers import FeedReport
 from .frontend import Displayed
 from .progress import FeedProgress, OnProgress
@@ -51,7 +52,7 @@ class Target:
     nodes: int
     inbox: Inbox
     stream: Stream
-    session: Any
+    session: Session
     lock: threading.RLock
     start: Callable[[], None]
     append: Callable[[Sequence[Entry]], None]
@@ -64,12 +65,12 @@ class Target:
         return now + self.apart * events if self.apart else None
 
     def tagged(self) -> contextlib.AbstractContextManager[None]:
-        """Marks the Spark jobs started inside, for `App.interrupt`. Raises SparkStreamError where Spark has ended."""
-        return tagged(self.session, self.tag)
+        """Marks the tasks started inside, for `App.interrupt`. Raises SparkStreamError where Spark has ended."""
+        return self.session.tagged(self.tag)
 
     @property
     def tag(self) -> str:
-        return f"sparkstream-feed-{self.stream.run}"
+        return f"sparkstream-feed-{self.stream.job.run}"
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Loaded:
 
 def load(target: Target, request: Request) -> Loaded:
     """Reads a feed and puts it in order of event time. Raises SparkStreamError for a source that is no feed."""
-    folder, shape, mirror = target.inbox.folder, request.shape, target.stream.mirror
+    folder, shape, mirror = target.inbox.folder, request.shape, target.stream.job.mirror
     with target.tagged():
         typed = feeds.read_feed(
             request.source, shape, folder, target.session, request.limit, nodes=target.nodes,

@@ -9,27 +9,28 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..engine import warm
 from .frontend import current
 
 _PACKAGE = __package__.partition(".")[0]
-_STEPS = {
+_NOTICES = {
     "engine.warm": "Compiling the engine's loops, once (under a minute on two cores) ...",
     "cluster.warm": "Starting Spark once, so that it starts in half the time from now on (under a minute) ...",
 }
 
 
-def prepare() -> None:
-    """Does both where the engine's loops are not compiled, and says so before each.
+def prepare(steps: Sequence[str]) -> None:
+    """Runs the modules of `steps` where the engine's loops are not compiled, and says so before each.
 
     If a step fails, its error is shown and the deployment goes on: a loop is then compiled when it is first used.
     """
-    if warm.compiled():
+    if not steps or warm.compiled():
         return
-    for module, notice in _STEPS.items():
-        current().notice(notice)
+    for module in steps:
+        current().notice(_NOTICES[module])
         error = _run(module)
         if error is not None:
             current().notice(f"It failed, and is left for later: {error}")

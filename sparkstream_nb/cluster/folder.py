@@ -24,6 +24,7 @@ from ..errors import Misuse
 from ..plan.leader import LEADER
 from ..plan.nodes import Plan
 from ..plan.state_units import KeptUnit, relevant, unit_changes, units_of
+from ..runners import Kind
 from ..spark.mirror import retire
 from ..spark.private import private_file, private_folder, to_disk
 from ..spark.shared import Shared
@@ -58,6 +59,7 @@ class Life:
     the trash that has what was there before the last change.
 
     `shared`: the address where Spark's machines and the app's owner meet; None where these see the app's folder.
+    `runner`: what runs it, and has the checkpoint.
     """
 
     run: str
@@ -81,6 +83,7 @@ class Life:
     batches: Mapping[str, int] = field(default_factory=dict)
     aside: str | None = None
     shared: str | None = None
+    runner: Kind = "spark"
 
     @property
     def meeting(self) -> Shared | None:
@@ -209,7 +212,7 @@ def wanted_life(deployment: Deployment, plan: Plan, run: str) -> Life:
     return Life(
         run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups, deployed=d.record,
         units=units_of(plan) if may_change(d) else {}, schemas=schemas_of(plan),
-        shared=None if d.shared is None else d.shared.address,
+        shared=None if d.shared is None else d.shared.address, runner=d.runner,
     )  # fmt: skip
 
 
@@ -432,6 +435,8 @@ def _difference(former: Life, wanted: Life) -> str | None:
     """Why the former state does not fit, in words."""
     if former.plan != wanted.plan and not (former.units and wanted.units):
         return CHANGED
+    if former.runner != wanted.runner:
+        return f"it runs {_RUNS[wanted.runner]} now, and ran {_RUNS[former.runner]}"
     if former.mode != wanted.mode:
         return f"the mode is {wanted.mode} now, and was {former.mode}"
     if not set(former.shards) & set(wanted.shards):
@@ -447,6 +452,9 @@ def _difference(former: Life, wanted: Life) -> str | None:
     if former.timezone != wanted.timezone:
         return f"the time zone is {wanted.timezone} now, and was {former.timezone}"
     return None
+
+
+_RUNS = {"spark": "on Spark", "inline": "in one process (master='inline')"}
 
 
 def _led(life: Life) -> str:

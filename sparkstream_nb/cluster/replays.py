@@ -124,7 +124,7 @@ class ReplayedApp(RunningApp):
         time: str | None = None,
         **figures: Any,
     ) -> FailoverStudy:
-        """What failovers cost under many seeds and settings, computed by one Spark job over all its cores.
+        """What failovers cost under many seeds and settings, computed on all cores, on Spark by one job.
 
         `seeds`: how many, or which. `faults`: "kill" (the active node dies at a moment that the seed chooses), or as in
         `deploy`. `figures`: the values to try of what a `Pair` has: heartbeat, retries, poll, persist (ms), revisions,

@@ -1,4 +1,4 @@
-"""The running of an app: its files and its Spark query, events in, and waiting for what they cause."""
+"""The running of an app: its files and its stream of micro-batches, events in, and waiting for what they cause."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from ..plan import placement
 from ..plan.leader import LEADER, Parts
 from ..plan.nodes import Plan
 from ..plan.state_units import state_tokens
+from ..runners.protocol import Job, Session
+from ..runners.stream import Stream
 from ..spark import feeds
 from ..spark.commit import Commit, ErrorLimit, Progress
 from ..spark.entries import Entry, Reject
@@ -33,15 +35,15 @@ from ..spark.last_reports import LastReports
 from ..spark.marks import Marks
 from ..spark.merging import Merging
 from ..spark.mirror import Mirror
+from ..spark.node_spec import NodeSpec
 from ..spark.outputs import OutputFiles
+from ..spark.planning import ROWS_PER_TRIGGER
 from ..spark.private import private_folder
-from ..spark.processor import NodeSpec
 from ..spark.results import error_lines, errors_of
 from ..spark.routing import Route
 from ..spark.sinks.delivery import Source
 from ..spark.sinks.target import Place
 from ..spark.sources.intake import Entrance, Intakes
-from ..spark.stream import Stream, interrupt
 from ..spark.tables import packed
 from ..stores import Store, shard_warnings
 from ..stores.address import MEMORY
@@ -88,7 +90,7 @@ class RunningApp(Displayed):
     _intakes: Intakes | None = None
 
     def __init__(
-        self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Any, redeployed: str | None = None
+        self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Session, redeployed: str | None = None
     ) -> None:
         """`plans`: one for each node. `redeployed`: what became of the state of an earlier deployment."""
         self.redeployed = redeployed
@@ -150,14 +152,16 @@ class RunningApp(Displayed):
             shared=None if self._mirror is None else self._mirror.shared,
         )  # fmt: skip
         try:
-            self._stream = Stream(
-                self._session, self.name, folder, life.run, specs, self.schemas, commit,
-                deployment.rows_per_micro_batch, deployment.retention, self._mirror,
+            job = Job(
+                self.name, folder, life.run, specs, self.schemas, commit,
+                deployment.rows_per_micro_batch or ROWS_PER_TRIGGER, deployment.retention, self._mirror,
             )  # fmt: skip
+            self._stream = Stream(job, self._session.runner(job))
         except SparkStreamError:
             self._inbox.close()
             self.store.close()
             raise
+        self._inbox.tell = self._stream.runner.arrived
         self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.committed()
         arrived = self._inbox.arrived
@@ -178,9 +182,7 @@ class RunningApp(Displayed):
             return None
         retention, progress = deployment.retention, self._progress
         kept = Kept(self._inbox.folder, retention.recording, retention.days)
-        mirror = Mirror(self._inbox.folder, shared, kept, lambda: progress.last, progress.say)
-        self._inbox.tell = mirror.appended
-        return mirror
+        return Mirror(self._inbox.folder, shared, kept, lambda: progress.last, progress.say)
 
     def _ticks(self) -> IdleTicker | WallTicker | None:
         """What moves the app's clock besides events."""
@@ -253,8 +255,8 @@ class RunningApp(Displayed):
         """What the app's folder has. Raises SparkStreamError where the checkpoint or the journal cannot be read."""
         checkpoint, entries = self._stream.checkpoint, self._inbox.position.seq
         spark = checkpoint.reached()
-        # A server's Spark is ahead of the store until its owner has taken in what was handed over.
-        known = self.deployment.store != MEMORY and self._stream.intake is None
+        # A Connect server is ahead of the store until the owner has taken in what was handed over.
+        known = self.deployment.store != MEMORY and self._stream.runner.commits_here
         ledger = self.store.committed(self.name, self._life.run) if known else None
         outputs = folder / "outputs"
         if spark.done < 0:
@@ -315,6 +317,11 @@ class RunningApp(Displayed):
         return self.deployment.home
 
     @property
+    def runner_note(self) -> str | None:
+        """What a person has to know of where the app runs; None on Spark."""
+        return self._session.about
+
+    @property
     def closed(self) -> bool:
         """Whether it is of no use any more, as it was deployed again or all apps were stopped."""
         return self._closed
@@ -334,11 +341,11 @@ class RunningApp(Displayed):
     # ------------------------------------------------------------------------------------------------------- running
 
     def start(self) -> None:
-        """Starts the app, or starts it again where it left off. Raises SparkStreamError where Spark refuses to."""
+        """Starts the app, or starts it again where it left off. Raises SparkStreamError where that cannot be."""
         with self._lock:
             self._check_open()
             if self._stopped:
-                self._stream.ended()  # Spark may still be busy ending what was stopped
+                self._stream.ended()  # it may still be busy ending what was stopped
             if not self._stream.active:
                 self._target.marks.clear()
             self._stream.start()
@@ -353,7 +360,7 @@ class RunningApp(Displayed):
                 self._ticker.start()
 
     def stop(self) -> None:
-        """Cancels the app's Spark work, within 2 s, and stops its feeds in the background.
+        """Cancels the app's work, within 2 s, and stops its feeds in the background.
 
         State, outputs and aggregations stay; an event or a query starts it again.
         """
@@ -374,7 +381,7 @@ class RunningApp(Displayed):
         with self._lock:
             self._stop_clock()
             ended = self._end_feeds()
-            interrupt(self._session, self._target.tag)
+            self._session.interrupt(self._target.tag)
             self._stopped = True
             self._stop_sources()
             if self._sinks is not None:
@@ -531,7 +538,7 @@ class RunningApp(Displayed):
 
     @contextlib.contextmanager
     def _cancelling(self) -> Iterator[None]:
-        """Ctrl-C and a notebook's Stop button inside cancel what Spark does for the app.
+        """Ctrl-C and a notebook's Stop button inside cancel what is done for the app.
 
         Where feeds run in the background, they end the waiting alone.
         """

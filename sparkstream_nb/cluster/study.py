@@ -192,7 +192,7 @@ def material(
 def study(
     target: feeding.Target, nodes: Nodes, given: Material, counts: int | Iterable[int], routings: Sequence[str] | None
 ) -> Study:
-    """Replays a recording through every combination of a number of nodes and a routing, as one Spark job."""
+    """Replays a recording through every combination of a number of nodes and a routing."""
     numbers = [counts] if isinstance(counts, int) else list(counts)
     if not numbers or min(numbers) < 1:
         raise Misuse("nodes= is a number of nodes, or several, from 1 up")

@@ -1,8 +1,8 @@
 """Whether an app's folder is whole: its journal, checkpoint, store and outputs must know of the same micro-batches.
 
-Spark plans a micro-batch of entries that are in the journal, the commit puts it into the ledger, and then Spark takes
-it for done. So the journal reaches as far as the checkpoint, the ledger no further than what is planned, and at least
-as far as what is done. Anything else was removed, cut, or comes from another copy.
+A runner plans a micro-batch of entries that are in the journal, the commit puts it into the ledger, and then the runner
+takes it for done. So the journal reaches as far as the checkpoint, the ledger no further than what is planned, and at
+least as far as what is done. Anything else was removed, cut, or comes from another copy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..spark.checkpoints import Reached
 
 @dataclass(frozen=True)
 class Found:
-    """What an app's folder has: the entries in its journal, Spark's checkpoint, the last micro-batch in the ledger of
+    """What an app's folder has: the entries in its journal, its checkpoint, the last micro-batch in the ledger of
     its store (None: not known), whether its outputs are there, and which files are `missing` that entries name which
     are not done. `handed`: what the ledger lacks was handed over by a Connect server, and is still there."""
 
@@ -55,7 +55,7 @@ def _lacking(found: Found) -> str | None:
         lost = "its checkpoint is gone" if spark.planned < 0 else "its checkpoint is older than its store"
         return f"{lost}, and with it the state of its nodes after micro-batch {spark.planned}"
     if found.entries < spark.reached:
-        return f"its journal has {found.entries:,} entries, and Spark has begun with {spark.reached:,}"
+        return f"its journal has {found.entries:,} entries, and its checkpoint has begun with {spark.reached:,}"
     if found.missing:
         more = f" and {len(found.missing) - 1:,} more" if len(found.missing) > 1 else ""
         return f"its inbox lacks the file {found.missing[0]}{more}, with events that are not committed"

@@ -26,7 +26,10 @@ _DOTS = {"running": "#009e73", "failed": "#d55e00"}
 
 def card_text(app: App) -> str:
     """Nodes and shards, streams, aggregations, and queries with what routing does to them."""
-    lines = [f"{app.name}: {headline(app)}", *_rows_text(_rows_of_plan(app.plan))]
+    lines = [f"{app.name}: {headline(app)}"]
+    if app.runner_note is not None:
+        lines.append(f"  {app.runner_note}")
+    lines += _rows_text(_rows_of_plan(app.plan))
     lines += [f"  ! {w}" for w in warnings_of(app)]
     return "\n".join([*lines, f"  {said}"] if (said := _redeployed(app)) else lines)
 
@@ -38,12 +41,17 @@ def card_html(app: App) -> str:
             f'<span style="color:{_DOTS.get(app.state, "#888")}">●</span> <b>{html.escape(app.name)}</b> '
             f'<span style="{MUTED}">{html.escape(headline(app))}</span>'
         ),
+        *([] if app.runner_note is None else [_muted(app.runner_note)]),
         _rows_html(_rows_of_plan(app.plan)),
         *(paragraph(f"⚠ {html.escape(w)}") for w in warnings_of(app)),
     ]
     if said := _redeployed(app):
-        out.append(paragraph(f'<span style="{MUTED}">{html.escape(said)}</span>'))
+        out.append(_muted(said))
     return "".join(out)
+
+
+def _muted(text: str) -> str:
+    return paragraph(f'<span style="{MUTED}">{html.escape(text)}</span>')
 
 
 def headline(app: App) -> str:

@@ -203,14 +203,15 @@ def trying(place: Place, what: Trying) -> Iterator[None]:
 
 def _elsewhere(error: Exception) -> bool:
     """Whether a database, disk or Spark has failed, and not what is done with events."""
-    from pyspark.errors import PySparkException
-
     if "sqlalchemy" in sys.modules:
         from ..stores.sql import of_database
 
         if of_database(error):
             return True
-    return isinstance(error, StoreError | OSError | EOFError | PySparkException)
+    # Spark's errors come from Spark's workers alone, and those have loaded it.
+    return isinstance(error, StoreError | OSError | EOFError) or any(
+        c.__module__.startswith("pyspark.") and c.__name__ == "PySparkException" for c in type(error).__mro__
+    )
 
 
 def died(folder: Path) -> Trying | None:

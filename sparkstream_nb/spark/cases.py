@@ -30,11 +30,12 @@ from . import results, rows
 from .checkpoints import local
 from .entries import Ask, Entry
 from .inbox import Inbox
-from .processor import NodeProcessor, NodeSpec
+from .node_spec import NodeSpec, NodeWork
+from .processor import NodeProcessor
+from .query import carried, session_for
 from .retrieval import retrieve
 from .session import spark_session
 from .stateless import SourceApp, app_of, options_of
-from .stream import carried, session_for
 
 _PARTITIONS = 2
 CASES_AT_ONCE = 200
@@ -207,7 +208,7 @@ class _Replay:
                 schemas = {s: d.source.schema for s, d in r.plans[0].streams.items()}
                 apps[app] = app_of(keys[app], [specs[k] for k in keys[app]], schemas)
             session = session_for(self.session, min(_PARTITIONS, len(specs)))
-            processor = NodeProcessor(home.name, specs, inbox.folder, keep=False, isolate=True)
+            processor = NodeProcessor(NodeWork(home.name, specs, inbox.folder, keep=False, isolate=True))
             query = (
                 carried(session, options_of(home / "inbox", apps), processor)
                 .writeStream.option("checkpointLocation", local(home / "checkpoint"))

@@ -1,6 +1,6 @@
-"""The end of a micro-batch: all that it changes outside Spark, in one transaction, once.
+"""The end of a micro-batch: all that it changes outside its runner, in one transaction, once.
 
-The store's ledger holds a row (app, run, batch id) for every micro-batch that is in it. Spark repeats a micro-batch
+The store's ledger holds a row (app, run, batch id) for every micro-batch that is in it. A runner repeats a micro-batch
 after a crash with the same id and rows; one that is in the ledger is not written again.
 """
 
@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from ..engine.aggregation import storable
 from ..engine.batch import Answer
@@ -31,6 +31,9 @@ from .rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, Stream
 from .shared import Shared
 from .spill import UNTAKEN
 from .throughput import ArrivalCounts, BatchFigures, Throughput
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass
@@ -83,7 +86,7 @@ class ErrorLimit:
 
 
 class Commit:
-    """The function for foreachBatch."""
+    """Commits micro-batches: the function for Spark's foreachBatch, and `commit` for rows that are at hand."""
 
     def __init__(
         self,
@@ -108,11 +111,11 @@ class Commit:
         self.app, self.run, self.shards = app, run, list(shards)
         self.store, self.outputs, self.progress, self.on_batch = store, outputs, progress, on_batch
         self.merging, self.reports, self.limit = merging, reports, limit
-        self._arrived, self._clock = arrived, clock
+        self._arrived, self.clock = arrived, clock
         self._aggregations, self._zone = plan.aggregations, plan.aggregation_zone
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        began = self._clock()  # Spark does the work of the micro-batch when it is asked for the rows
+        began = self.clock()  # Spark does the work of the micro-batch when it is asked for the rows
         self.commit(from_table(frame.toArrow()), batch, began)
 
     def commit(self, rows: Iterable[Row], batch: int, began: float | None = None) -> None:
@@ -121,7 +124,7 @@ class Commit:
         `began`: when its work began (seconds since 1970); None where that was elsewhere, and the nodes tell how long it
         took.
         """
-        taken_up = self._clock()
+        taken_up = self.clock()
         found, spilled = _Gathered(self.shards), []
         for row in rows:
             if self.shared is not None and isinstance(row, TableRow) and row.file:
@@ -161,7 +164,7 @@ class Commit:
                     p.taken[node] = p.taken.get(node, 0) + report.events
                     p.worked[node] = p.worked.get(node, 0.0) + report.ms
             if self._arrived is not None:
-                ended, worked = self._clock(), max((r.ms for r in found.nodes.values()), default=0.0)
+                ended, worked = self.clock(), max((r.ms for r in found.nodes.values()), default=0.0)
                 ms = 1000 * (ended - taken_up) + worked if began is None else 1000 * (ended - began)
                 came, done = self._arrived.total, self._arrived.through(p.last)
                 p.throughput.add(BatchFigures(batch, ended, round(ms, 1), came, done))

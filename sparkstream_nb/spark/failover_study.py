@@ -1,11 +1,10 @@
-"""Many failovers of one recording, as one Spark job: each scenario is a run of its own, counted against one node."""
+"""Many failovers of one recording, divided over tasks: each scenario is a run of its own, counted against one node."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,6 +14,7 @@ from ..simulation.timeline import gap_before
 from .failover import Item, Outcome, Tables, items_of, outcome_of, truth_of
 from .replay import Nodes
 from .study import Hashed, Input, rows_of
+from .tasks import Tasks
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,15 @@ def counts_of(outcome: Outcome) -> FailoverCounts:
 
 
 def failovers(
-    session: Any, source: Input, nodes: Nodes, scenarios: Sequence[Scenario], key: str
+    tasks: Tasks, source: Input, nodes: Nodes, scenarios: Sequence[Scenario], key: str
 ) -> list[FailoverCounts]:
-    """The cost of every scenario, computed by one Spark job over all its cores. `key` names the recording and the plan
+    """The cost of every scenario, computed by tasks on all cores. `key` names the recording and the plan
     for workers that have them already. Raises SparkStreamError where a run fails."""
     task = _Task(scenarios, source, nodes, key)
-    parts = min(len(scenarios), 2 * max(1, session.sparkContext.defaultParallelism)) if _local(session) else 32
-    rows = rows_of(session.range(0, len(scenarios), 1, parts).mapInArrow(task, _SCHEMA))
+    parts = 32 if tasks.cores is None else min(len(scenarios), 2 * tasks.cores)
+    rows = rows_of(tasks, task, len(scenarios), _SCHEMA, parts=parts)
     found = {r["scenario"]: FailoverCounts(*(r[n] for n in _FIGURES)) for r in rows}
     return [found[i] for i in range(len(scenarios))]
-
-
-def _local(session: Any) -> bool:
-    """Whether the session tells of its cores: one of Spark Connect does not."""
-    return not type(session).__module__.startswith("pyspark.sql.connect")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Feeds: a data frame or a file becomes typed chunks on disk, in order of event time, ready for the inbox.
 
-What Spark's tasks read (CSV, parquet, Spark frames) is typed and written by them, a chunk at a time; a pandas or Arrow
+What tasks read (CSV, parquet, Spark frames) is typed and written by them, a chunk at a time; a pandas or Arrow
 frame is in this process already and is typed here. Most feeds are in order and their chunks enter as they are. One
 that is not is ordered here by its times alone (16 bytes an event), and its chunks are rewritten.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,18 +25,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
-from pyspark import TaskContext
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from ..engine.columns import ARROW, Array
 from ..errors import SparkStreamError, shown
 from ..limits import Limits
 from ..types import Schema
 from . import results
-from .causes import cause_of
 from .csvfile import MALFORMED
 from .entries import Entry, Reject, RowsEntry
 from .feed_files import FilePart, columns_of_file, parts_of, tables_of
@@ -43,6 +38,7 @@ from .inbox import Inbox, unwritten
 from .ingest import check_object, fits, fits_time, one, times, type_rows
 from .private import private_file
 from .shared import Shared
+from .tasks import TaskFailed, Tasks
 
 CHUNK_ROWS = 250_000
 """Rows of an entry: small enough that a feed of a few seconds has several, so that one sees how far it is."""
@@ -107,7 +103,7 @@ def read_feed(
     source: Any,
     shape: Shape,
     inbox: Path,
-    session: SparkSession | None,
+    tasks: Tasks,
     limit: int | None,
     *,
     nodes: int = 1,
@@ -117,8 +113,8 @@ def read_feed(
     leave chunks at a `shared` address, and files are read here.
 
     `source` is a pandas or Arrow frame, a Spark frame, or the path of a `.csv` or `.parquet` file; the last two kinds
-    need `session`. `limit`: only the first so many rows. Raises SparkStreamError for any other source, for a missing
-    file, and where the chunks cannot be written; nothing of them is left then.
+    are read by `tasks`. `limit`: only the first so many rows. Raises SparkStreamError for any other source, for a
+    missing file, and where the chunks cannot be written; nothing of them is left then.
     """
     feed = f"feed-{uuid.uuid4().hex[:12]}"
     with _whole(inbox, feed):
@@ -138,17 +134,14 @@ def read_feed(
             found = _take_parquet(Path(source), shape, inbox, feed) if whole else None
             if found is not None:
                 return found
-            if session is None:
-                raise SparkStreamError("A file is read by Spark, and Spark does not run.")
-            return _read_file(Path(source), shape, inbox, feed, None if shared else session, limit)
+            return _read_file(Path(source), shape, inbox, feed, None if shared else tasks, limit)
         if not hasattr(source, "mapInArrow"):
             raise SparkStreamError(
                 f"An object of type {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, "
                 "or the path of a .csv or .parquet file."
             )
-        return _read_spark(
-            source if limit is None else source.limit(limit), shape, _Writing(str(inbox), feed, shape, shared)
-        )
+        writing = _Writing(str(inbox), feed, shape, shared)
+        return _read_spark(source if limit is None else source.limit(limit), shape, writing, tasks)
 
 
 @contextlib.contextmanager
@@ -274,19 +267,8 @@ def _row_groups(file: Path, time: str | None) -> Typed | None:
     return out
 
 
-@contextlib.contextmanager
-def _reading(stream: str) -> Iterator[None]:
-    """What Spark says when it cannot read a feed, as one line."""
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise SparkStreamError(f"Spark could not read the feed of {stream}: {cause_of(str(error))}") from error
-
-
-def _read_file(
-    path: Path, shape: Shape, inbox: Path, feed: str, session: SparkSession | None, limit: int | None
-) -> Typed:
-    """A file's parts, each read by a task of Spark's; with `limit` all by one, and without a session here."""
+def _read_file(path: Path, shape: Shape, inbox: Path, feed: str, tasks: Tasks | None, limit: int | None) -> Typed:
+    """A file's parts, each read by a task; with `limit` all by one, and without tasks here."""
     shape = replace(shape, offered=tuple(columns_of_file(path, shape.names)))
     path = path.absolute()
     parts = parts_of(path) if limit is None else [FilePart()]
@@ -294,15 +276,16 @@ def _read_file(
         return Typed()
     writing = _Writing(str(inbox), feed, shape)
 
-    if session is None:
+    if tasks is None:
         return _gather(writing.rows(_first((t for part in parts for t in tables_of(path, shape.names, part)), limit)))
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = [n for batch in batches for n in batch.column(0).to_pylist()]
         tables = (t for n in numbers for t in tables_of(path, shape.names, parts[n]))
-        yield from writing(_first(tables, limit))
+        yield from writing(_first(tables, limit), min(numbers, default=None))
 
-    return _done(session.range(0, len(parts), 1, len(parts)), write, shape)
+    with _reading(shape.stream):
+        return _done(tasks.each(write, len(parts), _INFO))
 
 
 def _first(tables: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
@@ -316,14 +299,16 @@ def _first(tables: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
             return
 
 
-def _read_spark(frame: DataFrame, shape: Shape, writing: _Writing) -> Typed:
+def _read_spark(frame: Any, shape: Shape, writing: _Writing, tasks: Tasks) -> Typed:
     columns = [n for n in shape.names if n in frame.columns]
     writing = replace(writing, shape=replace(shape, offered=tuple(frame.columns)))
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from writing(pa.Table.from_batches([b]) for b in batches)
 
-    typed = _done(frame.select(*(F.col(f"`{c}`") for c in columns)) if columns else frame, write, shape)
+    with _reading(shape.stream):
+        chosen = frame.select(*(frame[f"`{c}`"] for c in columns)) if columns else frame
+        typed = _done(tasks.over(chosen, write, _INFO))
     if writing.shared is not None:
         names = [*(c.file for c in typed.chunks), *typed.rejects]
         for name in names:
@@ -332,17 +317,24 @@ def _read_spark(frame: DataFrame, shape: Shape, writing: _Writing) -> Typed:
     return typed
 
 
-def _done(frame: DataFrame, write: Any, shape: Shape) -> Typed:
-    """Has Spark's tasks `write` their parts."""
-    with _reading(shape.stream):
-        found = frame.mapInArrow(write, _INFO).toArrow()
+@contextlib.contextmanager
+def _reading(stream: str) -> Iterator[None]:
+    """What tasks say that cannot read a feed, as one line."""
+    try:
+        yield
+    except TaskFailed as error:
+        raise SparkStreamError(f"The feed of {stream} could not be read: {error}") from error
+
+
+def _done(found: pa.Table) -> Typed:
+    """What tasks have written, by the rows that tell of it."""
     rows = list(zip(*(found[c].to_pylist() for c in _INFO_NAMES), strict=True))
     return _gather(sorted(rows, key=lambda r: (r[0], r[1])))
 
 
 @dataclass(frozen=True)
 class _Writing:
-    """What a task of Spark's does with the rows that it reads: chunks in the folder, or at a shared address, and a row
+    """What a task does with the rows that it reads: chunks in the folder, or at a shared address, and a row
     for each."""
 
     folder: str
@@ -350,18 +342,20 @@ class _Writing:
     shape: Shape
     shared: Shared | None = None
 
-    def rows(self, tables: Iterable[pa.Table], folder: str | None = None) -> list[tuple[int, int, str, int, int]]:
-        """Writes the chunks; what is told of each, as of `_INFO`."""
-        context = TaskContext.get()
-        part, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
+    def rows(
+        self, tables: Iterable[pa.Table], folder: str | None = None, part: int | None = None
+    ) -> list[tuple[int, int, str, int, int]]:
+        """Writes the chunks; what is told of each, as of `_INFO`. `part` numbers what is read (None: as Spark does)."""
+        number, attempt = _task()
+        part = number if part is None else part
         writer = _Writer(Path(folder or self.folder), f"{self.feed}-{attempt}", part, self.shape)
         for table in tables:
             writer.take(table)
         return writer.close()
 
-    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, tables: Iterable[pa.Table], part: int | None = None) -> Iterator[pa.RecordBatch]:
         if self.shared is None:
-            info = self.rows(tables)
+            info = self.rows(tables, part=part)
         else:
             with self.shared.at_hand([]) as folder:
                 info = self.rows(tables, str(folder))
@@ -370,6 +364,13 @@ class _Writing:
         if info:
             columns = [pa.array(c, t) for c, t in zip(zip(*info, strict=True), _INFO_TYPES, strict=True)]
             yield pa.record_batch(columns, names=_INFO_NAMES)
+
+
+def _task() -> tuple[int, int]:
+    """The numbers of Spark's task and of this attempt at it; zeros where no task of Spark's runs."""
+    spark = sys.modules.get("pyspark")
+    context = None if spark is None else spark.TaskContext.get()
+    return (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
 
 
 _INFO_TYPES = (pa.int32(), pa.int32(), pa.string(), pa.int64(), pa.int64())

@@ -17,15 +17,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Any
 
 from .checkpoints import Checkpoint, Files, LocalFiles
 from .commit import Commit
 from .results import from_ipc
 from .rows import from_table
 from .shared import Shared
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _POLLING_SECONDS, _POLLING_SHARED_SECONDS = 0.02, 0.2
 _HANDED = "handed"

@@ -40,7 +40,7 @@ class Mended(Protocol):
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
 
     def begin(self) -> None:
-        """Begins it where it left off. Raises SparkStreamError where Spark refuses to."""
+        """Begins it where it left off. Raises SparkStreamError where it cannot."""
 
     def cancel(self) -> None:
         """Ends it."""
@@ -99,7 +99,7 @@ class Mending:
         if self._tries > MOST_TRIES or not self._may_help(entries):
             self._wanted = False
             return False
-        self.say(f"Spark's query ended and was started again: {failure}")
+        self.say(f"The query ended and was started again: {failure}")
         self.query.begin()
         if not self._wanted:  # it was stopped meanwhile
             self.query.cancel()

@@ -1,8 +1,8 @@
-"""What a node does with the entries of a micro-batch, its state in Spark's state store.
+"""What a node does with the entries of a micro-batch, and how it keeps its state.
 
 The state is the engine's snapshot, cut into pieces by its content; a piece that is there already is not written again.
-What a worker keeps in memory between micro-batches is only a short cut: it is used where its version is the one that
-the state store holds, else the engine is restored from the store.
+What a process keeps in memory between micro-batches is only a short cut: it is used where its version is the one that
+the runner's state (`NodeState`) holds, else the engine is restored from that.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
-
-import pandas as pd
+from typing import TYPE_CHECKING, TypeGuard
 
 from ..engine.batch import Answer, EventError, InputBatch, Outputs
 from ..engine.expressions.checks import reason_of
@@ -44,7 +42,7 @@ from .checkpoints import LocalFiles
 from .entries import Ask, Entry, EventsEntry, FaultEntry, Reject, SourceEntry
 from .leading import only
 from .marks import mark_node
-from .processor import NodeProcessor, NodeSpec
+from .node_spec import NodeSpec, NodeState, NodeWork
 from .results import Failed
 from .rows import Row
 from .spill import Spill
@@ -114,16 +112,20 @@ def _distributed(spec: NodeSpec, app: Distributed, plan: Plan) -> Engine:
     )
 
 
-def work(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> pd.DataFrame:
-    """The results of a node's entries, as rows of `journal.SCHEMA`."""
+def work_off(p: NodeWork, state: NodeState, key: int, given: Iterable[Row]) -> list[Row]:
+    """The results of a node's entries, and what only passes through, in the rows that its runner brings."""
     try:
-        out = _take(p, key, frames)
+        return _take(p, state, key, given)
     except Exception as error:
         if not p.isolate:
             raise
-        out = [rows.Failure.of(p.specs[key[0]].node, error)]
-    raw = [rows.encode(row) for row in out]
-    return pd.DataFrame({c: [r[i] for r in raw] for i, c in enumerate(journal.COLUMNS)})
+        return [rows.Failure.of(p.specs[key].node, error)]
+
+
+def release(run: str) -> None:
+    """Lets go of the engines that this process keeps for a life of an app."""
+    for kept in [k for k in list(_engines) if k[0] == run]:
+        _engines.pop(kept, None)
 
 
 @dataclass
@@ -137,40 +139,39 @@ class _Given:
     began: float
 
 
-def _take(p: NodeProcessor, key: Any, frames: Iterator[pd.DataFrame]) -> list[Row]:
+def _take(p: NodeWork, state: NodeState, key: int, brought: Iterable[Row]) -> list[Row]:
     given = _Given([], [], 0, time.perf_counter())
-    for frame in frames:
-        for row in rows.from_columns(frame):
-            if isinstance(row, rows.Entries):
-                given.entries += row.entries()
-                given.events += row.events
-            else:
-                given.passing.append(row)
+    for row in brought:
+        if isinstance(row, rows.Entries):
+            given.entries += row.entries()
+            given.events += row.events
+        else:
+            given.passing.append(row)
     given.entries.sort(key=lambda e: e.seq)
     if p.shared is None:
-        return _with_care(p, key, given)
+        return _with_care(p, state, key, given)
     with p.shared.at_hand(e.file for e in given.entries if e.file is not None) as folder:
-        out = _with_care(p.within(folder), key, given)
+        out = _with_care(p.within(folder), state, key, given)
         for row in out[len(given.passing) :]:
             if isinstance(row, rows.TableRow) and row.file:
                 p.shared.put_file(f"spill/{Path(row.file).name}", Path(row.file))
     return out
 
 
-def _with_care(p: NodeProcessor, key: Any, given: _Given) -> list[Row]:
-    with alone(Path(p.folder), when=_care(p).concerns(given.entries)):
-        return _work(p, key[0], given)
+def _with_care(p: NodeWork, state: NodeState, key: int, given: _Given) -> list[Row]:
+    with alone(p.folder, when=_care(p).concerns(given.entries)):
+        return _work(p, state, key, given)
 
 
-def _care(p: NodeProcessor) -> Care:
+def _care(p: NodeWork) -> Care:
     return p.care or Care()
 
 
-def _work(p: NodeProcessor, key: int, given: _Given) -> list[Row]:
-    kept = _restored(p, key)
+def _work(p: NodeWork, state: NodeState, key: int, given: _Given) -> list[Row]:
+    kept = _restored(p, state, key)
     spec = p.specs[key]
     if not spec.tables:
-        return _run(p, key, kept, given)
+        return _run(p, state, key, kept, given)
     from .tables import BatchOf, with_tables
 
     first = given.entries[0].seq if given.entries else -1
@@ -180,15 +181,15 @@ def _work(p: NodeProcessor, key: int, given: _Given) -> list[Row]:
 
     def work(source: NodeTables) -> list[Row]:
         # An attempt that failed half-way leaves an engine that cannot be used again.
-        return _run(p, key, engines.pop() if engines else _restored(p, key), given, source)
+        return _run(p, state, key, engines.pop() if engines else _restored(p, state, key), given, source)
 
-    reads = LocalFiles(Path(p.folder).parent) if p.shared is None else p.shared
+    reads = LocalFiles(p.folder.parent) if p.shared is None else p.shared
     return with_tables(spec.tables, batch, reads, work)
 
 
-def _restored(p: NodeProcessor, key: int) -> _Kept:
+def _restored(p: NodeWork, state: NodeState, key: int) -> _Kept:
     """The node's engine as the micro-batch finds it."""
-    stored = p.version.get()
+    stored = state.version()
     # Taken out while it works: an engine that fails half-way must not be found again.
     kept = _engines.pop((p.run, key), None)
     spec = p.specs[key]
@@ -198,26 +199,35 @@ def _restored(p: NodeProcessor, key: int) -> _Kept:
         if stored is not None:
             kept.restored = True
             kept.pieces = json.loads(stored[1])
-            kept.engine.restore(b"".join(_piece(p, d) for d in kept.pieces))
+            kept.engine.restore(b"".join(_piece(state, d) for d in kept.pieces))
     return kept
 
 
-def _run(p: NodeProcessor, key: int, kept: _Kept, given: _Given, tables: NodeTables | None = None) -> list[Row]:
+def _run(
+    p: NodeWork, state: NodeState, key: int, kept: _Kept, given: _Given, tables: NodeTables | None = None
+) -> list[Row]:
     """Takes the entries of a micro-batch, commits what that changes in tables of a database, and stores the state.
 
     Where that fails, it begins again and sets events aside that cannot be taken. A database may be the cause; then it
     is not known which event is.
     """
     try:
-        return _carried(p, key, kept, given, tables)
+        return _carried(p, state, key, kept, given, tables)
     except Exception:
         if tables is not None or p.isolate:
             raise
-    return _carried(p, key, _restored(p, key), given, careful=True)
+    return _carried(p, state, key, _restored(p, state, key), given, careful=True)
 
 
 def _carried(
-    p: NodeProcessor, key: int, kept: _Kept, given: _Given, tables: NodeTables | None = None, *, careful: bool = False
+    p: NodeWork,
+    state: NodeState,
+    key: int,
+    kept: _Kept,
+    given: _Given,
+    tables: NodeTables | None = None,
+    *,
+    careful: bool = False,
 ) -> list[Row]:
     if tables is not None and isinstance(kept.engine, NodeEngine):
         kept.engine.read_tables_from(tables)
@@ -235,7 +245,7 @@ def _carried(
     with _the_rest(p, spec, entries):
         if tables is not None and isinstance(kept.engine, NodeEngine):
             tables.end(kept.engine.take_table_changes())
-        size = _store(p, key, kept)
+        size = _store(p, state, key, kept)
     ms = round(1000 * (time.perf_counter() - given.began), 1)
     first, now = kept.engine.first_clock, kept.engine.now
     clock = None if first is None else BatchClock(first, max(first, before), now)
@@ -245,12 +255,12 @@ def _carried(
     return out
 
 
-def _the_rest(p: NodeProcessor, spec: NodeSpec, entries: Sequence[Entry]) -> contextlib.AbstractContextManager[None]:
+def _the_rest(p: NodeWork, spec: NodeSpec, entries: Sequence[Entry]) -> contextlib.AbstractContextManager[None]:
     """What is left when a node is through with its entries, which is of all their steps."""
     if not _care(p).concerns(entries):
         return contextlib.nullcontext()
     steps = Steps(entries[0].step, entries[-1].step + entries[-1].steps)
-    return trying(Place(Path(p.folder), str(spec.index)), Trying(all=steps))
+    return trying(Place(p.folder, str(spec.index)), Trying(all=steps))
 
 
 def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
@@ -263,7 +273,7 @@ def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
 
 
 def _steps(
-    p: NodeProcessor, kept: _Kept, spec: NodeSpec, entries: list[EventsEntry], out: list[Row], *, careful: bool
+    p: NodeWork, kept: _Kept, spec: NodeSpec, entries: list[EventsEntry], out: list[Row], *, careful: bool
 ) -> tuple[int, int]:
     """Lets the engine take events; how many steps and events those were. `careful`: sets aside what it cannot take."""
     engine = kept.engine
@@ -275,7 +285,7 @@ def _steps(
         engine.skip(sum(e.steps for e in entries), entries[0].clock, max(e.clock for e in entries))
         return 0, 0
     schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
-    folder, steps, events = Path(p.folder), 0, 0
+    folder, steps, events = p.folder, 0, 0
     spill = Spill(p.outputs)
     runs = journal.runs(entries)
     if spec.takes_all:
@@ -306,6 +316,8 @@ def _steps(
 
     place = Place(folder, str(spec.index))
     for piece in segments.ahead(found):
+        if p.check is not None:
+            p.check()
         with_care(_care(p), place, piece, take, put)
         steps += len(piece.batch.clock)
         events += segments.events_of(piece.batch)
@@ -362,7 +374,7 @@ def _idle(engine: Engine) -> TypeGuard[NodeEngine]:
     return isinstance(engine, NodeEngine) and idle(engine.plan)
 
 
-def _aside(p: NodeProcessor, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Row]:
+def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Row]:
     """On-demand queries and faults go to every node; rejected rows pass through the first one to the commit."""
     where = (spec.node, entry.seq, entry.seq)
     match entry:
@@ -371,14 +383,14 @@ def _aside(p: NodeProcessor, engine: Engine, spec: NodeSpec, entry: Entry) -> li
         case Ask() if entry.seq in _care(p).asks:
             return [rows.Answered(*where, Failed("SiddhiRuntimeError", f"The query was set aside: {DIED}."))]
         case Ask() if _care(p).concerns([entry]):
-            with trying(Place(Path(p.folder), str(spec.index)), Trying(ask=entry.seq)):
+            with trying(Place(p.folder, str(spec.index)), Trying(ask=entry.seq)):
                 return _answered(engine, spec, entry)
         case Ask():
             return _answered(engine, spec, entry)
         case Reject():
             if spec.index:
                 return []
-            lines = (Path(p.folder) / entry.file).read_bytes()
+            lines = (p.folder / entry.file).read_bytes()
             return [rows.Errors(*where, lines.count(b"\n"), lines)]
         case SourceEntry():
             return []
@@ -389,10 +401,10 @@ def _aside(p: NodeProcessor, engine: Engine, spec: NodeSpec, entry: Entry) -> li
     raise TypeError(f"a node does not know what to do with an entry of kind '{entry.kind}'")
 
 
-def _piece(p: NodeProcessor, digest: str) -> bytes:
-    found = p.pieces.getValue((digest,))
+def _piece(state: NodeState, digest: str) -> bytes:
+    found = state.piece(digest)
     assert found is not None, f"piece {digest} of a node's state is missing"
-    return bytes(found[0])
+    return found
 
 
 def _answered(engine: Engine, spec: NodeSpec, entry: Ask) -> list[Row]:
@@ -423,19 +435,19 @@ def _answer(engine: Engine, spec: NodeSpec, entry: Ask) -> Answer | Failed | Map
         return Failed("SiddhiRuntimeError", f"The query cannot be answered: {reason_of(error)}")
 
 
-def _store(p: NodeProcessor, key: int, kept: _Kept) -> int:
+def _store(p: NodeWork, state: NodeState, key: int, kept: _Kept) -> int:
     """Writes the engine's state; returns its size in bytes."""
     former, kept.pieces, size = set(kept.pieces), [], 0
     for piece in pieces(kept.engine.snapshot_parts()):
         digest = hashlib.sha256(piece).hexdigest()[:32]
         if digest not in former and digest not in kept.pieces:
-            p.pieces.updateValue((digest,), (bytes(piece),))
+            state.put_piece(digest, bytes(piece))
         kept.pieces.append(digest)
         size += len(piece)
     for digest in former.difference(kept.pieces):
-        p.pieces.removeKey((digest,))
+        state.remove_piece(digest)
     kept.version = os.urandom(12).hex()
-    p.version.update((kept.version, json.dumps(kept.pieces)))
+    state.set_version(kept.version, json.dumps(kept.pieces))
     if p.keep:
         _engines[p.run, key] = kept
         while len(_engines) > ENGINES_KEPT:

@@ -6,121 +6,55 @@ and `nodes`, which loads the engine, is loaded where entries are worked on.
 
 from __future__ import annotations
 
-import copy
-import pickle
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from ..limits import Limits
+from .node_spec import NodeWork
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..lanes.distributed import Distributed
-    from ..plan.leader import Duty
-    from ..plan.nodes import Plan
-    from ..simulation.groups import Groups
-    from .care import Care
-    from .shared import Shared
 
+class SparkNodeState:
+    """The state of the node whose key Spark works on, in variables of its state store. A `NodeState`."""
 
-@dataclass(frozen=True)
-class NodeSpec:
-    """A node as the workers need it: number `index` of its app, which began with `count` nodes.
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._version = handle.getValueState("version", "version string, pieces string")
+        self._pieces = handle.getMapState("pieces", "digest string", "bytes binary")
 
-    `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
-    None: with the first event or tick). `tables` is `tables.packed`, empty where no table is in a database. A node with
-    a `duty` is the leader, and one of `groups` has another node to take over: these take all events. Of the nodes of a
-    distributed app the first one computes all. `limits`: what one event may ask for. `tokens` name the parts of its
-    state (`plan.state_units.state_tokens`), where the app may be changed and go on; else the plan is always the same.
-    """
+    def version(self) -> tuple[str, str] | None:
+        found = self._version.get()
+        return None if found is None else (found[0], found[1])
 
-    node: int
-    shard: str
-    plan: bytes
-    trace: bool = False
-    scripts: bool = False
-    index: int = 0
-    count: int = 1
-    start: int | None = None
-    tables: bytes = field(default=b"", repr=False)
-    duty: Duty | None = None
-    groups: Groups | Distributed | None = None
-    limits: Limits = field(default_factory=Limits)
-    tokens: Mapping[str, str] | None = None
+    def set_version(self, version: str, digests: str) -> None:
+        self._version.update((version, digests))
 
-    @property
-    def takes_all(self) -> bool:
-        """Whether it takes all events, and does all of its plan itself."""
-        return self.duty is not None or self.groups is not None
+    def piece(self, digest: str) -> bytes | None:
+        found = self._pieces.getValue((digest,))
+        return None if found is None else bytes(found[0])
 
-    @staticmethod
-    def of(
-        node: int,
-        shard: str,
-        plan: Plan,
-        *,
-        trace: bool = False,
-        scripts: bool = False,
-        index: int = 0,
-        count: int = 1,
-        start: int | None = None,
-        tables: bytes = b"",
-        duty: Duty | None = None,
-        groups: Groups | Distributed | None = None,
-        limits: Limits | None = None,
-        tokens: Mapping[str, str] | None = None,
-    ) -> NodeSpec:
-        return NodeSpec(
-            node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables, duty, groups,
-            Limits() if limits is None else limits, tokens,
-        )  # fmt: skip
+    def put_piece(self, digest: str, piece: bytes) -> None:
+        self._pieces.updateValue((digest,), (piece,))
+
+    def remove_piece(self, digest: str) -> None:
+        self._pieces.removeKey((digest,))
 
 
 class NodeProcessor(StatefulProcessor):
-    """Runs the nodes of `specs` (by key) over the entries of the inbox in `folder`. Large outputs go to the folder
-    `outputs`, if any. `run` tells apart the lives of an app; `keep` allows the short cut.
+    """Runs the nodes of `work` over the entries that Spark brings them."""
 
-    An error of the engine ends the query; with `isolate` it is a row of kind `failure` for that micro-batch, and the
-    other nodes go on. `care`: what the nodes mind besides (None: nothing). With a `shared` address the workers do not
-    see the folders, and take and leave there what would be in them.
-    """
-
-    def __init__(
-        self,
-        run: str,
-        specs: Mapping[int, NodeSpec],
-        folder: Path,
-        outputs: Path | None = None,
-        *,
-        keep: bool = True,
-        isolate: bool = False,
-        care: Care | None = None,
-        shared: Shared | None = None,
-    ) -> None:
-        self.run, self.specs, self.folder = run, dict(specs), str(folder)
-        self.outputs = None if outputs is None else str(outputs)
-        self.keep, self.isolate, self.care = keep, isolate, care
-        self.shared = shared
-
-    def within(self, folder: Path) -> NodeProcessor:
-        """The same with its folders in another one."""
-        own = copy.copy(self)
-        own.folder, own.outputs = str(folder / "inbox"), str(folder / "outputs")
-        return own
+    def __init__(self, work: NodeWork) -> None:
+        self.work = work
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self.version = handle.getValueState("version", "version string, pieces string")
-        self.pieces = handle.getMapState("pieces", "digest string", "bytes binary")
+        self.state = SparkNodeState(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        from .nodes import work
+        from .frames import worked_off
 
-        yield work(self, key, rows)
+        yield worked_off(self.work, self.state, key[0], rows)
 
     def close(self) -> None:
         """Nothing is held open."""

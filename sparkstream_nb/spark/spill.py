@@ -26,7 +26,7 @@ class Spill:
     is one: a file per node and stream, written while the node goes on. `close` gives the rows of the files.
     """
 
-    def __init__(self, folder: str | None) -> None:
+    def __init__(self, folder: str | Path | None) -> None:
         self.folder = None if folder is None else Path(folder, UNTAKEN)
         self._files: dict[tuple[int, str], _File] = {}
         self._pool: ThreadPoolExecutor | None = None

@@ -6,7 +6,7 @@ The results pass through the node to the commit, together with the journal's ent
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,11 +25,11 @@ from .care import Care, Place, alone, with_care
 from .entries import Entry, EventsEntry, to_json
 from .marks import mark_task
 from .mirror import apps_at
+from .node_spec import NodeSpec
+from .planning import ROWS_PER_TRIGGER
 from .private import check_private, private_file
-from .processor import NodeSpec
 from .rows import Row
 from .shared import Shared
-from .source import ROWS_PER_TRIGGER
 from .spill import Spill
 
 _APPS = "apps.pickle"
@@ -146,16 +146,21 @@ def _rows(folder: Path, apps: Sequence[SourceApp | None], entries: Sequence[Entr
         if app is None:
             continue
         with alone(folder, when=app.care.concerns(found)):
-            yield _batch(_of_app(folder, app, found))
+            yield _batch(worked_off(folder, app, found))
 
 
-def _of_app(folder: Path, app: SourceApp, found: Sequence[Entry]) -> list[tuple[int, Row]]:
-    """An app's rows, each with its key."""
+def worked_off(
+    folder: Path, app: SourceApp, found: Sequence[Entry], check: Callable[[], None] | None = None
+) -> list[tuple[int, Row]]:
+    """An app's rows, each with its key: consecutive entries for every node, and the results of what needs no state.
+    `check` is called between two pieces of work, and raises what ends it."""
     low, high, text = found[0].seq, found[-1].seq, to_json(found)
     out: list[tuple[int, Row]] = []
     events = [0] * len(app.keys)
     if app.stateless:
         for run in journal.runs(e for e in found if isinstance(e, EventsEntry)):
+            if check is not None:
+                check()
             parts = segments.pieces(folder, run, app.schemas, range(len(app.keys)), app.began)
             for k, (key, piece) in enumerate(zip(app.keys, parts, strict=True)):
                 plan = app.stateless[k]

@@ -1,6 +1,6 @@
 """What-if: what came in, taken by many numbers of nodes under many routings, with outputs counted against one node's.
 
-All combinations are one Spark job, a task each. A Python worker reads the recording and computes the truth once.
+Each combination is a task; on Spark, all are one job. A Python worker reads the recording and computes the truth once.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkException
 
 from ..errors import SparkStreamError
 from ..lanes.tallies import Tally, table_of, tally
 from ..plan.nodes import Plan
 from ..types import Schema
-from .causes import cause_of
 from .replay import ONE, Nodes, Recording, Replay, Way, recording, replayed
+from .tasks import Task, TaskFailed, Tasks
 
 _SCHEMA = "way int, stream string, same long, lost long, spurious long, duplicated long, events array<long>"
 
@@ -126,21 +125,21 @@ def _rows(way: int, found: Outcome) -> pa.RecordBatch:
     )  # fmt: skip
 
 
-def rows_of(job: Any) -> list[dict[str, Any]]:
-    """The rows of a study's job. Raises SparkStreamError where it fails."""
+def rows_of(tasks: Tasks, task: Task, count: int, schema: str, *, parts: int) -> list[dict[str, Any]]:
+    """The rows of a study, `count` runs of it in so many `parts`. Raises SparkStreamError where it fails."""
     try:
-        return list(job.toArrow().to_pylist())
-    except PySparkException as e:
-        raise SparkStreamError(f"the study failed: {cause_of(str(e))}") from e
+        return list(tasks.each(task, count, schema, tasks=parts).to_pylist())
+    except TaskFailed as e:
+        raise SparkStreamError(f"the study failed: {e}") from e
 
 
-def studied(session: Any, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[Outcome]:
-    """The outcome of every way, computed by one Spark job. `key` names the recording and the plan for workers that have
+def studied(tasks: Tasks, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[Outcome]:
+    """The outcome of every way, each computed by a task. `key` names the recording and the plan for workers that have
     them already. Raises SparkStreamError where a replay fails."""
     # Those with most nodes take longest: they begin first.
     ordered = sorted(ways, key=lambda w: -w.nodes)
     task = _Task(ordered, source, nodes, key)
-    rows = rows_of(session.range(0, len(ordered), 1, len(ordered)).mapInArrow(task, _SCHEMA))
+    rows = rows_of(tasks, task, len(ordered), _SCHEMA, parts=len(ordered))
     tallies: dict[Way, dict[str, Tally]] = {w: {} for w in ordered}
     events: dict[Way, tuple[int, ...]] = {}
     for r in rows:

@@ -310,7 +310,7 @@ def test_a_job_that_begins_while_its_app_is_stopped_is_cancelled_too(
     run: Run, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = run(SLOW, allow_scripts=True)
-    commit, query, begun = Commit.__call__, app._stream.query, threading.Event()
+    commit, query, begun = Commit.__call__, app._stream.runner.query, threading.Event()
 
     def late(self: Commit, frame: Any, batch: int) -> None:
         begun.set()

@@ -22,7 +22,7 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
-from sparkstream_nb.spark import stream
+from sparkstream_nb.runners import spark as stream
 from sparkstream_nb.spark.care import Aside, Care, Steps, Trying
 
 ROOT = Path(__file__).parents[2]

@@ -289,7 +289,7 @@ WRONG: list[Wrong] = [
     (
         "feed mid",
         lambda app, folder: app.feed("S", folder / "mid.parquet", columns={"l": "v", "d": "v", "b": "v", "o": "v"}),
-        "Spark could not read the feed of S: mid.parquet cannot be read as parquet: ",
+        "The feed of S could not be read: mid.parquet cannot be read as parquet: ",
     ),
     (
         "feed lacks",

@@ -21,7 +21,7 @@ from sparkstream_nb.spark.care import DIED, Aside, Care, Place, Steps, Trying, d
 from sparkstream_nb.spark.entries import Ask, EventsEntry
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.journal import entries_from
-from sparkstream_nb.spark.processor import NodeProcessor, NodeSpec
+from sparkstream_nb.spark.node_spec import NodeSpec, NodeWork
 from sparkstream_nb.spark.results import Failed
 
 APP = """
@@ -46,7 +46,7 @@ def put_out(folder: Path, text: str, events: list[tuple[int, str, Any]]) -> tupl
     entries = [e for e, _ in entries_from(folder) if isinstance(e, EventsEntry)]
     found: list[rows.Row] = []
     kept = nodes._Kept("", nodes._engine(spec), [], spec)
-    nodes._steps(NodeProcessor("run", {0: spec}, folder), kept, spec, entries, found, careful=True)
+    nodes._steps(NodeWork("run", {0: spec}, folder), kept, spec, entries, found, careful=True)
     counts: dict[str, int] = {}
     errors: list[list[Any]] = []
     for row in found:

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.runners.inline import InlineSession
+from sparkstream_nb.runners.protocol import Session
 from sparkstream_nb.spark import results
 from sparkstream_nb.spark.feed_check import check_source
 from sparkstream_nb.spark.feed_files import FilePart, columns_of_file, parts_of, tables_of
@@ -100,21 +102,20 @@ def test_a_row_may_lie_on_two_blocks(tmp_path: Path) -> None:
 NAMES = ["my trades", "50%", "a#b", "a[1]", "ü", "a%20b", "a?b", "{a,b}", "*"]
 
 
-@pytest.mark.spark
-def test_names_of_files(spark: Any, tmp_path: Path) -> None:
+def test_names_of_files(tmp_path: Path) -> None:
     for name in NAMES:
         (tmp_path / f"{name}.csv").write_text("k,v\na,1\nb\n")
         pq.write_table(pa.table({"k": ["a"], "v": [1]}), tmp_path / f"{name}.parquet")
         inbox = tmp_path / f"inbox {name}"
         inbox.mkdir()
-        found = [read_feed(tmp_path / f"{name}.{s}", SHAPE, inbox, spark, None, nodes=2) for s in ("csv", "parquet")]
+        found = [
+            read_feed(tmp_path / f"{name}.{s}", SHAPE, inbox, InlineSession(), None, nodes=2)
+            for s in ("csv", "parquet")
+        ]
         assert [(f.rows, f.rejected) for f in found] == [(1, 1), (1, 0)]
 
 
-@pytest.mark.spark
-def test_a_parquet_folder_is_read_in_order_by_several_tasks(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_parquet_folder_is_read_in_order_by_several_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "all.parquet"
     for i in range(3):
         (folder / f"k=p{i}").mkdir(parents=True)
@@ -126,7 +127,7 @@ def test_a_parquet_folder_is_read_in_order_by_several_tasks(
     inbox = tmp_path / "inbox"
     inbox.mkdir()
     for limit, rows in ((None, 30), (13, 13)):
-        typed = read_feed(folder, SHAPE, inbox, spark, limit)
+        typed = read_feed(folder, SHAPE, inbox, InlineSession(), limit)
         assert values_of(typed, inbox) == [[f"p{i // 10}", i] for i in range(rows)]
 
 
@@ -156,22 +157,28 @@ TYPED = Schema.of(
 )  # fmt: skip
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("way", ["arrow", "pandas", "parquet", "parquet on one node", "spark"])
-def test_types_of_columns_through_every_way_in(way: str, spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "way", ["arrow", "pandas", "parquet", "parquet on one node", pytest.param("spark", marks=pytest.mark.spark)]
+)
+def test_types_of_columns_through_every_way_in(way: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     table = pa.table(COLUMNS)
     source: Any = table
+    where: Session = InlineSession()
     if way == "pandas":
         source = table.to_pandas()
     elif way.startswith("parquet"):
         source = tmp_path / "a.parquet"
         pq.write_table(table, source)
     elif way == "spark":
+        from sparkstream_nb.runners.spark import SparkSessionOfApps
+
+        spark = request.getfixturevalue("spark")
+        where = SparkSessionOfApps(spark)
         pq.write_table(table, tmp_path / "a.parquet", coerce_timestamps="us", allow_truncated_timestamps=True)
         source = spark.read.parquet(str(tmp_path / "a.parquet").replace("[", r"\["))  # not a pattern
     inbox = tmp_path / "inbox"
     inbox.mkdir()
-    typed = read_feed(source, Shape("S", TYPED, None, {}), inbox, spark, None, nodes=1 if "one" in way else 2)
+    typed = read_feed(source, Shape("S", TYPED, None, {}), inbox, where, None, nodes=1 if "one" in way else 2)
     nested = "Row(x=[1])" if way == "spark-row" else "{'x': [1]}"
     ms = 1717236000123
     (row,) = values_of(typed, inbox)

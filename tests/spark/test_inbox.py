@@ -21,6 +21,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.spark.checkpoints import Checkpoint
 from sparkstream_nb.spark.entries import Ask, EventsEntry, RowsEntry, StepsEntry, from_json
 from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
@@ -221,7 +222,7 @@ def test_a_parquet_file_in_order_enters_as_it_is(tmp_path: Path, text: pa.DataTy
     pq.write_table(table, tmp_path / "feed.parquet", row_group_size=3)
     inbox = Inbox(tmp_path / "inbox")
     shape = Shape("S", SCHEMAS["S"], "at", {})
-    feed = read_feed(tmp_path / "feed.parquet", shape, inbox.folder, None, None)
+    feed = read_feed(tmp_path / "feed.parquet", shape, inbox.folder, InlineSession(), None)
     feed, last = in_order(feed, inbox.folder)
     inbox.append(entries(feed, shape, inbox, "round_robin", last, 0))
     ((entry, _),) = entries_from(inbox.folder, START)
@@ -244,9 +245,9 @@ def test_a_parquet_file_in_order_enters_as_it_is(tmp_path: Path, text: pa.DataTy
 )
 def test_other_parquet_files_go_row_by_row(tmp_path: Path, columns: dict[str, list[Any]]) -> None:
     pq.write_table(pa.table(columns), tmp_path / "feed.parquet", row_group_size=2)
-    with pytest.raises(SparkStreamError, match="read by Spark"):
-        read_feed(tmp_path / "feed.parquet", Shape("S", SCHEMAS["S"], "at", {}), tmp_path, None, None)
-    assert [f.name for f in tmp_path.iterdir()] == ["feed.parquet"]
+    found = read_feed(tmp_path / "feed.parquet", Shape("S", SCHEMAS["S"], "at", {}), tmp_path, InlineSession(), None)
+    assert found.rows + found.rejected == 3
+    assert not any(chunk.groups for chunk in found.chunks)
 
 
 def test_what_came_in_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +269,7 @@ def test_what_came_in_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     sent = inbox.batch(batch(0, 5000), "round_robin")
     shape = Shape("S", SCHEMAS["S"], None, {})
     frame = pd.DataFrame({"k": ["a", "b"], "v": [1, "x"]})
-    typed = read_feed(frame, shape, inbox.folder, None, None)
+    typed = read_feed(frame, shape, inbox.folder, InlineSession(), None)
     fed = entries(typed, shape, inbox, "round_robin", np.empty(0, np.int64), 0)
     for taken in ([inbox.batch(batch(0, 1), "round_robin")], [sent], fed):
         synced.clear()
@@ -288,6 +289,7 @@ from pathlib import Path
 import numpy as np, pandas as pd, pyarrow as pa
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.spark.entries import Ask
 from sparkstream_nb.spark.feeds import Shape, read_feed
 from sparkstream_nb.spark.inbox import Inbox
@@ -305,8 +307,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, hard))
 for work in (
     lambda: inbox.append([Ask(text="two" * 100)]),
     lambda: inbox.write("batch-x", b"x" * 10_000),
-    lambda: read_feed(pd.DataFrame({"v": range(n)}), shape, inbox.folder, None, None),
-    lambda: read_feed(pd.DataFrame({"v": ["x"] * 1000}), rejected, inbox.folder, None, None),
+    lambda: read_feed(pd.DataFrame({"v": range(n)}), shape, inbox.folder, InlineSession(), None),
+    lambda: read_feed(pd.DataFrame({"v": ["x"] * 1000}), rejected, inbox.folder, InlineSession(), None),
 ):
     try:
         work()

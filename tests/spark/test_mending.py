@@ -63,7 +63,7 @@ def test_what_fails_elsewhere_than_in_events_stays_failed(tmp_path: Path) -> Non
     made, said = mending(query, tmp_path)
     made.start()
     assert tried(made) == PLAIN_TRIES + 1
-    assert said == ["Spark's query ended and was started again: the disk is full"] * 3
+    assert said == ["The query ended and was started again: the disk is full"] * 3
     assert query.seen[-1] == Care(entries=(0, 2), suspects=Steps(0, 16))
     made.start()  # a person who sends something tries again
     assert query.begun == 5

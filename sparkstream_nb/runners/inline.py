@@ -1,0 +1,223 @@
+"""Apps in one process, without Spark: for tests, continuous integration and a first look.
+
+An app has a thread. It follows the inbox as Spark's source does, works on what needs no state, then on one node after
+the other, and commits, with the functions that Spark's workers call. No JVM is started, and pyspark is not imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import traceback
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import ClassVar
+
+import pyarrow as pa
+
+from ..errors import SparkStreamError
+from ..spark import nodes
+from ..spark.care import Care, alone
+from ..spark.causes import cause_of
+from ..spark.node_spec import NodeWork
+from ..spark.planning import Planner
+from ..spark.rows import Row
+from ..spark.stateless import SourceApp, app_of, worked_off
+from ..spark.tasks import Task, TaskFailed
+from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned
+from .protocol import Job
+
+ABOUT = "Runs in this process, without Spark (master='inline'): meant for tests, CI and a first look."
+_ENDING_SECONDS = 60.0
+_log = logging.getLogger(__name__)
+_cancelled: ContextVar[threading.Event | None] = ContextVar("cancelled", default=None)
+
+
+class _Stopped(BaseException):
+    """The app was stopped in the middle of a micro-batch, which is repeated when it is started again."""
+
+
+class InlineSession:
+    """Where apps run in this process. A `protocol.Session`."""
+
+    about: ClassVar[str | None] = ABOUT
+    cores = 1
+
+    def __init__(self) -> None:
+        self._tags: dict[str, threading.Event] = {}
+
+    def runner(self, job: Job) -> InlineRunner:
+        return InlineRunner(job)
+
+    def each(self, task: Task, count: int, schema: str, *, tasks: int | None = None) -> pa.Table:
+        found: list[pa.RecordBatch] = []
+        cancelled = _cancelled.get()
+        for number in range(count):
+            if cancelled is not None and cancelled.is_set():
+                raise TaskFailed("it was cancelled")
+            try:
+                found += task(iter([pa.record_batch([pa.array([number], pa.int64())], ["id"])]))
+            except Exception as error:
+                raise TaskFailed(_cause(error)) from error
+        if found:
+            return pa.Table.from_batches(found)
+        return pa.table({column.split()[0]: pa.array([], pa.null()) for column in schema.split(",")})
+
+    def over(self, frame: object, task: Task, schema: str) -> pa.Table:
+        raise SparkStreamError("A Spark data frame needs Spark: give its toPandas(), or deploy the app on Spark.")
+
+    @contextlib.contextmanager
+    def tagged(self, tag: str) -> Iterator[None]:
+        event = self._tags[tag] = threading.Event()
+        token = _cancelled.set(event)
+        try:
+            yield
+        finally:
+            _cancelled.reset(token)
+
+    def interrupt(self, tag: str) -> None:
+        event = self._tags.pop(tag, None)
+        if event is not None:
+            event.set()
+
+
+class InlineRunner:
+    """Carries an app's micro-batches in a thread of this process. A `protocol.Runner`."""
+
+    commits_here = True
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.checkpoint = InlineCheckpoint(job.home / "checkpoint")
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._more = threading.Event()
+        self._failure: str | None = None
+
+    @property
+    def active(self) -> bool:
+        return self._alive() and self._failure is None and not self._stopping.is_set()
+
+    def _alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def begin(self, care: Care) -> None:
+        self._stopping.set()
+        self._more.set()
+        if self._thread is not None:
+            self._thread.join(_ENDING_SECONDS)
+            if self._alive():
+                raise SparkStreamError(f"{self.job.name} did not start: it is still busy with what was stopped")
+        self.checkpoint.open()
+        self.job.commit.clear()
+        self._failure, self._stopping = None, threading.Event()
+        micro_batches = _MicroBatches(self.job, self.checkpoint, care, self._stopping)
+        self._thread = threading.Thread(
+            target=self._run, args=(micro_batches,), name=f"sparkstream-{self.job.name}", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, micro_batches: _MicroBatches) -> None:
+        stopping = micro_batches.stopping
+        try:
+            while not stopping.is_set():
+                self._more.clear()
+                if not micro_batches.work():
+                    self._more.wait()
+        except _Stopped:
+            pass
+        except BaseException as error:
+            _log.info("%s ended", self.job.name, exc_info=True)
+            self._failure = _cause(error)
+            with self.job.commit.progress.changed:
+                self.job.commit.progress.changed.notify_all()
+
+    def arrived(self) -> None:
+        self._more.set()
+
+    def failure(self) -> str | None:
+        return self._failure
+
+    def ended_for_good(self) -> bool:
+        return False
+
+    def settle(self) -> None:
+        """Nothing is handed over: the commit is part of a micro-batch."""
+
+    def cancel(self) -> None:
+        self._stopping.set()
+        self._more.set()
+
+    def stop(self, timeout: float) -> bool:
+        self.cancel()
+        if self._thread is not None:
+            self._thread.join(timeout)
+        return not self._alive()
+
+    def ended(self, timeout: float) -> bool:
+        if self._thread is not None:
+            self._thread.join(timeout)
+        if self._alive():
+            return False
+        nodes.release(self.job.run)
+        self.checkpoint.close()
+        return True
+
+    def committed(self) -> tuple[int, int]:
+        return self.checkpoint.done()
+
+
+class _MicroBatches:
+    """The micro-batches of an app, one after the other, until `stopping`."""
+
+    def __init__(self, job: Job, checkpoint: InlineCheckpoint, care: Care, stopping: threading.Event) -> None:
+        self.job, self.checkpoint, self.stopping = job, checkpoint, stopping
+        inbox, outputs, keys = job.home / "inbox", job.home / "outputs", job.layout.keys
+        self.app: SourceApp = app_of(keys, job.specs, job.schemas, outputs=str(outputs), care=care)
+        self.nodes = NodeWork(
+            job.run, dict(zip(keys, job.specs, strict=True)), inbox, outputs, care=care, check=self._check
+        )
+        self.planner = Planner.of(inbox, job.retention, work=bool(self.app.stateless))
+
+    def _check(self) -> None:
+        if self.stopping.is_set():
+            raise _Stopped
+
+    def work(self) -> bool:
+        """Carries out the next micro-batch, or once more the one that is planned and not done; whether there is one."""
+        planned = self.checkpoint.unfinished
+        if planned is None:
+            start = self.checkpoint.done_offset() or self.planner.beginning
+            end = self.planner.latest(start, self.job.rows)
+            if end == start:
+                return False
+            planned = self.checkpoint.plan(start, end)
+        commit = self.job.commit
+        began = commit.clock()
+        rows, states = self._rows(planned)
+        self._check()
+        commit.commit(sorted(rows, key=lambda row: (row.node, row.seq)), planned.batch, began)
+        self.checkpoint.finish(planned, states)
+        self.planner.done(planned.end)
+        return True
+
+    def _rows(self, planned: Planned) -> tuple[list[Row], list[BufferedState]]:
+        """What the nodes put out in a micro-batch, and their states after it."""
+        given: dict[int, list[Row]] = {}
+        for share in self.planner.shares(planned.start, planned.end):
+            with alone(self.nodes.folder, when=self.app.care.concerns(share)):
+                for key, row in worked_off(self.nodes.folder, self.app, share, self._check):
+                    given.setdefault(key, []).append(row)
+        out: list[Row] = []
+        states: list[BufferedState] = []
+        for key, rows in sorted(given.items()):
+            self._check()
+            states.append(BufferedState(self.checkpoint, key))
+            out += nodes.work_off(self.nodes, states[-1], key, rows)
+        return out, states
+
+
+def _cause(error: BaseException) -> str:
+    """What went wrong, in the line that a traceback of Spark's would give."""
+    return cause_of("".join(traceback.format_exception(error)))

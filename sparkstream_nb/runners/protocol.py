@@ -1,0 +1,141 @@
+"""What an app asks of whatever runs it: Spark, or this process.
+
+A `Session` is where the work of apps runs: one for each master. Of it an app gets its `Runner`, which carries its
+micro-batches: it plans them over the inbox, works on them, keeps the nodes' state, and hands the results to the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from ..retention import Retention
+from ..spark.care import Care
+from ..spark.checkpoints import Reached
+from ..spark.commit import Commit
+from ..spark.mirror import Mirror
+from ..spark.node_spec import NodeSpec
+from ..spark.planning import ROWS_PER_TRIGGER, Offset
+from ..spark.routing import keys_apart
+from ..spark.tasks import Tasks
+from ..types import Schema
+
+MOST_PARTITIONS = 32
+STOP_SECONDS = 1.5
+"""How long a person who stops something waits: under two seconds with all that is around it."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where nodes live: the key of each, and the number of partitions they are spread over."""
+
+    keys: tuple[int, ...]
+    partitions: int
+
+    @staticmethod
+    def of(nodes: int, began: int) -> Layout:
+        """That of an app which began with `began` nodes: Spark keeps the number of partitions for good, and a node its
+        key."""
+        partitions = min(began, MOST_PARTITIONS)
+        return Layout(tuple(keys_apart(nodes, partitions)), partitions)
+
+
+@dataclass(frozen=True)
+class Job:
+    """The work of an app: its name, the folder `home` of its life `run` (with `inbox`, `outputs` and `checkpoint`), its
+    nodes, the schemas of its streams, and the commit. A micro-batch has `rows` events at most; `retention` says how
+    much of the past the inbox keeps. A `mirror` puts the inbox at a shared address, where Spark's machines do not see
+    `home`."""
+
+    name: str
+    home: Path
+    run: str
+    specs: Sequence[NodeSpec]
+    schemas: Mapping[str, Schema]
+    commit: Commit
+    rows: int = ROWS_PER_TRIGGER
+    retention: Retention = field(default_factory=Retention)
+    mirror: Mirror | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """Where its nodes live."""
+        return Layout.of(len(self.specs), self.specs[0].count)
+
+
+class Checkpoint(Protocol):
+    """How far a runner is, as its folder says. All raise SparkStreamError where that cannot be read."""
+
+    def reached(self) -> Reached:
+        """How far the runner is."""
+
+    def planned_batch(self) -> tuple[int, tuple[int, int]]:
+        """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
+
+    def done(self) -> tuple[int, int]:
+        """(number of the last micro-batch that is done, its last entry); -1 for none."""
+
+    def done_offset(self) -> Offset | None:
+        """The place in the journal at which what is done ends; None where nothing is."""
+
+
+class Runner(Protocol):
+    """Carries the micro-batches of one app."""
+
+    commits_here: bool
+    """Whether a micro-batch is committed by the time that the runner takes it for done. Where not, `settle` commits."""
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """How far it is on disk."""
+
+    @property
+    def active(self) -> bool:
+        """Whether it runs."""
+
+    def begin(self, care: Care) -> None:
+        """Begins where it left off. `care` is what the nodes mind. Raises SparkStreamError where it cannot."""
+
+    def arrived(self) -> None:
+        """Something has come in."""
+
+    def failure(self) -> str | None:
+        """Why it ended by itself; None where it did not."""
+
+    def ended_for_good(self) -> bool:
+        """Whether it cannot be begun again in this process."""
+
+    def settle(self) -> None:
+        """Commits what a runner that has ended has handed over."""
+
+    def cancel(self) -> None:
+        """Ends it, and does not wait for that."""
+
+    def stop(self, timeout: float) -> bool:
+        """Ends it. Returns within `timeout` seconds: False where it is still busy."""
+
+    def ended(self, timeout: float) -> bool:
+        """Waits until one that was stopped has let go of all that it held; False after `timeout` seconds."""
+
+    def committed(self) -> tuple[int, int]:
+        """(number of the last micro-batch that is committed as far as the runner knows, its last entry); -1 for
+        none."""
+
+
+class Session(Tasks, Protocol):
+    """Where the work of apps runs: micro-batches, and tasks of feeds and studies."""
+
+    about: ClassVar[str | None]
+    """What a person has to know of apps that run there; None where there is nothing."""
+
+    def runner(self, job: Job) -> Runner:
+        """The runner of an app. Raises SparkStreamError where the session has ended."""
+
+    def tagged(self, tag: str) -> AbstractContextManager[None]:
+        """Marks the tasks started inside, for `interrupt`. Raises SparkStreamError where the session has ended."""
+
+    def interrupt(self, tag: str) -> None:
+        """Cancels the tasks that have the tag."""

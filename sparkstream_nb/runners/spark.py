@@ -1,0 +1,269 @@
+"""Apps on Spark: the session as `runners` asks for it, and an app's streaming query from inbox over nodes to commit."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import ClassVar
+
+import pyarrow as pa
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ..errors import SparkStreamError
+from ..spark.care import Care
+from ..spark.causes import SERVER_GONE, cause_of
+from ..spark.checkpoints import Checkpoint as SparkCheckpoint
+from ..spark.handover import Intake, clear, handover
+from ..spark.node_spec import NodeWork
+from ..spark.processor import NodeProcessor
+from ..spark.query import carried, session_for
+from ..spark.release import Callback, Runners, begins, begun, collect, release
+from ..spark.remote import is_remote
+from ..spark.stateless import app_of, options_at, options_of
+from ..spark.tasks import Task, TaskFailed
+from .protocol import Job
+
+_CANCEL_SECONDS = 0.2
+_POLLING_SHARED_MS = 250
+_OWN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""How Spark writes a checkpoint in a folder. Its default asks of each file whether it is a link, for which Hadoop
+starts `readlink`: 24 processes in each micro-batch of one node, two fifths of its time."""
+_MOST_KEPT = 5
+"""Processes for planning that Spark keeps, at most."""
+_TOO_SLOW = "Python worker failed to connect back"
+"""What a Connect server says where a Python process of its own took more than ten seconds to start."""
+_GONE = (Py4JError, OSError)
+"""What a call of Spark on this machine raises when its process has ended."""
+_SPARK_ENDED = "Spark has ended. Restart the kernel or the program, and deploy the app again"
+
+
+class SparkSessionOfApps:
+    """Where apps run on Spark. A `protocol.Session`."""
+
+    about: ClassVar[str | None] = None
+
+    def __init__(self, session: SparkSession) -> None:
+        self.spark = session
+
+    @property
+    def cores(self) -> int | None:
+        return None if is_remote(self.spark) else int(self.spark.sparkContext.defaultParallelism)
+
+    def runner(self, job: Job) -> SparkRunner:
+        return SparkRunner(self.spark, job)
+
+    def each(self, task: Task, count: int, schema: str, *, tasks: int | None = None) -> pa.Table:
+        return self.over(self.spark.range(0, count, 1, count if tasks is None else tasks), task, schema)
+
+    def over(self, frame: object, task: Task, schema: str) -> pa.Table:
+        assert hasattr(frame, "mapInArrow")
+        try:
+            return frame.mapInArrow(task, schema).toArrow()
+        except (PySparkException, Py4JError) as error:
+            raise TaskFailed(cause_of(str(error))) from error
+
+    @contextlib.contextmanager
+    def tagged(self, tag: str) -> Iterator[None]:
+        try:
+            self.spark.addTag(tag)
+        except _GONE:
+            raise SparkStreamError(f"{_SPARK_ENDED}.") from None
+        try:
+            yield
+        finally:
+            with contextlib.suppress(*_GONE):
+                self.spark.removeTag(tag)
+
+    def interrupt(self, tag: str) -> None:
+        with contextlib.suppress(PySparkException, *_GONE):
+            self.spark.interruptTag(tag)
+
+
+class SparkRunner:
+    """Carries an app's micro-batches as a streaming query of Spark's. A `protocol.Runner`."""
+
+    def __init__(self, session: SparkSession, job: Job) -> None:
+        self.job, self.commit, self.mirror = job, job.commit, job.mirror
+        self.name, self.home = job.name, job.home
+        self.layout = job.layout
+        self.session = session_for(session, self.layout.partitions)
+        shared = None if self.mirror is None else self.mirror.shared
+        self.checkpoint = SparkCheckpoint.of(job.home, shared)
+        if shared is None:
+            self.session.conf.set("spark.sql.streaming.checkpointFileManagerClass", _OWN_FILES)
+        else:
+            self.session.conf.set("spark.sql.streaming.pollingDelay", _POLLING_SHARED_MS)
+            for name, value in shared.settings().items():
+                self.session.conf.set(name, value)
+        self.intake = Intake(job.home, shared, job.commit) if is_remote(session) else None
+        self.commits_here = self.intake is None
+        self.query: StreamingQuery | None = None
+        self._callback: Callback | None = None
+        self._released = True
+        self._stopping = threading.Lock()
+
+    def begin(self, care: Care) -> None:
+        if self.query is not None and not self._released:
+            with contextlib.suppress(PySparkException, *_GONE):
+                self._release(self.query, Runners.of(self.session))
+        inbox, outputs = self.home / "inbox", self.home / "outputs"
+        job, keys = self.job, self.layout.keys
+        app = app_of(keys, job.specs, job.schemas, outputs=str(outputs), care=care)
+        options = options_of(inbox, [app], job.rows, job.retention)
+        specs = dict(zip(keys, job.specs, strict=True))
+        shared = None
+        if self.mirror is not None:
+            shared = self.mirror.shared
+            options |= options_at(shared, self.mirror.prepare(pickle.dumps([app])))
+        processor = NodeProcessor(NodeWork(job.run, specs, inbox, outputs, care=care, shared=shared))
+        # A query that is still ending, or that was handed over and not taken in, may name such files.
+        if not self._runs():
+            self.checkpoint.clear_half_written()
+            if self.intake is None:
+                self.commit.clear()
+                clear(self.home, shared)
+        if self.intake is not None:
+            self.intake.start()
+        begins(self.session)
+        callback = Callback(self.commit)
+        each = callback if self.intake is None else handover(self.home, shared)
+        try:
+            self.query = self._query(options, processor, each)
+            begun(self.session, self.query)
+            self._callback, self._released = callback, False
+        except PySparkException as error:
+            raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
+        except Py4JJavaError as error:  # of a class that is missing, as where the checkpoint is at an address
+            raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
+        except _GONE as error:
+            raise SparkStreamError(f"{self.name} did not start: {_SPARK_ENDED}") from error
+
+    def _query(self, options: Mapping[str, str], processor: NodeProcessor, each: Callable[..., None]) -> StreamingQuery:
+        """Starts it. Spark notices that a process which it has kept was killed as it asks it, and then no longer keeps
+        it: so it is asked again. So is a Connect server whose process was too slow: it gives that ten seconds."""
+        for left in reversed(range(_MOST_KEPT)):
+            try:
+                query: StreamingQuery = (
+                    carried(self.session, options, processor)
+                    .writeStream.queryName(f"{self.name}-{self.job.run}")
+                    .option("checkpointLocation", self.checkpoint.where)
+                    .outputMode("append")
+                    .foreachBatch(each)
+                    .start()
+                )
+                return query
+            except PySparkException as error:
+                if not left or _TOO_SLOW not in str(error):
+                    raise
+            except Py4JJavaError as error:
+                gateway = self.session.sparkContext._gateway
+                if not left or not is_instance_of(gateway, error.java_exception, "java.io.IOException"):
+                    raise
+        raise AssertionError
+
+    def arrived(self) -> None:
+        if self.mirror is not None:
+            self.mirror.appended()
+
+    @property
+    def active(self) -> bool:
+        return self._runs() and (self.intake is None or self.intake.failure is None)
+
+    def _runs(self) -> bool:
+        try:
+            return self.query is not None and bool(self.query.isActive)
+        except (PySparkException, *_GONE):
+            return False
+
+    def failure(self) -> str | None:
+        if self.query is None or self.active:
+            return None
+        if self.intake is not None and self.intake.failure is not None:
+            return str(self.intake.failure)
+        try:
+            error = self.query.exception()
+        except PySparkException as lost:
+            return cause_of(str(lost))
+        except _GONE:
+            return _SPARK_ENDED
+        return None if error is None else cause_of(str(error))
+
+    def stop(self, timeout: float) -> bool:
+        query = self.query
+        if query is None or not self._runs():
+            self.settle()
+            return True
+        done = threading.Event()
+
+        def end() -> None:
+            try:
+                with contextlib.suppress(PySparkException, *_GONE):
+                    runners = Runners.of(self.session)
+                    query.stop()
+                    self.settle()
+                    self._release(query, runners)
+            finally:
+                self._stopping.release()
+                done.set()
+
+        def cancel() -> None:
+            """Spark cancels the jobs that it sees; the commit's, begun in a thread of its own, may come after that."""
+            while not done.wait(_CANCEL_SECONDS):
+                cancel_jobs(self.session, str(query.runId))
+
+        if not self._stopping.acquire(timeout=timeout):
+            return False  # it is being stopped
+        for target in (end, cancel):
+            threading.Thread(target=target, name=f"stop-{self.name}", daemon=True).start()
+        return done.wait(timeout)
+
+    def _release(self, query: StreamingQuery, runners: Runners) -> None:
+        """Lets go of what a query that has ended still holds."""
+        self._released = True
+        release(self.session, query, self.checkpoint.where, self.layout.partitions)
+        runners.release()
+        if self._callback is not None:
+            self._callback.close()
+        collect()
+
+    def settle(self) -> None:
+        if self.intake is not None:
+            self.intake.end()
+
+    def ended(self, timeout: float) -> bool:
+        end = time.monotonic() + timeout
+        while self._runs() and time.monotonic() < end:
+            time.sleep(0.05)
+        if self._stopping.acquire(timeout=max(0.0, end - time.monotonic())):
+            self._stopping.release()
+        self.settle()
+        return not self._runs()
+
+    def ended_for_good(self) -> bool:
+        return self.failure() in (_SPARK_ENDED, SERVER_GONE)
+
+    def cancel(self) -> None:
+        with contextlib.suppress(PySparkException, *_GONE):
+            if self.query is not None:
+                self.query.stop()
+
+    def committed(self) -> tuple[int, int]:  # over Connect it is what was taken in; `begin` goes on with the rest
+        if self.intake is None:
+            return self.checkpoint.done()
+        return self.intake.taken.batch, self.intake.taken.last
+
+
+def cancel_jobs(session: SparkSession, run: str) -> None:
+    """Cancels the jobs that the run of a streaming query has now, if Spark has not ended."""
+    with contextlib.suppress(PySparkException, *_GONE):
+        if is_remote(session):
+            session.interruptAll()
+        else:
+            session.sparkContext.cancelJobGroup(run)

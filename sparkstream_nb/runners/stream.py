@@ -1,0 +1,106 @@
+"""The stream of an app's micro-batches, whatever runs them: started, mended, waited for, stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ..errors import SparkStreamError
+from ..spark.care import Care
+from ..spark.commit import Progress
+from ..spark.mending import Mending
+from .protocol import STOP_SECONDS, Checkpoint, Job, Runner
+
+
+class Stream:
+    """Starts, stops and waits for the runner of one app."""
+
+    def __init__(self, job: Job, runner: Runner) -> None:
+        self.job, self.runner = job, runner
+        self.care = Care()
+        self.mending = Mending(self, job.home / "inbox", self.progress.say)
+
+    @property
+    def progress(self) -> Progress:
+        """How far the app is."""
+        return self.job.commit.progress
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """How far the runner is on disk."""
+        return self.runner.checkpoint
+
+    @property
+    def active(self) -> bool:
+        """Whether it runs."""
+        return self.runner.active
+
+    def start(self) -> None:
+        """Starts the runner where it does not run, and keeps it running. Raises SparkStreamError where it cannot."""
+        self.mending.start()
+
+    def begin(self) -> None:
+        """Begins where it left off, with `care`. Raises SparkStreamError where it cannot."""
+        self.runner.begin(self.care)
+
+    def failure(self) -> str | None:
+        """Why it ended by itself; None where it did not."""
+        return self.runner.failure()
+
+    def ended_for_good(self) -> bool:
+        """Whether it cannot be begun again in this process."""
+        return self.runner.ended_for_good()
+
+    def cancel(self) -> None:
+        """Ends it, and does not wait for that."""
+        self.runner.cancel()
+
+    def wait(self, seq: int, timeout: float | None = None, tell: Callable[[], None] | None = None) -> bool:
+        """Waits until entry `seq` is committed. False after `timeout` seconds. Calls `tell` five times a second.
+
+        Raises SparkStreamError where the stream ended before that.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        progress = self.progress
+        while True:
+            with progress.changed:
+                if progress.last >= seq:
+                    return True
+                # A runner that fails wakes nobody, hence the short wait.
+                progress.changed.wait(0.2)
+                if progress.last >= seq:
+                    return True
+            if tell is not None:
+                tell()
+            if not self.active:
+                failure = self.failure()
+                self.runner.settle()
+                if progress.last >= seq:
+                    return True
+                if self.mending.again():
+                    continue
+                raise SparkStreamError(f"{self.job.name} stopped: {failure or 'it was cancelled'}")
+            if end is not None and time.monotonic() > end:
+                return False
+
+    def stop(self, timeout: float = STOP_SECONDS) -> bool:
+        """Cancels the work. Returns within `timeout` seconds: False where the runner is still busy ending it."""
+        self.mending.leave(timeout)
+        return self.runner.stop(timeout)
+
+    def ended(self, timeout: float = 60.0) -> bool:
+        """Waits until a stream that was stopped has let go of its files and all else that it held."""
+        return self.runner.ended(timeout)
+
+    def planned(self) -> int:
+        """The number of the first entry that no micro-batch has been planned for."""
+        return self.checkpoint.reached().reached
+
+    def planned_batch(self) -> tuple[int, tuple[int, int]]:
+        """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
+        return self.checkpoint.planned_batch()
+
+    def committed(self) -> tuple[int, int]:
+        """(number of the last micro-batch that is committed as far as the runner knows, its last entry); -1 for
+        none."""
+        return self.runner.committed()

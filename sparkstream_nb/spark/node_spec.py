@@ -1,0 +1,118 @@
+"""What a node is, and what a runner gives it to work with. Loads neither the engine nor Spark."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ..limits import Limits
+
+if TYPE_CHECKING:
+    from ..lanes.distributed import Distributed
+    from ..plan.leader import Duty
+    from ..plan.nodes import Plan
+    from ..simulation.groups import Groups
+    from .care import Care
+    from .shared import Shared
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """A node as the workers need it: number `index` of its app, which began with `count` nodes.
+
+    `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
+    None: with the first event or tick). `tables` is `tables.packed`, empty where no table is in a database. A node with
+    a `duty` is the leader, and one of `groups` has another node to take over: these take all events. Of the nodes of a
+    distributed app the first one computes all. `limits`: what one event may ask for. `tokens` name the parts of its
+    state (`plan.state_units.state_tokens`), where the app may be changed and go on; else the plan is always the same.
+    """
+
+    node: int
+    shard: str
+    plan: bytes
+    trace: bool = False
+    scripts: bool = False
+    index: int = 0
+    count: int = 1
+    start: int | None = None
+    tables: bytes = field(default=b"", repr=False)
+    duty: Duty | None = None
+    groups: Groups | Distributed | None = None
+    limits: Limits = field(default_factory=Limits)
+    tokens: Mapping[str, str] | None = None
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether it takes all events, and does all of its plan itself."""
+        return self.duty is not None or self.groups is not None
+
+    @staticmethod
+    def of(
+        node: int,
+        shard: str,
+        plan: Plan,
+        *,
+        trace: bool = False,
+        scripts: bool = False,
+        index: int = 0,
+        count: int = 1,
+        start: int | None = None,
+        tables: bytes = b"",
+        duty: Duty | None = None,
+        groups: Groups | Distributed | None = None,
+        limits: Limits | None = None,
+        tokens: Mapping[str, str] | None = None,
+    ) -> NodeSpec:
+        return NodeSpec(
+            node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables, duty, groups,
+            Limits() if limits is None else limits, tokens,
+        )  # fmt: skip
+
+
+class NodeState(Protocol):
+    """The state of one node, as its runner keeps it: a version, the digests of its pieces in order, and the pieces."""
+
+    def version(self) -> tuple[str, str] | None:
+        """The version, and the digests as JSON; None before the first micro-batch."""
+
+    def set_version(self, version: str, digests: str) -> None:
+        """Sets both. It counts when the micro-batch is done."""
+
+    def piece(self, digest: str) -> bytes | None:
+        """The piece of a digest; None where it is missing."""
+
+    def put_piece(self, digest: str, piece: bytes) -> None:
+        """Adds a piece."""
+
+    def remove_piece(self, digest: str) -> None:
+        """Removes a piece."""
+
+
+@dataclass(frozen=True)
+class NodeWork:
+    """How nodes work on their entries, whatever the runner.
+
+    The nodes are `specs`, by key, and their entries come from the inbox in `folder`. Large outputs go to the folder
+    `outputs`, if any. `run` tells apart the lives of an app. An engine stays in memory between micro-batches where
+    `keep` is set. An error of the engine ends the micro-batch; with `isolate` it is a row of kind `failure`, and the
+    other nodes go on. `care`: what the nodes mind besides (None: nothing). With a `shared` address the workers do not
+    see the folders, and take and leave there what would be in them. `check` is called between two pieces of work, and
+    raises what ends the micro-batch.
+    """
+
+    run: str
+    specs: Mapping[int, NodeSpec]
+    folder: Path
+    outputs: Path | None = None
+    keep: bool = True
+    isolate: bool = False
+    care: Care | None = None
+    shared: Shared | None = None
+    check: Callable[[], None] | None = None
+
+    def within(self, folder: Path) -> NodeWork:
+        """The same with its folders in another one."""
+        return replace(self, folder=folder / "inbox", outputs=folder / "outputs")

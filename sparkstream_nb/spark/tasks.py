@@ -1,0 +1,34 @@
+"""Work that is divided into tasks: what does it, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ..errors import SparkStreamError
+
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What a task does: from batches of its input to batches of results."""
+
+
+class TaskFailed(SparkStreamError):
+    """A task ended with an error: the text is its cause, in one line."""
+
+
+class Tasks(Protocol):
+    """Has tasks done: Spark, or this process."""
+
+    @property
+    def cores(self) -> int | None:
+        """How many tasks it works on at once; None where it does not tell."""
+
+    def each(self, task: Task, count: int, schema: str, *, tasks: int | None = None) -> pa.Table:
+        """Has `task` work on the numbers from 0 to before `count` (a batch has one column of them), divided over so
+        many `tasks` (None: one for each); all results, whose columns are `schema` as Spark writes it. Raises
+        TaskFailed."""
+
+    def over(self, frame: Any, task: Task, schema: str) -> pa.Table:
+        """Has `task` work on the rows of a Spark data frame. Raises TaskFailed, and SparkStreamError where that is not
+        possible here."""
