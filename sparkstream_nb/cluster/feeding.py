@@ -201,6 +201,7 @@ def feed(
                     feeds.discard(loaded.part(at, len(loaded.typed.chunks)).typed, target.inbox.folder)
                     raise
         settle(lambda: progress(account.progress()))
+        progress(account.progress())
         start, at = target.after(now, part.typed.rows), at + most
     return account.report()
 

@@ -7,7 +7,7 @@ from ..plan import compile_app, compile_retrieval
 from ..plan.nodes import Plan
 from ..spark.retrieval import retrieve
 from ..stores import DuckDBStore, Store
-from ..stores.sql import Patience, SqlStore
+from ..stores.patience import Patience
 from .answers import Result, frame_of
 from .conf import node_files
 from .stores import databases_of
@@ -40,6 +40,8 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
     if database is None or database.kind == "duckdb":
         store = DuckDBStore(app.store if database is None else database.name, read_only=True)
     else:
+        from ..stores.sql import SqlStore  # SQLAlchemy is loaded where a database needs it
+
         store = SqlStore(database, Patience(seconds=0), read_only=True)
     try:
         # Without deployment files only the tables tell whether the app ran on one node or on several.

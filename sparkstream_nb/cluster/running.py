@@ -47,8 +47,8 @@ from ..spark.sources.intake import Entrance, Intakes
 from ..spark.tables import packed
 from ..stores import Store, shard_warnings
 from ..stores.address import MEMORY
+from ..stores.patience import Patience
 from ..stores.protocol import ErrorRow
-from ..stores.sql import Patience
 from ..types import Schema
 from . import feeding, frontend, given
 from .answers import FeedReport

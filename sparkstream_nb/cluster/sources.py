@@ -17,19 +17,18 @@ from ..plan.kafka import CONFIGURATION, CONSUMER
 from ..plan.mapping import JsonSource, PassThrough, SourceMapping
 from ..plan.nodes import Plan
 from ..spark.private import private_file, private_folder, to_disk
-from ..spark.sources.cdc import CdcReader
 from ..spark.sources.files import FilesPlace, FilesReader
 from ..spark.sources.http import HttpListener, HttpReader
 from ..spark.sources.intake import IntakeSetup
 from ..spark.sources.reader import Reader
 from ..stores.address import Secret, from_jdbc
-from ..stores.polling import PolledTable
 from ..types import Schema
 from .grants import Grants
 from .kafka_settings import servers_of, settings_of
 from .secrets import References, check_password
 
 if TYPE_CHECKING:
+    from ..spark.sources.cdc import CdcReader
     from ..spark.sources.kafka import KafkaPlace
 
 _TOKEN = 24
@@ -277,6 +276,9 @@ def _path(o: _Options, text: str) -> Path:
 def _polled(
     o: _Options, mapping: SourceMapping, schema: Schema, grants: Grants, references: References
 ) -> tuple[str, CdcReader]:
+    from ..spark.sources.cdc import CdcReader  # they load SQLAlchemy
+    from ..stores.polling import PolledTable
+
     url, written = o.text("url"), o.given["password"].strip()
     database = from_jdbc(url)
     if database.is_file:

@@ -19,9 +19,8 @@ from ..plan.query_parts import connector_options
 from ..plan.stored import StoredTableLayout, layout_of
 from ..stores import DuckDBStore, Store
 from ..stores.address import Database, Secret, from_jdbc, relative_to
+from ..stores.patience import Patience
 from ..stores.several import StoreSet
-from ..stores.sql import Patience, SqlStore
-from ..stores.tables import SqlTables
 from .conf import NodeFile, data_source
 from .grants import Grants, NotAllowed
 from .secrets import References, check_password
@@ -80,6 +79,8 @@ def tables_of(plans: Sequence[Plan], nodes: Sequence[NodeFile], references: Refe
 def prepare_tables(tables: Tables, patience: Patience) -> None:
     """Makes the tables that are missing. Raises StoreError where a database cannot be reached, or has others."""
     for database, layouts in tables.items():
+        from ..stores.tables import SqlTables  # it loads SQLAlchemy
+
         opened = SqlTables(database, layouts, patience)
         try:
             opened.prepare()
@@ -97,15 +98,21 @@ def open_store(own: Path | str, databases: Mapping[str, Database], patience: Pat
     try:
         for database in databases.values():
             if database not in opened:
-                opened[database] = (
-                    DuckDBStore(database.name) if database.kind == "duckdb" else SqlStore(database, patience)
-                )
+                opened[database] = _opened(database, patience)
         base = DuckDBStore(own)
     except StoreError:
         for store in opened.values():
             store.close()
         raise
     return StoreSet(base, {name: opened[d] for name, d in databases.items()}) if opened else base
+
+
+def _opened(database: Database, patience: Patience) -> Store:
+    if database.kind == "duckdb":
+        return DuckDBStore(database.name)
+    from ..stores.sql import SqlStore  # it loads SQLAlchemy
+
+    return SqlStore(database, patience)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..plan import compile_app
 from ..plan.nodes import AggregationDef, Plan
 from ..stores import Store
 from ..stores.address import MEMORY
-from ..stores.sql import Patience
+from ..stores.patience import Patience
 from .conf import NodeFile, node_files
 from .deployment import check_zone
 from .grants import Grants

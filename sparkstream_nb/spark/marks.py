@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .entries import Entry
+from .private import private_file
 
 MARKS = "marks"
 _NODE, _TASK = "node-", "task-"
@@ -19,13 +20,13 @@ _NODE, _TASK = "node-", "task-"
 def mark_node(folder: Path, node: int, last: int) -> None:
     """Node number `node` (from 0) is through with the entries up to `last`."""
     with contextlib.suppress(OSError):
-        (folder / MARKS / f"{_NODE}{node}").write_text(str(last))
+        private_file(folder / MARKS / f"{_NODE}{node}").write_text(str(last))
 
 
 def mark_task(folder: Path, run: Sequence[Entry]) -> None:
     """A task is through with consecutive entries."""
     with contextlib.suppress(OSError):
-        (folder / MARKS / f"{_TASK}{run[0].seq}-{run[-1].seq}").touch()
+        private_file(folder / MARKS / f"{_TASK}{run[0].seq}-{run[-1].seq}")
 
 
 def forget_tasks(folder: Path, end: int) -> None:

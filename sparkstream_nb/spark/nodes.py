@@ -287,7 +287,7 @@ def _steps(
     schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
     folder, steps, events = p.folder, 0, 0
     spill = Spill(p.outputs)
-    runs = journal.runs(entries)
+    runs = list(journal.runs(entries))
     if spec.takes_all:
         found = (segments.whole(folder, r, schemas) for r in runs)
     else:
@@ -315,7 +315,7 @@ def _steps(
             put(part, outputs)
 
     place = Place(folder, str(spec.index))
-    for piece in segments.ahead(found):
+    for piece in segments.ahead(found) if len(runs) > 1 else found:
         if p.check is not None:
             p.check()
         with_care(_care(p), place, piece, take, put)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..engine.batch import Emitted, Outputs
+from .private import private_file, private_folder
 from .results import emitted_table, error_lines, to_ipc
 from .rows import CurrentEvents, Errors, ExpiredEvents, Logs, Partial, Row, StreamEvents
 from .segments import Piece
@@ -72,8 +73,7 @@ class Spill:
 
     def _new(self) -> Path:
         assert self.folder is not None
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return self.folder / uuid.uuid4().hex
+        return private_file(private_folder(self.folder) / uuid.uuid4().hex)
 
     def close(self) -> list[Row]:
         """Ends the files; their rows."""

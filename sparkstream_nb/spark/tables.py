@@ -13,13 +13,15 @@ import json
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import StoreError
 from ..plan.stored import StoredTableLayout, TableChanges, Terms, Values
 from ..stores.address import Database, Secret
-from ..stores.tables import SqlTables, Turn, why_unfit
 from .checkpoints import Files
+
+if TYPE_CHECKING:  # it loads SQLAlchemy
+    from ..stores.tables import SqlTables, Turn
 
 T = TypeVar("T")
 _opened: dict[bytes, list[SqlTables]] = {}
@@ -37,6 +39,8 @@ def packed(tables: Iterable[tuple[Database, Sequence[StoredTableLayout]]]) -> by
 
 def _open(blob: bytes) -> list[SqlTables]:
     """The databases of `packed`, opened once per worker, in the same order everywhere."""
+    from ..stores.tables import SqlTables
+
     key = hashlib.blake2b(blob, digest_size=16).digest()
     if key not in _opened:
         _opened[key] = [
@@ -79,6 +83,8 @@ class NodeTables:
 
     def unfit(self, table: str, row: Values) -> str | None:
         """As `RowSource.unfit`."""
+        from ..stores.tables import why_unfit
+
         return why_unfit(self._tables[self._owner[table]], table, row)
 
     def _begin(self) -> None:

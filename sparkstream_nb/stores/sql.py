@@ -10,9 +10,8 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -45,6 +44,7 @@ from .layout import (
     several_rows,
 )
 from .limits import Limits, unfit
+from .patience import Patience
 from .protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, Groups, ShardRows
 
 T = TypeVar("T")
@@ -52,18 +52,6 @@ LEDGER = "SPARKSTREAM_LEDGER"
 ERRORS = "SPARKSTREAM_ERRORS"
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two tries of a database that is busy or gone."""
-
-
-@dataclass
-class Patience:
-    """How long a store waits for its database, and how it waits.
-
-    `seconds`: in all, before a transaction fails. `wait(seconds)` waits, `tell(sentence)` says what for.
-    """
-
-    seconds: float = 300.0
-    wait: Callable[[float], None] = time.sleep
-    tell: Callable[[str], None] = field(default=lambda _: None)
 
 
 def tried(work: Callable[[], T], where: str, dialect: Dialect, patience: Patience) -> T:

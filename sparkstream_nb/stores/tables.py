@@ -20,7 +20,8 @@ from ..types import Type
 from .address import Database
 from .dialects import DIALECTS, READS
 from .layout import StoredColumn
-from .sql import Patience, said, tried
+from .patience import Patience
+from .sql import said, tried
 
 T = TypeVar("T")
 TURNS = "SPARKSTREAM_TABLE_TURNS"

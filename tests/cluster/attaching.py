@@ -48,10 +48,11 @@ def write_files(came: Path, numbers: range) -> None:
 
 def main(home: str, came: str, out: str, events: str) -> None:
     from sparkstream_nb.cluster import deploy
+    from tests.cluster.programs import master
 
     os.chdir(out)
     allow = [f"file={came}", "file=."]
-    app = deploy(app_text(Path(came), Path(out)), home=Path(home), allow=allow, **DEPLOYED)
+    app = deploy(app_text(Path(came), Path(out)), home=Path(home), allow=allow, master=master(), **DEPLOYED)
     written = Path(out) / "sums.csv"
     with app._progress.changed:
         while app.stats().sources[0].events < int(events) or not written.exists() or not written.stat().st_size:

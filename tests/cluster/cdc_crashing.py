@@ -38,6 +38,7 @@ def main(home: str, address: str, place: str) -> None:
     from sparkstream_nb.cluster import deploy
     from sparkstream_nb.spark.sources.cdc import CdcReader
     from sparkstream_nb.spark.sources.intake import Intake
+    from tests.cluster.programs import master
 
     enter, kept = Intake._enter, CdcReader.kept
 
@@ -53,7 +54,7 @@ def main(home: str, address: str, place: str) -> None:
 
     Intake._enter = entering  # type: ignore[method-assign]
     CdcReader.kept = keeping  # type: ignore[method-assign]
-    app = deploy(app_text(address), name="crash", home=Path(home), **deployed(address))
+    app = deploy(app_text(address), name="crash", home=Path(home), master=master(), **deployed(address))
     print("begun", flush=True)
     with app._progress.changed:
         app._progress.changed.wait_for(lambda: False, 120)

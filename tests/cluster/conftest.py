@@ -1,4 +1,4 @@
-"""Apps on a Spark session that all tests share, each in a folder of its own."""
+"""Apps in this process, or on a Spark session that all tests share, each in a folder of its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from sparkstream_nb.cluster import App, deploy, stop_all
+from sparkstream_nb.runners import INLINE
 from tests.broker import Broker
 from tests.servers import postgresql, skip_without
 
@@ -26,21 +27,39 @@ def tmp_path(tmp_path: Path) -> Path:
     return folder
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests marked `contract` run on both runners, and must find the same on each: on Spark only in `make thorough`
+    where the mark says `thorough=True`."""
+    contract = metafunc.definition.get_closest_marker("contract")
+    if "master" in metafunc.fixturenames and contract is not None:
+        marks = [pytest.mark.spark, *([pytest.mark.thorough] if contract.kwargs.get("thorough") else [])]
+        metafunc.parametrize("master", [INLINE, pytest.param("spark", marks=marks)], indirect=True)
+
+
 @pytest.fixture
-def run(spark: Any, tmp_path: Path) -> Iterator[Callable[..., App]]:
+def master(request: pytest.FixtureRequest) -> str | None:
+    """Where the apps of a test run: in this process, or on Spark where the test asks for the fixture `spark`."""
+    if "spark" in request.fixturenames or getattr(request, "param", INLINE) == "spark":
+        request.getfixturevalue("spark")
+        return None
+    return INLINE
+
+
+@pytest.fixture
+def run(master: str | None, tmp_path: Path) -> Iterator[Callable[..., App]]:
     """`deploy` into a temporary folder; what it deployed is stopped after the test."""
 
     def start(text: str, **arguments: Any) -> App:
-        return deploy(text, **{"name": "app", "home": tmp_path / "home", **arguments})
+        return deploy(text, **{"name": "app", "home": tmp_path / "home", "master": master, **arguments})
 
     yield start
     stop_all()
 
 
 @pytest.fixture(scope="session")
-def undisturbed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[pd.DataFrame, ...]]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[pd.DataFrame, ...]]:
     """What the app of `crashing` makes of its feeds when nothing happens to it."""
-    app = deploy(crashing.APP, home=tmp_path_factory.mktemp("undisturbed"), **crashing.DEPLOYED)
+    app = deploy(crashing.APP, home=tmp_path_factory.mktemp("undisturbed"), master=INLINE, **crashing.DEPLOYED)
     crashing.work(app)
     yield crashing.found(app)
     app.stop()

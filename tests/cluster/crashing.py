@@ -1,7 +1,7 @@
 """Runs an app and kills itself, with its JVM, at a given place of a given micro-batch. A program for tests.
 
 crashing.py HOME MASTER PLACE BATCH [SHARED], PLACE one of: computing (the nodes are at work), before (outputs are
-written, the store's transaction is not), after (the store's transaction is committed, Spark's micro-batch is not),
+written, the store's transaction is not), after (the store's transaction is committed, the micro-batch is not done),
 never. One that is never killed leaves what it found in HOME/found and prints how long (s) it took to stop. SHARED: an
 address where Spark's machines and this one meet.
 """
@@ -60,13 +60,15 @@ def die() -> None:
 
 def main(home: str, master: str, place: str, batch: int, shared: str | None = None) -> None:
     from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.runners.inline_checkpoint import InlineCheckpoint
+    from sparkstream_nb.spark import nodes
     from sparkstream_nb.spark.commit import Commit
-    from sparkstream_nb.spark.session import spark_session
     from sparkstream_nb.stores.duckdb import DuckDBStore
     from tests.objects import settings
 
     store_commit = DuckDBStore.commit
-    called = Commit.__call__
+    called, worked_off, inline_plan = Commit.__call__, nodes.work_off, InlineCheckpoint.plan
+    planned: list[int] = []
 
     def commit(self: Any, app: str, run: str, number: int, *rest: Any, **named: Any) -> bool:
         if number == batch and place == "before":
@@ -81,9 +83,23 @@ def main(home: str, master: str, place: str, batch: int, shared: str | None = No
             threading.Timer(0.05, die).start()
         called(self, frame, number)
 
+    def work_off(*given: Any) -> Any:  # in this process only without Spark
+        if place == "computing" and planned[-1:] == [batch]:
+            die()
+        return worked_off(*given)
+
+    def plan(self: Any, *given: Any) -> Any:
+        found = inline_plan(self, *given)
+        planned.append(found.batch)
+        return found
+
     DuckDBStore.commit = commit  # type: ignore[method-assign]
     Commit.__call__ = call  # type: ignore[method-assign]
+    InlineCheckpoint.plan = plan  # type: ignore[method-assign]
+    nodes.work_off = work_off
     if shared is not None and not master.startswith("sc://"):
+        from sparkstream_nb.spark.session import spark_session
+
         spark_session(master, conf=settings())
     app = deploy(APP, home=Path(home), master=master, shared=shared, **DEPLOYED)
     work(app)

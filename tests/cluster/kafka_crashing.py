@@ -26,6 +26,7 @@ def main(home: str, broker: str, topic: str, place: str) -> None:
     from sparkstream_nb.cluster import deploy
     from sparkstream_nb.spark.sources.intake import Intake
     from sparkstream_nb.spark.sources.kafka import KafkaReader
+    from tests.cluster.programs import master
 
     enter, kept = Intake._enter, KafkaReader.kept
 
@@ -41,7 +42,7 @@ def main(home: str, broker: str, topic: str, place: str) -> None:
 
     Intake._enter = entering  # type: ignore[method-assign]
     KafkaReader.kept = keeping  # type: ignore[method-assign]
-    app = deploy(app_text(broker, topic), name="crash", home=Path(home), allow=[f"kafka={broker}"])
+    app = deploy(app_text(broker, topic), name="crash", home=Path(home), allow=[f"kafka={broker}"], master=master())
     with app._progress.changed:
         app._progress.changed.wait_for(lambda: False, 120)
 

@@ -9,19 +9,29 @@ import sys
 import time
 from pathlib import Path
 
+from sparkstream_nb.runners import INLINE
+
 ROOT = Path(__file__).parents[2]
+_MASTER = "TEST_MASTER"
 _SECONDS = 240
 """How long a program may take."""
 
 
-def ran(program: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a file of this folder, or a program that is given as text, in a process group of its own. `environment` is
-    what its variables have more. Raises TimeoutExpired."""
+def master() -> str | None:
+    """The master of a program's apps: that of the test which runs it."""
+    return os.environ[_MASTER] or None
+
+
+def ran(
+    program: str, *arguments: object, master: str | None = INLINE, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a file of this folder, or a program that is given as text, in a process group of its own. Its apps run on
+    `master`, where it asks for that. `environment` is what its variables have more. Raises TimeoutExpired."""
     given = [str(ROOT / "tests" / "cluster" / program)] if program.endswith(".py") else ["-c", program]
     return subprocess.run(
         [sys.executable, *given, *map(str, arguments)],
         start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT), _MASTER: master or "", **environment},
         capture_output=True,
         text=True,
         timeout=_SECONDS,
@@ -29,9 +39,9 @@ def ran(program: str, *arguments: object, **environment: str) -> subprocess.Comp
     )
 
 
-def killed(home: Path, program: str, *arguments: object, **environment: str) -> None:
+def killed(home: Path, program: str, *arguments: object, master: str | None = INLINE, **environment: str) -> None:
     """Runs a program, as `ran`, that kills itself with its JVM, and waits until its app's folder `home` is free."""
-    ended = ran(program, *arguments, **environment)
+    ended = ran(program, *arguments, master=master, **environment)
     assert ended.returncode == -9, ended.stderr
     wait_until_free(home / "store.duckdb")
 

@@ -56,6 +56,7 @@ def main(home: str, out: str, url: str, place: str, broker: str = "", topic: str
     from sparkstream_nb.spark.sinks.delivery import Delivery
     from sparkstream_nb.spark.sinks.http import HttpTarget
     from sparkstream_nb.spark.sinks.kafka import KafkaTarget
+    from tests.cluster.programs import master
 
     posts = [0]
     portion, write, send = Delivery._portion, files._write, HttpTarget.send
@@ -105,7 +106,7 @@ def main(home: str, out: str, url: str, place: str, broker: str = "", topic: str
     KafkaTarget.send = produce_to  # type: ignore[method-assign]
     FaultStreams.__call__ = fault_to  # type: ignore[method-assign]
     text, allow = app_text(Path(out), url, broker, topic), allowed(Path(out), url, broker)
-    app = deploy(text, home=Path(home), allow=allow, **DEPLOYED)
+    app = deploy(text, home=Path(home), allow=allow, master=master(), **DEPLOYED)
     work(app)
     if place == "between":
         die()

@@ -59,6 +59,7 @@ def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return list(frame.itertuples(index=False, name=None))
 
 
+@pytest.mark.contract
 def test_thirty_on_one_node_and_forty_on_the_other_read_as_seventy(run: Run) -> None:
     app = run(SEED, nodes=2, mode="active-active", shard_ids=["wso2-sp-1", "wso2-sp-2"])
     for node, quantity in ((1, 10), (1, 20), (2, 15), (2, 25)):
@@ -78,6 +79,7 @@ def test_thirty_on_one_node_and_forty_on_the_other_read_as_seventy(run: Run) -> 
     assert app.stats().nodes.keys() == {"wso2-sp-1", "wso2-sp-2"}
 
 
+@pytest.mark.contract
 def test_tables_of_two_nodes_answer_as_one(run: Run) -> None:
     held = """
     define stream Trades (symbol string, price double, qty int);
@@ -93,8 +95,9 @@ def test_tables_of_two_nodes_answer_as_one(run: Run) -> None:
     assert rows(found.by_shard) == [("n1", "WSO2", 20), ("n1", "IBM", 10), ("n2", "ORCL", 25), ("n2", "IBM", 15)]
 
 
-@pytest.mark.parametrize("kind", ["pandas", "arrow", "csv", "parquet", "spark"])
-def test_feeds(run: Run, spark: Any, tmp_path: Path, kind: str) -> None:
+@pytest.mark.contract
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "csv", "parquet"])
+def test_feeds(run: Run, tmp_path: Path, kind: str) -> None:
     frame = trades(2000)
     shuffled = frame.sample(frac=1, random_state=3)
     source: Any = shuffled
@@ -106,9 +109,37 @@ def test_feeds(run: Run, spark: Any, tmp_path: Path, kind: str) -> None:
     elif kind == "parquet":
         source = str(tmp_path / "trades.parquet")
         shuffled.to_parquet(source, index=False)
-    elif kind == "spark":
-        source = spark.createDataFrame(shuffled).repartition(3)
+    check_feed_of(run(HIGH), source, frame)
+
+
+def test_a_spark_frame_is_fed(run: Run, spark: Any) -> None:
+    frame = trades(2000)
+    check_feed_of(run(HIGH), spark.createDataFrame(frame.sample(frac=1, random_state=3)).repartition(3), frame)
+
+
+def test_what_needs_spark_is_refused_by_name(run: Run, tmp_path: Path) -> None:
+    class Frame:
+        """What a Spark data frame shows of itself."""
+
+        columns = ("symbol", "price", "qty", "at")
+
+        def mapInArrow(self) -> None: ...
+
+        def __getitem__(self, name: str) -> None: ...
+
+        def select(self, *columns: object) -> Frame:
+            return self
+
     app = run(HIGH)
+    with pytest.raises(SparkStreamError, match=r"needs Spark: give its toPandas\(\), or deploy the app on Spark"):
+        app.feed("Trades", Frame(), time="at")
+    with pytest.raises(Misuse, match="is where Spark's machines meet: master='inline' runs in this process"):
+        run(HIGH, shared=(tmp_path / "meeting").as_uri())
+    assert "meant for tests, CI and a first look" in str(app)
+
+
+def check_feed_of(app: App, source: Any, frame: pd.DataFrame) -> None:
+    """Feeds a shuffled `source` of `frame`, and checks what the app makes of it."""
     report = app.feed("Trades", source, time="at")
     high = frame[frame.price > 50]
     assert (report.rows, report.rejected, report.outputs) == (2000, 0, {"High": len(high)})
@@ -121,6 +152,7 @@ def test_feeds(run: Run, spark: Any, tmp_path: Path, kind: str) -> None:
     assert app.output("High", last=5).frame.equals(out.tail(5).reset_index(drop=True))
 
 
+@pytest.mark.contract
 def test_without_event_times_a_feed_keeps_its_order_and_the_clock_advances(run: Run) -> None:
     app = run(HIGH)
     app.feed("Trades", pd.DataFrame({"symbol": list("abc"), "price": [60.0, 70.0, 80.0], "qty": 1}))
@@ -132,6 +164,7 @@ def test_without_event_times_a_feed_keeps_its_order_and_the_clock_advances(run: 
     assert (np.diff(out["timestamp"]) > 0).all()
 
 
+@pytest.mark.contract
 def test_bad_rows_are_counted_and_kept_with_their_reason(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "trades.csv"
     file.write_text(
@@ -161,6 +194,7 @@ def test_bad_rows_are_counted_and_kept_with_their_reason(run: Run, tmp_path: Pat
     assert len(app.output("High")) == 2
 
 
+@pytest.mark.contract
 def test_a_key_goes_to_the_node_that_java_would_choose(run: Run) -> None:
     app = run(HIGH, nodes=3, mode="active-active", routing="hash:symbol")
     frame = trades(300)
@@ -171,6 +205,7 @@ def test_a_key_goes_to_the_node_that_java_would_choose(run: Run) -> None:
     assert {(s, n) for s, n in zip(found["symbol"], found["node"], strict=True)} <= set(java.items())
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("nodes", [1, 3])
 def test_outputs_do_not_depend_on_how_the_input_is_cut(run: Run, tmp_path: Path, nodes: int) -> None:
     frame = trades(120)
@@ -195,6 +230,7 @@ def one_by_one(app: App, frame: pd.DataFrame) -> None:
         app.send("Trades", [symbol, price, qty], at=at)
 
 
+@pytest.mark.contract
 def test_a_window_expires_on_nodes_that_the_router_passes_over(run: Run) -> None:
     app = run(WINDOW, nodes=2, mode="active-active")
     app.send("Trades", ["IBM", 1.0, 5], at=1000, node=1)
@@ -204,6 +240,7 @@ def test_a_window_expires_on_nodes_that_the_router_passes_over(run: Run) -> None
     assert rows(out[["node", "timestamp", "n"]]) == [("node-1", 1000, 1), ("node-1", 2000, 0), ("node-2", 2000, 1)]
 
 
+@pytest.mark.contract
 def test_a_chunk_goes_to_one_node_and_stays_one(run: Run) -> None:
     app = run(HIGH, nodes=2, mode="active-active")
     app.send("Trades", [["a", 60.0, 1], {"symbol": "b", "price": 61.0, "qty": 2}], at=1000)
@@ -212,6 +249,7 @@ def test_a_chunk_goes_to_one_node_and_stays_one(run: Run) -> None:
     assert rows(app.output("High").frame[["node", "symbol"]]) == [("node-1", "a"), ("node-1", "b"), ("node-2", "c")]
 
 
+@pytest.mark.contract
 def test_redeploying_keeps_the_state_of_what_means_the_same(run: Run) -> None:
     app = run(WINDOW)
     assert app.redeployed is None
@@ -232,6 +270,7 @@ def test_redeploying_keeps_the_state_of_what_means_the_same(run: Run) -> None:
     assert list(apps()) == ["app"]
 
 
+@pytest.mark.contract
 def test_stopping_takes_less_than_two_seconds_and_the_next_event_starts_again(run: Run) -> None:
     app = run(HIGH)
     app.send("Trades", ["a", 60.0, 1])
@@ -246,6 +285,7 @@ def test_stopping_takes_less_than_two_seconds_and_the_next_event_starts_again(ru
     assert app.output("High").frame["symbol"].tolist() == ["a", "b"]
 
 
+@pytest.mark.contract
 def test_interrupting_takes_back_what_was_not_begun(run: Run) -> None:
     app = run(HIGH)
     app.stop()
@@ -383,6 +423,7 @@ def test_one_event_is_committed_in_less_than_a_second(run: Run) -> None:
     assert min(taken) < 1
 
 
+@pytest.mark.contract
 def test_wrong_events_are_refused_and_the_app_goes_on(run: Run) -> None:
     app = run(HIGH)
     for stream, values, said in [

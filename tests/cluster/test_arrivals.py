@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.answers import Came
@@ -45,6 +46,7 @@ def test_what_came_in_is_shown_with_its_node(run: Run) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.contract(thorough=True)
 def test_rows_of_a_feed_that_are_gone_are_counted(run: Run) -> None:
     few = {"rows_per_micro_batch": 10, "retention": Retention(recording=1)}
     app = run("define stream S (k string, at long); from S select k insert into O;", nodes=2, **few)
@@ -63,6 +65,7 @@ def test_rows_of_a_feed_that_are_gone_are_counted(run: Run) -> None:
     assert f"{shown.came.gone} earlier events came in and cannot be shown" in text(shown)
 
 
+@pytest.mark.contract
 def test_nodes_of_then_took_what_came_in_then(run: Run) -> None:
     app = run("define stream S (k string); from S select k insert into O;", nodes=1, mode="active-active")
     app.send("S", ["a"], at=1)

@@ -25,6 +25,7 @@ define stream Again (k string, v int);
 """
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_streams_that_feed_each_other_without_end(nodes: int, run: Callable[..., App]) -> None:
     app = run(ROUND, nodes=nodes)
@@ -46,6 +47,7 @@ def test_streams_that_feed_each_other_without_end(nodes: int, run: Callable[...,
     assert len(app.errors.frame) == 3
 
 
+@pytest.mark.contract
 def test_streams_without_end_beside_a_table_in_a_database(run: Callable[..., App], tmp_path: Path) -> None:
     table = "@primaryKey('k') define table T (k string, n int);"
     store = f"@store(type='rdbms', jdbc.url='jdbc:sqlite:{tmp_path / 't.db'}') {table}"
@@ -76,6 +78,7 @@ def test_a_part_of_a_batch() -> None:
 FAR = 2**62
 
 
+@pytest.mark.contract
 def test_an_event_far_ahead_is_an_error_and_the_clock_goes_on(run: Callable[..., App], tmp_path: Path) -> None:
     app = run("define stream S (k string, v int); from S#window.time(1 sec) select count() as n insert into O;")
     app.send("S", ["a", 1], at=1_000)

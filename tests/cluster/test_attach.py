@@ -11,6 +11,7 @@ import pytest
 
 from sparkstream_nb.cluster import App, attach, attachable, deploy, stop_all
 from sparkstream_nb.errors import Misuse
+from sparkstream_nb.runners import INLINE
 
 from . import attaching
 from .programs import killed
@@ -21,19 +22,20 @@ APP = "define stream S (v int); @info(name='q') from S select sum(v) as total in
 
 
 @pytest.fixture
-def stopped(spark: Any) -> Iterator[None]:
+def stopped() -> Iterator[None]:
     yield
     stop_all()
 
 
+@pytest.mark.contract
 @pytest.mark.timeout(240)
 @pytest.mark.usefixtures("stopped")
-def test_an_app_whose_process_was_killed_goes_on(tmp_path: Path) -> None:
+def test_an_app_whose_process_was_killed_goes_on(tmp_path: Path, master: str | None) -> None:
     home, came, out = tmp_path / "home", tmp_path / "in", tmp_path / "out"
     came.mkdir()
     out.mkdir()
     attaching.write_files(came, range(3))
-    killed(home, "attaching.py", home, came, out, 150)
+    killed(home, "attaching.py", home, came, out, 150, master=master)
     assert "not kept" not in (home / "app.json").read_text()
     attaching.write_files(came, range(3, attaching.FILES))
     app = attach("attached", home)
@@ -75,6 +77,7 @@ def test_attaching_in_the_process_that_has_it(run: Callable[..., App], tmp_path:
     assert list(again.output("O").frame["total"]) == [4, 7]
 
 
+@pytest.mark.contract
 def test_attaching_after_the_nodes_changed(run: Callable[..., App], tmp_path: Path) -> None:
     app = run(APP, nodes=2, mode="active-active")
     app.scale(3)
@@ -85,7 +88,7 @@ def test_attaching_after_the_nodes_changed(run: Callable[..., App], tmp_path: Pa
 @pytest.mark.usefixtures("stopped")
 def test_an_app_of_another_process_cannot_be_attached(tmp_path: Path, other: Callable[[Path], Any]) -> None:
     home = tmp_path / "home"
-    deploy(APP, name="app", home=home)
+    deploy(APP, name="app", home=home, master=INLINE)
     stop_all()
     process, said = other(home)
     assert said == "has it"
@@ -98,7 +101,7 @@ def test_an_app_of_another_process_cannot_be_attached(tmp_path: Path, other: Cal
 def test_a_state_that_does_not_fit_is_not_dropped(tmp_path: Path) -> None:
     conf, home = tmp_path / "node.yaml", tmp_path / "home"
     conf.write_text("wso2.carbon: {id: a}")
-    deploy(APP, name="app", home=home, conf=conf)
+    deploy(APP, name="app", home=home, conf=conf, master=INLINE)
     stop_all()
     before = (home / "app.json").read_bytes()
     conf.write_text("wso2.carbon: {id: b}")

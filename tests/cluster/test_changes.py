@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sparkstream_nb.cluster import App, stop_all
 from sparkstream_nb.errors import SparkStreamError
-from tests.marks import thorough
 from tests.masters import masters
 
 from .programs import killed, ran
@@ -33,6 +33,7 @@ def totals(app: App, stream: str) -> list[int]:
     return list(app.output(stream).frame["total"])
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_what_is_unchanged_goes_on(run: Callable[..., App], tmp_path: Path, nodes: int) -> None:
     how = {"nodes": nodes, "mode": "active-active", "routing": "node:1"}
@@ -68,6 +69,7 @@ def test_what_is_unchanged_goes_on(run: Callable[..., App], tmp_path: Path, node
         app.divergence()
 
 
+@pytest.mark.contract
 def test_streams_with_other_attributes(run: Callable[..., App], tmp_path: Path) -> None:
     app = run(STREAM + KEPT + OTHER)
     send(app, 1, 2)
@@ -82,6 +84,7 @@ def test_streams_with_other_attributes(run: Callable[..., App], tmp_path: Path) 
     assert "The state was dropped: the definitions or queries of the app changed" in (app.redeployed or "")
 
 
+@pytest.mark.contract(thorough=True)
 def test_an_input_stream_with_other_attributes(run: Callable[..., App]) -> None:
     other = "@info(name='u') from U#window.length(5) select sum(n) as total insert into Us;\n"
     app = run("define stream U (n int);\n" + STREAM + KEPT + other)
@@ -98,6 +101,7 @@ def test_an_input_stream_with_other_attributes(run: Callable[..., App]) -> None:
     assert list(app.output("U").frame["n"]) == [3, 4]
 
 
+@pytest.mark.contract
 def test_what_had_come_in_is_the_former_apps(run: Callable[..., App]) -> None:
     """Events that are sent and not committed when the app is changed are worked on by the former queries."""
     app = run(STREAM + KEPT + OTHER)
@@ -113,12 +117,14 @@ def test_what_had_come_in_is_the_former_apps(run: Callable[..., App]) -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
+from typing import Any
 from sparkstream_nb.cluster import deploy, folder
 from tests.cluster import test_changes as t
 from tests.cluster.crashing import die
+from tests.cluster.programs import master
 from sparkstream_nb.spark.commit import Commit
 home, place = Path(sys.argv[1]), sys.argv[2]
-app = deploy(t.STREAM + t.SUMS + t.KEPT + t.OTHER, name="app", home=home)
+app = deploy(t.STREAM + t.SUMS + t.KEPT + t.OTHER, name="app", home=home, master=master())
 t.send(app, 1, 2, 4)
 if place == "pending":
     commit = Commit.commit
@@ -140,16 +146,19 @@ if place == "switched":
 if place == "opened":
     from sparkstream_nb.cluster import running
     running.clear_up = dying(running.clear_up, False)
-deploy(t.STREAM + t.KEPT + t.ADDED, name="app", home=home)
+deploy(t.STREAM + t.KEPT + t.ADDED, name="app", home=home, master=master())
 """
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("place", [thorough("pending"), thorough("aside"), "switched", thorough("opened")])
-def test_killed_in_the_middle_of_a_change(run: Callable[..., App], tmp_path: Path, place: str) -> None:
+@pytest.mark.contract(thorough=True)
+@pytest.mark.parametrize("place", ["pending", "aside", "switched", "opened"])
+def test_killed_in_the_middle_of_a_change(
+    run: Callable[..., App], tmp_path: Path, place: str, master: str | None
+) -> None:
     """Either the former app is there whole, or the changed one; and nothing that came in is lost or taken twice."""
     home = tmp_path / "home"
-    killed(home, PROGRAM, home, place)
+    killed(home, PROGRAM, home, place, master=master)
     app = run(STREAM + KEPT + ADDED)
     begun = "goes on where it was" if place in ("pending", "aside") else "The state was kept"
     assert begun in (app.redeployed or "")
@@ -161,6 +170,7 @@ def test_killed_in_the_middle_of_a_change(run: Callable[..., App], tmp_path: Pat
 ELSEWHERE = """
 import sys
 from pathlib import Path
+from typing import Any
 from sparkstream_nb.cluster import deploy
 from sparkstream_nb.spark.session import spark_session
 from tests.cluster import test_changes as t
@@ -199,7 +209,7 @@ def goes_on(home: Path, master: str, shared: str = "") -> None:
     assert list(trash.glob("life-*/checkpoint/offsets/*")), "the nodes' states before the change"
 
 
-def test_it_goes_on_with_an_address_between_the_machines(run: Callable[..., App], tmp_path: Path) -> None:
+def test_it_goes_on_with_an_address_between_the_machines(run: Callable[..., App], spark: Any, tmp_path: Path) -> None:
     shared = (tmp_path / "meeting").as_uri()
     app = run(STREAM + SUMS + KEPT + OTHER, shared=shared)
     send(app, 1, 2, 4)
@@ -219,6 +229,7 @@ def test_over_connect_a_killed_app_that_is_changed_goes_on(tmp_path: Path, apart
         goes_on(tmp_path / "home", sparks.address(), (tmp_path / "meeting").as_uri() if apart else "")
 
 
+@pytest.mark.contract
 def test_sources_and_sinks_go_on(run: Callable[..., App], tmp_path: Path) -> None:
     came, out = tmp_path / "in", tmp_path / "out"
     came.mkdir()

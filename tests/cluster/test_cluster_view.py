@@ -16,6 +16,7 @@ from sparkstream_nb.simulation.timeline import Active
 from .test_pair import APP, EVENTS, START
 
 
+@pytest.mark.contract(thorough=True)
 def test_a_kill_by_a_button_and_what_followed(run: Callable[..., App]) -> None:
     """The counts are those of the report, which replays the journal; they are there again in a new deployment."""
     app = run(APP, mode="ha", name="<i>App", pair=Pair(queue=15))

@@ -9,19 +9,23 @@ import pandas as pd
 import pytest
 
 from sparkstream_nb.cluster import App
-from tests.marks import thorough
 
 from . import crashing
 from .programs import killed
 
 
+@pytest.mark.contract
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("place", ["computing", thorough("before"), thorough("after")])
+@pytest.mark.parametrize("place", ["computing", "before", "after"])
 def test_killed_while(
-    run: Callable[..., App], undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, place: str
+    run: Callable[..., App],
+    undisturbed: tuple[pd.DataFrame, ...],
+    tmp_path: Path,
+    place: str,
+    master: str | None,
 ) -> None:
     home = tmp_path / "home"
-    killed(home, "crashing.py", home, "local[2]", place, 1)
+    killed(home, "crashing.py", home, master or "local[2]", place, 1)
     app = run(crashing.APP, home=home, **crashing.DEPLOYED)
     assert app.redeployed == "The state was kept: the app means what it meant before."
     began = app.stats().events

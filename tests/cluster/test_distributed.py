@@ -61,6 +61,7 @@ def bag(app: App, stream: str) -> Counter[tuple[object, ...]]:
     return Counter(frame.itertuples(index=False, name=None))
 
 
+@pytest.mark.contract(thorough=True)
 def test_the_manuals_example_is_what_one_node_puts_out(run: Callable[..., App], tmp_path: Path) -> None:
     frame = readings()
     alone = run(ROOMS, name="Alone", home=tmp_path / "alone")
@@ -90,6 +91,7 @@ def test_the_manuals_example_is_what_one_node_puts_out(run: Callable[..., App], 
     assert table.state_rows == len(app.query("from Last select roomNo"))
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("cuts", [[300], [50, 100, 130, 300]])
 def test_a_node_that_dies(run: Callable[..., App], cuts: list[int]) -> None:
     """Whatever the cuts into micro-batches, and with stops and starts between them. What comes by key is processed

@@ -284,6 +284,7 @@ def test_causes_are_the_fewest_events_that_make_an_output(name: str, feed: list[
         assert makers == [tuple(causes)]
 
 
+@pytest.mark.contract(thorough=True)
 def test_a_running_app(run: Callable[..., App]) -> None:
     app = run(
         S + "@info(name='rise') from every e1=S -> e2=S[k == e1.k] select e1.v as a, e2.v as b insert into O;", nodes=2

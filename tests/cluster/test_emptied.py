@@ -19,7 +19,7 @@ from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.stores import Store
 from sparkstream_nb.stores.address import Database
-from sparkstream_nb.stores.sql import Patience
+from sparkstream_nb.stores.patience import Patience
 
 TEXT = """
 define stream S (k string, v int);
@@ -57,6 +57,7 @@ def of(home: Path, **how: Path | Mapping[str, Database]) -> Deployment:
     return Deployment("app", "single", "round_robin", ("a", "b"), home, **how)  # type: ignore[arg-type]
 
 
+@pytest.mark.contract(thorough=True)
 @pytest.mark.parametrize("way", ["store", "database"])
 def test_a_duckdb_file_is_copied_before_an_aggregation_goes(way: str, tmp_path: Path) -> None:
     file, trash = tmp_path / "sums.duckdb", tmp_path / "home" / "trash" / "run"

@@ -74,6 +74,7 @@ def held(run: Run) -> Iterator[tuple[App, Gate]]:
     gate.go_on(100)
 
 
+@pytest.mark.contract(thorough=True)
 def test_the_progress_of_a_feed_moves(run: Run) -> None:
     app = run(SUMS)
     told: list[FeedProgress] = []
@@ -109,6 +110,7 @@ def test_marks_count_nodes_and_tasks_alike(tmp_path: Path) -> None:
     assert [f.name for f in (tmp_path / "marks").iterdir()] == ["task-2-3"]
 
 
+@pytest.mark.contract(thorough=True)
 def test_a_feed_in_the_background_equals_one_in_front(run: Run, tmp_path: Path) -> None:
     frame = numbers(2 * CHUNK_ROWS + 7).sample(frac=1.0, random_state=1)
     app = run(SUMS)
@@ -131,6 +133,7 @@ def test_without_times_slices_go_on_1_ms_apart(run: Run) -> None:
     assert (np.diff(at) == 1).all()
 
 
+@pytest.mark.contract
 def test_other_events_and_queries_come_in_between(held: tuple[App, Gate]) -> None:
     app, gate = held
     feed = app.feed("S", numbers(BIG), time="at", background=True)
@@ -144,6 +147,7 @@ def test_other_events_and_queries_come_in_between(held: tuple[App, Gate]) -> Non
     assert feed.wait(SECONDS).events == BIG
 
 
+@pytest.mark.contract(thorough=True)
 def test_a_paused_feed_begins_nothing_until_it_goes_on(held: tuple[App, Gate]) -> None:
     app, gate = held
     feed = app.feed("S", numbers(BIG), time="at", background=True)
@@ -162,6 +166,7 @@ def test_a_paused_feed_begins_nothing_until_it_goes_on(held: tuple[App, Gate]) -
     assert len(app.output("Sums")) == BIG
 
 
+@pytest.mark.contract
 def test_a_stopped_feed_says_what_it_did_not_feed(held: tuple[App, Gate]) -> None:
     app, gate = held
     feed = app.feed("S", numbers(BIG), time="at", background=True)
@@ -178,6 +183,7 @@ def test_a_stopped_feed_says_what_it_did_not_feed(held: tuple[App, Gate]) -> Non
     assert files <= {"-00000"}, "files of what was not fed are gone"
 
 
+@pytest.mark.contract(thorough=True)
 @pytest.mark.parametrize("how", ["stop", "interrupt"])
 def test_stopping_the_app_stops_its_feeds(held: tuple[App, Gate], how: str) -> None:
     app, gate = held
@@ -194,6 +200,7 @@ def test_stopping_the_app_stops_its_feeds(held: tuple[App, Gate], how: str) -> N
     assert len(app.output("Sums")) == CHUNK_ROWS
 
 
+@pytest.mark.contract
 def test_parquet_row_groups_enter_in_slices(run: Run, tmp_path: Path) -> None:
     app, path = run(SUMS), tmp_path / "numbers.parquet"
     frame = numbers(3 * CHUNK_ROWS).astype({"a": "int32"})

@@ -12,9 +12,9 @@ def test_a_step_that_fails_is_told_and_the_deployment_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(warm, "compiled", lambda: False)
-    monkeypatch.setattr(first_use, "_STEPS", {"no_such_module": "Doing it ...", "engine.warm": "Not done"})
+    monkeypatch.setattr(first_use, "_NOTICES", {"no_such_module": "Doing it ...", "engine.warm": "Not done"})
     frontend.connect(None)
-    first_use.prepare()
+    first_use.prepare(["no_such_module", "engine.warm"])
     doing, failed = capsys.readouterr().err.splitlines()
     assert doing == "Doing it ..."
     assert failed.startswith("It failed, and is left for later: ")

@@ -49,6 +49,7 @@ def test_it_goes_on_until_it_is_stopped() -> None:
     assert moved[:3] == [7, 7, 7]
 
 
+@pytest.mark.contract(thorough=True)
 def test_a_batch_comes_out_though_nothing_else_is_sent(run: Run) -> None:
     app, first, moved = run(APP), 1_400_000_000_000, threading.Event()
     assert isinstance(app._ticker, IdleTicker)

@@ -32,6 +32,7 @@ from S[convert(k, 'int') > 0] select k insert into Unused;
 """
 
 
+@pytest.mark.contract(thorough=True)
 @pytest.mark.parametrize("name", NAMES)
 def test_names_and_values(name: str, run: Callable[..., App], tmp_path: Path) -> None:
     around = {p.name for p in tmp_path.parent.iterdir()}

@@ -24,6 +24,7 @@ def errors(app: App) -> list[str]:
     return sorted(app.errors.frame["reason"])
 
 
+@pytest.mark.contract
 def test_two_apps_of_one_process_have_limits_of_their_own(run: Run, tmp_path: Path) -> None:
     """Both are in the same workers, one event after the other; a query that needs no state runs elsewhere than one that
     does. An app that is deployed again has its state, and the new limits."""

@@ -210,7 +210,7 @@ def test_what_a_process_died_of_narrows_down_to_a_step() -> None:
     assert care.after(Trying(all=Steps(0, 9))).aside == (Aside(Steps(203, 204)), Aside(Steps(0, 9)))
 
 
-def test_a_log_that_spark_wrote_half_does_not_keep_an_app_from_starting(run: Callable[..., App]) -> None:
+def test_a_log_that_spark_wrote_half_does_not_keep_an_app_from_starting(run: Callable[..., App], spark: Any) -> None:
     """Spark refuses to plan its first micro-batch where its log of offsets has any file."""
     app = run("define stream S (v int); from S select v insert into O;")
     app.stop()

@@ -33,6 +33,7 @@ def numbers(app: App) -> dict[str, list[int]]:
     return {str(node): sorted(own["v"]) for node, own in frame.groupby("node")}
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("cuts", [[300], [50, 100, 130, 300]])
 def test_a_failover(run: Callable[..., App], cuts: list[int]) -> None:
     """The manual's figures: 25 to 30 s to notice, a poll; the replay begins at the revision of 1:00. The report tells
@@ -77,6 +78,7 @@ def test_the_files_of_a_pair_give_mode_names_and_figures(run: Callable[..., App]
         run(APP, conf=CONF / "minimum-ha", pair=Pair())
 
 
+@pytest.mark.contract(thorough=True)
 def test_what_a_person_does_to_nodes(run: Callable[..., App]) -> None:
     app = run(APP, mode="ha", pair=Pair(persist=10_000), name="Tested")
     card = text(app).splitlines()

@@ -30,6 +30,7 @@ def app(run: Callable[..., App]) -> App:
     return app
 
 
+@pytest.mark.contract
 def test_errors_have_ids_and_go_when_they_are_sent_again(app: App) -> None:
     frame = app.errors.frame
     assert frame.index.name == "id"

@@ -16,6 +16,7 @@ Run = Callable[..., App]
 APP = "define stream S (k string, v int); from S#window.length(3) select k, sum(v) as s insert into O;"
 
 
+@pytest.mark.contract
 def test_what_is_too_much_goes_and_the_app_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbox, "SEGMENT_BYTES", 1_000)
     monkeypatch.setattr(merging, "MANY", 1)

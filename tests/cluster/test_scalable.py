@@ -67,6 +67,7 @@ def bag(app: App, stream: str) -> Counter[tuple[object, ...]]:
     return Counter(frame.itertuples(index=False, name=None))
 
 
+@pytest.mark.contract
 def test_the_manuals_example(run: Callable[..., App], tmp_path: Path) -> None:
     """With no faults, four groups give what one node does, as every query goes by the key."""
     app = run(TENANTS, mode="scalable")

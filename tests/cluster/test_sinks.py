@@ -34,6 +34,7 @@ def out(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.contract
 def test_a_file_that_grows(run: Callable[..., App], out: Path) -> None:
     path = out / "deep" / "alerts.csv"
     app = run(app_with(file_sink(path, more="add.line.separator='true',")), allow=[f"file={out}"])
@@ -54,6 +55,7 @@ def test_a_file_that_grows(run: Callable[..., App], out: Path) -> None:
     assert path.read_text().splitlines()[-2:] == ["k7,7", "k8,8"]
 
 
+@pytest.mark.contract(thorough=True)
 def test_what_comes_in_is_published_too(run: Callable[..., App], out: Path) -> None:
     """A stream without a query that writes to it, and one that is sent to beside its query."""
     text = (
@@ -183,6 +185,7 @@ def test_each_message_in_place_of_the_last(run: Callable[..., App], out: Path) -
     assert [p.name for p in out.iterdir()] == ["last.json"]
 
 
+@pytest.mark.contract
 def test_a_sink_that_is_added_begins_with_the_next_outputs(run: Callable[..., App], out: Path) -> None:
     plain = app_with("")
     app = run(plain)
@@ -204,6 +207,7 @@ def test_a_sink_that_is_added_begins_with_the_next_outputs(run: Callable[..., Ap
     assert (out / "a.csv").read_text().splitlines()[-2:] == ["k5,5", "k6,6"]
 
 
+@pytest.mark.contract(thorough=True)
 @pytest.mark.parametrize(
     "how",
     [
@@ -231,6 +235,7 @@ def test_every_mode_publishes_each_output_once(run: Callable[..., App], out: Pat
         assert sorted((out / name).read_text().split()) == sorted(f"k{i},{i}" for i in range(8)), name
 
 
+@pytest.mark.contract
 def test_scaling_keeps_the_sinks(run: Callable[..., App], out: Path) -> None:
     app = run(app_with(file_sink(out / "a.csv")), allow=[f"file={out}"], nodes=2)
     send(app, 1, 4)

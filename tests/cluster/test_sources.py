@@ -44,6 +44,7 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
+@pytest.mark.contract
 def test_a_growing_folder(run: Callable[..., App], folder: Path, tmp_path: Path) -> None:
     (folder / "a.csv").write_text("a,1\nb,x\nc,3\n")
     app = run(file_app(folder), allow=[f"file={folder}"])
@@ -136,6 +137,7 @@ def test_the_events_of_a_message_are_a_chunk(run: Callable[..., App], folder: Pa
     assert app.output("O").frame["total"].tolist() == [3]
 
 
+@pytest.mark.contract
 def test_nodes_take_turns(run: Callable[..., App], folder: Path) -> None:
     (folder / "a.csv").write_text("".join(f"k{i},{i}\n" for i in range(90)))
     app = run(
@@ -148,13 +150,13 @@ def test_nodes_take_turns(run: Callable[..., App], folder: Path) -> None:
 @pytest.fixture
 def commits(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """When it is set, micro-batches are committed; they wait until then."""
-    commit, go_on = Commit.__call__, threading.Event()
+    commit, go_on = Commit.commit, threading.Event()
 
-    def late(self: Commit, frame: Any, batch: int) -> None:
+    def late(self: Commit, *given: Any) -> None:
         go_on.wait(120)
-        commit(self, frame, batch)
+        commit(self, *given)
 
-    monkeypatch.setattr(Commit, "__call__", late)
+    monkeypatch.setattr(Commit, "commit", late)
     yield go_on
     go_on.set()
 
@@ -178,6 +180,7 @@ def test_an_app_that_is_behind_is_not_given_more(
     until(app, lambda: rows(app, "O") == 300)
 
 
+@pytest.mark.contract
 def test_a_full_disk_loses_nothing(run: Callable[..., App], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = run(file_app(folder), allow=[f"file={folder}"])
     append, failures = app._inbox.append, [2]

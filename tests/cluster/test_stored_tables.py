@@ -11,6 +11,10 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SiddhiBindError, SiddhiRuntimeError, StoreError
+from sparkstream_nb.spark.commit import Commit
+
+from .crashing import die
+from .programs import killed
 
 STORE = "@store(type='rdbms', jdbc.url='jdbc:sqlite:{}')\n"
 QUERIES = """
@@ -36,6 +40,7 @@ def rows(app: App, query: str = "from T select symbol, n") -> list[tuple[object,
     return sorted(map(tuple, app.query(query).rows))
 
 
+@pytest.mark.contract
 def test_nodes_share_a_table(run: Callable[..., App], tmp_path: Path) -> None:
     app = run(text(tmp_path / "t.db"), nodes=2)
     for i in range(1, 7):
@@ -53,6 +58,7 @@ def test_nodes_share_a_table(run: Callable[..., App], tmp_path: Path) -> None:
     assert "shared by all nodes; each change is made exactly once" in str(app.explain())
 
 
+@pytest.mark.contract
 def test_a_queried_change_is_made_once(run: Callable[..., App], tmp_path: Path) -> None:
     app = run(text(tmp_path / "t.db"), nodes=3)
     app.query("select 'a' as symbol, 1L as n insert into T")
@@ -65,22 +71,35 @@ def test_a_queried_change_is_made_once(run: Callable[..., App], tmp_path: Path) 
     assert rows(app) == []
 
 
-def test_a_repeated_micro_batch_changes_nothing(run: Callable[..., App], tmp_path: Path) -> None:
-    app = run(text(tmp_path / "t.db"), nodes=2)
+def fill(app: App, *, killed: bool = False) -> None:
+    """Writes the table and reads it. `killed`: the process ends after the last commit, which is then not noted."""
     app.feed("S", pd.DataFrame({"symbol": ["a", "b"] * 50, "n": 1}), progress=lambda p: None)
     app.feed("Q", pd.DataFrame({"symbol": ["a", "z"] * 20}), progress=lambda p: None)
+    if killed:
+        commit = Commit.commit
+        Commit.commit = lambda self, *given: (commit(self, *given), die())  # type: ignore[assignment, method-assign]
     app.feed("S", pd.DataFrame({"symbol": ["a", "z"] * 50, "n": 1}), progress=lambda p: None)
-    before = rows(app)
-    assert before == [("a", 100), ("b", 50), ("z", 50)]
-    found = app.output("Found").frame
-    app.stop()
-    commits = app.home.glob("life-*/checkpoint/commits/[0-9]*")
-    last = max(commits, key=lambda f: int(f.name))
-    for file in last.parent.glob(f"*{last.name}*"):
-        file.unlink()  # Spark was killed before it noted its last micro-batch, a query; and one before, of events
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from sparkstream_nb.cluster import deploy
+from tests.cluster.programs import master
+from tests.cluster.test_stored_tables import fill, text
+home, database = map(Path, sys.argv[1:])
+fill(deploy(text(database), name="app", nodes=2, home=home, master=master()), killed=True)
+"""
+
+
+@pytest.mark.contract
+def test_a_repeated_micro_batch_changes_nothing(run: Callable[..., App], tmp_path: Path, master: str | None) -> None:
+    killed(tmp_path / "home", KILLED, tmp_path / "home", tmp_path / "t.db", master=master)
     again = run(text(tmp_path / "t.db"), nodes=2)
-    assert rows(again) == before
-    pd.testing.assert_frame_equal(again.output("Found").frame, found)
+    assert rows(again) == [("a", 100), ("b", 50), ("z", 50)]
+    undisturbed = run(text(tmp_path / "other.db"), nodes=2, name="other", home=tmp_path / "other")
+    fill(undisturbed)
+    pd.testing.assert_frame_equal(again.output("Found").frame, undisturbed.output("Found").frame)
 
 
 def test_another_database_program_sees_the_rows(run: Callable[..., App], tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_the_routings_that_are_tried() -> None:
     assert candidates(two) == ["round_robin", "random:1", "sticky", "hash:k"]
 
 
-@pytest.mark.spark
+@pytest.mark.contract(thorough=True)
 def test_a_study_counts_what_a_divergence_lists(run: Callable[..., App], tmp_path: Path) -> None:
     app = run(APP, nodes=3)
     random = np.random.default_rng(5)

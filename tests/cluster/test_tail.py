@@ -106,6 +106,7 @@ from S[v >= 0] select k, v insert into O;
 """
 
 
+@pytest.mark.contract(thorough=True)
 def test_outputs_and_arrivals_of_an_app(run: Run) -> None:
     app = run(APP, nodes=2, mode="active-active")
     outputs, arrivals = (TailCursor(app.tail(s, last=3)) for s in ("O", "S"))

@@ -68,6 +68,7 @@ def test_shards_are_listed_renamed_adopted_and_deleted(
     assert held(file) == {}
 
 
+@pytest.mark.contract(thorough=True)
 def test_aggregations_are_rebuilt(app: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = filled(tmp_path / "s.duckdb", "a", "b")
     at = ("--store", file)

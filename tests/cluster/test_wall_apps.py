@@ -70,6 +70,7 @@ define trigger OnTheMinute at '0 * * * * ?';
 """
 
 
+@pytest.mark.contract
 def test_timers_fire_though_no_event_comes(run: Run, machine: Machine) -> None:
     app = run(APP, clock="wall")
     assert times(until(app, "Started", 1)) == [0], "the clock starts with the deployment"
@@ -126,6 +127,7 @@ end;
 """
 
 
+@pytest.mark.contract(thorough=True)
 def test_overdue_timers_fire_when_the_app_is_there_again(run: Run, machine: Machine) -> None:
     app = run(KEYED, clock="wall", nodes=2)
     app.send("A", [[k, 1] for k in "abcdef"])

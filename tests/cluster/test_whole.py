@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.journal import entries_from, segment
 from sparkstream_nb.spark.kept import missing
 
+OLDER = "older"
 APP = """
 define stream S (k string, v int);
 define aggregation A from S select k, sum(v) as s group by k aggregate every sec;
@@ -32,9 +35,18 @@ def cut_journal(life: Path) -> None:
 
 
 def older_checkpoint(life: Path) -> None:
-    for folder in ("offsets", "commits"):
-        newest = max((life / "checkpoint" / folder).glob("[0-9]*"), key=lambda f: int(f.name))
-        newest.unlink()
+    """The checkpoint that was copied before the last event."""
+    shutil.rmtree(life / "checkpoint")
+    shutil.copytree(life.parent / OLDER, life / "checkpoint")
+
+
+def lost_state(life: Path) -> None:
+    database = life / "checkpoint" / "nodes.sqlite"
+    if database.exists():
+        with contextlib.closing(sqlite3.connect(database)) as opened, opened:
+            opened.execute("DELETE FROM nodes")
+    else:
+        shutil.rmtree(life / "checkpoint" / "state")
 
 
 def lost_file(life: Path) -> None:
@@ -49,27 +61,31 @@ def lost_file(life: Path) -> None:
 
 
 GONE: dict[str, tuple[Callable[[Path], None], str]] = {
-    "journal": (cut_journal, r"its journal has 1 entries, and Spark has begun with [23]"),
+    "journal": (cut_journal, r"its journal has 1 entries, and its checkpoint has begun with [23]"),
     "no journal": (lambda life: shutil.rmtree(life / "inbox"), "its journal has 0 entries"),
     "checkpoint": (lambda life: shutil.rmtree(life / "checkpoint"), "its checkpoint is gone, and with it the state"),
     "older checkpoint": (older_checkpoint, "its checkpoint is older than its store"),
-    "state": (lambda life: shutil.rmtree(life / "checkpoint" / "state"), "the state of its nodes, in its checkpoint"),
+    "state": (lost_state, "the state of its nodes, in its checkpoint"),
     "store": (lambda life: (life.parent / "store.duckdb").unlink(), "its store is gone or empty: [0-9]+ micro-batches"),
     "file": (lost_file, "its inbox lacks the file batch-[0-9a-f]+, with events that are not committed"),
     "outputs": (lambda life: shutil.rmtree(life / "outputs"), "its outputs are gone"),
 }
 
 
+@pytest.mark.contract(thorough=True)
 @pytest.mark.parametrize("what", GONE)
 def test_what_is_missing_is_named_and_a_copy_goes_on(what: str, run: Callable[..., App], tmp_path: Path) -> None:
     app = run(APP)
+    home, copy = tmp_path / "home", tmp_path / "copy"
+    (life,) = home.glob("life-*")
     for i in range(3):
+        app.stop()
+        shutil.rmtree(home / OLDER, ignore_errors=True)
+        shutil.copytree(life / "checkpoint", home / OLDER)
         app.send("S", ["a", i], at=1000 * i)
         app.flush()
     app.stop()
     app.close()
-    home, copy = tmp_path / "home", tmp_path / "copy"
-    (life,) = home.glob("life-*")
     never_in = life / "inbox" / "batch-0123456789abcdef"
     never_in.write_bytes(b"of a process that was killed before it entered this")
     shutil.copytree(home, copy)

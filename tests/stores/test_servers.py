@@ -14,7 +14,8 @@ import pytest
 import servers
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.stores.address import Database, Secret
-from sparkstream_nb.stores.sql import Patience, SqlStore
+from sparkstream_nb.stores.patience import Patience
+from sparkstream_nb.stores.sql import SqlStore
 from tests.marks import thorough
 
 from .trades import NOON, partials_of, plan_of

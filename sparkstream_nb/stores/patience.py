@@ -1,0 +1,19 @@
+"""How long a store waits for a database that is busy or cannot be reached."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Patience:
+    """How long a store waits for its database, and how it waits.
+
+    `seconds`: in all, before a transaction fails. `wait(seconds)` waits, `tell(sentence)` says what for.
+    """
+
+    seconds: float = 300.0
+    wait: Callable[[float], None] = time.sleep
+    tell: Callable[[str], None] = field(default=lambda _: None)
