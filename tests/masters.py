@@ -1,4 +1,5 @@
-"""Sparks of a test's own, on loopback: this machine, a standalone cluster, or a Spark Connect server."""
+"""Where apps of tests run: in this process, or on Sparks of a test's own, on loopback: this machine, a standalone
+cluster, or a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -11,12 +12,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import pyspark
+import pytest
 
+from sparkstream_nb.runners import INLINE
 from sparkstream_nb.spark.java import find_java
+from sparkstream_nb.spark.settings import own_spark
 from tests.servers import free_port
 
-SPARK = Path(pyspark.__file__).parent
+SPARK = own_spark()
+EACH_RUNNER = [INLINE, pytest.param("local[2]", marks=[pytest.mark.spark, pytest.mark.thorough])]
+"""Masters for a test whose apps run in this process in `make test`, and on Spark too in `make thorough`."""
 
 
 @dataclass
@@ -115,7 +120,7 @@ def connect(
 
 @dataclass
 class Masters:
-    """A Spark of a `kind` (local, standalone, connect) that may be killed and started again."""
+    """What runs apps, of a `kind` (inline, local, standalone, connect), which may be killed and started again."""
 
     kind: str
     where: str
@@ -137,8 +142,9 @@ class Masters:
 
 @contextlib.contextmanager
 def masters(kind: str, folder: Path) -> Iterator[Masters]:
-    """A Spark of a kind, up inside."""
-    where, servers = {"local": lambda _: ("local[2]", []), "standalone": standalone, "connect": connect}[kind](folder)
+    """What runs apps of a kind, up inside."""
+    none = {INLINE: (INLINE, []), "local": ("local[2]", [])}
+    where, servers = none[kind] if kind in none else {"standalone": standalone, "connect": connect}[kind](folder)
     with contextlib.ExitStack() as stack:
         for server in servers:
             stack.enter_context(server)

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from sparkstream_nb import cli
+from sparkstream_nb.runners import INLINE
+from tests.masters import EACH_RUNNER
 
 APP = """@app:name('Big')
 define stream S (a string, b int);
@@ -165,13 +167,13 @@ def test_scripts_are_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "--allow-scripts" in capsys.readouterr().err
 
 
-@pytest.mark.spark
-def test_run(tmp_path: Path, app: str) -> None:
+@pytest.mark.parametrize("master", EACH_RUNNER)
+def test_run(tmp_path: Path, app: str, master: str) -> None:
     feed = tmp_path / "s.csv"
     feed.write_text("a,b,at\nx,1,1000\ny,5,2000\nz,many,3000\nw,9,4000\n")
     done = subprocess.run(
         [sys.executable, "-m", "sparkstream_nb", "run", app, "--param", "LEAST=3", "--nodes", "2",
-         "--feed", f"S={feed}", "--time", "at"],
+         "--feed", f"S={feed}", "--time", "at", "--master", master],
         capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(tmp_path)},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
@@ -193,7 +195,7 @@ def test_run_from_a_source_to_a_sink(tmp_path: Path) -> None:
         "define stream O (a string, b int);\nfrom S[b > 1] select a, b insert into O;\n"
     )
     (folder / "s.csv").write_text("x,1\ny,5\nz,many\nw,9\n")
-    words = [sys.executable, "-m", "sparkstream_nb", "run", str(app), "--allow", f"file={folder}"]
+    words = [sys.executable, "-m", "sparkstream_nb", "run", str(app), "--master", INLINE, "--allow", f"file={folder}"]
     env = {**os.environ, "SPARKSTREAM_HOME": str(tmp_path / "apps")}
     refused = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
     assert refused.returncode == 1

@@ -24,6 +24,7 @@ from sparkstream_nb.lab import connect
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.leader import Parts
 from sparkstream_nb.retention import Retention
+from sparkstream_nb.spark import jvm
 from sparkstream_nb.spark.commit import Progress
 from sparkstream_nb.spark.feeds import Shape
 from sparkstream_nb.stores import DuckDBStore
@@ -47,6 +48,8 @@ select e1.symbol as symbol, e2.price as price
 insert into Rises;
 """
 HOUR = 1_717_236_000_000  # 2024-06-01 10:00 UTC
+NO_JVM_AHEAD = "from sparkstream_nb.spark import jvm\njvm.drop()"
+"""A cell of a kernel: after it, `%load_ext sparkstream_nb` begins no JVM."""
 
 
 def unbegun_feed(app: str = "Trades", stream: str = "TradeStream") -> Feed:
@@ -161,6 +164,12 @@ class StandIn(App):
 
     def interrupt(self) -> None:
         self.calls.append(("interrupt",))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_jvm_ahead() -> None:
+    """Loading the extension begins no JVM: hardly a test here needs one."""
+    jvm.drop()
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The first notebook's story through the magics, on Spark: two nodes, four trades, 30 and 40 and 70."""
+"""The first notebook's story through the magics: two nodes, four trades, 30 and 40 and 70; and the Stop button."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from sparkstream_nb import cluster
+from tests.masters import EACH_RUNNER
 
 from .conftest import HOUR, TRADES
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.timeout(400), pytest.mark.parametrize("master", EACH_RUNNER)]
 
 
 @pytest.fixture
@@ -25,8 +27,16 @@ def line(shell: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     cluster.stop_all()
 
 
-def test_two_nodes_know_parts_and_the_answer_is_merged(shell: Any, line: Any) -> None:
-    shell.run_cell_magic("siddhi", "LabTrades --nodes 2 --fresh -o app", TRADES)
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also in a process that a shell started in the background, where it does not."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+def test_two_nodes_know_parts_and_the_answer_is_merged(shell: Any, line: Any, master: str) -> None:
+    shell.run_cell_magic("siddhi", f"LabTrades --nodes 2 --fresh --master {master} -o app", TRADES)
     for quantity, node, at in ((10, 1, 0), (20, 1, 1000), (10, 2, 2000), (30, 2, 3000)):
         values = f'["wso2", {100 + at / 1000}, {quantity}, {HOUR + at}]'
         line(f"send LabTrades.TradeStream '{values}' --node {node} --at {HOUR + at}")
@@ -56,10 +66,11 @@ from S select slow(a) as a insert into O;
 """
 
 
-def test_the_stop_button_frees_the_kernel_within_two_seconds(shell: Any, line: Any) -> None:
-    shell.run_cell_magic("siddhi", "LabLong --fresh --allow-scripts", SLOW)
+@pytest.mark.usefixtures("interruptible")
+def test_the_stop_button_frees_the_kernel_within_two_seconds(shell: Any, line: Any, master: str) -> None:
+    shell.run_cell_magic("siddhi", f"LabLong --fresh --allow-scripts --master {master}", SLOW)
     stream = cluster.apps()["LabLong"]._stream
-    shell.user_ns["long_feed"] = pd.DataFrame({"a": range(100_000)})
+    shell.user_ns["long_feed"] = pd.DataFrame({"a": range(6_000)})
     pressed: list[float] = []
 
     def press() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jupyter_client.manager import KernelManager
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.thorough, pytest.mark.timeout(400)]
 ROOT = Path(__file__).parents[2]
 SECONDS = 180
 START = """
@@ -60,7 +60,6 @@ def run(tmp_path: Path) -> Iterator[Run]:
 
 
 def test_spark_dies_under_an_app_and_a_feed(run: Run) -> None:
-
     run(START)
     run(DEPLOY)
     run("%siddhi feed KernelFeeds.S frame --time at --background")

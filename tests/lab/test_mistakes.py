@@ -17,6 +17,7 @@ from IPython.testing.globalipapp import start_ipython
 
 from sparkstream_nb import cluster
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.runners import INLINE
 
 from .conftest import HOUR, TRADES
 
@@ -214,9 +215,10 @@ def test_a_mistake_is_told_before_spark_starts(
 
 
 @pytest.fixture(scope="module")
-def trades(shell: InteractiveShell, spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.App]:
+def trades(shell: InteractiveShell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.App]:
     """A running app on two nodes."""
-    app = cluster.deploy(TRADES, name="Trades", nodes=2, home=tmp_path_factory.mktemp("trades"), fresh=True)
+    home = tmp_path_factory.mktemp("trades")
+    app = cluster.deploy(TRADES, name="Trades", nodes=2, home=home, fresh=True, master=INLINE)
     yield app
     cluster.stop_all()
 

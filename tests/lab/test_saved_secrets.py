@@ -12,8 +12,12 @@ from nbclient import NotebookClient
 
 from cluster.receiver import receiver
 from servers import free_port
+from sparkstream_nb.runners import INLINE
+from tests.masters import EACH_RUNNER
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+from .conftest import NO_JVM_AHEAD
+
+pytestmark = [pytest.mark.notebook, pytest.mark.timeout(400)]
 ROOT = Path(__file__).parents[2]
 SECRETS = {
     "SINK_TOKEN": "tok-3f6a9c1e",
@@ -22,19 +26,19 @@ SECRETS = {
     "CONNECT_TOKEN": "tok-b8120aa4",
 }
 NAMES = ",".join(SECRETS)
-SHOP = """%%siddhi Shop --fresh --allow http={url} --allow http=http://localhost:{port} --allow-env {names} -o app
+SHOP = """%%siddhi Shop {how} --allow http={url} --allow http=http://localhost:{port} -o app
 @source(type='http', receiver.url='http://localhost:{port}/in', @map(type='json'))
 @sink(type='http', publisher.url='{url}', on.error='STORE', headers="'Authorization:Bearer ${{env:SINK_TOKEN}}'",
       @map(type='json'))
 define stream Orders (item string, n int);
 """
-STORED = """%%siddhi Stored --fresh --allow jdbc=postgresql://127.0.0.1:{port}/shop --allow-env {names}
+STORED = """%%siddhi Stored {how} --allow jdbc=postgresql://127.0.0.1:{port}/shop
 @store(type='rdbms', jdbc.url='jdbc:postgresql://127.0.0.1:{port}/shop', username='me', password='${{env:DB_PASSWORD}}')
 define table T (a int);
 define stream S (a int);
 from S select a insert into T;
 """
-KAFKA = """%%siddhi Read --fresh -o read --allow kafka=127.0.0.1:{port} --allow-env {names}
+KAFKA = """%%siddhi Read {how} -o read --allow kafka=127.0.0.1:{port}
 @source(type='kafka', bootstrap.servers='127.0.0.1:{port}', topic.list='t', group.id='g',
         threading.option='single.thread',
         optional.configuration="security.protocol:SASL_PLAINTEXT,sasl.mechanism:PLAIN,{jaas}", @map(type='json'))
@@ -53,6 +57,7 @@ while read.stats().sources[0].last_error is None:
     time.sleep(0.1)
 """
 CELLS = [
+    NO_JVM_AHEAD,
     "%load_ext sparkstream_nb",
     CONNECT,
     SHOP,
@@ -87,7 +92,8 @@ def lines_with(secret: str, folder: Path) -> list[str]:
     return found
 
 
-def test_secrets_are_in_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("master", EACH_RUNNER)
+def test_secrets_are_in_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch, master: str) -> None:
     for name, value in {**SECRETS, "TMPDIR": str(folder), "SPARKSTREAM_HOME": str(folder / "apps")}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -96,7 +102,7 @@ def test_secrets_are_in_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -
         return 401
 
     with receiver(refuse) as server:
-        given = {"url": server.url, "names": NAMES, "jaas": JAAS}
+        given = {"url": server.url, "jaas": JAAS, "how": f"--fresh --master {master} --allow-env {NAMES}"}
         cells = [nbformat.v4.new_code_cell(c.format(port=free_port(), **given)) for c in CELLS]
         book = nbformat.v4.new_notebook(cells=cells)
         client = NotebookClient(book, timeout=180, allow_errors=True, resources={"metadata": {"path": str(folder)}})
@@ -109,8 +115,9 @@ def test_secrets_are_in_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -
             own = token_file.read_text().strip()
             token_file.unlink()
             found = {name: lines_with(value, folder) for name, value in {**SECRETS, "of the source": own}.items()}
-            assert [f for f in folder.glob("*spark*/log") if f.stat().st_size]
+            logs = [f for f in folder.glob("*spark*/log") if f.stat().st_size]
     assert not any(found.values()), found
+    assert (master == INLINE) == (not logs)
     assert {r.headers["Authorization"] for r in server.requests} == {f"Bearer {SECRETS['SINK_TOKEN']}"}
     shown = "\n".join(str(cell.outputs) for cell in book.cells)
     for failure in ("No Spark Connect server", "401", "cannot be opened", "the broker does not answer"):
