@@ -81,6 +81,7 @@ class InputBatch:
                 writer.write_batch(batch)
             parts.append(sink.getvalue())
         head = json.dumps({"streams": names, "sizes": [len(p) for p in parts]}).encode()
+        head += b" " * (-(4 + len(head)) % 8)  # Arrow wants its buffers aligned
         return struct.pack("<I", len(head)) + head + b"".join(parts)
 
     @staticmethod

@@ -5,7 +5,6 @@ Spark's modules are loaded when an app runs there, so that all else works where 
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import sys
@@ -55,11 +54,15 @@ def session(master: str | None) -> Session:
         if begun is not None:
             begun.drop()
         return InlineSession()
-    if importlib.util.find_spec("pyspark") is None:
-        raise SparkUnavailable("pyspark is not installed: pip install pyspark, or deploy with master='inline'")
-    from ..spark.session import spark_session
-    from .spark import SparkSessionOfApps
-
+    try:
+        from ..spark.session import spark_session
+        from .spark import SparkSessionOfApps
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "py4j"):
+            raise
+        raise SparkUnavailable(
+            "pyspark is not installed: pip install pyspark, or deploy with master='inline'"
+        ) from error
     return SparkSessionOfApps(spark_session(master))
 
 

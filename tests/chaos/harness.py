@@ -3,7 +3,7 @@
 Everything is a function of the seed but the moments themselves, which the machine's speed shifts: a kill is told by
 what was killed, and how long (s) after the program began.
 
-    python -m tests.chaos --kills 200 --seed 1 [--master local|standalone|connect] [--kafka EVENTS]
+    python -m tests.chaos --kills 200 --seed 1 [--master inline|local|standalone|connect] [--kafka EVENTS]
 
 With `--kafka`, events come from a topic of a real broker, which is killed too, and some of what comes out goes to
 another: each message at least once, and without a hit once.
@@ -40,6 +40,8 @@ PROGRAM = ROOT / "tests" / "chaos" / "victim.py"
 LATEST = 14.0
 """s after its beginning in which a program is hit; one that is not killed takes about as long."""
 KINDS = ("driver", "group", "jvm", "worker", "forks", "full disk", "torn line", "second process")
+_OF_SPARK = ("jvm", "worker", "forks")
+"""What is hit of Spark's: an app without it has only its own process."""
 KAFKA_KINDS = ("broker", "driver", "group", "jvm", "worker", "reader")
 KAFKA_LATEST = 45.0
 _PATIENCE = 600.0
@@ -102,7 +104,9 @@ class Chaos:
 
     def run(self, kills: int, kinds: tuple[str, ...] = KINDS) -> Report:
         """Hits programs until there were so many hits, each kind in turn; or three times as many were too late."""
-        if self.sparks.kind != "local":  # elsewhere Spark starts its Python processes itself
+        if self.sparks.kind == "inline":
+            kinds = tuple(k for k in kinds if k not in _OF_SPARK)
+        elif self.sparks.kind != "local":  # elsewhere Spark starts its Python processes itself
             kinds = tuple(k for k in kinds if k != "forks")
         wanted = [kinds[i % len(kinds)] for i in range(kills)]
         self.random.shuffle(wanted)
@@ -303,7 +307,7 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--master", choices=("local", "standalone", "connect"), default="local")
+    parser.add_argument("--master", choices=("inline", "local", "standalone", "connect"), default="local")
     parser.add_argument("--kafka", type=int, default=0, metavar="EVENTS")
     options = parser.parse_args(words)
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))

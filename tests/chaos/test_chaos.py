@@ -8,13 +8,19 @@ import pytest
 
 from tests.masters import masters
 
-from .harness import Chaos
+from .harness import KINDS, Chaos
 
 
-@pytest.mark.spark
 @pytest.mark.timeout(400)
-def test_five_kills(tmp_path: Path) -> None:
-    with masters("local", tmp_path) as sparks:
-        report = Chaos(tmp_path, sparks, seed=5).run(5, ("driver", "group", "jvm", "worker", "forks"))
+@pytest.mark.parametrize(
+    ("master", "kinds"),
+    [
+        ("inline", KINDS),
+        pytest.param("local", ("driver", "group", "jvm", "worker", "forks"), marks=pytest.mark.spark),
+    ],
+)
+def test_five_kills(tmp_path: Path, master: str, kinds: tuple[str, ...]) -> None:
+    with masters(master, tmp_path) as sparks:
+        report = Chaos(tmp_path, sparks, seed=5).run(5, kinds)
     assert report.differing == []
     assert sum(report.kills.values()) == 5, report
