@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
@@ -82,6 +82,8 @@ class StandIn(App):
         self.wait_forever = False
         self.running, self._closed = True, False
         self.refused = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
+
+    runner_note: ClassVar[str | None] = None
 
     @property
     def state(self) -> str:

@@ -267,6 +267,15 @@ def test_every_class_of_result_is_among_them() -> None:
     assert ours == {type(s) for s, _, _ in SHOWN} - {StandIn} | bases
 
 
+def test_a_card_says_where_an_app_runs_unless_that_is_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = StandIn()
+    on_spark = len(display.text(app).splitlines())
+    monkeypatch.setattr(StandIn, "runner_note", "in one <process>")
+    lines = display.text(app).splitlines()
+    assert (len(lines), lines[1]) == (on_spark + 1, "  in one <process>")
+    assert "in one &lt;process&gt;" in display.html(app)
+
+
 def test_what_has_no_form_is_said() -> None:
     class Other(Displayed):
         pass
