@@ -110,6 +110,7 @@ class InlineRunner:
             if self._alive():
                 raise SparkStreamError(f"{self.job.name} did not start: it is still busy with what was stopped")
         self.checkpoint.open()
+        self.checkpoint.begin_again()
         self.job.commit.clear()
         self._failure, self._stopping = None, threading.Event()
         micro_batches = _MicroBatches(self.job, self.checkpoint, care, self._stopping)
@@ -141,6 +142,10 @@ class InlineRunner:
 
     def ended_for_good(self) -> bool:
         return False
+
+    def attempts(self) -> int:
+        unfinished = self.checkpoint.unfinished
+        return 0 if unfinished is None else unfinished.tries + 1
 
     def settle(self) -> None:
         """Nothing is handed over: the commit is part of a micro-batch."""

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import SparkStreamError
@@ -23,7 +23,7 @@ from ..spark.private import private_file, private_folder
 
 _FILE = "nodes.sqlite"
 _TABLES = """
-CREATE TABLE IF NOT EXISTS batches (batch INTEGER PRIMARY KEY, "first" TEXT, "end" TEXT, done INTEGER);
+CREATE TABLE IF NOT EXISTS batches (batch INTEGER PRIMARY KEY, "first" TEXT, "end" TEXT, done INTEGER, tries INTEGER);
 CREATE TABLE IF NOT EXISTS nodes (node INTEGER PRIMARY KEY, version TEXT, digests TEXT);
 CREATE TABLE IF NOT EXISTS pieces (node INTEGER, digest TEXT, piece BLOB, PRIMARY KEY (node, digest));
 """
@@ -31,12 +31,14 @@ CREATE TABLE IF NOT EXISTS pieces (node INTEGER, digest TEXT, piece BLOB, PRIMAR
 
 @dataclass(frozen=True)
 class Planned:
-    """Micro-batch number `batch`, over the journal from offset `start` to `end`; whether it is `done`."""
+    """Micro-batch number `batch`, over the journal from offset `start` to `end`; whether it is `done`, and how often it
+    was begun again."""
 
     batch: int
     start: Offset
     end: Offset
     done: bool = False
+    tries: int = 0
 
 
 class InlineCheckpoint:
@@ -66,9 +68,9 @@ class InlineCheckpoint:
         return sqlite3.connect(self.file, isolation_level=None, check_same_thread=False)
 
     def _read(self, database: sqlite3.Connection) -> None:
-        found = database.execute('SELECT batch, "first", "end", done FROM batches ORDER BY batch DESC LIMIT 1')
-        for batch, start, end, done in found:
-            self._last = Planned(batch, _offset(start), _offset(end), bool(done))
+        found = database.execute('SELECT batch, "first", "end", done, tries FROM batches ORDER BY batch DESC LIMIT 1')
+        for batch, start, end, done, tries in found:
+            self._last = Planned(batch, _offset(start), _offset(end), bool(done), int(tries))
         self._state = bool(database.execute("SELECT count(*) FROM nodes").fetchone()[0])
 
     def open(self) -> None:
@@ -128,9 +130,17 @@ class InlineCheckpoint:
         planned = Planned(0 if last is None else last.batch + 1, start, end)
         with self._transaction() as database:
             row = (planned.batch, json.dumps(start), json.dumps(end))
-            database.execute("INSERT INTO batches VALUES (?, ?, ?, 0)", row)
+            database.execute("INSERT INTO batches VALUES (?, ?, ?, 0, 0)", row)
         self._last = planned
         return planned
+
+    def begin_again(self) -> None:
+        """Counts that the micro-batch which is planned and not done is begun once more."""
+        last = self.unfinished
+        if last is not None:
+            with self._transaction() as database:
+                database.execute("UPDATE batches SET tries = tries + 1 WHERE batch = ?", (last.batch,))
+            self._last = replace(last, tries=last.tries + 1)
 
     def finish(self, planned: Planned, states: Iterable[BufferedState]) -> None:
         """Takes a micro-batch for done, with the state that its nodes have after it."""
@@ -139,7 +149,7 @@ class InlineCheckpoint:
                 state.write(database)
             database.execute("UPDATE batches SET done = 1 WHERE batch = ?", (planned.batch,))
             database.execute("DELETE FROM batches WHERE batch < ?", (planned.batch,))
-        self._last, self._state = Planned(planned.batch, planned.start, planned.end, True), True
+        self._last, self._state = replace(planned, done=True), True
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

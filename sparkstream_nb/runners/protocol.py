@@ -108,6 +108,10 @@ class Runner(Protocol):
     def ended_for_good(self) -> bool:
         """Whether it cannot be begun again in this process."""
 
+    def attempts(self) -> int:
+        """How often the micro-batch that is planned and not done was begun, where what it does may have ended this
+        process; 0 where it cannot have."""
+
     def settle(self) -> None:
         """Commits what a runner that has ended has handed over."""
 

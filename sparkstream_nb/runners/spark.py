@@ -249,6 +249,9 @@ class SparkRunner:
     def ended_for_good(self) -> bool:
         return self.failure() in (_SPARK_ENDED, SERVER_GONE)
 
+    def attempts(self) -> int:
+        return 0  # events are worked on by processes of Spark's
+
     def cancel(self) -> None:
         with contextlib.suppress(PySparkException, *_GONE):
             if self.query is not None:

@@ -51,6 +51,10 @@ class Stream:
         """Whether it cannot be begun again in this process."""
         return self.runner.ended_for_good()
 
+    def attempts(self) -> int:
+        """As `Runner.attempts`."""
+        return self.runner.attempts()
+
     def cancel(self) -> None:
         """Ends it, and does not wait for that."""
         self.runner.cancel()

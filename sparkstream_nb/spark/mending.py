@@ -39,6 +39,9 @@ class Mended(Protocol):
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
 
+    def attempts(self) -> int:
+        """How often the last micro-batch was begun by processes that it may have ended; 0 where it ends none."""
+
     def begin(self) -> None:
         """Begins it where it left off. Raises SparkStreamError where it cannot."""
 
@@ -62,9 +65,15 @@ class Mending:
         with self._lock:
             if self.query.active or (self._wanted and self._again()):
                 return
-            died(self.inbox)
             self.query.care = Care.of(self.inbox)
-            self._batch, self._tries, self._wanted = -1, 0, True
+            self._batch, self._tries, self._wanted = -1, self.query.attempts(), True
+            if self._tries > PLAIN_TRIES:  # a process ended in the middle of it, again and again
+                self._batch, entries = self.query.planned_batch()
+                self.query.care = replace(self.query.care, entries=entries, suspects=self._steps(entries))
+                self._may_help(entries)
+            else:
+                self._tries = 0
+                died(self.inbox)
             self.query.begin()
             if self._ending is None:
                 self._ending = threading.Event()

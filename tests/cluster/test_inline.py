@@ -159,6 +159,47 @@ def test_it_stops_between_two_pieces_of_a_micro_batch(
     assert app._progress.batch <= 1
 
 
+POISONED = """
+import os, signal, sys
+from pathlib import Path
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.cluster import deploy
+
+step = NodeEngine.step
+
+def poisoned(self, batch):
+    for rows in batch.rows.values():
+        if any(-666 in (c if isinstance(c, list) else c.to_pylist()) for c in rows.columns):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return step(self, batch)
+
+NodeEngine.step = poisoned
+app = deploy(sys.argv[2], name="app", nodes=2, master="inline", home=Path(sys.argv[1]))
+if not app.stats().events:
+    app.send("S", [["a", v] for v in (1, 2)], at=1)
+    app.send("S", ["b", -666], at=2)
+    app.send("S", ["c", 3], at=3)
+app.flush()
+app.stop()
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(240)
+def test_an_event_that_ends_its_process_is_set_aside_in_the_end(run: Run, tmp_path: Path) -> None:
+    """Whoever starts the program again and again need not know which event it was."""
+    ended = [ran(POISONED, tmp_path / "home", APP).returncode for _ in range(3)]
+    while ended[-1] != 0:
+        ended.append(ran(POISONED, tmp_path / "home", APP).returncode)
+        assert len(ended) < 12
+    assert set(ended[:-1]) == {-9}
+    app = run(APP, nodes=2)
+    errors = app.errors.frame
+    aside = errors[errors["reason"].str.startswith("set aside: the process that took it ended")]
+    assert aside["values"].tolist() == [["b", -666]]
+    assert sorted(app.output("Sums").frame["total"]) == [3, 6]
+
+
 def test_what_a_process_keeps_of_an_app_goes_with_it(run: Run) -> None:
     app = run(APP, nodes=3)
     app.send("S", ["a", 1])

@@ -35,6 +35,9 @@ class Query:
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         return self.batch, (0, 2)
 
+    def attempts(self) -> int:
+        return 0
+
     def begin(self) -> None:
         self.begun += 1
         self.seen.append(self.care)
