@@ -11,11 +11,19 @@ machine, not once per process.
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import inspect
+import marshal
+import os
+import shutil
+import sys
 import textwrap
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -226,43 +234,115 @@ def inlined(function: F) -> F:
 def kernel(function: Callable[..., object], **fixed: bool | int) -> Callable[..., Any]:
     """Compiles a loop over arrays and inlines the helpers that it calls. `fixed` parameters are constants and not
     parameters of the compiled loop, so branches that they rule out are removed."""
+    kept = _place(function, fixed)
+    made = _read(kept, function)
+    if made is None:
+        made = _inlined(function, fixed)
+        _write(kept, made)
+    if made.code is None:
+        compiled: Any = function
+    else:
+        scope: dict[str, Any] = {}
+        exec(made.code, made.names_for(function), scope)  # the function's own source, from this package
+        compiled = scope[function.__name__]
+        compiled.__module__ = function.__module__
+    compiled.__qualname__ = f"{function.__qualname__}_{made.digest}"
+    dispatcher = _njit(compiled)
+    _DIGESTS[dispatcher] = made.digest
+    return cast(Callable[..., Any], dispatcher)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A loop with the helpers inlined: its `code` (None where it has none and is the function itself) and its `digest`
+    (`_digest`). `known`: what the helpers' bodies name in their own modules, as module and name there, by names of the
+    loop's own. `used`: what its digest says of constants and other compiled loops, by name."""
+
+    code: CodeType | None
+    digest: str
+    known: Mapping[str, tuple[str, str]]
+    used: Mapping[str, str]
+
+    def names_for(self, function: Callable[..., object]) -> dict[str, Any]:
+        """What its names mean. Raises AttributeError or KeyError where something is not there any more."""
+        return {**function.__globals__, **{own: getattr(sys.modules[m], n) for own, (m, n) in self.known.items()}}
+
+
+def _inlined(function: Callable[..., object], fixed: Mapping[str, bool | int]) -> _Made:
     node = _parsed(function)
     names = {n: f for n, f in function.__globals__.items() if _is_inlined(f)}
     if fixed:
         node.args.args = [a for a in node.args.args if a.arg not in fixed]
         node = _Renamer({n: ast.Constant(v) for n, v in fixed.items()}).visit(node)
-    if fixed or any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node)):
-        inliner = _Inliner(names)
-        node = inliner.visit(node)
-        ast.fix_missing_locations(node)
-        scope: dict[str, Any] = {}
-        known = {**function.__globals__, **inliner.known}
-        code = compile(ast.Module([node], []), function.__code__.co_filename, "exec")
-        exec(code, known, scope)  # the function's own source, from this package
-        compiled = scope[function.__name__]
-        compiled.__module__ = function.__module__
-    else:
-        compiled, known = function, function.__globals__
-    digest = _digest(node, known)
-    compiled.__qualname__ = f"{function.__qualname__}_{digest}"
-    dispatcher = _njit(compiled)
-    _DIGESTS[dispatcher] = digest
-    return cast(Callable[..., Any], dispatcher)
+    if not fixed and not any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node)):
+        return _Made(None, *_digest(node, function.__globals__, {}))
+    inliner = _Inliner(names)
+    node = inliner.visit(node)
+    ast.fix_missing_locations(node)
+    code = compile(ast.Module([node], []), function.__code__.co_filename, "exec")
+    return _Made(code, *_digest(node, {**function.__globals__, **inliner.known}, inliner.origins))
 
 
-def _digest(node: ast.FunctionDef, known: Mapping[str, Any]) -> str:
-    """Of all that a compiled loop was made of: its source with the helpers in it, constants, other compiled loops.
+def _digest(
+    node: ast.FunctionDef, known: Mapping[str, Any], origins: Mapping[str, tuple[str, str]]
+) -> tuple[str, Mapping[str, tuple[str, str]], Mapping[str, str]]:
+    """Of all that a compiled loop was made of: its source with the helpers in it, constants, other compiled loops; and
+    the latter two by name.
 
     numba's cache looks only at the file that the loop stands in, so that the loop's name must tell the rest.
     """
-    parts = [ast.unparse(node)]
-    for name in sorted({n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & known.keys()):
-        value = known[name]
-        if isinstance(value, int | float | str | tuple | np.generic):
-            parts.append(f"{name}={value!r}")
-        elif isinstance(value, Hashable) and value in _DIGESTS:
-            parts.append(f"{name}={_DIGESTS[value]}")
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    names = sorted({n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & known.keys())
+    used = {name: said for name in names if (said := _said(known[name])) is not None}
+    parts = [ast.unparse(node), *(f"{name}={said}" for name, said in used.items())]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16], origins, used
+
+
+def _said(value: Any) -> str | None:
+    """What a digest says of a constant, or of another compiled loop; None of anything else."""
+    if isinstance(value, int | float | str | tuple | np.generic):
+        return repr(value)
+    return _DIGESTS.get(value) if isinstance(value, Hashable) else None
+
+
+# Inlining takes a process some 0.7 s, and is the same in each. What came of it is kept beside what numba compiled.
+
+
+@cache
+def _kept_folder() -> Path:
+    """The folder of what was made of this version of the sources; those of others go when it is made."""
+    here = Path(__file__).parent
+    files = sorted((str(f.relative_to(here)), f.stat().st_mtime_ns, f.stat().st_size) for f in here.rglob("*.py"))
+    key = hashlib.sha256(repr([str(here), sys.version, files]).encode()).hexdigest()[:16]
+    folder = cache_folder() / f"inlined-{key}"
+    with contextlib.suppress(OSError):
+        if not folder.is_dir():
+            for other in cache_folder().glob("inlined-*"):
+                shutil.rmtree(other, ignore_errors=True)
+            folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _place(function: Callable[..., object], fixed: Mapping[str, bool | int]) -> Path:
+    what = repr([function.__module__, function.__qualname__, function.__code__.co_firstlineno, sorted(fixed.items())])
+    return _kept_folder() / hashlib.sha256(what.encode()).hexdigest()[:24]
+
+
+def _read(kept: Path, function: Callable[..., object]) -> _Made | None:
+    """What is kept of a loop; None where that is nothing, or was made of other constants or loops."""
+    try:
+        code, digest, known, used = marshal.loads(kept.read_bytes())
+        made = _Made(code, digest, known, used)
+        names = made.names_for(function)
+        return made if all(_said(names[name]) == said for name, said in used.items()) else None
+    except (OSError, ValueError, EOFError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _write(kept: Path, made: _Made) -> None:
+    new = kept.with_name(f"{kept.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        new.write_bytes(marshal.dumps((made.code, made.digest, dict(made.known), dict(made.used))))
+        new.replace(kept)
 
 
 def _is_inlined(f: object) -> bool:
@@ -293,6 +373,8 @@ class _Inliner(ast.NodeTransformer):
         self.count = 0
         self.known: dict[str, Any] = {}
         """What the helpers' bodies name in their own modules, by names of this module's own."""
+        self.origins: dict[str, tuple[str, str]] = {}
+        """The module and the name there of each."""
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         return self._expand(node.value, None) or self.generic_visit(node)
@@ -336,6 +418,7 @@ class _Inliner(ast.NodeTransformer):
             own = f"_{module['__name__'].replace('.', '_')}_{other}"
             names[other] = ast.Name(own, ast.Load())
             self.known[own] = module[other]
+            self.origins[own] = module["__name__"], other
             if _is_inlined(module[other]):
                 self.names[own] = module[other]
         out: list[ast.stmt] = before
