@@ -19,7 +19,7 @@ _SECONDS = 240
 
 def master() -> str | None:
     """The master of a program's apps: that of the test which runs it."""
-    return os.environ[_MASTER] or None
+    return os.environ.get(_MASTER, INLINE) or None
 
 
 def ran(

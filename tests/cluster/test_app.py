@@ -135,7 +135,7 @@ def test_what_needs_spark_is_refused_by_name(run: Run, tmp_path: Path) -> None:
         app.feed("Trades", Frame(), time="at")
     with pytest.raises(Misuse, match="is where Spark's machines meet: master='inline' runs in this process"):
         run(HIGH, shared=(tmp_path / "meeting").as_uri())
-    assert "meant for tests, CI and a first look" in str(app)
+    assert "without Spark (master='inline'): meant for tests, CI and a first look" in (app.runner_note or "")
 
 
 def check_feed_of(app: App, source: Any, frame: pd.DataFrame) -> None:

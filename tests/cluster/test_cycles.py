@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ COMES_AND_GOES = CYCLES // 2
 
 @pytest.mark.thorough
 @pytest.mark.timeout(180)
-def test_stopping_and_starting_leaves_nothing_behind(run: Callable[..., App]) -> None:
+def test_stopping_and_starting_leaves_nothing_behind(run: Callable[..., App], spark: Any) -> None:
     app = run(APP, nodes=2)
     jvm = jvm_of(app)
 
