@@ -48,8 +48,6 @@ select e1.symbol as symbol, e2.price as price
 insert into Rises;
 """
 HOUR = 1_717_236_000_000  # 2024-06-01 10:00 UTC
-NO_JVM_AHEAD = "from sparkstream_nb.spark import jvm\njvm.drop()"
-"""A cell of a kernel: after it, `%load_ext sparkstream_nb` begins no JVM."""
 
 
 def unbegun_feed(app: str = "Trades", stream: str = "TradeStream") -> Feed:
@@ -166,6 +164,15 @@ class StandIn(App):
 
     def interrupt(self) -> None:
         self.calls.append(("interrupt",))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what needs a browser. All of it goes to one process of xdist's, which has the one JupyterLab."""
+    for item in items:
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
-import socket
+import signal
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from servers import free_port
+from tests.processes import ending_with_this
 
 LABEXTENSION = Path(__file__).parents[2] / "sparkstream_nb" / "lab" / "labextension"
 
@@ -26,13 +31,26 @@ class Server:
     token: str
     folder: Path
 
-    def lab(self, file: str) -> str:
-        """The address of a file in JupyterLab, in a fresh workspace."""
-        return f"{self.address}/lab/tree/{file}?token={self.token}&reset"
+    @property
+    def lab(self) -> str:
+        """The address of JupyterLab, in a fresh workspace."""
+        return f"{self.address}/lab?token={self.token}&reset"
 
     def notebook(self, file: str) -> str:
         """The address of a notebook in Notebook 7."""
         return f"{self.address}/notebooks/{file}?token={self.token}"
+
+    def ask(self, path: str, method: str = "GET") -> Any:
+        """What the server's interface answers; None for nothing."""
+        request = urllib.request.Request(f"{self.address}/api/{path}?token={self.token}", method=method)
+        with urllib.request.urlopen(request) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def end_kernels(self) -> None:
+        """Ends the kernels of all notebooks, except one that is being started anew."""
+        for session in self.ask("sessions"):
+            with suppress(urllib.error.HTTPError):
+                self.ask(f"sessions/{session['id']}", "DELETE")
 
 
 @contextmanager
@@ -51,7 +69,7 @@ def jupyter(tmp: Path) -> Iterator[Server]:
         **{f"JUPYTER{k}": str(tmp / k) for k in ("_CONFIG_DIR", "_DATA_DIR", "_RUNTIME_DIR")},
         **{f"JUPYTERLAB_{k}_DIR": str(tmp / k) for k in ("SETTINGS", "WORKSPACES")},
     }
-    port = _free_port()
+    port = free_port()
     command = [
         sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ip=127.0.0.1", f"--port={port}",
         "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}", f"--IdentityProvider.token={token}",
@@ -59,13 +77,16 @@ def jupyter(tmp: Path) -> Iterator[Server]:
         "--LabApp.expose_app_in_browser=True",
     ]  # fmt: skip
     with (tmp / "server.log").open("w") as log:
-        process = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, env=env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            preexec_fn=ending_with_this(signal.SIGTERM),
+        )  # fmt: skip
     try:
-        address = f"http://127.0.0.1:{port}"
-        while not _answers(f"{address}/api/status?token={token}"):
+        server = Server(f"http://127.0.0.1:{port}", token, folder)
+        while not _answers(server):
             assert process.poll() is None, (tmp / "server.log").read_text()[-2000:]
             time.sleep(0.1)
-        yield Server(address, token, folder)
+        yield server
     finally:
         process.terminate()
         try:
@@ -75,16 +96,9 @@ def jupyter(tmp: Path) -> Iterator[Server]:
             process.wait(30)
 
 
-def _free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
-
-
-def _answers(address: str) -> bool:
+def _answers(server: Server) -> bool:
     try:
-        urllib.request.urlopen(address)
+        server.ask("status")
     except (urllib.error.URLError, ConnectionError):
         return False
     return True

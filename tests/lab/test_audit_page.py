@@ -12,7 +12,7 @@ from sparkstream_nb.cli import main
 
 from .browser import PICTURES
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(120)]
 
 APP = """define stream Orders (card string, amount double);
 define table Seen (card string, total double);

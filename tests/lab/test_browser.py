@@ -1,58 +1,41 @@
-"""The first notebook in a real JupyterLab, in a real browser: run its cells, change the duration, look at the bars."""
+"""What `make test` shows in a browser besides the help while one writes: a view that follows a feed, and a cluster that
+is worked on by its buttons. The other files with `browser` in their names show the rest."""
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 
-from .browser import VIEW, Lab
+from . import test_cluster_browser as clusters
+from . import test_view_browser as views
+from .browser import Lab
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01_first_query.ipynb"
-
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
-def test_first_notebook(lab: Lab) -> None:
-    shutil.copy(NOTEBOOK, lab.folder)
-    page = lab.page(height=3600)
-    lab.open(page, NOTEBOOK.name)
+def test_a_view_follows_a_feed(lab: Lab) -> None:
+    with lab.notebook("follows.ipynb", views.CELLS, height=1600) as page:
+        views.observe(page)
+        views.follow(lab, page)
 
-    # Saved outputs: the picture without JavaScript stands alone, since no kernel backs the interactive one.
-    page.wait_for_selector(".jp-OutputArea img[alt='total per hour · all groups']", timeout=30_000)
-    assert page.locator(VIEW).count() == 0
-    assert "model not found" not in page.content()
 
-    lab.run_all(page)
-    page.wait_for_selector(f"{VIEW} .bars", timeout=180_000)
-    page.locator(VIEW).scroll_into_view_if_needed()
-
-    def values() -> list[str]:
-        return page.locator(f"{VIEW} svg .value").all_text_contents()
-
-    def merged() -> list[str]:
-        return page.locator(f"{VIEW} svg .merged-value").all_text_contents()
-
-    assert (values(), merged()) == (["30", "40"], ["70"])
-    assert page.locator(f"{VIEW} .x-tick").all_text_contents() == ["10:00", "1 Jun 2024"]
-
-    page.locator(f"{VIEW} .durations button", has_text="sec").click()
-    page.wait_for_function("view => document.querySelector(view).textContent.includes('10:30:03')", arg=VIEW)
-    assert values() == ["10", "20", "10", "30"]
-    # The half hour between the trades is not drawn, and said.
-    assert page.locator(f"{VIEW} .gap").all_text_contents() == ["30 min"]
-    lab.picture(page, "first-notebook")
-
-    errors = page.locator(".jp-RenderedText[data-mime-type='application/vnd.jupyter.stderr']").all_text_contents()
-    assert any("Leave it out" in e for e in errors)
-    assert not any("Traceback" in e for e in errors)
-    assert lab.elsewhere() == [], "the page asked for something from outside this machine"
-
-    # A kernel that is started anew knows nothing of the view: its picture stays, without controls that do nothing.
-    page.get_by_role("menuitem", name="Kernel", exact=True).click()
-    page.locator("li[data-command='kernelmenu:restart']").click()
-    page.locator(".jp-Dialog button", has_text="Restart").click()
-    page.locator(f"{VIEW} .controls").wait_for(state="hidden")
-    assert values() == ["10", "20", "10", "30"]
-    page.close()
+def test_a_cluster_after_a_kill_and_after_a_reload(lab: Lab) -> None:
+    with lab.notebook("killed.ipynb", clusters.CELLS, height=1700) as page:
+        clusters.wait_for_map(lab, page)
+        clusters.node(page, "node-1").locator("button.kill").click()
+        said = page.locator(f"{clusters.CLUSTER} .said")
+        said.locator("text=kill node-1: waits for the clock").wait_for()
+        lab.run(page, "feed(80, 180)")
+        clusters.wait_for_role(page, "node-1", "down")
+        clusters.wait_for_role(page, "node-2", "active")
+        lab.idle(page)
+        lab.save(page)
+        page.reload()
+        clusters.wait_for_role(page, "node-1", "down")
+        clusters.wait_for_role(page, "node-2", "active")
+        lab.idle(page)
+        clusters.node(page, "node-1").locator("button.restart").click()
+        said.locator("text=restart node-1: waits for the clock").wait_for()
+        lab.run(page, "feed(180, 195)")
+        clusters.wait_for_role(page, "node-1", "passive")
+        lab.picture(page, "cluster-reloaded")
+    assert not lab.elsewhere()

@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import nbformat
 import pytest
 
 from .browser import Lab
-from .test_view_browser import run
+from .cells import LOAD
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
 CLUSTER = ".sparkstream-cluster"
 APP = """
@@ -23,7 +22,7 @@ text = '''
 define stream Readings (room string, temp double);
 @info(name='mean') from Readings#window.time(1 min) select room, avg(temp) as mean group by room insert into Means;
 '''
-app = sparkstream_nb.deploy(text, name="Rooms", mode="ha", fresh=True)
+app = sparkstream_nb.deploy(text, name="Rooms", mode="ha", fresh=True, master="inline")
 at = 1_717_236_000_000 + 1000 * pd.RangeIndex(300)
 frame = pd.DataFrame({"room": ["<i>a</i>", "b"] * 150, "temp": 20.5, "at": at})
 
@@ -32,22 +31,19 @@ def feed(start, end):
 
 feed(0, 80)
 """
-CELLS = ["%load_ext sparkstream_nb", APP, "app.cluster"]
+CELLS = [LOAD, APP, "app.cluster"]
 
 
 @pytest.fixture(scope="module")
 def page(lab: Lab) -> Iterator[Any]:
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in CELLS])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    book.metadata.language_info = {"name": "python"}
-    nbformat.write(book, lab.folder / "cluster.ipynb")
-    page = lab.page(height=1700)
-    lab.open(page, "cluster.ipynb")
-    lab.run_all(page)
+    with lab.notebook("cluster.ipynb", CELLS, height=1700) as page:
+        wait_for_map(lab, page)
+        yield page
+
+
+def wait_for_map(lab: Lab, page: Any) -> None:
     page.wait_for_selector(f"{CLUSTER} .map svg", timeout=240_000)
     lab.idle(page)
-    yield page
-    page.close()
 
 
 def node(page: Any, name: str) -> Any:
@@ -80,7 +76,7 @@ def test_a_kill_waits_for_the_clock_and_the_other_node_takes_over(lab: Lab, page
     page.wait_for_function("b => b.ariaDisabled === 'true'", arg=button.element_handle(), timeout=60_000)
     assert page.evaluate("document.activeElement.className") == "kill"
     lab.picture(page, "cluster-waiting")
-    run(page, "feed(80, 180)")
+    lab.run(page, "feed(80, 180)")
     wait_for_role(page, "node-1", "down")
     wait_for_role(page, "node-2", "active")
     said = page.locator(f"{CLUSTER} .said").text_content()
@@ -101,7 +97,7 @@ def test_a_restart_a_cut_and_a_pause(lab: Lab, page: Any) -> None:
     page.locator(f"{CLUSTER} .said", has_text="restart node-1: waits for the clock").wait_for()
     page.get_by_role("button", name="Cut node-2 off from database for 30 s").click()
     page.locator(f"{CLUSTER} .said", has_text="cut node-2 from database for 30 s: waits").wait_for()
-    run(page, "feed(180, 195)")
+    lab.run(page, "feed(180, 195)")
     page.locator(f"{CLUSTER} .map text", has_text="cut until 10:03:29.001").wait_for(timeout=60_000)
     wait_for_role(page, "node-1", "passive")
     page.locator(f"{CLUSTER} select").select_option("last 2 min")
@@ -109,14 +105,14 @@ def test_a_restart_a_cut_and_a_pause(lab: Lab, page: Any) -> None:
         "c => !document.querySelector(c + ' .timeline').textContent.includes('10:00:30')", arg=CLUSTER
     )
     node(page, "node-1").locator("button.pause").click()
-    run(page, "feed(195, 200)")
+    lab.run(page, "feed(195, 200)")
     wait_for_role(page, "node-1", "stands still")
     lab.picture(page, "cluster-cut")
     page.locator(f"{CLUSTER} select").select_option("all")
 
 
 def test_errors_are_one_line_in_the_view(lab: Lab, page: Any) -> None:
-    run(page, 'sparkstream_nb.cluster.stop_all()\nprint("all", "stopped")')
+    lab.run(page, 'sparkstream_nb.cluster.stop_all()\nprint("all", "stopped")')
     page.wait_for_selector(".jp-OutputArea-output >> text=all stopped", timeout=60_000)
     node(page, "node-2").locator("button.kill").click()
     failed = page.locator(f"{CLUSTER} .failed", has_text="this app 'Rooms' is closed")
@@ -126,13 +122,11 @@ def test_errors_are_one_line_in_the_view(lab: Lab, page: Any) -> None:
 
 
 def test_it_reads_in_a_dark_theme(lab: Lab, page: Any) -> None:
-    page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
-    page.wait_for_selector("body[data-jp-theme-light=false]", state="attached")
-    page.locator(CLUSTER).scroll_into_view_if_needed()
-    lab.picture(page, "cluster-dark")
-    ink = page.locator(f"{CLUSTER} .map svg").evaluate("e => getComputedStyle(e).color")
-    assert min(int(c) for c in ink[ink.index("(") + 1 : -1].split(",")[:3]) > 127
-    page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})")
+    with lab.dark(page):
+        page.locator(CLUSTER).scroll_into_view_if_needed()
+        lab.picture(page, "cluster-dark")
+        ink = page.locator(f"{CLUSTER} .map svg").evaluate("e => getComputedStyle(e).color")
+        assert min(int(c) for c in ink[ink.index("(") + 1 : -1].split(",")[:3]) > 127
 
 
 def test_what_is_saved_is_the_picture(lab: Lab, page: Any) -> None:

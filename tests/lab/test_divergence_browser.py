@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import nbformat
 import pytest
 
 from .browser import Lab
+from .cells import LOAD
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
 TIMELINE = ".sparkstream-timeline"
 APP = """
@@ -27,29 +27,22 @@ select e1.user as user, e1.score as first, e2.score as then insert into Rises;
 @info(name='mean')
 from Sessions#window.length(20) select avg(score) as mean having mean > 58.0 insert into Means;
 '''
-app = sparkstream_nb.deploy(text, name="Diverging", nodes=3, fresh=True)
+app = sparkstream_nb.deploy(text, name="Diverging", nodes=3, fresh=True, master="inline")
 random = np.random.default_rng(11)
 n = 400
 frame = pd.DataFrame({"user": random.choice(["ann", "bob", "cy", "<i>dee</i>"], n), "score": random.integers(0, 100, n),
                       "at": 1_717_200_000_000 + 60_000 * np.arange(n)})
 app.feed("Sessions", frame, time="at", progress=lambda p: None)
 """
-CELLS = ["%load_ext sparkstream_nb", APP, "%siddhi divergence Diverging", "%siddhi study Diverging --nodes 1-6"]
+CELLS = [LOAD, APP, "%siddhi divergence Diverging", "%siddhi study Diverging --nodes 1-6"]
 
 
 @pytest.fixture(scope="module")
 def page(lab: Lab) -> Iterator[Any]:
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in CELLS])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    book.metadata.language_info = {"name": "python"}
-    nbformat.write(book, lab.folder / "diverging.ipynb")
-    page = lab.page(height=1500)
-    lab.open(page, "diverging.ipynb")
-    lab.run_all(page)
-    page.wait_for_selector(f"{TIMELINE} svg", timeout=180_000)
-    lab.idle(page)
-    yield page
-    page.close()
+    with lab.notebook("diverging.ipynb", CELLS, height=1500) as page:
+        page.wait_for_selector(f"{TIMELINE} svg", timeout=180_000)
+        lab.idle(page)
+        yield page
 
 
 def label(page: Any) -> str:

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import time
-import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 
-from .browser import CHROMIUM
-from .jupyter_lab import jupyter
+from .browser import Lab
+from .cells import LOAD
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(400),
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
-]
-PICTURES = os.environ.get("SPARKSTREAM_TEST_PICTURES")
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
 ROWS = 3_000_000
 WORK = "\n".join(
     f"from S#window.length({length}) select a, sum(a) as total, stdDev(a) as deviation group by a having total < 0 "
@@ -31,17 +21,18 @@ WORK = "\n".join(
 )
 """So much of it that a feed takes some seconds on any machine."""
 CELLS = [
-    f"""%load_ext sparkstream_nb
+    f"""{LOAD}
 import numpy as np, pandas as pd
 rows = np.arange({ROWS})
 numbers = pd.DataFrame({{"a": rows % 1000, "at": rows}})
 later = numbers.assign(at=rows + {ROWS})
 last = numbers.assign(at=rows + {2 * ROWS})""",
-    """%%siddhi Sums --fresh
+    """%%siddhi Sums --fresh --master inline
 define stream S (a int);
 from S#window.length(1000) select a, sum(a) as total, stdDev(a) as deviation group by a insert into Out;
 from every e1=S[a == 999] -> e2=S[a == 5] select e2.a as a insert into Pairs;
-""" + WORK,
+"""
+    + WORK,
     "%siddhi feed Sums.S numbers --time at",
     "%siddhi feed Sums.S later --time at --background",
     "%siddhi feeds pause 1",
@@ -62,30 +53,11 @@ RECORD = """() => {
 }"""
 
 
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[tuple[str, str, Path]]:
-    """Address and token of a JupyterLab of its own, and the notebook in it."""
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    cells = [nbformat.v4.new_code_cell(c) for c in CELLS]
-    with jupyter(tmp_path) as server:
-        notebook = server.folder / "feeds.ipynb"
-        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), notebook)
-        yield server.address, server.token, notebook
+class Cells:
+    """The cells of the notebook in the page."""
 
-
-class Page:
-    """The notebook in a browser."""
-
-    def __init__(self, browser: Any, lab: tuple[str, str, Path]) -> None:
-        self.address, self.token, self.notebook = lab
-        self.page = browser.new_page(viewport={"width": 1280, "height": 1700})
-        self.page.goto(f"{self.address}/lab/tree/{self.notebook.name}?token={self.token}&reset")
-        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=90_000)
-
-    def idle(self) -> None:
-        self.page.wait_for_selector(
-            ".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=120_000, state="attached"
-        )
+    def __init__(self, page: Any) -> None:
+        self.page = page
 
     def cell(self, number: int) -> Any:
         return self.page.locator(".jp-Notebook .jp-CodeCell").nth(number)
@@ -98,7 +70,6 @@ class Page:
             with contextlib.suppress(Exception):
                 self._prompt(number, r"\[[*\d]", seconds=10)
                 return
-        self.picture(f"cell-{number}-did-not-start")
         raise AssertionError(f"cell {number} did not start")
 
     def done(self, number: int) -> str:
@@ -120,10 +91,6 @@ class Page:
         self.start(number)
         return self.done(number)
 
-    def picture(self, name: str) -> None:
-        if PICTURES:
-            self.page.screenshot(path=str(Path(PICTURES) / f"{name}.png"))
-
     def bar(self, number: int, at_least: float) -> None:
         """Waits until the cell's bar is so far."""
         self.page.wait_for_function(
@@ -133,9 +100,12 @@ class Page:
         )  # fmt: skip
 
 
-def test_feeds(opened: tuple[str, str, Path], chromium: Any) -> None:
-    n = Page(chromium, opened)
-    n.idle()
+def test_feeds(lab: Lab) -> None:
+    with lab.notebook("feeds.ipynb", CELLS, height=1700, run=False) as page:
+        feed(lab, Cells(page))
+
+
+def feed(lab: Lab, n: Cells) -> None:
     n.page.evaluate(RECORD)
     n.run(INIT)
     assert "running" in n.run(APP)
@@ -143,7 +113,7 @@ def test_feeds(opened: tuple[str, str, Path], chromium: Any) -> None:
     # In front: the bar moves, and the report is all that stays.
     n.start(FRONT)
     n.bar(FRONT, 1)
-    n.picture("front")
+    lab.picture(n.page, "front")
     assert f"Sums.S {ROWS:,} events in" in n.done(FRONT)
     assert len(n.page.evaluate("[...window.bars]")) >= 3, "the bar moved"
     assert n.cell(FRONT).locator("[role=progressbar]").count() == 0
@@ -154,11 +124,11 @@ def test_feeds(opened: tuple[str, str, Path], chromium: Any) -> None:
     assert "45" in n.run(OTHER)
     assert "paused" in n.run(PAUSE)
     n.cell(BACK).get_by_text("paused").wait_for(timeout=60_000)
-    n.picture("paused")
+    lab.picture(n.page, "paused")
     assert "running" in n.run(RESUME)
     assert "stop" in n.run(STOP)
     n.cell(BACK).get_by_text("not fed").wait_for(timeout=60_000)
-    n.picture("stopped")
+    lab.picture(n.page, "stopped")
     assert n.cell(BACK).locator("[role=progressbar]").count() == 0
     assert "events out" in n.run(STATS)
 
@@ -168,36 +138,21 @@ def test_feeds(opened: tuple[str, str, Path], chromium: Any) -> None:
     n.page.locator("[data-command='notebook:interrupt-kernel']").first.click()
     assert "Sums is stopped, and starts again with its next event or query" in n.done(LONG)
     assert "stopped" in n.run(LIST)
-    n.picture("interrupted")
+    lab.picture(n.page, "interrupted")
 
     # Saved, closed, opened without the kernel that made it.
-    n.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
-    n.page.wait_for_function("() => !document.title.startsWith('*') && !document.querySelector('.jp-mod-dirty')")
-    for _ in range(100):
-        if "starts again with its next event" in n.notebook.read_text(encoding="utf-8"):
-            break
-        time.sleep(0.1)
-    n.page.close()
-    _delete_sessions(n)
-    again = Page(chromium, opened)
-    again.idle()
-    outputs = again.page.locator(".jp-Notebook .jp-OutputArea")
+    lab.save(n.page)
+    lab.close(n.page)
+    lab.open(n.page, "feeds.ipynb")
+    outputs = n.page.locator(".jp-Notebook .jp-OutputArea")
     for number, said in ((FRONT, f"{ROWS:,} events in"), (BACK, "not fed")):  # a page shows its cells one by one
-        again.cell(number).get_by_text(said).first.wait_for(timeout=60_000)
+        n.cell(number).get_by_text(said).first.wait_for(timeout=60_000)
     shown = " ".join(outputs.all_inner_texts())
     assert "Error displaying widget" not in shown
     assert "model not found" not in shown
-    assert again.page.locator(BAR).count() == 0
-    again.picture("reopened")
-    again.page.close()
-    saved = [c.outputs for c in nbformat.read(opened[2], 4).cells]
+    assert n.page.locator(BAR).count() == 0
+    lab.picture(n.page, "reopened")
+    saved = [c.outputs for c in nbformat.read(lab.folder / "feeds.ipynb", 4).cells]
+    assert "starts again with its next event" in json.dumps(saved[LONG])
     assert [list(o.get("data", {})) for o in saved[FRONT]] == [[], ["text/html", "text/plain"]]
     assert not any("widget" in json.dumps(o) for o in saved[FRONT] + saved[BACK])
-
-
-def _delete_sessions(n: Page) -> None:
-    with urllib.request.urlopen(f"{n.address}/api/sessions?token={n.token}") as answer:
-        sessions = json.load(answer)
-    for session in sessions:
-        request = urllib.request.Request(f"{n.address}/api/sessions/{session['id']}?token={n.token}", method="DELETE")
-        urllib.request.urlopen(request)

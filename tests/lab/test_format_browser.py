@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
 
 from .browser import Lab
+from .cells import LOAD
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
 UGLY = "%%siddhi --fmt\ndefine stream S(a int); -- in\nfrom S select a insert into O"
 NEAT = "%%siddhi --fmt\ndefine stream S (a int); -- in\n\nfrom S\nselect a\ninsert into O;"
@@ -17,13 +16,7 @@ EDITOR = "n => document.querySelectorAll('.jp-Notebook .jp-CodeCell .cm-content'
 
 
 def test_a_cell_is_formatted_in_its_place(lab: Lab) -> None:
-    cells = [new_code_cell(s) for s in ("%load_ext sparkstream_nb", UGLY, WRONG)]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    nbformat.write(new_notebook(cells=cells, metadata=kernel), lab.folder / "format.ipynb")
-    page = lab.page(height=800)
-    lab.open(page, "format.ipynb")
-    lab.run_all(page)
-    page.get_by_text("line 3, column 15: ").first.wait_for(timeout=60_000)
-    page.wait_for_function(f"want => ({EDITOR})(1) === want", arg=NEAT, timeout=30_000)
-    lab.picture(page, "format")
-    page.close()
+    with lab.notebook("format.ipynb", [LOAD, UGLY, WRONG], height=800) as page:
+        page.get_by_text("line 3, column 15: ").first.wait_for(timeout=60_000)
+        page.wait_for_function(f"want => ({EDITOR})(1) === want", arg=NEAT, timeout=30_000)
+        lab.picture(page, "format")

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import nbformat.v4
 import pytest
 
-from .browser import CHROMIUM
-from .jupyter_lab import Server, jupyter
+from .browser import Lab
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(180),
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
-]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(180)]
 
 TOKENS = {
     # A line of SiddhiQL → its tokens, each with the part of the theme that colours it (`highlighted`).
@@ -58,16 +51,13 @@ CELL = f"%%siddhi Trades --nodes 2 --routing hash:symbol\n{QUERY}"
 CELL_TOKENS = (
     "%%siddhi/meta Trades/def --nodes/attribute 2/number --routing/attribute hash:symbol/string\n" + TOKENS[QUERY]
 )
-NOTEBOOK = nbformat.v4.new_notebook(
-    cells=[
-        nbformat.v4.new_code_cell(CELL),
-        nbformat.v4.new_code_cell(f"%%siddhi --query Trades\n{QUERY}"),
-        nbformat.v4.new_code_cell("x = 'a'  # a comment"),
-        nbformat.v4.new_markdown_cell(f"A fence:\n\n```siddhi\n{QUERY}\n```\n"),
-        nbformat.v4.new_code_cell(""),
-    ],
-    metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
-)
+CELLS = [
+    CELL,
+    f"%%siddhi --query Trades\n{QUERY}",
+    "x = 'a'  # a comment",
+    nbformat.v4.new_markdown_cell(f"A fence:\n\n```siddhi\n{QUERY}\n```\n"),
+    "",
+]
 PYTHON_TOKENS = "x =/operator 'a'/string # a comment/comment"
 
 # Styled pieces of an element's lines. A class of CodeMirror's is one rule, whose colour is a variable of the theme.
@@ -98,66 +88,14 @@ LOOKS = """(token, role) => {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with jupyter(tmp_path_factory.mktemp("highlighting")) as running:
-        nbformat.write(NOTEBOOK, running.folder / "trades.ipynb")  # type: ignore[no-untyped-call]
-        (running.folder / "trades.siddhi").write_text("\n".join(TOKENS), encoding="utf-8")
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Any) -> Any:
-    return chromium
-
-
-@contextmanager
-def page(browser: Any, server: Server) -> Iterator[Any]:
-    """A page that asks for nothing from elsewhere."""
-    opened = browser.new_page(viewport={"width": 1280, "height": 900})
-    requested: list[str] = []
-    opened.on("request", lambda r: requested.append(r.url))
-    yield opened
-    opened.close()
-    assert [u for u in requested if not u.startswith((server.address, "data:", "blob:"))] == []
-
-
-@pytest.fixture(scope="module")
-def lab(browser: Any, server: Server) -> Iterator[Any]:
-    """JupyterLab with the notebook, whose cells the tests below change one after the other."""
-    with page(browser, server) as opened:
-        open_notebook(opened, server.lab("trades.ipynb"))
-        yield opened
-
-
-@pytest.fixture
-def other(browser: Any, server: Server) -> Iterator[Any]:
-    """A page for something else."""
-    with page(browser, server) as opened:
-        yield opened
-
-
-@pytest.fixture
-def dark(server: Server) -> Iterator[None]:
-    """The dark theme, as a user's setting."""
-    setting = server.folder.parent / "SETTINGS" / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
-    setting.parent.mkdir(parents=True, exist_ok=True)
-    setting.write_text(json.dumps({"theme": "JupyterLab Dark"}), encoding="utf-8")
-    yield
-    setting.unlink()
-
-
-def open_notebook(page: Any, address: str) -> None:
-    """Opens a notebook and waits for its kernel, which tells JupyterLab the language of its cells."""
-    page.goto(address)
-    page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=60_000, state="attached")
+def page(lab: Lab) -> Iterator[Any]:
+    """A notebook whose cells the tests below change one after the other."""
+    with lab.notebook("trades.ipynb", CELLS, height=900, run=False) as page:
+        yield page
 
 
 def cell(page: Any, number: int) -> Any:
     return page.locator(".jp-Notebook .jp-Cell").nth(number)
-
-
-def picture(page: Any, server: Server, name: str) -> None:
-    page.screenshot(path=server.folder.parent / "pictures" / f"{name}.png")
 
 
 def highlighted(page: Any, place: Any, expected: str) -> None:
@@ -187,68 +125,72 @@ def check_colours(page: Any) -> dict[str, str]:
     return colours
 
 
-def test_a_notebook_in_both_themes(lab: Any, other: Any, server: Server, dark: None) -> None:
-    check_notebook(lab)
-    picture(lab, server, "light")
-    open_notebook(other, server.lab("trades.ipynb"))
-    check_notebook(other)
-    picture(other, server, "dark")
-    in_light, in_dark = check_colours(lab), check_colours(other)
+def test_a_notebook_in_both_themes(lab: Lab, page: Any) -> None:
+    check_notebook(page)
+    lab.picture(page, "highlighting-light")
+    in_light = check_colours(page)
+    with lab.dark(page):
+        check_notebook(page)
+        lab.picture(page, "highlighting-dark")
+        in_dark = check_colours(page)
     assert all(in_light[role] != in_dark[role] for role in in_light)
 
 
-def test_a_cell_stays_siddhiql_when_the_kernel_restarts(lab: Any) -> None:
-    lab.get_by_role("menuitem", name="Kernel", exact=True).click()
-    lab.locator(".lm-Menu-item[data-command='kernelmenu:restart']").click()
-    lab.locator(".jp-Dialog button", has_text="Restart").click()
-    lab.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=restarting]", state="attached")
-    lab.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", state="attached")
-    check_notebook(lab)
+def test_a_cell_stays_siddhiql_when_the_kernel_restarts(lab: Lab, page: Any) -> None:
+    lab.restart(page)
+    page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=restarting]", state="attached")
+    lab.idle(page)
+    check_notebook(page)
 
 
-def test_a_fence_while_it_is_edited(lab: Any) -> None:
-    cell(lab, 3).locator("code.language-siddhi").dblclick()
-    highlighted(lab, cell(lab, 3).locator(".cm-line").nth(3), TOKENS[QUERY])
+def test_a_fence_while_it_is_edited(page: Any) -> None:
+    cell(page, 3).locator("code.language-siddhi").dblclick()
+    highlighted(page, cell(page, 3).locator(".cm-line").nth(3), TOKENS[QUERY])
 
 
-def test_typing_the_magic_switches_a_cell_to_siddhiql_and_back(lab: Any) -> None:
-    cell(lab, 4).locator(".cm-content").click()
-    lab.keyboard.type("from S#window.length")
-    highlighted(lab, cell(lab, 4), "from/keyword S #window.length/comment")
-    lab.keyboard.press("Home")
-    lab.keyboard.type("%%siddhi\n")
-    highlighted(lab, cell(lab, 4), "%%siddhi/meta\nfrom/keyword S #window/keyword ./punctuation length/builtin")
+def test_typing_the_magic_switches_a_cell_to_siddhiql_and_back(page: Any) -> None:
+    cell(page, 4).locator(".cm-content").click()
+    page.keyboard.type("from S#window.length")
+    highlighted(page, cell(page, 4), "from/keyword S #window.length/comment")
+    page.keyboard.press("Home")
+    page.keyboard.type("%%siddhi\n")
+    highlighted(page, cell(page, 4), "%%siddhi/meta\nfrom/keyword S #window/keyword ./punctuation length/builtin")
     for _ in "%%siddhi\n":
-        lab.keyboard.press("Backspace")
-    highlighted(lab, cell(lab, 4), "from/keyword S #window.length/comment")
+        page.keyboard.press("Backspace")
+    highlighted(page, cell(page, 4), "from/keyword S #window.length/comment")
 
 
-def test_a_new_cell_indents_and_comments_as_siddhiql_does(lab: Any, server: Server) -> None:
-    cell(lab, 4).locator(".jp-InputPrompt").click()
-    lab.keyboard.press("b")  # a new cell below
-    lab.keyboard.press("Enter")
-    lab.keyboard.type("%%siddhi\n")
-    highlighted(lab, cell(lab, 5), "%%siddhi/meta")
+def test_a_new_cell_indents_and_comments_as_siddhiql_does(lab: Lab, page: Any) -> None:
+    cell(page, 4).locator(".jp-InputPrompt").click()
+    page.keyboard.press("b")  # a new cell below
+    page.keyboard.press("Enter")
+    page.keyboard.type("%%siddhi\n")
+    highlighted(page, cell(page, 5), "%%siddhi/meta")
     typed = ["define stream S (", "a int", ");", "partition with (a of S) begin", "from S select a", "end;", "from S"]
-    lab.keyboard.type("\n".join(typed))
-    lines = cell(lab, 5).locator(".cm-line")
+    page.keyboard.type("\n".join(typed))
+    lines = cell(page, 5).locator(".cm-line")
     indented = ["define stream S (", "    a int", ");", "partition with (a of S) begin", "    from S select a", "end;"]
     assert lines.all_text_contents() == ["%%siddhi", *indented, "from S"]
-    lab.keyboard.press("Control+/")
+    page.keyboard.press("Control+/")
     assert lines.last.text_content() == "-- from S"
-    picture(lab, server, "typed")
+    lab.picture(page, "highlighting-typed")
 
 
-def test_a_notebook_in_notebook_7(other: Any, server: Server) -> None:
-    open_notebook(other, server.notebook("trades.ipynb"))
+def test_a_file(lab: Lab, page: Any) -> None:
+    (lab.folder / "trades.siddhi").write_text("\n".join(TOKENS), encoding="utf-8")
+    lab.do(page, "docmanager:open", path="trades.siddhi")
+    highlighted(page, page.locator(".jp-FileEditor .cm-content"), "\n".join(TOKENS.values()))
+    row = page.locator(".jp-DirListing-item", has_text="trades.siddhi")
+    assert row.locator("svg[data-icon='sparkstream-nb:siddhi']").count() == 1
+    lab.picture(page, "highlighting-file")
+
+
+def test_a_notebook_in_notebook_7(lab: Lab, page: Any) -> None:
+    other = lab.new_page(height=900)
+    other.goto(lab.server.notebook("trades.ipynb"))
+    lab.idle(other)
     check_notebook(other)
     check_colours(other)
-    picture(other, server, "notebook-7")
-
-
-def test_a_file(other: Any, server: Server) -> None:
-    other.goto(server.lab("trades.siddhi"))
-    highlighted(other, other.locator(".jp-FileEditor .cm-content"), "\n".join(TOKENS.values()))
-    row = other.locator(".jp-DirListing-item", has_text="trades.siddhi")
-    assert row.locator("svg[data-icon='sparkstream-nb:siddhi']").count() == 1
-    picture(other, server, "file")
+    lab.picture(other, "notebook-7")
+    other.close()
+    assert lab.elsewhere() == []

@@ -15,7 +15,7 @@ from servers import free_port
 from sparkstream_nb.runners import INLINE
 from tests.masters import EACH_RUNNER
 
-from .conftest import NO_JVM_AHEAD
+from .cells import LOAD
 
 pytestmark = [pytest.mark.notebook, pytest.mark.timeout(400)]
 ROOT = Path(__file__).parents[2]
@@ -57,8 +57,7 @@ while read.stats().sources[0].last_error is None:
     time.sleep(0.1)
 """
 CELLS = [
-    NO_JVM_AHEAD,
-    "%load_ext sparkstream_nb",
+    LOAD,
     CONNECT,
     SHOP,
     """%siddhi send Shop.Orders '["nail", 3]'""",

@@ -11,9 +11,9 @@ import nbformat
 import pytest
 
 from .browser import Lab
-from .test_view_browser import run
+from .cells import LOAD
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
 
 TAIL = ".sparkstream-tail"
 STATS = ".sparkstream-stats"
@@ -24,7 +24,7 @@ import sparkstream_nb
 app = sparkstream_nb.deploy('''
 define stream Ticks (symbol string, price double);
 @info(name='all') from Ticks#window.length(10) select symbol, price, max(price) as top insert into Tops;
-''', name="Market", fresh=True)
+''', name="Market", fresh=True, master="inline")
 frame = pd.DataFrame({"symbol": ["<i>a</i>", "b"] * 5000, "price": range(10_000), "at": range(10_000)})
 
 def feed(start, end):
@@ -33,7 +33,7 @@ def feed(start, end):
 feed(0, 10)
 """
 CELLS = [
-    "%load_ext sparkstream_nb",
+    LOAD,
     APP,
     "%siddhi tail Market.Tops --last 5",
     "%siddhi tail Market.Ticks --latest symbol",
@@ -45,17 +45,10 @@ LAST, LATEST, NUMBER = range(3)
 
 @pytest.fixture(scope="module")
 def page(lab: Lab) -> Iterator[Any]:
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in CELLS])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    book.metadata.language_info = {"name": "python"}
-    nbformat.write(book, lab.folder / "tail.ipynb")
-    page = lab.page(height=2000)
-    lab.open(page, "tail.ipynb")
-    lab.run_all(page)
-    page.wait_for_selector(f"{STATS} .tiles svg, {STATS} table", timeout=240_000)
-    lab.idle(page)
-    yield page
-    page.close()
+    with lab.notebook("tail.ipynb", CELLS, height=2000) as page:
+        page.wait_for_selector(f"{STATS} .tiles svg, {STATS} table", timeout=240_000)
+        lab.idle(page)
+        yield page
 
 
 def tail(page: Any, number: int) -> Any:
@@ -81,7 +74,7 @@ def test_rows_appear_and_the_others_are_counted(lab: Lab, page: Any) -> None:
     ]  # fmt: skip
     assert tail(page, LAST).locator(".note").text_content() == ""
     assert page.locator(f"{TAIL} i").count() == 0, "values are texts, not markup"
-    run(page, "feed(10, 1010)")
+    lab.run(page, "feed(10, 1010)")
     wait_for_first(page, LAST, "1009.0")
     assert re.fullmatch(
         r"9\d\d more since \d\d:\d\d:\d\d UTC not shown", tail(page, LAST).locator(".note").text_content()
@@ -106,7 +99,7 @@ def test_a_pause_stops_the_rows_and_not_the_counting(lab: Lab, page: Any) -> Non
     assert button.text_content() == "Resume"
     assert page.evaluate("document.activeElement.className") == "pause"
     before = rows(page, LAST)
-    run(page, "feed(1010, 1310)")
+    lab.run(page, "feed(1010, 1310)")
     tail(page, LAST).locator(".note", has_text=": 300 more since then").wait_for(timeout=60_000)
     assert rows(page, LAST) == before
     wait_for_first(page, LATEST, "1308.0")

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-import nbformat
 import pytest
 
 from .browser import VIEW, Lab
+from .cells import LOAD
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
 APP = """
 import threading
+import time
 import pandas as pd
 import sparkstream_nb
 
@@ -28,7 +27,7 @@ define stream Trades (symbol string, price double, quantity long, ts long);
 define aggregation Totals from Trades select symbol, avg(price) as avgPrice, sum(quantity) as total
 group by symbol aggregate by ts every sec ... year;
 '''
-app = sparkstream_nb.deploy(text, name="Live", nodes=2, fresh=True)
+app = sparkstream_nb.deploy(text, name="Live", nodes=2, fresh=True, master="inline")
 n = 36_000  # an event each 600 ms: six hours
 frame = pd.DataFrame({"symbol": ["a", "b", "c"] * (n // 3), "price": [1.0, 2.0, 6.0] * (n // 3),
                       "quantity": 1, "ts": 1_717_200_000_000 + 600 * pd.RangeIndex(n)})
@@ -36,9 +35,9 @@ frame = pd.DataFrame({"symbol": ["a", "b", "c"] * (n // 3), "price": [1.0, 2.0, 
 def feed(start, end):
     for i in range(start, end, 3000):
         app.feed("Trades", frame[i : i + 3000], time="ts", progress=lambda p: None)
+        time.sleep(0.4)
 """
-CELLS = ["%load_ext sparkstream_nb", APP, 'app.view(per="minute")']
-# Notes what each picture of the first view shows.
+CELLS = [LOAD, APP, 'app.view(per="minute")']
 OBSERVE = """view => {
   window.drawn = [];
   new MutationObserver(() => {
@@ -55,30 +54,18 @@ OBSERVE = """view => {
 }"""
 
 
-def run(page: Any, text: str) -> None:
-    """Runs `text` in a new cell at the end."""
-    page.locator(".jp-Notebook .jp-Cell").last.locator(".jp-InputPrompt").click()
-    page.keyboard.press("Escape")
-    page.keyboard.press("b")
-    page.keyboard.press("Enter")
-    page.keyboard.insert_text(text)
-    page.keyboard.press("Control+Enter")
-
-
 @pytest.fixture(scope="module")
 def page(lab: Lab) -> Iterator[Any]:
     """A notebook whose kernel runs an app, with a view of its empty aggregation."""
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in CELLS])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    book.metadata.language_info = {"name": "python"}
-    nbformat.write(book, lab.folder / "live.ipynb")
-    page = lab.page(height=1600)
-    lab.open(page, "live.ipynb")
-    lab.run_all(page)
+    with lab.notebook("live.ipynb", CELLS, height=1600) as page:
+        observe(page)
+        yield page
+
+
+def observe(page: Any) -> None:
+    """Waits for the first view, and notes what each of its pictures shows from then on."""
     page.wait_for_selector(VIEW, timeout=180_000)
     page.evaluate(OBSERVE, VIEW)
-    yield page
-    page.close()
 
 
 def test_an_empty_view_says_what_to_type(lab: Lab, page: Any) -> None:
@@ -90,7 +77,11 @@ def test_an_empty_view_says_what_to_type(lab: Lab, page: Any) -> None:
 
 
 def test_it_follows_a_feed_of_the_main_thread(lab: Lab, page: Any) -> None:
-    run(page, 'feed(0, 18_000)\nprint("fed", "once")')
+    follow(lab, page)
+
+
+def follow(lab: Lab, page: Any) -> None:
+    lab.run(page, 'feed(0, 18_000)\nprint("fed", "once")')
     page.wait_for_function("window.drawn.length >= 2", timeout=60_000)
     lab.picture(page, "following")
     # What a person chooses is shown at once, though the kernel is busy.
@@ -107,7 +98,7 @@ def test_it_follows_a_feed_of_the_main_thread(lab: Lab, page: Any) -> None:
 def test_it_follows_a_feed_of_another_thread_and_its_axes_do_not_jump(lab: Lab, page: Any) -> None:
     lab.idle(page)
     page.evaluate("window.drawn.splice(0)")
-    run(page, "fed = threading.Thread(target=feed, args=(18_000, n)); fed.start()")
+    lab.run(page, "fed = threading.Thread(target=feed, args=(18_000, n)); fed.start()")
     page.wait_for_function("window.drawn.at(-1)?.starts.length === 360", timeout=120_000)
     drawn = page.evaluate("window.drawn")
     counts = [len(d["starts"]) for d in drawn]
@@ -136,7 +127,7 @@ def test_the_view_is_as_wide_as_its_cell(lab: Lab, page: Any) -> None:
 
 
 def test_ten_views_in_a_row_are_all_drawn(lab: Lab, page: Any) -> None:
-    run(page, 'for _ in range(10):\n    display(app.view(per="hour", measure="avgPrice"))')
+    lab.run(page, 'for _ in range(10):\n    display(app.view(per="hour", measure="avgPrice"))')
     page.wait_for_function("view => document.querySelectorAll(view).length === 11", arg=VIEW, timeout=60_000)
     for i in range(1, 11):
         assert page.locator(VIEW).nth(i).locator(".bars").count() == 2
@@ -200,24 +191,17 @@ def test_a_tab_that_is_closed_and_opened_again(lab: Lab, page: Any) -> None:
 
 def test_what_is_saved_shows_its_static_form(lab: Lab, page: Any) -> None:
     lab.save(page)
-    page.close()
-    sessions = f"{lab.address}/api/sessions"
-    every = json.load(urllib.request.urlopen(f"{sessions}?token={lab.token}"))
-    for session in (s for s in every if s["path"] == "live.ipynb"):
-        address = f"{sessions}/{session['id']}?token={lab.token}"
-        urllib.request.urlopen(urllib.request.Request(address, method="DELETE"))
-    saved = (lab.folder / "live.ipynb").read_text()
-    assert "widget-view" not in saved
-    again = lab.page(height=1600)
-    lab.open(again, "live.ipynb")
-    pictures = again.locator(".jp-OutputArea img[alt^='total per'], .jp-OutputArea img[alt^='avgPrice per']")
-    again.wait_for_function("document.querySelectorAll('.jp-OutputArea img').length === 11")
+    lab.close(page)
+    assert "widget-view" not in (lab.folder / "live.ipynb").read_text()
+    lab.load(page)
+    lab.open(page, "live.ipynb")
+    pictures = page.locator(".jp-OutputArea img[alt^='total per'], .jp-OutputArea img[alt^='avgPrice per']")
+    page.wait_for_function("document.querySelectorAll('.jp-OutputArea img').length === 11")
     assert pictures.count() == 11
     assert all(pictures.nth(i).bounding_box()["width"] > 500 for i in range(11))
-    assert again.locator(VIEW).count() == 0
-    assert "Error displaying widget" not in again.content()
-    lab.picture(again, "saved")
-    again.close()
+    assert page.locator(VIEW).count() == 0
+    assert "Error displaying widget" not in page.content()
+    lab.picture(page, "saved")
     assert lab.elsewhere() == []
 
 
