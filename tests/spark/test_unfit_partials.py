@@ -67,3 +67,24 @@ def test_errors_of_a_repeated_batch_are_kept_once(tmp_path: Path, stores: tuple[
     assert error["reason"] == "per sec: price is NaN, which sqlite does not hold"
     (row,) = both.read(A, "year", *ALWAYS).to_pylist()
     assert (row["symbol"], row["AGG_SUM_price"], row["AGG_SUM_quantity"]) == ("x", 3.0, 2)
+
+
+def test_partials_in_a_file_stay_until_the_store_has_them(
+    tmp_path: Path, stores: tuple[CrashingStore, StoreSet]
+) -> None:
+    own, both = stores
+    plan = plan_of()
+    both.prepare(plan.aggregations.values())
+    file = tmp_path / "spilled"
+    file.write_bytes(results.to_ipc(partials_of(plan, [["x", 1.0, 1, NOON]])))
+    partial = rows.Partial(0, 0, 0, A, 1, file=str(file))
+    commit = commit_to(tmp_path, both, plan)
+    own.crashes = True
+    with pytest.raises(StoreError, match="gone"):
+        commit.commit([partial], 0)
+    assert file.exists()
+    commit.commit([partial], 0)
+    assert not file.exists()
+    commit.commit([partial], 0)  # it was noted nowhere that it is done
+    (row,) = both.read(A, "year", *ALWAYS).to_pylist()
+    assert row["AGG_SUM_quantity"] == 1
