@@ -14,8 +14,12 @@ OVERRIDES := .venv/share/jupyter/lab/settings/overrides.json
 QUIET := {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}
 # An editable install leaves out what a wheel puts here: a link to the source does the same for it.
 LABEXTENSION := .venv/share/jupyter/labextensions/sparkstream-nb
-# Tests marked so start Spark, a kernel or a browser. Those of a file share them, and run in one process.
-WITH_SPARK := spark or notebook or browser
+# The tiers: what starts no JVM, kernel, browser or server; what `make test` has besides; and all the rest.
+PLAIN := not (spark or notebook or browser or server or thorough)
+FIRST := ((contract and spark) or browser) and not (server or thorough)
+REST := thorough or server or hypothesis or ((spark or notebook) and not contract)
+NBVAL := -p nbval --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600
+FIRST_NOTEBOOKS := notebooks/01_first_query.ipynb notebooks/04_alerts.ipynb
 # Their JVMs live for seconds: what the second compiler and a parallel collector cost is never earned back (two files of
 # tests took 125 in place of 181 s of CPU).
 SHORT_LIVED := JDK_JAVA_OPTIONS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
@@ -65,16 +69,15 @@ check: setup ## Lint, types and direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check ## check, the tests, all notebooks: before each commit
-	$(PYTEST) -m "not ($(WITH_SPARK) or thorough)" -n 2
-	$(SHORT_LIVED) $(PYTEST) -m "($(WITH_SPARK)) and not thorough" -n 2 --dist loadfile
-ifneq ($(NOTEBOOKS),)
-	$(SHORT_LIVED) $(BIN)/python -m tests.try_cluster --for kafka,spark \
-	  $(PYTEST) -p nbval --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600 $(NOTEBOOKS)
-endif
+test: check ## check, all that needs no JVM, the contract of the runners on Spark, three browser tests, two notebooks
+	$(PYTEST) tests -m "$(PLAIN)" -n 2 --dist worksteal
+	$(SHORT_LIVED) $(PYTEST) tests/cluster tests/lab -m "$(FIRST)" -n 2 --dist loadgroup
+	$(SHORT_LIVED) $(PYTEST) $(NBVAL) $(FIRST_NOTEBOOKS) -n 2 --dist loadfile
 
-thorough: setup ## The tests that `make test` leaves out: further ways, places of kills, and clusters
-	$(SHORT_LIVED) $(PYTEST) -m thorough -n 2 --dist loadfile
+thorough: setup ## The rest: Spark, clusters, Kafka, databases, browsers, other notebooks, properties with many examples
+	SPARKSTREAM_PROFILE=merge $(SHORT_LIVED) $(PYTEST) tests -m "$(REST)" -n 2 --dist loadgroup
+	$(SHORT_LIVED) $(BIN)/python -m tests.try_cluster --for kafka,spark \
+	  $(PYTEST) $(NBVAL) $(filter-out $(FIRST_NOTEBOOKS),$(NOTEBOOKS)) -n 2 --dist loadfile
 
 exact: setup ## Random feeds over shards, batches and crashes against one node (DuckDB: COUNT, PostgreSQL: a tenth)
 	SPARKSTREAM_EXAMPLES=$(or $(COUNT),2000) $(PYTEST) tests/stores/test_any_split.py

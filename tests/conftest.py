@@ -33,8 +33,17 @@ def broker() -> Iterator[Broker]:
         yield found
 
 
+_SERVERS = frozenset({"broker", "breaking", "fed", "mariadb"})
+"""Fixtures that start a broker or a database server; and the parameters of others that do."""
+_DATABASES = frozenset({"mariadb", "postgresql"})
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what uses the `spark` fixture, so that none is forgotten."""
+    """Marks what uses Spark, a broker or a database server by a fixture, so that none is forgotten."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        fixtures = frozenset(getattr(item, "fixturenames", ()))
+        if "spark" in fixtures:
             item.add_marker(pytest.mark.spark)
+        parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+        if fixtures & _SERVERS or any(isinstance(p, str) and p in _DATABASES for p in parameters):
+            item.add_marker(pytest.mark.server)

@@ -54,6 +54,7 @@ def totals(app: App) -> tuple[int, dict[str, int]]:
     return total, found.by_shard.set_index("SHARD_ID")["total"].to_dict()
 
 
+@pytest.mark.server
 @pytest.mark.timeout(300)
 def test_the_manuals_example(spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     servers.skip_without("postgresql")
