@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from typing import Any
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from .jars import fetch, home_of, java, skip_without
-from .servers import free_port
+from .jars import fetch, home_of, java, skip_without, skip_without_java
+from .processes import ending_with_this
+from .servers import NOT_YOURS, free_port
 
 POM = Path(__file__).with_name("broker.pom.xml")
 HOME = home_of("kafka")
@@ -57,12 +58,16 @@ class Broker:
         """HOST:PORT."""
         return f"127.0.0.1:{self.port}"
 
+    def words(self) -> dict[str, Any]:
+        """All that another process needs to use it, as JSON has it."""
+        return {"folder": str(self.folder), "port": self.port}
+
     def start(self) -> None:
         """Starts it, and waits until it takes connections."""
         with (self.folder / "broker.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*_java(), "kafka.Kafka", str(self.folder / "server.properties")],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder, preexec_fn=ending_with_this(),
             )  # fmt: skip
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
@@ -114,6 +119,24 @@ class Broker:
             consumer.close()
 
 
+@dataclass
+class RunBroker(Broker):
+    """The broker that all tests share (`run_servers`)."""
+
+    @staticmethod
+    def of(words: Mapping[str, Any]) -> RunBroker:
+        """The one of these `words`."""
+        return RunBroker(Path(words["folder"]), words["port"])
+
+    def start(self) -> None:
+        """No test's to start."""
+        raise AssertionError(NOT_YOURS)
+
+    def stop(self) -> None:
+        """No test's to stop."""
+        raise AssertionError(NOT_YOURS)
+
+
 @contextlib.contextmanager
 def kafka(port: int = 0) -> Iterator[Broker]:
     """A broker with no topics. Port 0 is a free one."""
@@ -135,7 +158,8 @@ def kafka(port: int = 0) -> Iterator[Broker]:
 
 
 def skip_without_kafka() -> None:
-    """Skips the test where there is no Maven for the broker's jars, but not in continuous integration."""
+    """Skips the test where there is no Java, or no Maven for the broker's jars."""
+    skip_without_java("a Kafka broker")
     skip_without("a Kafka broker", HOME)
 
 

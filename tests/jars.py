@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
-import pytest
+from .found import hidden, program, skip_unless
 
 
 def home_of(name: str) -> Path:
@@ -24,7 +23,8 @@ def fetch(pom: Path, home: Path) -> Path:
         with tempfile.TemporaryDirectory(prefix="jars-", dir=home) as folder:
             jars = Path(folder) / "jars"
             subprocess.run(
-                ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"],
+                [_maven() or "mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies",
+                 f"-DoutputDirectory={jars}"],
                 check=True, stdin=subprocess.DEVNULL,
             )  # fmt: skip
             with contextlib.suppress(OSError):  # another process was first
@@ -34,13 +34,26 @@ def fetch(pom: Path, home: Path) -> Path:
 
 
 def skip_without(what: str, home: Path) -> None:
-    """Skips the test where there is no Maven for jars that are not there, but not in continuous integration."""
-    if shutil.which("mvn") is None and not (home / "ok").exists() and "CI" not in os.environ:
-        pytest.skip(f"there is no Maven on this machine, which brings {what}")
+    """Skips the test where there is no Maven for jars that are not there."""
+    there = _maven() is not None or (not hidden("maven") and (home / "ok").exists())
+    skip_unless(there, "maven", f"Maven, which brings {what}: mvn is not on the PATH")
+
+
+def skip_without_java(what: str) -> None:
+    """Skips the test where there is no Java that runs them."""
+    skip_unless(_java(), "java", f"Java for {what}: java is not on the PATH")
 
 
 def java() -> str:
     """The Java that runs them."""
-    found = shutil.which("java")
+    found = _java()
     assert found is not None, "Java of 17 or newer has to be on the PATH"
     return found
+
+
+def _java() -> str | None:
+    return program("java", "java")
+
+
+def _maven() -> str | None:
+    return program("maven", "mvn")

@@ -11,15 +11,18 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
-import pytest
 import sqlalchemy as sa
 
 from sparkstream_nb.stores.address import Database, Secret
 from sparkstream_nb.stores.dialects import DIALECTS
+from tests.found import program, skip_unless
+from tests.processes import ending_with_this
 
 _DATABASES = {"postgresql": "SELECT datname FROM pg_database", "mariadb": "SHOW DATABASES"}
 
@@ -49,6 +52,13 @@ class Server:
         d = self.database
         return f"jdbc:{d.kind}://{d.host}:{d.port}/{d.name}"
 
+    def words(self) -> dict[str, Any]:
+        """All that another process needs to use it, as JSON has it."""
+        d = self.database
+        assert d.password is not None
+        place = {"kind": d.kind, "name": d.name, "host": d.host, "port": d.port, "user": d.user}
+        return {"folder": str(self.folder), "database": {**place, "password": d.password.reveal()}}
+
     def made(self, name: str) -> Database:
         """A database of this name, which is made where it is missing."""
         wanted = replace(self.database, name=name)
@@ -67,8 +77,9 @@ class Server:
         """Starts it, and waits until it takes connections."""
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, user=self.user, cwd=self.folder
-            )
+                self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, user=self.user, cwd=self.folder,
+                preexec_fn=ending_with_this(),
+            )  # fmt: skip
         for _ in range(600):
             if subprocess.run(self.ready, capture_output=True, check=False).returncode == 0:
                 return
@@ -86,13 +97,41 @@ class Server:
                 stale.unlink()
 
 
+@dataclass
+class RunServer(Server):
+    """The server of a kind that all tests share (`run_servers`)."""
+
+    @staticmethod
+    def of(words: Mapping[str, Any]) -> RunServer:
+        """The one of these `words`."""
+        database = Database(**{**words["database"], "password": Secret(words["database"]["password"])})
+        return RunServer(database, [], Path(words["folder"]), None, [])
+
+    def start(self) -> None:
+        """No test's to start."""
+        raise AssertionError(NOT_YOURS)
+
+    def stop(self) -> None:
+        """No test's to stop."""
+        raise AssertionError(NOT_YOURS)
+
+    def apart(self) -> RunServer:
+        """The same with a database that nobody else uses."""
+        return replace(self, database=self.made(f"t_{uuid4().hex}"))
+
+
+NOT_YOURS = "all tests share this server: a test that stops its server starts one of its own"
+
+
 def postgres_binaries() -> Path | None:
     """The folder of PostgreSQL's programs; None where it is not installed."""
-    found = shutil.which("initdb")
-    if found is not None:
-        return Path(found).resolve().parent
-    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3]))
-    return folders[-1].parent if folders else None
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: -int(p.parts[-2]))
+    found = program("servers", "initdb", folders=[str(f) for f in folders])
+    return None if found is None else Path(found).resolve().parent
+
+
+def _mariadbd() -> str | None:
+    return program("servers", "mariadbd", folders=["/usr/sbin"])
 
 
 @contextlib.contextmanager
@@ -129,12 +168,13 @@ def mariadb() -> Iterator[Server]:
              "--skip-test-db"],
             folder, user,
         )  # fmt: skip
-        program = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
+        mariadbd = _mariadbd()
+        assert mariadbd is not None
         socket_file = str(folder / "socket")
         admin = ["mariadb-admin", "--no-defaults", f"--socket={socket_file}", "-u", "root"]
         server = Server(
             Database("mariadb", "siddhi", "127.0.0.1", port, "siddhi", Secret(password)),
-            [program, "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1",
+            [mariadbd, "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1",
              f"--socket={socket_file}", f"--pid-file={folder / 'pid'}", "--innodb-flush-log-at-trx-commit=2",
              f"--tmpdir={folder}"],  # a server that starts removes the temporary tables that it finds there
             folder, user, [*admin, "ping"],
@@ -181,11 +221,12 @@ def _folder(owner: str) -> Iterator[tuple[Path, str | None]]:
 
 
 def skip_without(kind: str) -> None:
-    """Skips the test where a server is not installed, but not in continuous integration."""
-    path = f"{os.environ['PATH']}:/usr/sbin"
-    there = postgres_binaries() if kind == "postgresql" else shutil.which("mariadbd", path=path)
-    if there is None and "CI" not in os.environ:
-        pytest.skip(f"{kind} is not installed on this machine")
+    """Skips the test where a server is not installed."""
+    if kind == "postgresql":
+        needed = "PostgreSQL: initdb is neither on the PATH nor in /usr/lib/postgresql"
+        skip_unless(postgres_binaries(), "servers", needed)
+    else:
+        skip_unless(_mariadbd(), "servers", "MariaDB: mariadbd is neither on the PATH nor in /usr/sbin")
 
 
 SERVERS = {"postgresql": postgresql, "mariadb": mariadb}

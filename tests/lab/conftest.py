@@ -30,10 +30,11 @@ from sparkstream_nb.spark.feeds import Shape
 from sparkstream_nb.stores import DuckDBStore
 from sparkstream_nb.types import Schema
 from stores.trades import partials_of
+from tests.run_servers import run_folder, server_of
 
 from .browser import chromium, lab
 
-__all__ = ["chromium", "lab"]  # the fixtures of browser tests
+__all__ = ["chromium", "lab", "run_folder", "server_of"]  # fixtures
 
 TRADES = """define stream TradeStream (symbol string, price double, quantity long, timestamp long);
 @PartitionById(enable='true')

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import servers
+from tests.run_servers import ServerOf
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,23 +17,22 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.notebook
 @pytest.mark.timeout(300)
 @pytest.mark.thorough
-def test_the_active_active_notebook_over_postgresql(tmp_path: Path) -> None:
-    servers.skip_without("postgresql")
+def test_the_active_active_notebook_over_postgresql(tmp_path: Path, server_of: ServerOf) -> None:
+    server = server_of("postgresql").apart()
     command = [
         sys.executable, "-m", "pytest", "-p", "nbval", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider",
         "--nbval-sanitize-with", str(ROOT / "conf/nbval-sanitize.cfg"), str(ROOT / "notebooks/03_active_active.ipynb"),
     ]  # fmt: skip
-    with servers.postgresql() as server:
-        assert server.database.password is not None
-        password = server.database.password.reveal()
-        given = {
-            "FLIGHTS_JDBC_URL": server.jdbc,
-            "FLIGHTS_DB_USER": server.database.user or "",
-            "FLIGHTS_DB_PASSWORD": password,
-            "SPARKSTREAM_HOME": str(tmp_path),
-        }
-        found = subprocess.run(
-            command, env={**os.environ, **given}, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False
-        )
+    assert server.database.password is not None
+    password = server.database.password.reveal()
+    given = {
+        "FLIGHTS_JDBC_URL": server.jdbc,
+        "FLIGHTS_DB_USER": server.database.user or "",
+        "FLIGHTS_DB_PASSWORD": password,
+        "SPARKSTREAM_HOME": str(tmp_path),
+    }
+    found = subprocess.run(
+        command, env={**os.environ, **given}, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False
+    )
     assert found.returncode == 0, found.stdout[-5000:]
     assert password not in found.stdout + found.stderr
