@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from tests.broker import Broker
 
 
+# What a run draws, and the option --case.
+pytest_plugins = ["profiles", "case_option"]
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the test run. A test that asks for it is marked `spark`, and leaves it running."""

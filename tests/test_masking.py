@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiError, SparkStreamError, SparkUnavailable, masked
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.plan import compile_app
@@ -41,7 +42,7 @@ def looks(error: SparkStreamError) -> list[str]:
 
 
 @given(kind=st.sampled_from(KINDS), address=st.sampled_from(ADDRESSES), user=NAME, password=PASSWORD)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_an_error_looks_as_if_the_password_were_stars(
     kind: type[SparkStreamError], address: tuple[str, str], user: str, password: str
 ) -> None:

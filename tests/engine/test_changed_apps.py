@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.engine.assembly import sources_of
 from sparkstream_nb.engine.cases import events, input_batch
 from sparkstream_nb.engine.node import NodeEngine
@@ -134,7 +135,8 @@ def changes_of_apps(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+    max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
 )
 @given(changes_of_apps(), feeds(), st.integers(0, 100), st.booleans(), st.booleans())
 def test_what_is_unchanged_goes_on(apps: tuple[str, str], feed: list[Any], cut: int, first: bool, second: bool) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.engine.columns import Column, Strings
 from sparkstream_nb.engine.expressions import Context, Env, Long, compile_condition, compile_expr
 from sparkstream_nb.engine.expressions.arithmetic import choose, compute
@@ -193,7 +194,7 @@ def environment(rows: list[list[Any]], strings: Strings | None = None) -> Env:
     return Env(len(rows), strings, stamps, stamps + 100, lambda ref: columns[ref.attr])  # type: ignore[union-attr]
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 @given(asked(TYPES, 4))
 def test_columns_answer_as_rows_do(given: tuple[Expr, list[list[Any]]]) -> None:
     e, rows = given
@@ -219,7 +220,7 @@ def test_columns_answer_as_rows_do(given: tuple[Expr, list[list[Any]]]) -> None:
         assert (at_null == (-1 if e.type is Type.STRING else 0)).all()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(asked([Type.BOOL], 3))
 def test_a_condition_holds_for_true_rows_that_did_not_fail(given: tuple[Expr, list[list[Any]]]) -> None:
     e, rows = given
@@ -309,7 +310,7 @@ def test_a_choice_between_columns(n: int, dtype: type) -> None:
         assert chosen.tolist() == [x if m else y for m, x, y in zip(mask, a, b, strict=True)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20), min_size=1), st.integers(-9, 9))
 def test_division_by_a_constant(values: list[int], by: int) -> None:
     env = environment(rows_of(len(values), long1=values))
@@ -342,7 +343,7 @@ def test_remainders_of_doubles_are_exact(seed: int) -> None:
 REALS = st.floats() | st.floats(-1e8, 1e8) | st.integers(-(10**8), 10**8).map(lambda i: i / 1000) | st.floats(0, 0.01)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.sampled_from(NUMBERS), st.lists(st.none() | REALS, min_size=1))
 def test_numbers_written_all_at_once_are_as_one_by_one(kind: Type, values: list[float | None]) -> None:
     low, high = -(2 ** (BITS.get(kind, 64) - 1)), 2 ** (BITS.get(kind, 64) - 1) - 1
@@ -356,7 +357,7 @@ def test_numbers_written_all_at_once_are_as_one_by_one(kind: Type, values: list[
 INSTANTS = st.integers(-(10**14), 10**14) | st.integers(-100_000, 100_000)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.lists(st.none() | INSTANTS, min_size=1),
     st.sampled_from(["yyyy-MM-dd HH:mm:ss.SSS", "ss mm", "mm'm'", "h a, EEEE", "k K HH", "D w W F G", "yy MMM", "'S'"]),

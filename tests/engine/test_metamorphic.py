@@ -6,32 +6,42 @@ How its feed is cut into batches, in which of the two ways it runs, and where it
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from reference import replay
 from sparkstream_nb.engine.cases import run_case
 
 Case = dict[str, Any]
 
-CASES = [c for c in replay.siddhi_cases() if len(c["feed"]) > 2 and "error" not in c["expect"]]
-# A trigger at 'start' fires once more when a node starts anew, and so it should.
-CALM = [c for c in CASES if not re.search(r"at\s*['\"]start", c["app"], re.IGNORECASE)]
+
+@cache
+def long_cases() -> list[Case]:
+    return [c for c in replay.siddhi_cases() if len(c["feed"]) > 2 and "error" not in c["expect"]]
 
 
-def runnable(found: list[Case]) -> st.SearchStrategy[Case]:
+@cache
+def calm_cases() -> list[Case]:
+    """Cases without a trigger at 'start', which fires once more when a node starts anew, and so it should."""
+    return [c for c in long_cases() if not re.search(r"at\s*['\"]start", c["app"], re.IGNORECASE)]
+
+
+def runnable(found: Callable[[], list[Case]]) -> st.SearchStrategy[Case]:
     """One of these cases that needs no declared gap."""
-    return st.sampled_from(found).filter(lambda case: not replay.needed(case))
+    return st.deferred(lambda: st.sampled_from(found()).filter(lambda case: not replay.needed(case)))
 
 
-cases = runnable(CASES)
+cases = runnable(long_cases)
 places = st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=6)
 # Which cases and places are tried follows from the test's name alone, so that a run repeats exactly. Nothing is gained
 # by making a failing case smaller.
 some = settings(
-    max_examples=250, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
+    max_examples=examples(250), deadline=None, derandomize=True, database=None, phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 
@@ -64,11 +74,11 @@ def test_ways_of_running_do_not_matter(case: Case) -> None:
 
 
 @some
-@given(runnable(CALM), places, st.booleans())
+@given(runnable(calm_cases), places, st.booleans())
 def test_restarts_do_not_matter(case: Case, shares: list[float], by_chunk: bool) -> None:
     restarts = restarted(case, positions(case, shares))
     assert run_case(restarts, by_chunk=by_chunk) == run_case(case, by_chunk=by_chunk), case["id"]
 
 
 def test_there_are_cases() -> None:
-    assert len(CASES) > 600
+    assert len(long_cases()) > 600

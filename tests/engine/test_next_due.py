@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from profiles import a_third, examples
 from sparkstream_nb.engine.batch import Outputs
 from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
@@ -119,15 +120,16 @@ def check(text: str, feed: list[Any], by_chunk: bool) -> None:
         assert after is None or after > twin.now
 
 
-@pytest.mark.parametrize(("shape", "window"), SHAPED)
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("shaped", a_third(SHAPED), ids=" ".join)
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(feed=feeds(), by_chunk=st.booleans())
-def test_of_windows(shape: str, window: str, feed: list[Any], by_chunk: bool) -> None:
+def test_of_windows(shaped: tuple[str, str], feed: list[Any], by_chunk: bool) -> None:
+    shape, window = shaped
     check(SCHEMA + SHAPES[shape].format(window), feed, by_chunk)
 
 
-@pytest.mark.parametrize("name", OTHERS)
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("name", a_third(OTHERS))
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(feed=feeds(), other=st.sets(st.integers(0, 15), max_size=4), by_chunk=st.booleans())
 def test_of_the_rest(name: str, feed: list[Any], other: set[int], by_chunk: bool) -> None:
     feed = [

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.table_apps import ROWS, TABLE, Case, apps, cases, check, conditions_of_join, one_of, streams, text
+from profiles import examples
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
@@ -105,7 +106,7 @@ APPS = st.one_of(by_key(), by_lives(), by_circle())
 
 
 @pytest.mark.thorough
-@settings(max_examples=180, deadline=None)
+@settings(max_examples=examples(180), deadline=None)
 @given(st.one_of(cases(APPS), cases(APPS, keys=("a", "b", "c", None))))
 def test_noted_writes_answer_as_writes_one_by_one(case: Case) -> None:
     check(case)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.columns import Column, Strings
 from sparkstream_nb.engine.expressions.values import text as text_of
@@ -176,7 +177,7 @@ from D delete T on T.k == k;
 
 
 @given(st.lists(st.tuples(st.sampled_from("SSSD"), st.sampled_from("xyz"), st.integers(0, 8)), max_size=25), st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_a_keyed_table_read_as_of_each_row_is_the_table_chunk_by_chunk(
     steps: list[tuple[str, str, int]], data: st.DataObject
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from profiles import a_third_of_pairs, examples
 from sparkstream_nb.engine.cases import run_case
 
 WINDOWS = [
@@ -44,12 +45,12 @@ AGGREGATES = (
     "select sym, count() as n, sum(qty) as s, avg(px) as a, min(qty) as lo, max(px) as hi, stdDev(qty) as d,"
     " distinctCount(sym) as k, minForever(px) as f, or(ok) as o, str:groupConcat(sym) as c, list:collect(qty) as l"
 )
-QUERIES = [
-    f"@info(name='q') from S#window.{{}} {AGGREGATES} insert all events into Out;",
-    "@info(name='q') from S#window.{} select sym, sum(qty) as s group by sym having s > 3 insert into Out;",
-    "partition with (sym of S) begin @info(name='q') from S#window.{} select sym, qty, sum(qty) as s "
+QUERIES = {
+    "aggregates": f"@info(name='q') from S#window.{{}} {AGGREGATES} insert all events into Out;",
+    "grouped": "@info(name='q') from S#window.{} select sym, sum(qty) as s group by sym having s > 3 insert into Out;",
+    "partition": "partition with (sym of S) begin @info(name='q') from S#window.{} select sym, qty, sum(qty) as s "
     "insert all events into Out; end;",
-]
+}
 
 EVENT = st.tuples(
     st.sampled_from(["A", "B", "C", "EE"]),
@@ -89,12 +90,11 @@ def as_written(steps: list[Any], restarts: set[int]) -> list[Any]:
     return out
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=["aggregates", "grouped", "partition"])
-@pytest.mark.parametrize("window", WINDOWS)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize(("window", "kind"), a_third_of_pairs(WINDOWS, QUERIES))
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(feed=feeds(), at=st.sets(st.integers(0, 15), max_size=4))
-def test_cuts_restarts_and_ways(window: str, query: str, feed: list[Any], at: set[int]) -> None:
-    app = SCHEMA + query.format(window)
+def test_cuts_restarts_and_ways(window: str, kind: str, feed: list[Any], at: set[int]) -> None:
+    app = SCHEMA + QUERIES[kind].format(window)
     whole = run_case({"app": app, "feed": feed})
     assert "error" not in whole, whole
     assert run_case({"app": app, "feed": feed}, by_chunk=True) == whole

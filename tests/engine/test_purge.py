@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from profiles import a_third_of_pairs
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
@@ -41,6 +43,7 @@ def app(call: str, query: str) -> str:
     return f"{STREAM} {PARTITION} {QUERIES[query].format(call)} end;"
 
 
+@cache
 def generation(g: int) -> Batch:
     """Events of keys that have not been there before and that no event comes for again."""
     r, n = np.random.default_rng(g), KEYS * EACH
@@ -63,8 +66,7 @@ def size(node: NodeEngine) -> int:
     return len(node.snapshot()) + sum(node.stats()["state_bytes"].values())
 
 
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("name", DECLARATIONS)
+@pytest.mark.parametrize(("name", "query"), a_third_of_pairs(DECLARATIONS, QUERIES))
 def test_state_does_not_grow_with_the_keys_that_are_gone(name: str, query: str) -> None:
     node = NodeEngine(compile_app(app(CALLS[name], query)))
     sizes = []
@@ -104,8 +106,7 @@ def whole(batches: list[Batch]) -> Batch:
     return np.concatenate([b[0] for b in batches]), columns
 
 
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("name", DECLARATIONS)
+@pytest.mark.parametrize(("name", "query"), a_third_of_pairs(DECLARATIONS, QUERIES))
 def test_what_is_left_of_a_key_that_is_gone_shows_nowhere(name: str, query: str) -> None:
     """The same comes out whether keys that come again find their numbers taken by others or not."""
     plan = compile_app(app(CALLS[name], query))

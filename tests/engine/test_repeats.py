@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.table_apps import TABLE, Case, apps, cases, check, one_of, streams, text
+from profiles import examples
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 
@@ -47,7 +48,7 @@ APPS = apps(
 """A join reads what its output changes."""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(cases(APPS, twice=2))
 def test_repeated_circles_answer_as_events_one_by_one(case: Case) -> None:
     check(case)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import a_third, examples
 from sparkstream_nb.engine.aggregators import over_all, settle, share
 from sparkstream_nb.engine.aggregators.base import EVERY, Feed
 from sparkstream_nb.engine.aggregators.extremes import Max, Min
@@ -61,7 +62,7 @@ def same(a: Column, b: Column) -> bool:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(400)  # it compiles a loop for each combination of aggregates
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.lists(st.integers(0, len(KINDS) - 1), min_size=1, max_size=6), st.lists(BATCH, max_size=6), st.booleans())
 def test_together_as_alone(which: list[int], batches: list[Any], expired: bool) -> None:
     together, apart = made(which), made(which)
@@ -99,10 +100,11 @@ def test_together_as_alone(which: list[int], batches: list[Any], expired: bool) 
             assert all(same(out.slice(i, i + 1), c) for i, c in enumerate(expected)), (a, out.values, expected)
 
 
-@settings(deadline=None, max_examples=200)
+@pytest.mark.parametrize("which", a_third(SELECTS), ids=str)
+@settings(deadline=None, max_examples=examples(40))
 @given(
-    st.sampled_from(SELECTS), st.integers(1, 4), st.booleans(),
-    st.lists(st.lists(st.tuples(st.integers(0, GROUPS - 1), LONGS), max_size=6), max_size=5),
+    lag=st.integers(1, 4), grouped=st.booleans(),
+    batches=st.lists(st.lists(st.tuples(st.integers(0, GROUPS - 1), LONGS), max_size=6), max_size=5),
 )  # fmt: skip
 def test_pushed_as_laid_out(which: list[int], lag: int, grouped: bool, batches: list[list[tuple[int, int]]]) -> None:
     pushed, laid_out = made(which), made(which)
@@ -129,7 +131,7 @@ def test_pushed_as_laid_out(which: list[int], lag: int, grouped: bool, batches: 
             assert all(np.array_equal(x.state()[k], y.state()[k], equal_nan=True) for k in x.state())
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(
     st.sampled_from([Min, Max]), st.sampled_from([Type.LONG, Type.DOUBLE]), st.integers(1, 40),
     st.sampled_from([0, 3, 1000]), st.integers(0, 9),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.plan import bind_retrieval, compile_app
+from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.plan.stored import TableChanges, Terms, Values
 
 STORE = "@store(type='rdbms', jdbc.url='jdbc:sqlite:t.db')"
@@ -90,14 +93,17 @@ EVENT = st.tuples(
 )
 
 
-PLANS = {x: compile_app(STREAM + x + "\n".join(QUERIES)) for k in (KEYED, PLAIN) for x in (k, STORE + k)}
+@cache
+def plan(table: str) -> Plan:
+    """The plan of all queries over a table."""
+    return compile_app(STREAM + table + "\n".join(QUERIES))
 
 
 @pytest.mark.parametrize("table", [KEYED, PLAIN], ids=["key", "no key"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.lists(EVENT, min_size=1, max_size=12), min_size=1, max_size=4))
 def test_a_stored_table_does_what_one_in_memory_does(table: str, batches: list[list[tuple[str, str, int]]]) -> None:
-    memory, stored = NodeEngine(PLANS[table]), NodeEngine(PLANS[STORE + table])
+    memory, stored = NodeEngine(plan(table)), NodeEngine(plan(STORE + table))
     database = Rows(table is KEYED)
     for i, events in enumerate(batches):
         stored.read_tables_from(database)
@@ -107,7 +113,7 @@ def test_a_stored_table_does_what_one_in_memory_does(table: str, batches: list[l
 
 
 def keyed_engine() -> tuple[NodeEngine, Rows]:
-    return NodeEngine(PLANS[STORE + KEYED]), Rows(True)
+    return NodeEngine(plan(STORE + KEYED)), Rows(True)
 
 
 def test_only_the_rows_that_are_asked_for_are_fetched_and_each_once() -> None:

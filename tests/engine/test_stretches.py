@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from engine.table_apps import TABLE, Case, apps, cases, check, one_of, text
 from engine.test_noted_tables import STREAMS, reader, writer
+from profiles import examples
 from sparkstream_nb.engine import stretches
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.node import NodeEngine
@@ -36,7 +37,7 @@ APPS = apps(
 
 
 @pytest.mark.thorough
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(cases(APPS, values=(0, 1, 2, 2, 3, 3, 5, 6), from_s=90, twice=0))
 def test_stretches_between_changes_answer_as_events_one_by_one(case: Case) -> None:
     with patch.object(stretches, "FEW", 1):

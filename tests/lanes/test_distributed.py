@@ -3,7 +3,6 @@ against the events that the report says each state is made of."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import SiddhiBindError, SiddhiRuntimeError
@@ -33,7 +33,7 @@ from sparkstream_nb.simulation.topology import DATABASE
 
 from .test_pair import Row, rows
 
-SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "15"))
+SCHEDULES = examples(15, "SPARKSTREAM_SCHEDULES")
 WORKERS = tuple(ResourceNode(f"worker-{i}") for i in (1, 2, 3))
 S = "define stream S (k string, v long);"
 ONE = S + "@dist(execGroup='all') from S select k, v insert into O;"

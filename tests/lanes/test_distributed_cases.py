@@ -12,14 +12,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.compose import AREAS, Composer
+from profiles import a_third, examples
 from reference import replay
+from reference.parts import Case, failing
 from sparkstream_nb.engine.batch import Outputs
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import Misuse, SiddhiBindError
@@ -33,11 +34,9 @@ from sparkstream_nb.plan.safety_rules import tables_of
 from sparkstream_nb.simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
 from tests.plan.shards import app_and_events, one_by_one
 
-CASES = list(replay.siddhi_cases())
-PARTS = 5
+PARTS = 6
 SHARE = int(os.environ.get("SPARKSTREAM_SHARE", "4"))
 """One case of so many is run."""
-EXAMPLES = int(os.environ.get("SPARKSTREAM_EXAMPLES", "60"))
 CLUSTER = ResourceCluster(tuple(ResourceNode(f"worker-{i}") for i in (1, 2, 3)))
 Bags = dict[str, Counter[str]]
 
@@ -83,7 +82,7 @@ def bags(outputs: Iterable[Outputs]) -> Bags:
     return {s: c for s, c in found.items() if c}
 
 
-def differing(case: dict[str, Any]) -> Iterator[str]:
+def differing(case: Case) -> Iterator[str]:
     """What an app in parts puts out otherwise than one node; nothing where it cannot be divided."""
     made = app_and_events(case)
     if made is None or connected(made[0], types=("inMemory",)):
@@ -105,12 +104,12 @@ def differing(case: dict[str, Any]) -> Iterator[str]:
             yield f"{case['id']} {s}: lost {list(one - parts)[:2]}, spurious {list(parts - one)[:2]}\n{case['app']}"
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", a_third(range(PARTS)))
 def test_the_cases_in_parts(part: int) -> None:
-    assert [w for case in CASES[1::SHARE][part::PARTS] for w in differing(case)] == []
+    failing(replay.siddhi_cases()[1::SHARE][part::PARTS], lambda case: "\n".join(differing(case)) or None)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=examples(60, "SPARKSTREAM_EXAMPLES"), deadline=None)
 @given(random=st.randoms(use_true_random=False), area=st.sampled_from(sorted(AREAS)))
 def test_composed_apps_in_parts(random: Random, area: str) -> None:
     composer = Composer(random)

@@ -3,7 +3,6 @@ micro-batches."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.engine.batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import Misuse
@@ -25,7 +25,7 @@ from sparkstream_nb.simulation.groups import Distribution, Groups, groups_of
 from sparkstream_nb.simulation.timeline import Role, roles
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Pair
 
-SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "30"))
+SCHEDULES = examples(30, "SPARKSTREAM_SCHEDULES")
 PLAN = compile_app(
     "define stream S (k string, v long); define stream T (v long);"
     "from S#window.time(30 sec) select k, sum(v) as total group by k insert into O;"

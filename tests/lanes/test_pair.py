@@ -4,7 +4,6 @@ that the report says each state is made of."""
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import THIRDS, examples, third
 from sparkstream_nb.engine.batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.lanes.batches import between
@@ -37,8 +37,9 @@ from sparkstream_nb.simulation.faults import (
 )
 from sparkstream_nb.simulation.groups import Groups
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Coordination, Pair
+from tests.marks import thorough
 
-SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "30"))
+SCHEDULES = examples(30, "SPARKSTREAM_SCHEDULES")
 A, B = "node-1", "node-2"
 EACH = compile_app("define stream S (k string, v long); from S select k, v insert into O;")
 STATEFUL = compile_app(
@@ -312,8 +313,9 @@ PATIENT = Coordination(heartbeat=30_000, retries=2)
         ),
     ],
 )
-def test_what_is_under_way_is_part_of_a_state(pair: Pair, faults: list[Fault]) -> None:
-    """Restored after every step, members put out what the pair does that takes all at once."""
+@pytest.mark.parametrize("each", [THIRDS, thorough(1)])
+def test_what_is_under_way_is_part_of_a_state(pair: Pair, faults: list[Fault], each: int) -> None:
+    """Restored after every step, or after each third one, members put out what the pair does that takes all at once."""
     batch = feed(SECONDS[:200])
     expected = {node: Counter[Row]() for node in (A, B)}
     whole = lane(*faults, pair=pair, plan=STATEFUL)
@@ -328,9 +330,10 @@ def test_what_is_under_way_is_part_of_a_state(pair: Pair, faults: list[Fault]) -
             member.happen(fault)
         for i in range(len(batch.clock)):
             found += rows(member.step(between(batch, i, i + 1)))
-            state = member.snapshot()
-            member = PairMember(groups, node, STATEFUL, lambda: NodeEngine(STATEFUL))
-            member.restore(state)
+            if i % each == third() % each:
+                state = member.snapshot()
+                member = PairMember(groups, node, STATEFUL, lambda: NodeEngine(STATEFUL))
+                member.restore(state)
         assert found == expected[node]
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.lanes.tallies import Tally, tally, tally_close
 
 Rows = list[tuple[int, str | None, float | None]]
@@ -30,20 +31,20 @@ def noisy(found: Rows, by: float) -> Rows:
     return [(ts, k, None if v is None else v * (1 + by)) for ts, k, v in found]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(rows, rows, st.sampled_from([0.0, 1e-15, -3e-13]))
 def test_noise_of_additions_changes_nothing(truth: Rows, found: Rows, by: float) -> None:
     assert tally_close(table(truth), table(noisy(found, by))) == tally(table(truth), table(found))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(rows)
 def test_what_differs_by_more_is_another_value(truth: Rows) -> None:
     finite = [r for r in truth if r[2] not in (None, 0.0, 5e-324, 1.7e308, float("inf"))]
     assert tally_close(table(finite), table(noisy(finite, 1e-7))) == Tally(lost=len(finite), spurious=len(finite))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(rows)
 def test_all_and_nothing(found: Rows) -> None:
     assert tally_close(None, table(found)) == Tally(spurious=len(found))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from sparkstream_nb.errors import SiddhiSyntaxError
 from sparkstream_nb.lang.parser import parse, parse_on_demand
 from sparkstream_nb.lang.printer import to_text
 
-HERE = Path(__file__).resolve()
-FOLDERS = (HERE.parents[1] / "cases" / "siddhi", HERE.parents[3] / "shared" / "cases")
+FOLDER = Path(__file__).resolve().parents[1] / "cases" / "siddhi"
 SYNTAX = ("SiddhiParserException", "NumberFormatException")
 
 # Siddhi refuses these while it creates the app; the parser already can.
@@ -22,12 +20,12 @@ REFUSED_EARLIER = {
 }
 
 
-def _texts() -> tuple[list[tuple[str, str, bool]], list[tuple[str, str, bool]]]:
+@cache
+def texts_of_cases() -> tuple[list[tuple[str, str, bool]], list[tuple[str, str, bool]]]:
     """(id, text, whether Siddhi's parser refused it) of all apps, and of all on-demand queries."""
-    folder = next((f for f in FOLDERS if f.is_dir()), None)
     apps: list[tuple[str, str, bool]] = []
     queries: list[tuple[str, str, bool]] = []
-    for path in sorted(folder.glob("*.jsonl")) if folder else []:
+    for path in sorted(FOLDER.glob("*.jsonl")):
         for line in path.read_text("utf-8").splitlines():
             case = json.loads(line)
             expect = case.get("expect", {})
@@ -39,16 +37,10 @@ def _texts() -> tuple[list[tuple[str, str, bool]], list[tuple[str, str, bool]]]:
     return apps, queries
 
 
-APPS, QUERIES = _texts()
-needs_cases = pytest.mark.skipif(
-    not APPS, reason=f"no cases of the reference engine in any of {[str(f) for f in FOLDERS]}"
-)
-
-
-@needs_cases
 def test_apps_are_accepted_and_refused_as_by_siddhi() -> None:
     wrong = []
-    for name, text, refused in APPS:
+    apps, _ = texts_of_cases()
+    for name, text, refused in apps:
         try:
             tree = parse(text)
         except SiddhiSyntaxError as e:
@@ -60,13 +52,13 @@ def test_apps_are_accepted_and_refused_as_by_siddhi() -> None:
         elif parse(to_text(tree)) != tree:
             wrong.append(f"{name}: not the same after printing")
     assert not wrong, "\n".join(wrong)
-    assert len(APPS) > 1000
+    assert len(apps) > 1000
 
 
-@needs_cases
 def test_on_demand_queries_are_accepted_and_refused_as_by_siddhi() -> None:
     wrong = []
-    for name, text, refused in QUERIES:
+    _, queries = texts_of_cases()
+    for name, text, refused in queries:
         try:
             tree = parse_on_demand(text)
         except SiddhiSyntaxError as e:
@@ -78,4 +70,4 @@ def test_on_demand_queries_are_accepted_and_refused_as_by_siddhi() -> None:
         elif parse_on_demand(to_text(tree)) != tree:
             wrong.append(f"{name}: not the same after printing: {text}")
     assert not wrong, "\n".join(wrong)
-    assert len(QUERIES) > 100
+    assert len(queries) > 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import cache
 
 import pytest
 
@@ -12,7 +13,7 @@ from sparkstream_nb.lang import layout
 from sparkstream_nb.lang.format import format_text, read_tokens
 from sparkstream_nb.lang.parser import parse
 
-from .test_cases import APPS, needs_cases
+from .test_cases import texts_of_cases
 
 COMMENT = re.compile(r"""(--[^\r\n]*|/\*(?s:.*?)(?:\*/|\Z))|\"\"\"(?s:.*?)\"\"\"|'[^'\n]*'|"[^"\n]*\"""")
 
@@ -21,10 +22,12 @@ def comments(text: str) -> list[str]:
     return [m[1].rstrip() for m in COMMENT.finditer(text) if m[1]]
 
 
+@cache
 def texts() -> list[str]:
     """The distinct apps that the parser takes."""
     out = []
-    for text in sorted({text for _, text, refused in APPS if not refused}):
+    apps, _ = texts_of_cases()
+    for text in sorted({text for _, text, refused in apps if not refused}):
         try:
             parse(text)
         except SiddhiSyntaxError:
@@ -43,7 +46,6 @@ def formatted(text: str) -> str:
     return once
 
 
-@needs_cases
 def test_every_app_of_the_cases() -> None:
     assert len(texts()) > 500
     for text in texts():
@@ -53,7 +55,6 @@ def test_every_app_of_the_cases() -> None:
 NOTES = (" -- c%d\n", "\n-- o%d\n", " /* b%d */ ", "\n/* n%d */ ", "/* m%d\n x */", "/*e%d*/\n", "\n\n-- p%d\n\n")
 
 
-@needs_cases
 @pytest.mark.parametrize("width", [15, 60])
 def test_comments_anywhere_and_short_lines(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "WIDTH", width)

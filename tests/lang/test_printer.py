@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from profiles import examples
 from sparkstream_nb.lang import tree as t
 from sparkstream_nb.lang.parser import parse, parse_expression, parse_on_demand
 from sparkstream_nb.lang.printer import to_text
@@ -13,7 +14,7 @@ from sparkstream_nb.types import Type
 from . import strategies as some
 
 generous = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.mapping import Decoded, decoder, encoder
 from sparkstream_nb.mapping.batches import FEWEST
 from sparkstream_nb.mapping.csv_batch import csv_batch_reader
@@ -112,7 +113,7 @@ def json_messages(draw: st.DrawFn) -> bytes:
 
 @pytest.mark.parametrize("text", SOURCES[:4])
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_json_at_once_is_json_one_by_one(text: str, data: st.DataObject) -> None:
     mapping, schema = source(text, ALL)
     values = {"s": "p", "d": 1.5, "l": 1, "i": 2, "f": 2.5, "b": True}
@@ -181,7 +182,7 @@ CSV_VALUES = (
 
 @pytest.mark.parametrize("text", SOURCES[4:7])
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_csv_at_once_is_csv_one_by_one(text: str, data: st.DataObject) -> None:
     mapping, schema = source(text, ALL)
     delimiter = ";" if ";" in text else ","
@@ -215,7 +216,7 @@ LINES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=8).map(
     ],
 )  # fmt: skip
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_what_is_written_is_read(
     text: str, back: str | None, strings: st.SearchStrategy[str], data: st.DataObject
 ) -> None:
@@ -239,7 +240,7 @@ BYTES = (
 
 @pytest.mark.parametrize("text", SOURCES)
 @given(messages=st.lists(BYTES, max_size=5))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_no_message_raises(text: str, messages: list[bytes]) -> None:
     mapping, schema = source(text, ALL)
     found = decoder(mapping, schema).decode(messages)
@@ -268,7 +269,7 @@ SINKS = [
 
 @pytest.mark.parametrize("text", SINKS)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_whole_columns_are_written_as_single_events(text: str, data: st.DataObject) -> None:
     mapping, schema = sink(text, ALL)
     rows = [list(e) for e in data.draw(st.lists(EVENTS, min_size=2, max_size=6))]

@@ -200,6 +200,9 @@ def judged(
         import pytest
         from hypothesis import Phase, settings
 
+        os.environ["SPARKSTREAM_PROFILE"] = "merge"
+        import profiles  # noqa: F401  (loads its own profile, here, and not once pytest runs)
+
         _few_examples(settings)
         settings.register_profile("mutation", phases=[Phase.generate], derandomize=True, database=None)
         settings.load_profile("mutation")

@@ -1,26 +1,22 @@
-"""Every app and on-demand query that the reference engine was asked about binds, or is refused, as it did there."""
+"""Every app and on-demand query that the reference engine was asked about binds, or is refused, as it did there.
+
+A test takes the cases of a file, or of a part of a long one, and names each that fails; `--case ID` takes single ones.
+"""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from case_option import asked
+from reference.parts import CASES, Case, Part, failing, parts
 from sparkstream_nb.errors import SiddhiBindError, SiddhiError
 from sparkstream_nb.plan import compile_app, compile_retrieval, explain
 from sparkstream_nb.types import Type
 
-HERE = Path(__file__).resolve()
-FOLDERS = (HERE.parents[1] / "cases" / "siddhi", HERE.parents[3] / "shared" / "cases")
-FOLDER = next((f for f in FOLDERS if f.is_dir()), None)
-
-pytestmark = pytest.mark.skipif(
-    FOLDER is None, reason=f"NO CASES CHECKED: none of {', '.join(map(str, FOLDERS))} is there"
-)
+PARTS = parts(sorted((CASES / "siddhi").glob("*.jsonl")))
 
 # Refused here when created; Siddhi accepts them and fails when they run. Part of the message that says why.
 REFUSED_EARLIER = {
@@ -46,19 +42,20 @@ VALUES: dict[Type, type | tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def _cases() -> Iterator[dict[str, Any]]:
-    for path in sorted(FOLDER.glob("*.jsonl")) if FOLDER else []:
-        for line in path.read_text("utf-8").splitlines():
-            yield json.loads(line)
+@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in PARTS])
+def test_what_siddhi_accepts_binds_and_what_it_rejects_is_refused(part: Part, pytestconfig: pytest.Config) -> None:
+    cases = [case for _, case in asked(part, pytestconfig)]
+    failing(cases, lambda case: _refused(case) if "error" in case["expect"] else _binds(case))
 
 
-CASES = list(_cases())
-REJECTED = [c for c in CASES if "error" in c["expect"]]
-ACCEPTED = [c for c in CASES if "error" not in c["expect"]]
+def test_there_are_cases() -> None:
+    cases = [case for part in PARTS for case in part.cases()]
+    assert len(cases) > 1000
+    assert sum("error" in case["expect"] for case in cases) > 100
 
 
-@pytest.mark.parametrize("case", REJECTED, ids=lambda c: c["id"])
-def test_what_siddhi_rejects_is_refused(case: dict[str, Any]) -> None:
+def _refused(case: Case) -> None:
+    """Asserts that an app which Siddhi rejects is refused, for the same reason and at the same place."""
     if case["id"] in BUILD_LIMITS:
         compile_app(case["app"], case.get("properties"))
         return
@@ -73,8 +70,8 @@ def test_what_siddhi_rejects_is_refused(case: dict[str, Any]) -> None:
     assert str(error).count("\n") >= 2, "an error shows the text with a caret"
 
 
-@pytest.mark.parametrize("case", ACCEPTED, ids=lambda c: c["id"])
-def test_what_siddhi_accepts_binds(case: dict[str, Any]) -> None:
+def _binds(case: Case) -> None:
+    """Asserts that an app which Siddhi accepts binds, and that its streams have the attributes that came out there."""
     if case["id"] in REFUSED_EARLIER:
         with pytest.raises(SiddhiBindError, match=REFUSED_EARLIER[case["id"]]):
             compile_app(case["app"], case.get("properties"))

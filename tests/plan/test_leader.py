@@ -7,14 +7,15 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.compose import AREAS, Composer
+from profiles import a_third, examples
 from reference import replay
+from reference.parts import Case, failing
 from sparkstream_nb.engine.batch import InputBatch
 from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.plan import compile_app
@@ -25,11 +26,9 @@ from sparkstream_nb.spark.replay import ONE, Merged, Nodes, Recorded, Recording,
 
 from .shards import NODES, app_and_events, one_by_one
 
-CASES = list(replay.siddhi_cases())
 PARTS = 10
 SHARE = int(os.environ.get("SPARKSTREAM_SHARE", "4"))
 """One case of so many is run."""
-EXAMPLES = int(os.environ.get("SPARKSTREAM_EXAMPLES", "40"))
 ROUTES = ("round_robin", "random:1")
 Bags = dict[str, Counter[str]]
 
@@ -78,7 +77,7 @@ def differing(plan: Plan, batch: InputBatch, start: int) -> Iterator[str]:
             yield f"{route}: aggregations"
 
 
-def wrong(case: dict[str, Any]) -> list[str]:
+def wrong(case: Case) -> list[str]:
     """What differs in a case."""
     found = app_and_events(case)
     if found is None or not len(found[1].clock):
@@ -86,12 +85,12 @@ def wrong(case: dict[str, Any]) -> list[str]:
     return [f"{case['id']} {what}\n{case['app']}" for what in differing(*found, case.get("start") or 0)]
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", a_third(range(PARTS)))
 def test_with_a_leader_the_cases_are_right_on_three_nodes(part: int) -> None:
-    assert [w for case in CASES[1::SHARE][part::PARTS] for w in wrong(case)] == []
+    failing(replay.siddhi_cases()[1::SHARE][part::PARTS], lambda case: "\n".join(wrong(case)) or None)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=examples(40, "SPARKSTREAM_EXAMPLES"), deadline=None)
 @given(random=st.randoms(use_true_random=False), area=st.sampled_from(sorted(AREAS)))
 def test_with_a_leader_composed_apps_are_right_on_three_nodes(random: Random, area: str) -> None:
     composer = Composer(random)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.lanes.partitioning import by_hash
 from sparkstream_nb.lang.parser import parse
@@ -138,7 +139,7 @@ def bag(outputs: Sequence[Mapping[str, Any]], stream: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("name", APPS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(events=st.lists(EVENT, min_size=1, max_size=25))
 def test_the_parts_put_out_what_the_app_does(name: str, events: Sequence[tuple[Any, ...]]) -> None:
     steps = feed(events)

@@ -6,11 +6,10 @@ Run as a script it replays all cases and prints, per topic, how many come out as
 
 from __future__ import annotations
 
-import json
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,38 +19,26 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from reference.compare import difference
+from reference.parts import CASES, Case, our_files, read, siddhi_files
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.errors import SiddhiError
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.plan import bind_retrieval, compile_app, gaps
 
-Case = dict[str, Any]
-
-CASES = Path(__file__).resolve().parents[1] / "cases"
-# Cases by the reference engine's answers, and those where the manual speaks against it.
 DIFFERENCES = CASES / "differences.toml"
-OURS = CASES / "differences"
-
-
-def read(path: Path) -> Iterator[Case]:
-    """The cases of a file that have an answer: one JSON object a line."""
-    for line in path.read_text("utf-8").split("\n"):
-        if line.strip():
-            case = json.loads(line)
-            if "app" in case and "expect" in case:
-                yield case
 
 
 @cache
 def siddhi_cases() -> tuple[Case, ...]:
-    """All cases that hold Siddhi's answer. They are shared: change none of them."""
-    files = (p for p in sorted(CASES.glob("**/*.jsonl")) if OURS not in p.parents and p.name != "found.jsonl")
-    return tuple(case for path in files for case in read(path))
+    """All cases that hold Siddhi's answer. They are shared: change none of them. To read them takes more than a second:
+    ask for them in a test, not when a module is imported.
+    """
+    return tuple(case for path in siddhi_files() for case in read(path))
 
 
 def our_cases() -> dict[str, Case]:
     """The cases by id whose answer is the manual's and not Siddhi's."""
-    return {case["id"]: case for path in sorted(OURS.glob("*.jsonl")) for case in read(path)}
+    return {case["id"]: case for path in our_files() for case in read(path)}
 
 
 def listed_differences() -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.simulation import resource_manager
 from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause, Restart
@@ -19,7 +19,7 @@ from sparkstream_nb.simulation.resource_manager import simulate_resources
 from sparkstream_nb.simulation.resources import PartialApp, ResourceCluster, ResourceNode, ResourceScenario
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE
 
-SCHEDULES = int(os.environ.get("SPARKSTREAM_SCHEDULES", "40"))
+SCHEDULES = examples(40, "SPARKSTREAM_SCHEDULES")
 WORKERS = tuple(ResourceNode(f"worker-{i}") for i in (1, 2, 3))
 CLUSTER = ResourceCluster(WORKERS)
 APPS = tuple(PartialApp(f"A-g{i}-1") for i in (1, 2, 3))
@@ -162,7 +162,7 @@ def test_what_it_says_does_not_depend_on_how_far_it_runs(cluster: ResourceCluste
     assert simulate_resources(scenario, start=0, until=until).happenings == [h for h in whole if h.at <= until]
 
 
-@settings(max_examples=SCHEDULES // 4, deadline=None)
+@settings(max_examples=max(5, SCHEDULES // 4), deadline=None)
 @given(CLUSTERS, st.integers(0, 2**32), st.sampled_from([1.0, 5.0, 20.0]))
 def test_quiet_stretches_may_be_passed_over(cluster: ResourceCluster, seed: int, rate: float) -> None:
     scenario = ResourceScenario(cluster, APPS, seed, (), rate)

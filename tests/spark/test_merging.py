@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.engine.batch import Emitted
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.spark import merging as merging_module
@@ -43,7 +44,7 @@ def count(outputs: OutputFiles) -> int:
     return len(list(outputs.folder.glob("*/*.arrows")))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     sizes=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=70, max_size=200), last=st.integers(0, 300)
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -29,29 +30,55 @@ PROGRAM = textwrap.dedent(
     class Dying(DuckDBStore):
         merges = 0
 
+        def __init__(self, path, last):
+            super().__init__(path)
+            self.last = last
+
         def _merge(self, layout, duration, rows):
             super()._merge(layout, duration, rows)
             self.merges += 1
-            if self.merges == int(sys.argv[3]):
+            if self.merges == self.last:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     plan = plan_of()
-    store = Dying(sys.argv[2])
-    store.prepare(plan.aggregations.values())
-    for batch in range(3):
-        store.commit("app", "run", batch, {("TradeAggregation", "node-1"): partials_of(plan, [["x", 1.0, 5, NOON]])})
-    os.kill(os.getpid(), signal.SIGKILL)
+    partials = {("TradeAggregation", "node-1"): partials_of(plan, [["x", 1.0, 5, NOON]])}
+
+    def work(merges):
+        store = Dying(f"{sys.argv[2]}/{merges}.duckdb", merges)
+        store.prepare(plan.aggregations.values())
+        for batch in range(3):
+            store.commit("app", "run", batch, partials)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    for merges in sys.argv[3:]:
+        child = os.fork()
+        if not child:
+            try:
+                work(int(merges))
+            finally:
+                os._exit(1)
+        print(merges, os.waitpid(child, 0)[1], flush=True)
     """
 )
+MERGES = (1, 6, 9, 14, 99)
 
 
-@pytest.mark.parametrize("merges", [1, 6, 9, 14, 99])
-def test_killed_in_the_middle(tmp_path: Path, merges: int) -> None:
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What processes left that died after so many merges, or after all: a file for each. They are forks of one, as to
+    load the engine takes longer than all else."""
+    folder = tmp_path_factory.mktemp("died")
+    command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(folder), *map(str, MERGES)]
+    done = subprocess.run(command, timeout=250, check=False, capture_output=True, text=True)
+    died = {int(line.split()[0]): os.waitstatus_to_exitcode(int(line.split()[1])) for line in done.stdout.splitlines()}
+    assert died == dict.fromkeys(MERGES, -signal.SIGKILL), done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("merges", MERGES)
+def test_killed_in_the_middle(left: Path, merges: int) -> None:
     """Six tables are merged in each of three batches; the process dies after `merges` of them, or after all."""
-    path = tmp_path / "store.duckdb"
-    here = str(Path(__file__).parent)
-    died = subprocess.run([sys.executable, "-c", PROGRAM, here, str(path), str(merges)], timeout=100, check=False)
-    assert died.returncode == -signal.SIGKILL
+    path = left / f"{merges}.duckdb"
     plan = plan_of()
     store = DuckDBStore(path)
     store.prepare(plan.aggregations.values())

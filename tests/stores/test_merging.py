@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.engine.aggregation import from_table, merge_stored
 from sparkstream_nb.engine.aggregation.stored import to_table
 from sparkstream_nb.engine.columns import Strings
@@ -68,7 +69,7 @@ def engine_merge(plan: Any, rows: pa.Table, duration: Any) -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", STORES)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS)
 def test_any_split_over_shards_and_batches(stores: Stores, kind: str, events: list[Any]) -> None:
     split: list[dict[str, list[list[Any]]]] = [{} for _ in range(4)]

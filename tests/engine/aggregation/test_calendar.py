@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.engine.aggregation.calendar import Calendar, duration_of, parse_time, parse_within, within_range
 from sparkstream_nb.errors import SiddhiRuntimeError, SparkStreamError
 from sparkstream_nb.plan.nodes import DURATIONS
@@ -27,7 +28,7 @@ def floor(zone: str, duration: str, *times: int) -> list[int]:
 
 
 @pytest.mark.parametrize("zone", ZONES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(times=st.lists(st.integers(-(10**12), 4 * 10**12), min_size=1, max_size=20))
 def test_days_months_and_years_begin_at_local_midnight(zone: str, times: list[int]) -> None:
     info = ZoneInfo(zone)
@@ -41,7 +42,7 @@ def test_days_months_and_years_begin_at_local_midnight(zone: str, times: list[in
 
 
 @pytest.mark.parametrize("zone", ZONES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(times=st.lists(st.integers(-(10**12), 4 * 10**12), min_size=1, max_size=20))
 def test_buckets_hold_their_times_and_lie_within_larger_ones(zone: str, times: list[int]) -> None:
     calendar = Calendar(zone)
@@ -94,7 +95,7 @@ def test_buckets_at_switches_of_the_clock(row: list[str]) -> None:
         assert floor(zone, duration, ms(f"{time}+00:00")) == [ms(f"{start}+00:00")], duration
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     zone=st.sampled_from(SHORT_OFFSETS),
     near=st.sampled_from([ms(f"{row[1]}+00:00") for row in switches()]) | st.integers(-(10**12), 4 * 10**12),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiles import examples
 from sparkstream_nb.engine.aggregation import AggregationOp
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.cases import run_case
@@ -155,7 +156,7 @@ def test_hours_of_a_zone() -> None:
     assert per(node, "hour") == [[B - 1_800_000, 1], [B + 1_800_000, 1]]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     rows=st.lists(
         st.tuples(

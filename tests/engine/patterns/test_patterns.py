@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from profiles import a_third_of_pairs, examples
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.columns import ARROW
@@ -70,12 +71,11 @@ def app(query: str, partitioned: bool = False) -> str:
     return SCHEMA + inner
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@pytest.mark.parametrize("partitioned", [False, True], ids=["whole", "partitioned"])
-@pytest.mark.parametrize("query", QUERIES)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize(("query", "over"), a_third_of_pairs(QUERIES, ["whole", "partitioned"]))
 @given(feed=feeds(), data=st.data())
-def test_cuts_and_restarts_change_nothing(query: str, partitioned: bool, feed: list[Any], data: st.DataObject) -> None:
-    case = {"app": app(query, partitioned), "feed": feed}
+def test_cuts_and_restarts_change_nothing(query: str, over: str, feed: list[Any], data: st.DataObject) -> None:
+    case = {"app": app(query, over == "partitioned"), "feed": feed}
     whole = run_case(case)
     marks = data.draw(st.lists(st.integers(1, len(feed)), max_size=6))
     assert run_case(case, cuts=marks) == whole
@@ -102,7 +102,7 @@ def naive(feed: list[Any], within: int) -> list[list[Any]]:
     return out
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.sampled_from("AB"), st.integers(0, 120), VALUES), min_size=3, max_size=40))
 def test_a_naive_reference_agrees(steps: list[Any]) -> None:
     now, feed = 1000, []
@@ -122,7 +122,7 @@ SAME = [
 ]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 @pytest.mark.parametrize(("program", "python"), SAME)
 @given(feed=feeds())
 def test_programs_agree_with_python(program: str, python: str, feed: list[Any]) -> None:

@@ -1,0 +1,104 @@
+"""How much the tests try: the profiles `quick`, `merge` and `night`, and the draw that each commit makes.
+
+`SPARKSTREAM_PROFILE` names the profile; `quick` is the default. The numbers that tests give to `examples` are those of
+`merge`; `quick` tries a quarter of them, `night` ten times as many.
+
+What is left out rotates: the examples of hypothesis, and the third of further ways that an ordinary run takes, follow
+from the hash of the commit, so that a run of one commit repeats exactly and another commit tries others. The header of
+a test run shows the draw; `SPARKSTREAM_SEED=NUMBER` repeats it at another commit.
+
+This module is a plugin of pytest: `tests/conftest.py` names it in `pytest_plugins`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TIMES = {"quick": 0.25, "merge": 1, "night": 10}
+"""By profile, the factor of the numbers that stand in the tests."""
+LEAST = 5
+"""So many examples are tried in any profile, or all where a test asks for fewer."""
+THIRDS = 3
+
+PROFILE = os.environ.get("SPARKSTREAM_PROFILE") or "quick"
+if PROFILE not in TIMES:
+    raise pytest.UsageError(f"SPARKSTREAM_PROFILE is '{PROFILE}', which is none of {', '.join(TIMES)}")
+
+
+def examples(full: int, variable: str | None = None) -> int:
+    """How many examples a test tries whose number at `merge` is `full`. An environment variable of the name `variable`
+    gives the number for all profiles."""
+    given = os.environ.get(variable) if variable else None
+    return int(given) if given else scaled(full, PROFILE)
+
+
+def scaled(full: int, profile: str) -> int:
+    """The number of examples under a profile."""
+    return min(full, max(LEAST, round(full * TIMES[profile]))) if TIMES[profile] < 1 else full * int(TIMES[profile])
+
+
+@cache
+def seed() -> int:
+    """What this run draws by: `SPARKSTREAM_SEED`, else from the hash of the commit, 0 without git."""
+    given = os.environ.get("SPARKSTREAM_SEED")
+    if given:
+        return int(given)
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    return int(done.stdout[:8], 16) if done.returncode == 0 else 0
+
+
+def third() -> int:
+    """Which third an ordinary run takes: 0, 1 or 2."""
+    return seed() % THIRDS
+
+
+def a_third(values: Iterable[Any]) -> list[Any]:
+    """Values of a parameter: a third of them, drawn by the commit, for any run, and the others for `make thorough`."""
+    return [pytest.param(v, marks=_marks(i)) for i, v in enumerate(values)]
+
+
+def a_third_of_pairs(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
+    """The same for each value of two parameters with each other. Of three values of one of them, each value of the
+    other comes with one for any run."""
+    others = list(second)
+    return [pytest.param(a, b, marks=_marks(i + j)) for i, a in enumerate(first) for j, b in enumerate(others)]
+
+
+def _marks(number: int) -> list[pytest.MarkDecorator]:
+    return [] if number % THIRDS == third() else [pytest.mark.thorough]
+
+
+# CI=true makes hypothesis load a profile of its own: these do not derive from it, and are the same anywhere.
+settings.register_profile(
+    "sparkstream", settings.get_profile("default"),
+    deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow],
+)  # fmt: skip
+for _name in TIMES:
+    _default = settings.get_profile("sparkstream")
+    settings.register_profile(_name, _default, max_examples=scaled(_default.max_examples, _name))
+settings.load_profile(PROFILE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Gives hypothesis its seed. The workers of pytest-xdist get the same one."""
+    os.environ["SPARKSTREAM_SEED"] = str(seed())
+    if config.getoption("--hypothesis-seed", None) is None:
+        config.option.hypothesis_seed = str(seed())
+
+
+def pytest_report_header() -> str:
+    again = f"SPARKSTREAM_PROFILE={PROFILE} SPARKSTREAM_SEED={seed()}"
+    return f"profile {PROFILE}, third {third() + 1} of {THIRDS} ({again} repeats it)"
