@@ -234,11 +234,12 @@ def inlined(function: F) -> F:
 def kernel(function: Callable[..., object], **fixed: bool | int) -> Callable[..., Any]:
     """Compiles a loop over arrays and inlines the helpers that it calls. `fixed` parameters are constants and not
     parameters of the compiled loop, so branches that they rule out are removed."""
-    kept = _place(function, fixed)
-    made = _read(kept, function)
+    kept = _place(function, fixed) if _is_ours(function) else None
+    made = None if kept is None else _read(kept, function)
     if made is None:
         made = _inlined(function, fixed)
-        _write(kept, made)
+        if kept is not None:
+            _write(kept, made)
     if made.code is None:
         compiled: Any = function
     else:
@@ -320,6 +321,11 @@ def _kept_folder() -> Path:
                 shutil.rmtree(other, ignore_errors=True)
             folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _is_ours(function: Callable[..., object]) -> bool:
+    """Whether a loop is of the sources that the folder is named after."""
+    return Path(__file__).parent in Path(function.__code__.co_filename).parents
 
 
 def _place(function: Callable[..., object], fixed: Mapping[str, bool | int]) -> Path:
