@@ -17,6 +17,7 @@ import pytest
 from sparkstream_nb.runners import INLINE
 from sparkstream_nb.spark.java import find_java
 from sparkstream_nb.spark.settings import own_spark
+from tests.processes import ending_with_this
 from tests.servers import free_port
 
 SPARK = own_spark()
@@ -48,8 +49,9 @@ class Server:
         path = self.folder / f"{self.name}.log"
         with path.open("wb") as log:
             self.process = subprocess.Popen(
-                self.command, env=env, cwd=self.folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL
-            )
+                self.command, env=env, cwd=self.folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                preexec_fn=ending_with_this(),
+            )  # fmt: skip
         end = time.monotonic() + 90
         while self.ready not in path.read_text(errors="replace"):
             up = self.process.poll() is None and time.monotonic() < end

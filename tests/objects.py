@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .jars import fetch, home_of
+from .processes import ending_with_this
 from .servers import free_port
 
 HERE = Path(__file__).parent
@@ -46,7 +47,7 @@ def objects() -> Iterator[Objects]:
         with path.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, str(HERE / "objects_server.py"), str(port), BUCKET],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=ending_with_this(),
             )  # fmt: skip
         try:
             end = time.monotonic() + _PATIENCE
