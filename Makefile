@@ -75,7 +75,7 @@ test: check ## check, all that needs no JVM, the contract of the runners on Spar
 	$(SHORT_LIVED) $(PYTEST) $(NBVAL) $(FIRST_NOTEBOOKS) -n 2 --dist loadfile
 
 thorough: setup ## The rest: Spark, clusters, Kafka, databases, browsers, other notebooks, properties with many examples
-	SPARKSTREAM_PROFILE=merge $(SHORT_LIVED) $(PYTEST) tests -m "$(REST)" -n 2 --dist loadgroup
+	SPARKSTREAM_PROFILE=merge $(SHORT_LIVED) $(PYTEST) tests -m "$(REST)" -n 2 --dist loadfile
 	$(SHORT_LIVED) $(BIN)/python -m tests.try_cluster --for kafka,spark \
 	  $(PYTEST) $(NBVAL) $(filter-out $(FIRST_NOTEBOOKS),$(NOTEBOOKS)) -n 2 --dist loadfile
 
