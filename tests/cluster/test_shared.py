@@ -68,7 +68,7 @@ def test_a_cluster_without_a_folder_in_common(
         fed.same(address, hidden / f"far_{kind}", fed.topic, shared=bucket.folder(f"{kind}-fed"))
 
 
-def test_an_app_goes_on_and_leaves_nothing_behind(run: object, tmp_path: Path) -> None:
+def test_an_app_goes_on_and_leaves_nothing_behind(run: object, spark: object, tmp_path: Path) -> None:
     """On this machine, with a folder as address: an interrupt, another start, and what is at the address then."""
     meeting = tmp_path / "meeting"
     text = """

@@ -75,7 +75,6 @@ STORED = """define stream S (k string);
 from S update or insert into T on T.k == k;"""
 
 
-@pytest.mark.spark
 def test_a_table_in_a_database_cannot_be_replayed(run: Callable[..., App], tmp_path: Path) -> None:
     app = run(STORED.format(file=tmp_path / "t.db"), nodes=2, allow=[f"file={tmp_path}"])
     for ask in (app.divergence, app.study):

@@ -14,6 +14,7 @@ import pytest
 
 from sparkstream_nb.cluster import App, deploy, get, stop_all
 from sparkstream_nb.errors import SiddhiError, SparkStreamError
+from sparkstream_nb.runners import INLINE
 
 APP = """
 define stream S (k string, v int, l long, d double, b bool, o object);
@@ -555,9 +556,9 @@ WRONG: list[Wrong] = [
 
 
 @pytest.fixture(scope="module")
-def app(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     """An app that all wrong inputs go to."""
-    yield deploy(APP, name="wrong", home=tmp_path_factory.mktemp("wrong") / "home", nodes=2)
+    yield deploy(APP, name="wrong", home=tmp_path_factory.mktemp("wrong") / "home", nodes=2, master=INLINE)
     stop_all()
 
 
