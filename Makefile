@@ -18,7 +18,7 @@ LABEXTENSION := .venv/share/jupyter/labextensions/sparkstream-nb
 PLAIN := not (spark or notebook or browser or server or thorough)
 FIRST := ((contract and spark) or browser) and not (server or thorough)
 REST := thorough or server or browser or hypothesis or ((spark or notebook) and not contract)
-NBVAL := -p nbval --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600
+NBVAL := -p nbval -p tests.notebooks --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600
 FIRST_NOTEBOOKS := notebooks/01_first_query.ipynb notebooks/04_alerts.ipynb
 # Their JVMs live for seconds: what the second compiler and a parallel collector cost is never earned back (two files of
 # tests took 125 in place of 181 s of CPU).
