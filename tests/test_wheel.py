@@ -23,7 +23,7 @@ from test_environment import PROJECT, ROOT, closure
 
 PACKAGE = ROOT / "sparkstream_nb"
 
-pytestmark = [pytest.mark.xdist_group("wheel"), pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 
 FIRST_RESULT = """
 import sys

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -142,9 +142,14 @@ class Lab:
         page.locator(".jp-Dialog button", has_text="Restart").click()
 
     def save(self, page: Any) -> None:
-        """Saves the notebook."""
-        self.do(page, "docmanager:save")
-        page.locator(".lm-TabBar-tab.jp-mod-dirty").wait_for(state="detached")
+        """Saves the notebook; once more where an output was replaced meanwhile, as it is a second after a commit."""
+        dirty = page.locator(".lm-TabBar-tab.jp-mod-dirty")
+        for _ in range(20):
+            self.do(page, "docmanager:save")
+            with suppress(Exception):
+                dirty.wait_for(state="detached", timeout=2_000)
+                return
+        raise AssertionError("the notebook is never as it was saved")
 
     @contextmanager
     def dark(self, page: Any) -> Iterator[None]:

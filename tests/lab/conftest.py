@@ -30,6 +30,7 @@ from sparkstream_nb.spark.feeds import Shape
 from sparkstream_nb.stores import DuckDBStore
 from sparkstream_nb.types import Schema
 from stores.trades import partials_of
+from tests.distribution import group_of
 from tests.run_servers import run_folder, server_of
 
 from .browser import chromium, lab
@@ -167,13 +168,12 @@ class StandIn(App):
         self.calls.append(("interrupt",))
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs a browser. All of it goes to one process of xdist's, which has the one JupyterLab."""
+    """Marks what needs a browser. `distribution.py` finds it by the names of its files."""
     for item in items:
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.xdist_group("browser"))
+            assert group_of(item.nodeid, by_file=True) == "browser", f"call {item.path.name} test_..._browser.py"
 
 
 @pytest.fixture(autouse=True, scope="session")
