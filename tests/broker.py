@@ -21,8 +21,8 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from .jars import fetch, home_of, java, skip_without, skip_without_java
-from .processes import ending_with_this
-from .servers import NOT_YOURS, free_port
+from .processes import ending_with_this, free_port
+from .servers import NOT_YOURS
 
 POM = Path(__file__).with_name("broker.pom.xml")
 HOME = home_of("kafka")

@@ -17,8 +17,7 @@ import pytest
 from sparkstream_nb.runners import INLINE
 from sparkstream_nb.spark.java import find_java
 from sparkstream_nb.spark.settings import own_spark
-from tests.processes import ending_with_this
-from tests.servers import free_port
+from tests.processes import ending_with_this, free_port
 
 SPARK = own_spark()
 EACH_RUNNER = [INLINE, pytest.param("local[2]", marks=[pytest.mark.spark, pytest.mark.thorough])]

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .jars import fetch, home_of
-from .processes import ending_with_this
-from .servers import free_port
+from .processes import ending_with_this, free_port
 
 HERE = Path(__file__).parent
 S3A_HOME = home_of("s3a")

@@ -7,7 +7,6 @@ import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -22,17 +21,9 @@ import sqlalchemy as sa
 from sparkstream_nb.stores.address import Database, Secret
 from sparkstream_nb.stores.dialects import DIALECTS
 from tests.found import program, skip_unless
-from tests.processes import ending_with_this
+from tests.processes import ending_with_this, free_port
 
 _DATABASES = {"postgresql": "SELECT datname FROM pg_database", "mariadb": "SHOW DATABASES"}
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
 
 
 @dataclass

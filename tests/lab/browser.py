@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import nbformat.v4
 import pytest
 
 from tests.found import program, skip_unless
@@ -39,6 +38,10 @@ CLOSE = """async () => {
 }"""
 
 
+class Markdown(str):
+    """The text of a cell that is no code."""
+
+
 @dataclass
 class Lab:
     """A JupyterLab on loopback, and a page of it: `pictures` is where pictures go, `requested` every address that a
@@ -62,11 +65,13 @@ class Lab:
         return page
 
     @contextmanager
-    def notebook(self, name: str, cells: Sequence[Any], *, height: int = 1400, run: bool = True) -> Iterator[Any]:
-        """The page with a new notebook of these cells (texts of code, or cells of nbformat), whose kernel is idle and
-        then runs all cells. It is closed at the end, and its kernel ended."""
-        made = [nbformat.v4.new_code_cell(c) if isinstance(c, str) else c for c in cells]
-        nbformat.write(nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": KERNEL}), self.folder / name)
+    def notebook(self, name: str, cells: Sequence[str], *, height: int = 1400, run: bool = True) -> Iterator[Any]:
+        """The page with a new notebook of these cells (texts of code, or of another kind: `Markdown`), whose kernel is
+        idle and then runs all cells. It is closed at the end, and its kernel ended."""
+        from nbformat import v4, write  # takes a second to load
+
+        made = [v4.new_markdown_cell(c) if isinstance(c, Markdown) else v4.new_code_cell(c) for c in cells]
+        write(v4.new_notebook(cells=made, metadata={"kernelspec": KERNEL}), self.folder / name)
         with self.opened(name, height=height) as page:
             if run:
                 self.run_all(page)
@@ -161,6 +166,12 @@ class Lab:
         finally:
             self.do(page, "apputils:change-theme", theme="JupyterLab Light")
             page.wait_for_selector("body[data-jp-theme-light=true]", state="attached")
+
+    def saved(self, name: str) -> list[list[Any]]:
+        """The outputs of each code cell of a saved notebook."""
+        from nbformat import read
+
+        return [c.outputs for c in read(self.folder / name, 4).cells]
 
     def picture(self, page: Any, name: str) -> None:
         """Takes a picture of the page."""

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from servers import free_port
-from tests.processes import ending_with_this
+from tests.processes import ending_with_this, free_port
 
 LABEXTENSION = Path(__file__).parents[2] / "sparkstream_nb" / "lab" / "labextension"
 

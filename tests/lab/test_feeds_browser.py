@@ -6,7 +6,6 @@ import contextlib
 import json
 from typing import Any
 
-import nbformat
 import pytest
 
 from .browser import Lab
@@ -148,7 +147,7 @@ def feed(lab: Lab, n: Cells) -> None:
     assert "model not found" not in shown
     assert n.page.locator(BAR).count() == 0
     lab.picture(n.page, "reopened")
-    saved = [c.outputs for c in nbformat.read(lab.folder / "feeds.ipynb", 4).cells]
+    saved = lab.saved("feeds.ipynb")
     assert "starts again with its next event" in json.dumps(saved[LONG])
     assert [list(o.get("data", {})) for o in saved[FRONT]] == [[], ["text/html", "text/plain"]]
     assert not any("widget" in json.dumps(o) for o in saved[FRONT] + saved[BACK])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import nbformat.v4
 import pytest
 
-from .browser import Lab
+from .browser import Lab, Markdown
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(180)]
 
@@ -55,7 +54,7 @@ CELLS = [
     CELL,
     f"%%siddhi --query Trades\n{QUERY}",
     "x = 'a'  # a comment",
-    nbformat.v4.new_markdown_cell(f"A fence:\n\n```siddhi\n{QUERY}\n```\n"),
+    Markdown(f"A fence:\n\n```siddhi\n{QUERY}\n```\n"),
     "",
 ]
 PYTHON_TOKENS = "x =/operator 'a'/string # a comment/comment"

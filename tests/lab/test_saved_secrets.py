@@ -6,14 +6,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from cluster.receiver import receiver
-from servers import free_port
 from sparkstream_nb.runners import INLINE
 from tests.masters import EACH_RUNNER
+from tests.processes import free_port
 
 from .cells import LOAD
 
@@ -93,6 +91,9 @@ def lines_with(secret: str, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("master", EACH_RUNNER)
 def test_secrets_are_in_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+    import nbformat  # takes a second to load
+    from nbclient import NotebookClient
+
     for name, value in {**SECRETS, "TMPDIR": str(folder), "SPARKSTREAM_HOME": str(folder / "apps")}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import nbformat
 import pytest
 
 from .browser import Lab
@@ -116,7 +115,7 @@ def test_what_is_saved_is_what_was_shown_last(lab: Lab, page: Any) -> None:
     lab.idle(page)
     page.wait_for_timeout(2_500)  # the last commit is a second ago: the static form is replaced
     lab.save(page)
-    saved = [c.outputs for c in nbformat.read(lab.folder / "tail.ipynb", 4).cells[2:6]]
+    saved = lab.saved("tail.ipynb")[2:6]
     texts = [o[0]["data"]["text/plain"] for o in saved]
     assert "1309.0" in texts[0]
     assert "top = 1309.0" in texts[2]
