@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.run_servers import broker, run_folder, server_of
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.broker import Broker
+__all__ = ["broker", "run_folder", "server_of"]  # fixtures
 
-
-# What a run draws, and the option --case.
-pytest_plugins = ["profiles", "case_option"]
+# What a run draws, the option --case, and which process has which test.
+pytest_plugins = ["profiles", "case_option", "distribution"]
 
 
 @pytest.fixture(scope="session")
@@ -25,16 +26,6 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session("local[2]")
     yield session
     session.stop()
-
-
-@pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
-    """A Kafka broker that all tests of a process share: each makes topics of its own, and leaves it running."""
-    from tests.broker import kafka, skip_without_kafka
-
-    skip_without_kafka()
-    with kafka() as found:
-        yield found
 
 
 _SERVERS = frozenset({"broker", "breaking", "fed", "mariadb"})

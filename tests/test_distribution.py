@@ -25,9 +25,10 @@ def test_the_groups(tmp_path: Path, way: str) -> None:
     files = {n: folder / f"test_{n}.py" for n in ("a_browser", "b", "c_browser", "d")}
     for file in files.values():
         file.write_text(TEST)
-    options = ["-q", "-rP", "-n", "2", "--dist", way, "-p", "tests.distribution"]
+    options = ["-q", "-rP", "-p", "xdist", "-n", "2", "--dist", way, "-p", "tests.distribution"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "tests"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-m", "pytest", *options, "tests"], cwd=tmp_path, env=environment,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

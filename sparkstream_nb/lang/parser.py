@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import io
+import sys
 from collections.abc import Mapping
 from importlib import resources
 from typing import Any, cast
 
 from lark import Lark, Token, Tree
+from lark import __version__ as lark_version
 
+from ..caches import keep, kept
 from ..errors import SiddhiError, SiddhiSyntaxError
 from .build_queries import QueryBuilder
 from .fixits import Failure
@@ -42,28 +47,48 @@ def parse_expression(text: str) -> Expression:
 def machinery() -> tuple[Lark, Reader]:
     """The grammar's lexer and parser, and the reader that decides between keywords and names."""
     grammar = resources.files(__package__).joinpath("grammar.lark").read_text("utf-8")
-    lark = Lark(
-        grammar, parser="lalr", lexer="basic", start=list(_STARTS), propagate_positions=True, maybe_placeholders=True
-    )
-    return lark, Reader(lark)
+    # Making the tables takes a process some 0.3 s, and gives the same each time.
+    made_of = repr((grammar, _STARTS, lark_version, sys.version))
+    name = f"grammar-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}"
+    parser = _kept(name)
+    if parser is None:
+        starts = list(_STARTS)
+        parser = Lark(
+            grammar, parser="lalr", lexer="basic", start=starts, propagate_positions=True, maybe_placeholders=True
+        )
+        saved = io.BytesIO()
+        parser.save(saved)
+        keep(name, saved.getvalue())
+    return parser, Reader(parser)
+
+
+def _kept(name: str) -> Lark | None:
+    """The parser that a process before this one has made."""
+    found = kept(name)
+    if found is None:
+        return None
+    try:
+        return Lark.load(io.BytesIO(found))
+    except Exception:  # the file is not whole: it is made again
+        return None
 
 
 def _parse(text: str, start: str, variables: Mapping[str, str] | None = None) -> object:
-    lark, reader = machinery()
+    parser, reader = machinery()
     source = SourceText(text, variables, substitute=start == "app")
     try:
-        read = reader.read(tokens(source, lark), start)
+        read = reader.read(tokens(source, parser), start)
         if isinstance(read, Refused):
             raise syntax_error(source, Failure(read.tokens, read.at, read.expected, start))
-        return QueryBuilder(source).build(_tree(lark, start, read))
+        return QueryBuilder(source).build(_tree(parser, start, read))
     except SiddhiError as e:
         raise e.with_source(text) from None
     except RecursionError:
         raise SiddhiSyntaxError("this text is nested too deeply").with_source(text) from None
 
 
-def _tree(lark: Lark, start: str, read: list[Token]) -> Tree[Token]:
-    state = lark.parse_interactive("", start=start).parser_state
+def _tree(parser: Lark, start: str, read: list[Token]) -> Tree[Token]:
+    state = parser.parse_interactive("", start=start).parser_state
     for token in read:
         state.feed_token(token)
     return cast("Tree[Token]", cast(Any, state).feed_token(Token(END, ""), True))

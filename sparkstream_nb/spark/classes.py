@@ -10,7 +10,8 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from .java import Java, cache_folder
+from ..caches import cache_folder
+from .java import Java
 
 _AOT = 25
 """From this Java on an archive also holds profiles, and does without one that the Java comes with."""

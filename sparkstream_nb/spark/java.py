@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..caches import cache_folder
 from ..errors import SparkUnavailable
 
 OLDEST = 17
@@ -140,15 +141,3 @@ def _wrapped(java: Path) -> Path:
     new.chmod(0o755)
     new.replace(command)
     return home
-
-
-def cache_folder() -> Path:
-    """The package's folder in the user's cache; a new temporary folder where there can be none."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sparkstream_nb"
-    try:
-        base.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="sparkstream_nb-"))
-    if os.access(base, os.W_OK | os.X_OK):
-        return base
-    return Path(tempfile.mkdtemp(prefix="sparkstream_nb-"))

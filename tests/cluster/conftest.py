@@ -12,7 +12,7 @@ import pytest
 from sparkstream_nb.cluster import App, deploy, stop_all
 from sparkstream_nb.runners import INLINE
 from tests.broker import Broker
-from tests.servers import postgresql, skip_without
+from tests.run_servers import ServerOf
 
 from . import crashing
 from .feeds import Fed, fed_to, reached
@@ -66,10 +66,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[pd.D
 
 
 @pytest.fixture(scope="session")
-def fed(spark: Any, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fed]:
+def fed(
+    spark: Any, broker: Broker, server_of: ServerOf, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Fed]:
     """A feed in a topic and a folder, and a PostgreSQL for the apps that read it."""
-    skip_without("postgresql")
-    with postgresql() as server, pytest.MonkeyPatch.context() as environment:
+    server = server_of("postgresql").apart()
+    with pytest.MonkeyPatch.context() as environment:
         for name, value in reached(server, "expected", ("file:",)).items():
             environment.setenv(name, value)
         yield fed_to(broker, server, tmp_path_factory.mktemp("fed"))

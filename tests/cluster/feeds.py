@@ -39,12 +39,13 @@ class Fed:
 
 def reached(server: Server, name: str, sources: tuple[str, ...]) -> dict[str, str]:
     """How `from_sources` reaches a database for each source, which is made."""
+    own = f"{server.database.name}_{name}"
     for source in sources:
-        server.made(f"{name}_{source.partition(':')[0]}")
+        server.made(f"{own}_{source.partition(':')[0]}")
     user, password = server.database.user, server.database.password
     assert user is not None
     assert password is not None
-    url = server.jdbc.replace(f"/{server.database.name}", f"/{name}_{{app}}")
+    url = server.jdbc.replace(f"/{server.database.name}", f"/{own}_{{app}}")
     return {"JDBC_URL": url, "DB_USER": user, "DB_PASSWORD": password.reveal()}
 
 

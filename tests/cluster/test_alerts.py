@@ -90,7 +90,7 @@ def feed_led(app: App, first: int) -> None:
     app.flush()
 
 
-@pytest.mark.contract
+@pytest.mark.contract(thorough=True)
 def test_with_a_leader_three_nodes_answer_as_one(run: Callable[..., App], tmp_path: Path) -> None:
     one = run(LED, name="one", home=tmp_path / "one")
     app = run(LED, nodes=3, alerts="leader")

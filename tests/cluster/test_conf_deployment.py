@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
-import servers
 import sparkstream_nb
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.runners import INLINE
 
 HOUR = 1717236000000
 """2024-06-01 10:00:00 GMT."""
@@ -69,27 +69,26 @@ def files(tmp_path: Path) -> Files:
 
 
 @pytest.fixture(params=["sqlite", "duckdb", "postgresql"])
-def address(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def address(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A JDBC address, whose password is in the environment."""
     monkeypatch.setenv("TEST_PASSWORD", "none")
     if request.param != "postgresql":
-        yield f"jdbc:{request.param}:{tmp_path / 'shared.db'}"
-        return
-    servers.skip_without("postgresql")
-    with servers.postgresql() as server:
-        assert server.database.password is not None
-        monkeypatch.setenv("TEST_PASSWORD", server.database.password.reveal())
-        yield server.jdbc
+        return f"jdbc:{request.param}:{tmp_path / 'shared.db'}"
+    server = request.getfixturevalue("server_of")("postgresql").apart()
+    monkeypatch.setenv("TEST_PASSWORD", server.database.password.reveal())
+    return server.jdbc
 
 
-def deploy(conf: list[Path], tmp_path: Path, text: str = APP, **more: object) -> App:
-    return sparkstream_nb.deploy(text, conf=conf, home=tmp_path / "home", allow_env=["TEST_PASSWORD"], **more)  # type: ignore[arg-type]
+def deploy(conf: list[Path], tmp_path: Path, *, fresh: bool = True, master: str | None = INLINE) -> App:
+    return sparkstream_nb.deploy(
+        APP, conf=conf, home=tmp_path / "home", allow_env=["TEST_PASSWORD"], fresh=fresh, master=master
+    )
 
 
-@pytest.mark.spark
-def test_the_manuals_example(address: str, files: Files, tmp_path: Path) -> None:
+@pytest.mark.contract(thorough=True)
+def test_the_manuals_example(address: str, files: Files, tmp_path: Path, master: str | None) -> None:
     conf = files(address)
-    app = deploy(conf, tmp_path, fresh=True)
+    app = deploy(conf, tmp_path, master=master)
     try:
         assert (app.mode, app.shard_ids) == ("active-active", ("wso2-sp-1", "wso2-sp-2"))
         app.send("TradeStream", ["wso2", 100.0, 30, HOUR], node=1)
@@ -101,7 +100,7 @@ def test_the_manuals_example(address: str, files: Files, tmp_path: Path) -> None
     finally:
         app.stop()
         app.close()
-    again = deploy(conf, tmp_path)
+    again = deploy(conf, tmp_path, fresh=False, master=master)
     try:
         assert again.query(QUERY).rows == [["wso2", 70]]
         again.send("TradeStream", ["wso2", 100.0, 5, HOUR + 120_000], node=1)
@@ -109,7 +108,7 @@ def test_the_manuals_example(address: str, files: Files, tmp_path: Path) -> None
     finally:
         again.stop()
         again.close()
-    emptied = deploy(conf, tmp_path, fresh=True)
+    emptied = deploy(conf, tmp_path, master=master)
     try:
         assert emptied.query(QUERY).rows == []
     finally:
@@ -130,11 +129,10 @@ BAD_INPUT: list[list[object]] = [
 ]
 
 
-@pytest.mark.spark
 def test_what_cannot_be_stored_is_an_error_and_the_rest_is_stored(address: str, files: Files, tmp_path: Path) -> None:
     kind = address.split(":")[1]
     left_out = {"postgresql": {"a\0b"}, "sqlite": {"nan"}, "duckdb": set()}[kind]
-    app = deploy(files(address), tmp_path, fresh=True)
+    app = deploy(files(address), tmp_path)
     try:
         for _ in range(2):
             app.send("TradeStream", BAD_INPUT, node=1)
@@ -165,9 +163,8 @@ from TradeStream#window.length(10) select symbol, sum(quantity) as total insert 
 """
 
 
-@pytest.mark.spark
 def test_nodes_come_and_go(address: str, files: Files, tmp_path: Path) -> None:
-    app = deploy(files(address), tmp_path, fresh=True)
+    app = deploy(files(address), tmp_path)
     try:
         for node, quantity in ((1, 30), (2, 40)):
             app.send("TradeStream", ["wso2", 100.0, quantity, HOUR], node=node)
@@ -192,14 +189,13 @@ def test_nodes_come_and_go(address: str, files: Files, tmp_path: Path) -> None:
         app.close()
 
 
-@pytest.mark.spark
 def test_state_of_what_stays_goes_on(tmp_path: Path) -> None:
     def totals() -> list[tuple[str, int]]:
         app.flush()
         frame = app.output("Totals").frame
         return list(zip(frame["node"], frame["total"], strict=True))
 
-    app = sparkstream_nb.deploy(WINDOW, nodes=2, home=tmp_path / "home")
+    app = sparkstream_nb.deploy(WINDOW, nodes=2, home=tmp_path / "home", master=INLINE)
     try:
         for node in (1, 2):
             app.send("TradeStream", ["a", 10 * node], at=1000, node=node)
@@ -218,7 +214,9 @@ def test_state_of_what_stays_goes_on(tmp_path: Path) -> None:
     finally:
         app.stop()
         app.close()
-    again = sparkstream_nb.deploy(WINDOW, shard_ids=["node-4", "node-1"], nodes=2, home=tmp_path / "home")
+    again = sparkstream_nb.deploy(
+        WINDOW, shard_ids=["node-4", "node-1"], nodes=2, home=tmp_path / "home", master=INLINE
+    )
     try:
         assert again.redeployed is not None
         assert "A new node: node-4" in again.redeployed

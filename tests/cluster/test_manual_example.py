@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import servers
 import sparkstream_nb
 from sparkstream_nb.cluster import App
+from tests.run_servers import ServerOf
 
 from .programs import ROOT, killed
 
@@ -56,26 +56,27 @@ def totals(app: App) -> tuple[int, dict[str, int]]:
 
 @pytest.mark.server
 @pytest.mark.timeout(300)
-def test_the_manuals_example(spark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    servers.skip_without("postgresql")
-    with servers.postgresql() as server:
-        assert server.database.password is not None
-        monkeypatch.setenv("SIDDHI_DB_PASSWORD", server.database.password.reveal())
-        server.made("siddhi")
-        conf, home = tmp_path / "conf", tmp_path / "home"
-        shutil.copytree(ROOT / "conf/active-active", conf)
-        for file in conf.iterdir():
-            file.write_text(file.read_text().replace("localhost:5432", f"127.0.0.1:{server.database.port}"))
-        killed(home, KILLED, conf, home, PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}")
-        app = deployed(conf, home)
-        try:
-            assert app.warnings == []
-            assert totals(app) == (70, {"wso2-sp-1": 30, "wso2-sp-2": 40})
-            third = (conf / "node-2.yaml").read_text().replace("wso2-sp-2", "wso2-sp-3")
-            (conf / "node-3.yaml").write_text(third)
-            app.scale(conf=conf)
-            app.send("TradeStream", ["wso2", 100.0, 5, 1717236000000], node=3)
-            assert totals(app) == (75, {"wso2-sp-1": 30, "wso2-sp-2": 40, "wso2-sp-3": 5})
-        finally:
-            app.stop()
-            app.close()
+def test_the_manuals_example(
+    spark: object, server_of: ServerOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = server_of("postgresql")
+    assert server.database.password is not None
+    monkeypatch.setenv("SIDDHI_DB_PASSWORD", server.database.password.reveal())
+    server.made("siddhi")
+    conf, home = tmp_path / "conf", tmp_path / "home"
+    shutil.copytree(ROOT / "conf/active-active", conf)
+    for file in conf.iterdir():
+        file.write_text(file.read_text().replace("localhost:5432", f"127.0.0.1:{server.database.port}"))
+    killed(home, KILLED, conf, home, PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}")
+    app = deployed(conf, home)
+    try:
+        assert app.warnings == []
+        assert totals(app) == (70, {"wso2-sp-1": 30, "wso2-sp-2": 40})
+        third = (conf / "node-2.yaml").read_text().replace("wso2-sp-2", "wso2-sp-3")
+        (conf / "node-3.yaml").write_text(third)
+        app.scale(conf=conf)
+        app.send("TradeStream", ["wso2", 100.0, 5, 1717236000000], node=3)
+        assert totals(app) == (75, {"wso2-sp-1": 30, "wso2-sp-2": 40, "wso2-sp-3": 5})
+    finally:
+        app.stop()
+        app.close()

@@ -93,7 +93,7 @@ fill(deploy(text(database), name="app", nodes=2, home=home, master=master(), all
 """
 
 
-@pytest.mark.contract
+@pytest.mark.contract(thorough=True)
 def test_a_repeated_micro_batch_changes_nothing(run: Callable[..., App], tmp_path: Path, master: str | None) -> None:
     killed(tmp_path / "home", KILLED, tmp_path / "home", tmp_path / "t.db", master=master)
     again = run(text(tmp_path / "t.db"), nodes=2)

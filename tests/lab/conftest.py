@@ -31,11 +31,10 @@ from sparkstream_nb.stores import DuckDBStore
 from sparkstream_nb.types import Schema
 from stores.trades import partials_of
 from tests.distribution import group_of
-from tests.run_servers import run_folder, server_of
 
 from .browser import chromium, lab
 
-__all__ = ["chromium", "lab", "run_folder", "server_of"]  # fixtures
+__all__ = ["chromium", "lab"]  # fixtures
 
 TRADES = """define stream TradeStream (symbol string, price double, quantity long, timestamp long);
 @PartitionById(enable='true')

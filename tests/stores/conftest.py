@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-import servers
 from sparkstream_nb.stores import DuckDBStore, Store
 from sparkstream_nb.stores.address import FILES, Database
 from sparkstream_nb.stores.sql import SqlStore
+from tests.run_servers import ServerOf
 
 from .trades import STORES
 
@@ -24,23 +23,15 @@ Databases = Callable[[str, Path], Database]
 
 
 @pytest.fixture(scope="session")
-def databases() -> Iterator[Databases]:
+def databases(server_of: ServerOf) -> Databases:
     """Databases of every kind; each server is started when it is first asked for."""
-    with contextlib.ExitStack() as running:
-        started: dict[str, servers.Server] = {}
 
-        def server(kind: str) -> servers.Server:
-            servers.skip_without(kind)
-            if kind not in started:
-                started[kind] = running.enter_context(servers.SERVERS[kind]())
-            return started[kind]
+    def database(kind: str, folder: Path) -> Database:
+        if kind in FILES:
+            return Database(kind, str(folder / f"store.{kind}"))
+        return server_of(kind).made("t_" + "".join(c for c in str(folder).lower() if c.isalnum())[-40:])
 
-        def database(kind: str, folder: Path) -> Database:
-            if kind in FILES:
-                return Database(kind, str(folder / f"store.{kind}"))
-            return server(kind).made("t_" + "".join(c for c in str(folder).lower() if c.isalnum())[-40:])
-
-        yield database
+    return database
 
 
 @pytest.fixture(scope="session")

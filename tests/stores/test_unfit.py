@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-import servers
 from sparkstream_nb.engine.aggregation import storable
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan.nodes import DURATIONS
 from sparkstream_nb.stores import Store
 from sparkstream_nb.stores.dialects import DIALECTS
 from sparkstream_nb.stores.sql import SqlStore
+from tests.run_servers import ServerOf
+from tests.servers import Server
 
 from .conftest import Stores
 from .trades import NOON, partials_of, plan_of
@@ -118,13 +119,11 @@ def test_what_a_copy_is_refused_for_is_an_error_of_the_store(stores: Stores, tmp
 
 
 @pytest.fixture(scope="module")
-def mariadb() -> Iterator[servers.Server]:
-    servers.skip_without("mariadb")
-    with servers.mariadb() as started:
-        yield started
+def mariadb(server_of: ServerOf) -> Server:
+    return server_of("mariadb")
 
 
-def made(server: servers.Server, name: str, key: str) -> tuple[SqlStore, sa.Engine]:
+def made(server: Server, name: str, key: str) -> tuple[SqlStore, sa.Engine]:
     """A store whose tables another server made, with group texts of the type `key`."""
     store = SqlStore(server.made(name))
     store.prepare(plan_of().aggregations.values())
@@ -135,7 +134,7 @@ def made(server: servers.Server, name: str, key: str) -> tuple[SqlStore, sa.Engi
     return store, engine
 
 
-def test_a_column_that_ignores_case_is_refused_with_the_way_out(mariadb: servers.Server) -> None:
+def test_a_column_that_ignores_case_is_refused_with_the_way_out(mariadb: Server) -> None:
     definitions = plan_of().aggregations.values()
     store, engine = made(mariadb, "ignores_case", "VARCHAR(254) CHARACTER SET latin1 COLLATE latin1_swedish_ci")
     with pytest.raises(StoreError, match="compares texts by latin1_swedish_ci") as raised:
@@ -159,7 +158,7 @@ def test_a_column_that_ignores_case_is_refused_with_the_way_out(mariadb: servers
         ("VARCHAR(254) CHARACTER SET utf8mb3 COLLATE utf8mb3_bin", {"😀": "lacks", "a ": "ends in a space"}),
     ],
 )
-def test_tables_that_another_server_made(mariadb: servers.Server, key: str, refused: dict[str, str]) -> None:
+def test_tables_that_another_server_made(mariadb: Server, key: str, refused: dict[str, str]) -> None:
     store, engine = made(mariadb, f"other_{abs(hash(key))}", key)
     engine.dispose()
     plan = plan_of()

@@ -1,0 +1,53 @@
+"""What the package keeps in the user's cache: it can be made again, and only saves time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """The package's folder in the user's cache; a new temporary folder where there can be none."""
+    found = _folder()
+    return Path(tempfile.mkdtemp(prefix="sparkstream_nb-")) if found is None else found
+
+
+def _folder() -> Path | None:
+    """The folder in the user's cache; None where nothing can be written there."""
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sparkstream_nb"
+        base.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # there is no home
+        return None
+    return base if os.access(base, os.W_OK | os.X_OK) else None
+
+
+def kept(name: str) -> bytes | None:
+    """What `keep` has put there under a name; None where nothing is, or it belongs to another user."""
+    folder = _folder()
+    if folder is None:
+        return None
+    try:
+        with (folder / name).open("rb") as file:
+            mine = os.name == "nt" or os.fstat(file.fileno()).st_uid == os.geteuid()
+            return file.read() if mine else None
+    except OSError:
+        return None
+
+
+def keep(name: str, content: bytes) -> None:
+    """Keeps `content` under a name, whole or not at all. Where that cannot be, nothing is kept."""
+    folder = _folder()
+    if folder is None:
+        return
+    with contextlib.suppress(OSError):
+        handle, new = tempfile.mkstemp(prefix=f".{name}-", dir=folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(new, folder / name)
+        except BaseException:
+            os.unlink(new)
+            raise
