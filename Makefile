@@ -14,6 +14,9 @@ OVERRIDES := .venv/share/jupyter/lab/settings/overrides.json
 QUIET := {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}
 # An editable install leaves out what a wheel puts here: a link to the source does the same for it.
 LABEXTENSION := .venv/share/jupyter/labextensions/sparkstream-nb
+# Tests start some hundred processes: where none may keep what it compiles of the sources, each takes 0.6 s of CPU more,
+# and pytest rewrites all tests anew in each of its own.
+unexport PYTHONDONTWRITEBYTECODE
 # The tiers: what starts no JVM, kernel, browser or server; what `make test` has besides; and all the rest.
 PLAIN := not (spark or notebook or browser or server or thorough)
 FIRST := ((contract and spark) or browser) and not (server or thorough)
