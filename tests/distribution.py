@@ -15,6 +15,21 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 
+LONGEST = (
+    "tests/cluster/test_shared.py", "tests/cluster/test_masters.py", "tests/cluster/test_changes.py",
+    "tests/cluster/test_mending.py", "tests/chaos/test_chaos.py", "tests/engine/test_bounds.py",
+    "tests/chaos/test_soak.py", "tests/lab/test_saved_secrets.py",
+)  # fmt: skip
+"""Files of a minute and more: they come first, so that no process is left with one of them at the end."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Puts the longest files first, and has xdist keep that order."""
+    config.option.loadscopereorder = False
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
 def group_of(test: str, *, by_file: bool) -> str:
     """The tests of the same group go to the same process, one after the other. `test` is a test's id."""
     file = test.partition("::")[0]

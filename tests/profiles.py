@@ -69,6 +69,12 @@ def a_third(values: Iterable[Any]) -> list[Any]:
     return [pytest.param(v, marks=_marks(i)) for i, v in enumerate(values)]
 
 
+def one_of(values: Iterable[Any]) -> list[Any]:
+    """Values of a parameter of a test that takes minutes: one of them, drawn by the commit, and all in `night`."""
+    every = list(values)
+    return every if PROFILE == "night" else [every[seed() % len(every)]]
+
+
 def a_third_of_pairs(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
     """The same for each value of two parameters with each other. Of three values of one of them, each value of the
     other comes with one for any run."""

@@ -50,6 +50,16 @@ def test_each_value_is_in_the_third_of_some_commit(monkeypatch: pytest.MonkeyPat
     assert all({a for a, _ in p} == set("abc") and {b for _, b in p} == set("xyz") for p in pairs)
 
 
+def test_one_of_several_is_of_some_commit_and_all_are_of_the_night(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for number in range(2):
+        monkeypatch.setattr(profiles, "seed", lambda number=number: number)
+        found += profiles.one_of("ab")
+    assert found == ["a", "b"]
+    monkeypatch.setattr(profiles, "PROFILE", "night")
+    assert profiles.one_of("ab") == ["a", "b"]
+
+
 def test_parts_of_a_long_file_are_all_of_it() -> None:
     path = CASES / "siddhi" / "rejected.jsonl"
     (whole,) = parts([path], most=1000)

@@ -274,7 +274,8 @@ class RunningApp(Displayed):
         outside = outside_stores(d, aggregations.values(), trash) if d.fresh else ()
         for place in outside:
             place.put_aside()
-        store = open_store(self.home / "store.duckdb" if d.store is None else d.store, d.databases, patience)
+        threads = 1 if self._session.cores == 1 else None  # for work on one core a second thread only costs
+        store = open_store(self.home / "store.duckdb" if d.store is None else d.store, d.databases, patience, threads)
         self.emptied = [said for place in outside if (said := place.empty(store, self._writers)) is not None]
         store.prepare(aggregations.values())
         return store

@@ -92,14 +92,17 @@ def _named(definition: AggregationDef | TableDef) -> str:
     return f"{definition.source.kind} '{definition.source.id}'"
 
 
-def open_store(own: Path | str, databases: Mapping[str, Database], patience: Patience) -> Store:
-    """The store of an app: `own` is a DuckDB file. Raises StoreError where a database cannot be opened."""
+def open_store(
+    own: Path | str, databases: Mapping[str, Database], patience: Patience, threads: int | None = None
+) -> Store:
+    """The store of an app: `own` is a DuckDB file, which is read and written by so many `threads`. Raises StoreError
+    where a database cannot be opened."""
     opened: dict[Database, Store] = {}
     try:
         for database in databases.values():
             if database not in opened:
                 opened[database] = _opened(database, patience)
-        base = DuckDBStore(own)
+        base = DuckDBStore(own, threads=threads)
     except StoreError:
         for store in opened.values():
             store.close()

@@ -120,10 +120,11 @@ class DuckDBStore:
     """A `Store` in a DuckDB file (`:memory:` for a temporary one). Thread-safe.
 
     Raises StoreError if the file cannot be opened, for example because another process has it open. With `read_only`
-    the file must be there, and nothing is written: `prepare` raises StoreError for a table that is missing.
+    the file must be there, and nothing is written: `prepare` raises StoreError for a table that is missing. `threads`
+    is how many DuckDB uses: one for each core of the machine, if that is None.
     """
 
-    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: str | Path, *, read_only: bool = False, threads: int | None = None) -> None:
         self.path = str(path)
         self._read_only = read_only
         self._lock = threading.RLock()
@@ -135,7 +136,7 @@ class DuckDBStore:
         try:
             if self.path != MEMORY and not Path(self.path).exists():
                 _make_file(Path(self.path))
-            self._db = duckdb.connect(self.path, read_only=read_only)
+            self._db = duckdb.connect(self.path, read_only, {} if threads is None else {"threads": threads})
         except duckdb.Error as e:
             raise StoreError(
                 f"The store {self.path} cannot be opened. If another process has it, end that first; "
@@ -143,6 +144,9 @@ class DuckDBStore:
             ) from e
         # In a notebook DuckDB would put a bar of its own into whatever cell runs.
         self._db.execute("SET enable_progress_bar = false")
+        # What is written is planned as it stands. There is nothing to improve in a merge, and to look for it is a
+        # quarter of what a small one costs; a merge of 200,000 rows takes as long.
+        self._db.execute("PRAGMA disable_optimizer")
         # Reads have a connection of their own: they see what is committed, and do not wait for a commit under way.
         self._reading = threading.Lock()
         self._reader: duckdb.DuckDBPyConnection | None = self._db.cursor()
@@ -289,32 +293,20 @@ class DuckDBStore:
         clock: BatchClock | None = None,
     ) -> bool:
         with self._transaction():
-            fresh = self._db.execute(
-                f"INSERT INTO {LEDGER} VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING batch", [app, run, batch]
-            ).fetchall()
-            if not fresh:
+            there = f"SELECT 1 FROM {LEDGER} WHERE app = ? AND run = ? AND batch = ?"
+            if self._db.execute(there, [app, run, batch]).fetchall():
                 return False
+            self._db.execute(f"INSERT INTO {LEDGER} VALUES (?, ?, ?)", [app, run, batch])
             if batch % KEPT_BATCHES == 0:
                 old = [app, run, batch - KEPT_BATCHES]
                 self._db.execute(f"DELETE FROM {LEDGER} WHERE app = ? AND run = ? AND batch < ?", old)
             if clock is not None:
                 self._purge(clock)
-            with self._planned_as_written():
-                for aggregation in dict.fromkeys(a for a, _ in partials):
-                    shards = [(shard, t) for (a, shard), t in partials.items() if a == aggregation]
-                    self._merge_all(self._layout(aggregation), shards)
+            for aggregation in dict.fromkeys(a for a, _ in partials):
+                shards = [(shard, t) for (a, shard), t in partials.items() if a == aggregation]
+                self._merge_all(self._layout(aggregation), shards)
             self._keep_errors(app, errors)
         return True
-
-    @contextlib.contextmanager
-    def _planned_as_written(self) -> Iterator[None]:
-        """Statements that DuckDB does not try to improve. There is nothing to improve in a merge, and to look for it is
-        a quarter of what a small one costs; a merge of 200,000 rows takes as long."""
-        self._db.execute("PRAGMA disable_optimizer")
-        try:
-            yield
-        finally:
-            self._db.execute("PRAGMA enable_optimizer")
 
     def _merge_all(self, layout: Layout, shards: Sequence[tuple[str, pa.Table]]) -> None:
         """Merges the partials of shards into the tables of all durations."""
@@ -610,8 +602,9 @@ def _upsert(layout: Layout, table: str, replaced: bool) -> str:
         was, now = f"kept.{quoted(c.name)}", f"excluded.{quoted(c.name)}"
         if replaced:
             merged = now
-        elif c.role in ("sum", "count"):
-            both = _wrapped(f"{was}::HUGEINT + {now}") if c.type is Type.LONG else f"{was} + {now}"
+        elif c.role in ("sum", "count"):  # what is counted never comes to 2^63
+            wraps = c.type is Type.LONG and c.role == "sum"
+            both = _wrapped(f"{was}::HUGEINT + {now}") if wraps else f"{was} + {now}"
             merged = f"coalesce({both}, {was}, {now})"
         elif c.role in ("min", "max"):
             merged = f"{'least' if c.role == 'min' else 'greatest'}({was}, {now})"

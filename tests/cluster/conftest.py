@@ -11,7 +11,7 @@ import pytest
 
 from sparkstream_nb.cluster import App, deploy, stop_all
 from sparkstream_nb.runners import INLINE
-from tests.broker import Broker
+from tests.broker import Broker, kafka, skip_without_kafka
 from tests.run_servers import ServerOf
 
 from . import crashing
@@ -63,6 +63,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[pd.D
     crashing.work(app)
     yield crashing.found(app)
     app.stop()
+
+
+@pytest.fixture(scope="module")
+def breaking() -> Iterator[Broker]:
+    """A broker that tests may kill."""
+    skip_without_kafka()
+    with kafka() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from profiles import one_of
 from sparkstream_nb.cluster import App, stop_all
 from sparkstream_nb.errors import SparkStreamError
 from tests.masters import masters
@@ -223,7 +224,7 @@ def test_it_goes_on_with_an_address_between_the_machines(run: Callable[..., App]
 
 @pytest.mark.thorough
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("apart", one_of([False, True]))
 def test_over_connect_a_killed_app_that_is_changed_goes_on(tmp_path: Path, apart: bool) -> None:
     with masters("connect", tmp_path) as sparks:
         goes_on(tmp_path / "home", sparks.address(), (tmp_path / "meeting").as_uri() if apart else "")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
-from tests.broker import Broker, kafka, skip_without_kafka
+from tests.broker import Broker
 
 from .test_scalable import java_place
 from .test_sinks import app_with, send
@@ -22,14 +22,6 @@ def kafka_sink(broker: str, more: str, mapping: str = VALUE) -> str:
 
 def values(broker: Broker, topic: str) -> list[int]:
     return [int(value) for _, _, value in broker.messages(topic)]
-
-
-@pytest.fixture(scope="module")
-def breaking() -> Iterator[Broker]:
-    """A broker that tests may kill."""
-    skip_without_kafka()
-    with kafka() as found:
-        yield found
 
 
 def test_topics_partitions_and_keys_of_the_event(run: Callable[..., App], broker: Broker) -> None:

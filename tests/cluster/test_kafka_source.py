@@ -48,7 +48,8 @@ def values(app: App) -> list[int]:
 
 
 @pytest.mark.timeout(300)
-def test_messages_come_once_whatever_stops(run: Callable[..., App], broker: Broker) -> None:
+def test_messages_come_once_whatever_stops(run: Callable[..., App], breaking: Broker) -> None:
+    broker = breaking
     topic = broker.topic(partitions=3)
     send(broker, topic, range(200))
     app = run(text(broker, topic), allow=allow(broker))

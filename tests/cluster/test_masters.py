@@ -35,7 +35,7 @@ def test_a_standalone_cluster(undisturbed: tuple[pd.DataFrame, ...], tmp_path: P
         assert done.returncode == 0, done.stderr
         assert list((tmp_path / "work").glob("app-*")), "no executor of the cluster was asked"
         same(tmp_path / "home", undisturbed)
-        fed.same(address, tmp_path / "standalone", fed.topic, fed.folder)
+        fed.same(address, tmp_path / "standalone", fed.folder)
 
 
 def test_the_same_from_a_file_and_from_kafka(tmp_path: Path, fed: Fed) -> None:
@@ -57,4 +57,4 @@ def test_over_connect_a_batch_counts_once(undisturbed: tuple[pd.DataFrame, ...],
         assert done.returncode == 0, done.stderr
         assert float(done.stdout.splitlines()[-1]) < 2
         same(home, undisturbed)
-        fed.same(address, tmp_path / "connect", fed.topic, fed.folder)
+        fed.same(address, tmp_path / "connect", fed.topic)

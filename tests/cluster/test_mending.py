@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
+from profiles import one_of
 from sparkstream_nb.cluster import App
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.runners import spark as stream
@@ -74,7 +75,7 @@ app.stop()
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("app", "nodes"), [(APP, 2), pytest.param(STATELESS, 1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(("app", "nodes"), one_of([(APP, 2), (STATELESS, 1)]))
 def test_an_event_that_ends_its_process_is_set_aside(tmp_path: Path, app: str, nodes: int) -> None:
     (tmp_path / "patch").mkdir()
     (tmp_path / "patch" / "sitecustomize.py").write_text(POISON)

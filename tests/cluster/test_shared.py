@@ -14,9 +14,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from profiles import one_of
 from sparkstream_nb.cluster import App
 from tests.jars import skip_without
-from tests.marks import thorough
 from tests.masters import Server, connect, standalone
 from tests.objects import ENVIRONMENT, S3A_HOME, Objects, objects, settings
 
@@ -48,7 +48,8 @@ def servers_of(kind: str, folder: Path, hidden: Path) -> tuple[str, list[Server]
     return address, [*servers[:-1], servers[-1].blind(hidden)]
 
 
-@pytest.mark.parametrize("kind", [thorough("standalone"), thorough("connect")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", one_of(["standalone", "connect"]))
 def test_a_cluster_without_a_folder_in_common(
     kind: str, undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, bucket: Objects, fed: Fed
 ) -> None:

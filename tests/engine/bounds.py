@@ -75,8 +75,9 @@ def outputs(
     return [pa.concat_tables(found).combine_chunks()] if found else []
 
 
-def main() -> int:
-    for name, app in apps().items():
+def main(first: int, step: int) -> int:
+    """Runs each app of `step` ones, from number `first` on."""
+    for name, app in [*apps().items()][first::step]:
         plan = compile_app(app)
         whole = outputs(plan, EVENTS, EVENTS)
         for size, snapshots in ((700, False), (2500, True)):
@@ -90,4 +91,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(int, sys.argv[1:])))
