@@ -23,19 +23,18 @@ LONGEST = (
 """Files of a minute and more: they come first, so that no process is left with one of them at the end."""
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts the longest files first, and has xdist keep that order."""
-    config.option.loadscopereorder = False
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
-
-
 def group_of(test: str, *, by_file: bool) -> str:
     """The tests of the same group go to the same process, one after the other. `test` is a test's id."""
     file = test.partition("::")[0]
     if PurePosixPath(file).match("tests/lab/test_*browser.py"):
         return "browser"
     return file if by_file else test
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts what takes longest first: the tests in a browser, which follow each other, and the longest files."""
+    items.sort(key=lambda i: group_of(i.nodeid, by_file=True) != "browser" and not i.nodeid.startswith(LONGEST))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -51,4 +50,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
         def _split_scope(self, nodeid: str) -> str:
             return group_of(nodeid, by_file=way == "loadfile")
 
+    config.option.loadscopereorder = False  # what comes first is begun first
     return Groups(config, log)
