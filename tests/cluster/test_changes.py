@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from profiles import one_of
 from sparkstream_nb.cluster import App, stop_all
 from sparkstream_nb.errors import SparkStreamError
 from tests.masters import masters
+from tests.profiles import one_of
 
 from .programs import killed, ran
 

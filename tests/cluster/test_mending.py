@@ -20,11 +20,11 @@ import pyarrow as pa
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
-from profiles import one_of
 from sparkstream_nb.cluster import App
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.runners import spark as stream
 from sparkstream_nb.spark.care import Aside, Care, Steps, Trying
+from tests.profiles import one_of
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., App]

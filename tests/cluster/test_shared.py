@@ -14,11 +14,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from profiles import one_of
 from sparkstream_nb.cluster import App
 from tests.jars import skip_without
 from tests.masters import Server, connect, standalone
 from tests.objects import ENVIRONMENT, S3A_HOME, Objects, objects, settings
+from tests.profiles import one_of
 
 from .feeds import Fed
 from .programs import killed, ran
