@@ -19,6 +19,7 @@ from ..plan.graph import Graph
 from ..plan.nodes import Plan
 from ..plan.repair import Repairs
 from ..retention import Retention
+from ..spark.outputs import series_of
 from ..spark.sinks.delivery import SinkFigures
 from ..spark.sources.intake import SourceFigures
 from ..spark.throughput import BatchFigures, BatchTimes, Rates
@@ -388,7 +389,7 @@ class Apps(Displayed, Mapping[str, "App"]):
 
 
 def typed_frame(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> pd.DataFrame:
-    """A pandas frame with the columns' SiddhiQL types; integers and bools with nulls use nullable types."""
+    """A pandas frame with the columns' SiddhiQL types; numbers and bools with nulls use nullable types."""
     data = []
     for i, (_, kind) in enumerate(columns):
         values = [row[i] for row in rows]
@@ -396,14 +397,10 @@ def typed_frame(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]
         if type is None:
             data.append(pd.Series(values, dtype=object))
         else:
-            array = pa.array(values, type)
-            data.append(array.to_pandas(types_mapper=NULLABLE.get if array.null_count else None))
+            data.append(series_of(pa.array(values, type)))
     frame = pd.DataFrame(dict(enumerate(data)))
     frame.columns = pd.Index([name for name, _ in columns], dtype=object)
     return frame
-
-
-NULLABLE = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
 def frame_of(answer: Answer) -> pd.DataFrame:

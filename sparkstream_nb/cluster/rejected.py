@@ -16,9 +16,10 @@ from ..errors import Misuse, SparkStreamError, shown
 from ..limits import Limits
 from ..mapping.decoding import KEPT
 from ..spark.ingest import columns_of, event_times, too_late
+from ..spark.outputs import series_of
 from ..stores import Store
 from ..types import Schema
-from .answers import NULLABLE, Errors
+from .answers import Errors
 from .sources import MessageReader
 
 ID = "id"
@@ -29,8 +30,8 @@ _SHOWN = 10
 def errors_of(app: str, store: Store) -> Errors:
     """The errors of an app, the oldest first."""
     found = store.errors(app)
-    frame = found.to_pandas(types_mapper=NULLABLE.get if found.column("ts").null_count else None)
-    frame.columns = pd.Index([ID, "stream", "timestamp", "values", "reason"])
+    names = [ID, "stream", "timestamp", "values", "reason"]
+    frame = pd.DataFrame(dict(zip(names, map(series_of, found.columns), strict=True)))
     frame["values"] = [json.loads(v) for v in frame["values"]]
     return Errors(app, frame.set_index(ID))
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 import pandas as pd
 
+from ..spark.outputs import frame_rows
 from .frontend import Displayed
 from .listeners import OnCommit
 
@@ -168,7 +169,7 @@ class TailCursor:
     def _take(self, end: StreamEnd, seen: int | None) -> None:
         """Takes in the end of the stream, of which `seen` events were there before; None: nothing is known yet."""
         self._columns = tuple(map(str, end.frame.columns))
-        rows = list(zip(*(end.frame[c].tolist() for c in end.frame.columns), strict=True))
+        rows = frame_rows(end.frame)
         new = len(rows) if seen is None else end.total - seen
         if self.tail.shape.latest is None:
             self._rows = [*self._rows, *rows[-max(0, new) :]][-self._most :] if new else self._rows
@@ -183,7 +184,7 @@ class TailCursor:
         """Takes in the latest row of each key; how many of them are shown."""
         at = self._columns.index(str(self.tail.shape.latest))
         for row in rows:
-            key = None if is_null(row[at]) else row[at]
+            key = _key(row[at])
             self._by_key.pop(key, None)
             self._by_key[key] = row
         for key in list(self._by_key)[: max(0, len(self._by_key) - MOST_KEYS)]:
@@ -196,10 +197,11 @@ class TailCursor:
         if shape.latest is None:
             return self._rows[::-1] if shape.newest == "first" else self._rows
         # In the order of keys, so that a row stays where it is.
-        keys = sorted(k for k in self._by_key if k is not None)
-        return [self._by_key[k] for k in [*keys, *(k for k in self._by_key if k is None)][: shape.rows]]
+        return [self._by_key[k] for k in sorted(self._by_key)[: shape.rows]]
 
 
-def is_null(value: Any) -> bool:
-    """Whether a value of a frame stands for null."""
-    return value is None or value is pd.NA or value != value
+def _key(value: Any) -> tuple[int, Any]:
+    """What a value is sorted by, and the same for the same one: null is the last, and NaN before it."""
+    if value is None:
+        return 2, 0
+    return (1, 0) if value != value else (0, value)

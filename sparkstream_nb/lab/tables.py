@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from ..spark.outputs import frame_rows
+
 # Columns that hold milliseconds and read better as a time.
 TIME_COLUMNS = frozenset(
     {"AGG_TIMESTAMP", "AGG_EVENT_TIMESTAMP", "AGG_LAST_EVENT_TIMESTAMP", "timestamp", "event_timestamp"}
@@ -50,7 +52,7 @@ def counted(n: int, one: str, several: str | None = None) -> str:
 
 
 def text_of(value: Any, column: str = "") -> str:
-    """One value as a cell: null for a missing one, at most four decimals, a time for the columns of `TIME_COLUMNS`."""
+    """One value as a cell: null for None, at most four decimals, a time for the columns of `TIME_COLUMNS`."""
     if is_missing(value):
         return "null"
     if isinstance(value, Count):
@@ -68,14 +70,14 @@ def text_of(value: Any, column: str = "") -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell is missing: None, NaN, pandas' NA or NaT."""
-    if isinstance(value, float):
-        return math.isnan(value)
+    """Whether a cell is null: None, pandas' NA or NaT. NaN is a number."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def number(value: float) -> str:
     """A float with at most four decimals, or with six significant digits for small numbers."""
+    if math.isnan(value):
+        return "NaN"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     if value and not 1e-3 <= abs(value) < 1e15:
@@ -127,8 +129,7 @@ class Grid:
     def of_frame(cls, frame: Any, *, limit: int | None = None, notes: Sequence[str] = (), what: str = "row") -> Grid:
         """The rows of a pandas frame."""
         head = frame if limit is None else frame.head(limit)
-        rows = list(zip(*(head[c].tolist() for c in head.columns), strict=True)) if len(head.columns) else []
-        return cls(list(frame.columns), rows, total=len(frame), notes=notes, what=what)
+        return cls(list(frame.columns), frame_rows(head), total=len(frame), notes=notes, what=what)
 
     @property
     def right(self) -> list[bool]:

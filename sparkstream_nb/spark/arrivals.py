@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..types import Schema
 from .inbox import Position
 from .journal import entries_of, lines_of, segments
-from .outputs import nullable, stamps
+from .outputs import series_of, stamps
 from .routing import Route, assign
 from .segments import load
 
@@ -83,9 +83,7 @@ class InboxReader:
 
 
 def _series(column: Any) -> pd.Series[Any]:
-    """A column of an input batch; integers and truth values with nulls are of pandas' nullable types."""
+    """A column of an input batch."""
     if isinstance(column, list):
         return pd.Series(column, dtype=object)
-    plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    found: pd.Series[Any] = plain.to_pandas(types_mapper=nullable if plain.null_count else None)
-    return found
+    return series_of(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)

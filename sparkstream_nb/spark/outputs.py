@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import numpy as np
@@ -182,7 +182,7 @@ class OutputFiles:
             if results.is_object(field):
                 data.append(pd.Series(results.column_values(column, field), dtype=object))
             else:
-                data.append(column.to_pandas(types_mapper=nullable if column.null_count else None))
+                data.append(series_of(column))
         return pd.DataFrame(dict(zip(columns, data, strict=True)))
 
     @property
@@ -279,10 +279,29 @@ def table_of(file: OutputFile, last: int | None = None) -> pa.Table:
 _NULLABLE = {
     pa.int32(): pd.Int32Dtype(),
     pa.int64(): pd.Int64Dtype(),
+    pa.float32(): pd.Float32Dtype(),
+    pa.float64(): pd.Float64Dtype(),
     pa.bool_(): pd.BooleanDtype(),
 }
 
 
-def nullable(type: pa.DataType) -> object:
-    """pandas' nullable type where its plain one would turn integers with nulls into floats."""
-    return _NULLABLE.get(type)
+def series_of(column: pa.Array | pa.ChunkedArray) -> pd.Series[Any]:
+    """A column for people. With nulls it is of one of pandas' nullable types, whose plain ones would turn integers into
+    floats, and null into NaN. Those take NaN for null: floats with both are Python's, and None."""
+    if not column.null_count:
+        return column.to_pandas()
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        return pd.Series(column.to_pylist(), dtype=object)
+    return column.to_pandas(types_mapper=_NULLABLE.get)
+
+
+def frame_rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """The rows of a frame for people, with None for null. NaN is a number where a column has numbers alone."""
+    columns = []
+    for i, dtype in enumerate(frame.dtypes):
+        column = frame.iloc[:, i]
+        values = column.tolist()
+        if isinstance(dtype, pd.api.extensions.ExtensionDtype) or dtype.kind not in "fO":
+            values = [None if null else v for v, null in zip(values, column.isna().tolist(), strict=True)]
+        columns.append(values)
+    return list(zip(*columns, strict=True))

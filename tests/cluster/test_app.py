@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import signal
 import threading
@@ -19,7 +20,9 @@ import pytest
 
 from sparkstream_nb.cluster import App, FeedProgress, ProgressLine, apps, deploy
 from sparkstream_nb.errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError
+from sparkstream_nb.lab.display import text as text_of
 from sparkstream_nb.spark.commit import Commit
+from sparkstream_nb.spark.outputs import frame_rows
 
 Run = Callable[..., App]
 
@@ -115,6 +118,32 @@ def test_feeds(run: Run, tmp_path: Path, kind: str) -> None:
 def test_a_spark_frame_is_fed(run: Run, spark: Any) -> None:
     frame = trades(2000)
     check_feed_of(run(HIGH), spark.createDataFrame(frame.sample(frac=1, random_state=3)).repartition(3), frame)
+
+
+def test_nan_and_null_are_two(run: Run) -> None:
+    """In what is put out, what is asked, what comes last, and as a text."""
+    text = """
+    define stream S (k string, v double);
+    define table T (k string, v double);
+    from S select k, v, math:sqrt(v) as root insert into O;
+    from S insert into T;
+    """
+    app = run(text)
+    app.send("S", [["a", 4.0], ["b", -1.0], ["c", None], [None, float("inf")]])
+    app.flush()
+    numbers = [["a", 4.0, 2.0], ["b", -1.0, math.nan], ["c", None, None], [None, math.inf, math.inf]]
+    found = app.output("O")
+    for have, want in zip(frame_rows(found.frame[["k", "v", "root"]]), numbers, strict=True):
+        assert repr([*have]) == repr(want)
+    shown = [line.split()[-3:] for line in text_of(found).splitlines()[2:6]]
+    assert shown == [["a", "4.0", "2.0"], ["b", "-1.0", "NaN"], ["c", "null", "null"], ["null", "∞", "∞"]]
+    assert repr(app.tail("O").snapshot().rows[2][-1]) == "nan", "the newest first"
+    asked = app.query("from T select k, v")
+    assert asked.frame["v"].isna().tolist() == [False, False, True, False]
+    assert asked.frame["v"].dtype == "Float64", "a number that may be null"
+    asked = app.query("from T select k, math:sqrt(v) as root")
+    assert repr(asked.rows) == repr([[k, root] for k, _, root in numbers])
+    assert [line.split()[-1] for line in text_of(asked).splitlines()[2:6]] == ["2.0", "NaN", "null", "∞"]
 
 
 def test_what_needs_spark_is_refused_by_name(run: Run, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from .conftest import HOUR, StandIn
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (None, "null"), (float("nan"), "null"), (pd.NA, "null"), (True, "true"), (np.bool_(False), "false"),
+        (None, "null"), (float("nan"), "NaN"), (pd.NA, "null"), (True, "true"), (np.bool_(False), "false"),
         (7, "7"),
         (np.int64(7), "7"), (0.1 + 0.2, "0.3"), (100.0, "100.0"), (1e-9, "1e-09"), (1 / 3, "0.3333"),
         (float("inf"), "∞"),
