@@ -185,6 +185,24 @@ def test_run(tmp_path: Path, app: str, master: str) -> None:
     assert "1 row rejected" in done.stdout
 
 
+def test_several_feeds_are_not_merged_and_it_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "two.siddhi").write_text(
+        "@app:name('TwoFeeds') define stream Lamp (id string, at long); define stream Key (id string, at long);\n"
+        "from every a=Lamp -> b=Key select a.id as lamp, b.id as key insert into Pairs;\n"
+    )
+    (tmp_path / "key.csv").write_text("id,at\nK1,2000\nK2,4000\n")
+    (tmp_path / "lamp.csv").write_text("id,at\nL1,1000\nL2,3000\n")
+    words = ["run", str(tmp_path / "two.siddhi"), "--master", INLINE, "--home", str(tmp_path / "home"), "--time", "at"]
+    feeds = [f"Key={tmp_path / 'key.csv'}", f"Lamp={tmp_path / 'lamp.csv'}"]
+    assert cli.main([*words, "--feed", feeds[0], "--feed", feeds[1]]) == 0
+    told = capsys.readouterr()
+    assert "Pairs has put out nothing yet." in told.out
+    assert told.err.startswith("TwoFeeds: the feeds are not merged by time: Key from ")
+    assert told.err.count("\n") == 1
+    assert cli.main([*words, "--fresh", "--feed", feeds[0]]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_run_from_a_source_to_a_sink(tmp_path: Path) -> None:
     """An app with a source runs until it is told to end; without the grants nothing starts."""
     folder, out, app = tmp_path / "in", tmp_path / "out", tmp_path / "app.siddhi"
