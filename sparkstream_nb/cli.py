@@ -585,8 +585,8 @@ def run_app(options: Any) -> int:
         print(f"{name}: {app.redeployed} --fresh starts without it.", file=sys.stderr)
     for said in app.emptied:
         print(f"{name}: {said}", file=sys.stderr)
-    if said := _one_after_the_other(options.feed):
-        print(f"{name}: {said}", file=sys.stderr)
+    if len(options.feed) > 1:
+        print(f"{name}: {_one_after_the_other(options.feed)}", file=sys.stderr)
     try:
         for stream, path in options.feed:
             print(_fed(app.feed(stream, Path(path), time=options.time)))
@@ -612,10 +612,8 @@ def run_app(options: Any) -> int:
     return 0
 
 
-def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str | None:
-    """What is to be known of several feeds; None of one."""
-    if len(feeds) < 2:
-        return None
+def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str:
+    """What is to be known of several feeds."""
     named = ", then ".join(f"{stream} from {path}" for stream, path in feeds)
     return (
         f"the feeds are not merged by time: {named}, each to its end. Patterns, joins and windows over events of "
