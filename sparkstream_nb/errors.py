@@ -5,7 +5,6 @@ Every intended error derives from `SparkStreamError`; any other exception is a b
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -214,12 +213,58 @@ def shown(value: Any) -> str:
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """ "Did you mean 'x'?" for the nearest of `candidates`, or None when nothing is near."""
-    pool = sorted(set(candidates))
-    folded = {c.lower(): c for c in pool}
-    if name.lower() in folded:
-        return f"Did you mean '{folded[name.lower()]}'?"
-    near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
-    return f"Did you mean '{folded[near[0]]}'?" if near else None
+    near = near_to(name, candidates)
+    return f"Did you mean '{near[0]}'?" if near else None
+
+
+def near_to(name: str, candidates: Iterable[str]) -> list[str]:
+    """The candidates that somebody who wrote `name` may have meant, the likeliest first: the same but for case and
+    separators, a few slips of the fingers away, what `name` is the beginning or an abbreviation of, or what stands
+    before its dot. A wrong guess is worse than none."""
+    wanted, found = _bare(name), []
+    for candidate in sorted(set(candidates)):
+        bare = _bare(candidate)
+        far: float | None = _slips(wanted, bare, _SLIPS[min(max(len(wanted), len(bare)), len(_SLIPS) - 1)])
+        if far is None and (_abbreviates(wanted, bare) or name.casefold().startswith(f"{candidate.casefold()}.")):
+            far = 0.5 if bare.startswith(wanted) else 1.5
+        if far is not None:
+            found.append((far, len(bare), candidate))
+    return [candidate for *_, candidate in sorted(found)]
+
+
+_SLIPS = (0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3)
+"""By the length of the longer of two words, how many slips they may be apart."""
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\s_.:-]+", "", name).casefold() or name.casefold()
+
+
+def _abbreviates(short: str, long: str) -> bool:
+    """Whether `long` begins with `short`, or with its first letter, ends with its last and has the others in order."""
+    rest = iter(long)
+    if not 3 <= len(short) <= len(long):
+        return False
+    return long.startswith(short) or (
+        (short[0], short[-1]) == (long[0], long[-1]) and 2 * len(short) > len(long) and all(c in rest for c in short)
+    )
+
+
+def _slips(one: str, other: str, most: int) -> int | None:
+    """How many letters are missing, too many, wrong or swapped with the next; None if more than `most`."""
+    if abs(len(one) - len(other)) > most:
+        return None
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, a in enumerate(one):
+        now = [i + 1]
+        for j, b in enumerate(other):
+            cost = min(last[j + 1] + 1, now[j] + 1, last[j] + (a != b))
+            if i and j and a == other[j - 1] and one[i - 1] == b:
+                cost = min(cost, before[j - 1] + 1)
+            now.append(cost)
+        before, last = last, now
+    return last[-1] if last[-1] <= most else None
 
 
 def nearest(message: str, name: str, known: Iterable[str]) -> str:

@@ -12,11 +12,10 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import SparkStreamError, did_you_mean
+from ..errors import SparkStreamError
 from .feed_files import columns_of_file
 from .feeds import Shape
-
-_COLUMNS_SHOWN = 20
+from .ingest import columns_for
 
 
 def check_source(source: Any, shape: Shape) -> None:
@@ -49,6 +48,4 @@ def _check_column(source: str, columns: list[str], name: str, purpose: str) -> N
     if columns.count(name) > 1:
         raise SparkStreamError(f"{source} has {columns.count(name)} columns '{name}': rename all but one.")
     if name not in columns:
-        shown = ", ".join(columns[:_COLUMNS_SHOWN]) + (", ..." if len(columns) > _COLUMNS_SHOWN else "")
-        hint = did_you_mean(name, columns) or f"Its columns: {shown}."
-        raise SparkStreamError(f"{source} has no column '{name}' {purpose}. {hint}")
+        raise SparkStreamError(f"{source} has no column '{name}' {purpose}. {columns_for(name, columns)}")

@@ -17,10 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.columns import ARROW, Array
-from ..errors import SparkStreamError, did_you_mean, shown
+from ..errors import SparkStreamError, near_to, shown
 from ..limits import Limits
 from ..types import Schema, Type
 from .csvfile import MALFORMED
+
+_COLUMNS_SHOWN = 20
 
 
 @dataclass
@@ -71,8 +73,7 @@ def type_rows(
     for attribute in schema:
         name = (columns or {}).get(attribute.name, attribute.name)
         if name not in names:
-            hint = did_you_mean(name, offered or names)
-            missing = f"no column '{name}'" + (f". {hint}" if hint else "")
+            missing = f"no column '{name}'. {columns_for(name, offered or names)}"
             reject(np.ones(n, np.bool_), lambda _, missing=missing: missing)  # type: ignore[misc]
             sources.append(pa.nulls(n))
             arrays.append(pa.nulls(n, ARROW.get(attribute.type, pa.null())))
@@ -87,8 +88,9 @@ def type_rows(
     untimed: Array | None = None
     if time is not None:
         if time not in names:
-            hint = did_you_mean(time, offered or names)
-            raise SparkStreamError(f"The feed has no column '{time}' of event times. {hint or ''}".strip())
+            raise SparkStreamError(
+                f"The feed has no column '{time}' of event times. {columns_for(time, offered or names)}"
+            )
         source = one(table.column(time))
         ts, untimed = times(source)
         if untimed is not None:
@@ -386,3 +388,13 @@ def check_object(value: Any, place: str, limits: Limits) -> None:
             raise SparkStreamError(f"{place}: {shown(one)} is more than a long holds.")
         elif one is not None and not isinstance(one, bool | int | float | str | bytes):
             raise SparkStreamError(f"{place}: a {type(one).__name__} is no plain data, which an object holds.")
+
+
+def columns_for(name: str, columns: Sequence[str]) -> str:
+    """What columns there are, for somebody who looked for `name`: the likeliest first."""
+    near = near_to(name, columns)
+    within = [c for c in columns if c not in near and name.casefold() in c.casefold()]
+    listed = [*near, *within, *(c for c in columns if c not in near and c not in within)]
+    shown = ", ".join(listed[:_COLUMNS_SHOWN]) + (", ..." if len(listed) > _COLUMNS_SHOWN else "")
+    guess = f"Did you mean '{near[0]}'? " if near else ""
+    return f"{guess}Its columns: {shown}."

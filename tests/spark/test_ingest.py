@@ -74,7 +74,8 @@ def test_rows_are_split_with_the_first_reason_of_each() -> None:
 def test_a_missing_column_rejects_every_row_and_says_what_was_near() -> None:
     typed = type_rows(pa.table({"symbol": ["A"], "prize": [1.0], "qty": [1]}), SCHEMA)
     assert len(typed) == 0
-    assert [r[2] for r in typed.rejected] == ["no column 'price'. Did you mean 'prize'?"]
+    ((_, _, why),) = typed.rejected
+    assert why == "no column 'price'. Did you mean 'prize'? Its columns: prize, symbol, qty."
     assert (
         len(type_rows(pa.table({"symbol": ["A"], "prize": [1.0], "qty": [1]}), SCHEMA, columns={"price": "prize"})) == 1
     )
