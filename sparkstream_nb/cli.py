@@ -6,6 +6,7 @@ Results go to standard output, short error messages to standard error.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -19,7 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ._version import __version__
-from .errors import Misuse, SparkStreamError, nearest
+from .errors import Misuse, SiddhiError, SparkStreamError, nearest
 from .options import (
     CannotRead,
     HelpAsked,
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(text if text.startswith("sparkstream") else f"sparkstream: {text}", file=sys.stderr)
         return 2
     except SparkStreamError as e:
-        print(f"sparkstream: {e}", file=sys.stderr)
+        print(_told(e), file=sys.stderr)
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has read enough
@@ -66,6 +67,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("sparkstream: interrupted", file=sys.stderr)
         return 130
+
+
+def _told(error: SparkStreamError) -> str:
+    """What is printed of an error; a mistake in a file begins with its place."""
+    return str(error) if isinstance(error, SiddhiError) and error.file is not None else f"sparkstream: {error}"
+
+
+@contextlib.contextmanager
+def _text_of(path: str) -> Iterator[str]:
+    """An app's text. Its mistakes are told with the name of the file; `-` is standard input, which has none."""
+    text = read_text(path)
+    try:
+        yield text
+    except SiddhiError as error:
+        error.file = None if path == "-" else path
+        raise
 
 
 def parser() -> Options:
@@ -338,7 +355,11 @@ def _compiled(options: Any, text: str | None = None) -> Plan:
     from .plan import compile_app
 
     # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
-    return compile_app(read_text(options.app) if text is None else text, {"shardId": "node-1"}, dict(options.param))
+    properties, variables = {"shardId": "node-1"}, dict(options.param)
+    if text is not None:
+        return compile_app(text, properties, variables)
+    with _text_of(options.app) as read:
+        return compile_app(read, properties, variables)
 
 
 def check(options: Any) -> int:
@@ -426,8 +447,7 @@ def fmt(options: Any) -> int:
         try:
             failed |= _formatted(path, check=options.check)
         except SparkStreamError as e:
-            text = str(e)
-            print(f"sparkstream: {text if path in text else f'{path}: {text}'}", file=sys.stderr)
+            print(_told(e) if path in str(e) else f"sparkstream: {path}: {e}", file=sys.stderr)
             failed = True
     return 1 if failed else 0
 
@@ -436,8 +456,8 @@ def _formatted(path: str, *, check: bool) -> bool:
     """Formats a file, or standard input; with `check` tells whether that would change it."""
     from .lang.format import format_text
 
-    text = read_text(path)
-    found = format_text(text)
+    with _text_of(path) as text:
+        found = format_text(text)
     if check:
         if found != text:
             print(f"{path}: would change")
@@ -568,6 +588,7 @@ def run_app(options: Any) -> int:
     from .cluster import check_feed, deploy
     from .cluster.folder import document_home, document_name
     from .lab import connect
+    from .lab.card import warnings_of
     from .plan import compile_retrieval
 
     connect()
@@ -584,6 +605,8 @@ def run_app(options: Any) -> int:
     if app.redeployed and not options.fresh:
         print(f"{name}: {app.redeployed} --fresh starts without it.", file=sys.stderr)
     for said in app.emptied:
+        print(f"{name}: {said}", file=sys.stderr)
+    for said in warnings_of(app):
         print(f"{name}: {said}", file=sys.stderr)
     if len(options.feed) > 1:
         print(f"{name}: {_one_after_the_other(options.feed)}", file=sys.stderr)

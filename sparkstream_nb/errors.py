@@ -60,8 +60,11 @@ class SiddhiError(SparkStreamError):
 
     `source` is the app's whole text, if known. `with_source` attaches it later, so that the code that raises
     does not need the text. `lines_before` counts the lines above the text where the person sees it: a notebook numbers
-    the line `%%siddhi` too. The lines that are shown include them; those of `span` do not.
+    the line `%%siddhi` too. The lines that are shown include them; those of `span` do not. `file` is where the text is
+    from, if that is a file: then the message begins `FILE:LINE:COLUMN:`, as editors read it.
     """
+
+    file: str | None = None
 
     def __init__(
         self, message: str, span: Span = NOWHERE, *, hint: str | None = None, source: str | None = None
@@ -85,7 +88,8 @@ class SiddhiError(SparkStreamError):
         return self
 
     def __str__(self) -> str:
-        place = f"line {self.span.line + self.lines_before}, column {self.span.column + 1}"
+        line, column = self.span.line + self.lines_before, self.span.column + 1
+        place = f"line {line}, column {column}" if self.file is None else f"{self.file}:{line}:{column}"
         out = [f"{place}: {self.message}"]
         if self.source is not None:
             out.append(excerpt(self.source, self.span, self.lines_before))

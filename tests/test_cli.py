@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -68,7 +69,7 @@ def test_fmt(tmp_path: Path, app: str, capsys: pytest.CaptureFixture[str], monke
     assert cli.main(["fmt", str(wrong), str(tmp_path / "none.siddhi"), app]) == 1
     shown = capsys.readouterr()
     assert shown.out == f"{app}: formatted\n"
-    assert f"sparkstream: {wrong}: line 1, column 20: " in shown.err
+    assert f"{wrong}:1:20: " in shown.err
     assert f"sparkstream: file not found: {tmp_path / 'none.siddhi'}" in shown.err
     assert Path(app).read_text() == neat
     assert cli.main(["fmt", app]) == cli.main(["fmt", "--check", app]) == 0
@@ -83,7 +84,7 @@ def test_a_wrong_app_is_one_message_with_a_caret(app: str, capsys: pytest.Captur
     assert cli.main(["check", app]) == 1
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err.startswith("sparkstream: line 4, column")
+    assert re.match(rf"{re.escape(app)}:4:\d+: ", shown.err)
     assert "^^" in shown.err
     assert "Did you mean 'b'?" in shown.err
 
@@ -183,6 +184,20 @@ def test_run(tmp_path: Path, app: str, master: str) -> None:
     assert "2 events · times in UTC" in done.stdout
     assert any(line[3:] == ["w", "9"] for line in lines)
     assert "1 row rejected" in done.stdout
+
+
+def test_run_warns_as_the_card_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rise.siddhi").write_text(
+        "@app:name('Rise') define stream S (v int); @info(name='rise') from every a=S -> b=S[v > a.v] "
+        "select a.v as a, b.v as b insert into O;"
+    )
+    (tmp_path / "s.csv").write_text("v\n1\n2\n")
+    words = ["run", str(tmp_path / "rise.siddhi"), "--master", INLINE, "--home", str(tmp_path / "home")]
+    feed = ["--feed", f"S={tmp_path / 's.csv'}"]
+    assert cli.main([*words, *feed, "--nodes", "2"]) == 0
+    assert capsys.readouterr().err == "Rise: What rise puts out depends on which node sees which event.\n"
+    assert cli.main([*words, *feed, "--fresh"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_several_feeds_are_not_merged_and_it_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
