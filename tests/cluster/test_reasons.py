@@ -1,0 +1,47 @@
+"""Rows that do not fit: their reasons by kind, with an example and what would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+
+from sparkstream_nb.cluster import App
+from sparkstream_nb.cluster.reasons import Kind, kinds
+from sparkstream_nb.lab.display import text
+
+Run = Callable[..., App]
+
+
+def test_values_that_do_not_fit_are_one_kind_for_each_column() -> None:
+    found = kinds({
+        "price: '1,5' is not a double": 3, "price: '2,5' is not a double": 1,
+        "price: 'a: b is not a c' is not a double": 1,
+        "qty: 'x' is not an int": 2, "line 3 has 2 values, not 3": 9,
+    })  # fmt: skip
+    number = "; a number is written as 1234.5"
+    assert found == [
+        Kind(9, "line 3 has 2 values, not 3"),
+        Kind(5, f"price is not a double: 3 values, such as '1,5'{number}"),
+        Kind(2, f"qty: 'x' is not an int{number}"),
+    ]
+    assert kinds({}) == []
+
+
+def test_a_feed_in_another_format_is_told_in_a_few_lines(run: Run) -> None:
+    """A time column that no row of fits was 9,500 lines."""
+    n = 2_000
+    frame = pd.DataFrame({
+        "k": "a", "v": ["1.00 EUR" if i % 2 else "1.5" for i in range(n)],
+        "Zeit": [f"03.06.2024 {i // 3600:02d}:{i // 60 % 60:02d}:{i % 60:02d}" for i in range(n)],
+    })  # fmt: skip
+    app = run("define stream S (k string, v double); from S select k insert into O;")
+    lines = text(app.feed("S", frame, time="Zeit")).splitlines()
+    assert lines[1] == "  ! 2,000 of 2,000 rows did not fit the stream and are kept: %siddhi errors app"
+    assert len(lines) <= 5
+    assert "1,000 × Zeit is not a time: 1,000 values, such as '03.06.2024 00:00:" in "\n".join(lines)
+    assert "a time is ms since 1970, or as 2024-06-01 10:00:00 (UTC)" in "\n".join(lines)
+    assert "1,000 × v: '1.00 EUR' is not a double; a number is written as 1234.5" in "\n".join(lines)
+    shown = text(app.errors)
+    assert sorted(line[:8] for line in shown.splitlines()[2:4]) == ["Zeit is ", "v: '1.00"]
+    assert "showing 20 of 2,000 errors" in shown
