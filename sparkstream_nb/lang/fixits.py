@@ -208,6 +208,55 @@ def _keyword_after_comma(f: Failure) -> Advice | None:
     return Advice(f"'{before}' is read as a name here, because of the ',' before it", "Leave the ',' out.", -2)
 
 
+_STATEMENT_OF = {
+    "select": ("a query begins with the stream that it reads", "Write 'from STREAM select ... insert into OUTPUT;'."),
+    "insert": ("a query begins with the stream that it reads", "Write 'from STREAM select ... insert into OUTPUT;'."),
+    "create": ("'create' is not SiddhiQL", "Write 'define stream NAME (attribute type, ...);', or 'define table'."),
+    "with": ("'with' is not SiddhiQL", "Let a query put out a stream, and another one read that."),
+}
+"""How statements of SQL begin: what is wrong, and what to write."""
+_PYTHON = frozenset({"import", "def", "class", "for", "print", "return", "if", "while", "try", "async", "lambda"})
+
+
+def _at_a_statement(f: Failure) -> bool:
+    return f.start == "app" and "_DEFINE" in f.expected and "_FROM" in f.expected
+
+
+def _python(f: Failure) -> Advice | None:
+    if not _at_a_statement(f) or f.token() is None:
+        return None
+    if f.word() not in _PYTHON and f.word(1) not in ("=", ".", "("):
+        return None
+    return Advice("this is Python, not SiddhiQL", "Put it into a cell without %%siddhi, or into a Python file.")
+
+
+def _sql_statement(f: Failure) -> Advice | None:
+    if not _at_a_statement(f) or f.word() not in _STATEMENT_OF:
+        return None
+    return Advice(*_STATEMENT_OF[f.word()])
+
+
+_SHORT_UNITS = {
+    "s": "sec", "secs": "sec", "m": "min", "mins": "min", "h": "hour", "hr": "hour", "hrs": "hour", "d": "day",
+}  # fmt: skip
+
+
+def _short_unit(f: Failure) -> Advice | None:
+    before, unit = f.token(-1), _SHORT_UNITS.get(f.word())
+    if before is None or before.type != "INT" or unit is None or "UNIT" not in f.expected:
+        return None
+    return Advice(f"'{f.token()}' is not a unit of time", f"Write '{before} {unit}'.")
+
+
+def _plan_of_siddhi_3(f: Failure) -> Advice | None:
+    if f.word() != ":" or f.word(-1) != "plan" or f.word(-2) != "@":
+        return None
+    option = str(f.token(1) or "name")
+    return Advice(
+        f"'@Plan:{option}' is Siddhi 3, which names an app's properties so", f"Write '@app:{option}(...)'.", -1
+    )
+
+
 FIXITS: tuple[tuple[str, Callable[[Failure], Advice | None]], ...] = (
     ("smart quotes", _smart_quotes),
     ("typographic arrow", _typographic_arrow),
@@ -226,6 +275,10 @@ FIXITS: tuple[tuple[str, Callable[[Failure], Advice | None]], ...] = (
     ("open body", _open_body),
     ("invisible character", _blank),
     ("keyword after a comma", _keyword_after_comma),
+    ("SQL", _sql_statement),
+    ("Python", _python),
+    ("short unit", _short_unit),
+    ("Siddhi 3", _plan_of_siddhi_3),
 )
 """Name → function that recognizes the mistake; the first that returns advice wins."""
 

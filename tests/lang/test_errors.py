@@ -218,6 +218,28 @@ def test_other_advice(text: str, message: str) -> None:
     assert message in refused(text).message
 
 
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("SELECT k FROM S;", "a query begins with the stream", "Write 'from STREAM select ... insert into OUTPUT;'."),
+        (S + "select v from S", "a query begins with the stream", "from STREAM select"),
+        ("INSERT INTO O SELECT v FROM S;", "a query begins with the stream", "insert into OUTPUT"),
+        ("CREATE STREAM S (v INT);", "'create' is not SiddhiQL", "Write 'define stream NAME"),
+        ("WITH a AS (SELECT 1) SELECT * FROM a", "'with' is not SiddhiQL", "another one read that"),
+        (S + "from S#window.time(10 m) select v insert into O;", "'m' is not a unit of time", "Write '10 min'."),
+        (S + "from S#window.time(10s) select v insert into O;", "'s' is not a unit of time", "Write '10 sec'."),
+        ("import pandas as pd", "this is Python, not SiddhiQL", "without %%siddhi"),
+        ("df = pd.read_csv('x')", "this is Python, not SiddhiQL", "without %%siddhi"),
+        ("app.send('S', [1])", "this is Python, not SiddhiQL", "without %%siddhi"),
+        ("@Plan:name('x') define stream S (v int);", "'@Plan:name' is Siddhi 3", "Write '@app:name(...)'."),
+    ],
+)
+def test_texts_of_other_systems(text: str, message: str, hint: str) -> None:
+    error = refused(text)
+    assert message in error.message
+    assert hint in (error.hint or "")
+
+
 def test_fixits_have_names_of_their_own() -> None:
     assert len({name for name, _ in FIXITS}) == len(FIXITS)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import SiddhiBindError, Span, did_you_mean
+from ...lang.keywords import UNIT_SPELLINGS
 from ...types import Schema, Type
 from ..nodes import Const, Expr
 
@@ -142,7 +143,7 @@ def resolve(sig: Signature, args: Sequence[Expr], span: Span, what: str) -> Type
         raise SiddhiBindError(
             f"{what} '{sig.key}' does not take ({given})",
             args[culprit].span if culprit is not None else span,
-            hint=f"Expected {ways}.",
+            hint=_without_quotes(sig.key, args) or f"Expected {ways}.",
         )
     for i, arg in enumerate(args):
         param = chosen.param(i)
@@ -161,6 +162,16 @@ def resolve(sig: Signature, args: Sequence[Expr], span: Span, what: str) -> Type
         raise SiddhiBindError(e.message, span if e.arg is None else args[e.arg].span, hint=e.hint) from None
 
 
+def _without_quotes(key: str, args: Sequence[Expr]) -> str | None:
+    """What to write for a time that is given as a text, as other systems have it; None where there is none."""
+    for arg in args:
+        if isinstance(arg, Const) and isinstance(arg.value, str):
+            count, _, unit = arg.value.strip().partition(" ")
+            if count.isdigit() and unit.lower() in UNIT_SPELLINGS:
+                return f"Leave the quotes out: {key}({count} {unit.lower()})."
+    return None
+
+
 def _culprit(sig: Signature, args: Sequence[Expr]) -> int | None:
     """The first argument of a wrong type in the only overload with that many parameters, if there is just one such."""
     same = [o for o in sig.overloads if len(o.params) == len(args) or (o.repeats and len(args) >= len(o.params))]
@@ -169,13 +180,25 @@ def _culprit(sig: Signature, args: Sequence[Expr]) -> int | None:
     return next((i for i, a in enumerate(args) if a.type not in same[0].param(i).types), None)
 
 
+_TUMBLING = "Write #window.timeBatch(1 min) for a tumbling window of time, #window.lengthBatch(100) for one of events."
+_SLIDING = "Write #window.time(1 min) for a sliding window of time, #window.length(100) for one of events."
+_HOPPING = "Write #window.time(1 min), and 'output last every 10 sec' before 'insert into', for a hopping window."
+_FORMS = {
+    "tumbling": _TUMBLING, "tumble": _TUMBLING, "tumblingwindow": _TUMBLING,
+    "sliding": _SLIDING, "slide": _SLIDING, "slidingwindow": _SLIDING,
+    "hopping": _HOPPING, "hop": _HOPPING, "hoppingwindow": _HOPPING,
+    "median": "A median is math:percentile(attribute, 50.0).",
+}  # fmt: skip
+"""What other systems have under a name, and how that is written here."""
+
+
 def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str | None = None) -> SiddhiBindError:
     """The error for an unknown name (`ExtensionNotFoundException` in Siddhi)."""
     known = tuple(known)
     bare = key.split(":")[-1]
     namespace = key.split(":")[0] if ":" in key else ""
     by_name = [k for k in known if k.split(":")[-1].lower() == bare.lower()]
-    near = f"Did you mean '{by_name[0]}'?" if by_name else did_you_mean(key, known)
+    near = f"Did you mean '{by_name[0]}'?" if by_name else _FORMS.get(key.lower()) or did_you_mean(key, known)
     if bare in _NAMED.get(namespace, frozenset()):
         kin = f"This build has '{by_name[0]}', which does not go by the key." if by_name else None
         return SiddhiBindError(
