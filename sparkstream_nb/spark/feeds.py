@@ -29,13 +29,13 @@ import pyarrow.parquet as pq
 from ..engine.columns import ARROW, Array
 from ..errors import SparkStreamError, shown
 from ..limits import Limits
-from ..types import Schema
+from ..types import Schema, Type
 from . import results
 from .csvfile import MALFORMED
 from .entries import Entry, Reject, RowsEntry
 from .feed_files import FilePart, columns_of_file, parts_of, tables_of
 from .inbox import Inbox, unwritten
-from .ingest import check_object, fits, fits_time, one, times, type_rows
+from .ingest import check_object, fits, fits_time, one, times, type_rows, valid
 from .private import private_file
 from .shared import Shared
 from .tasks import TaskFailed, Tasks
@@ -227,21 +227,30 @@ def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> Typed | N
             return None
     with _checked_write(inbox):
         shutil.copyfile(path, private_file(inbox / feed))
-    out = _row_groups(inbox / feed, shape.time)
+    texts = [n for n in shape.names if n != shape.time and _is_text(found.field(n).type)]
+    out = _row_groups(inbox / feed, shape.time, texts)
     if out is None or (shape.latest is not None and any(c.highest > shape.latest for c in out.chunks)):
         (inbox / feed).unlink()
         return None
     return out
 
 
-def _row_groups(file: Path, time: str | None) -> Typed | None:
-    """The chunks of a parquet file; None where its times are not in order, or its row groups are too large."""
+def _is_text(type: pa.DataType) -> bool:
+    return fits(type, Type.STRING)
+
+
+def _row_groups(file: Path, time: str | None, texts: list[str]) -> Typed | None:
+    """The chunks of a parquet file; None where its times are not in order, its row groups are too large, or one of the
+    columns `texts` has what is no text."""
     out = Typed()
     with pa.memory_map(str(file)) as source:
-        parquet = pq.ParquetFile(source)
+        parquet = pq.ParquetFile(source, read_dictionary=texts)  # to look at each text once
         sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
         if max(sizes, default=0) > MOST_GROUP_ROWS:
             return None
+        for i in range(len(sizes)) if texts else ():
+            if not all(valid(column) for column in parquet.read_row_group(i, columns=texts).columns):
+                return None
         highest = [0] * len(sizes)
         if time is not None:
             at: int | None = None

@@ -78,11 +78,13 @@ def type_rows(
             sources.append(pa.nulls(n))
             arrays.append(pa.nulls(n, ARROW.get(attribute.type, pa.null())))
             continue
-        source = one(table.column(name))
+        source, spoilt, given = _readable(one(table.column(name)))
+        if spoilt is not None:
+            reject(spoilt, lambda _, name=attribute.name: f"{name}: {_SPOILT}")  # type: ignore[misc]
         typed, failed = convert(source, attribute.type)
         if failed is not None:
             reject(failed, _says(attribute.name, source, attribute.type))
-        sources.append(source)
+        sources.append(given)
         arrays.append(typed)
     ts: Array | None = None
     untimed: Array | None = None
@@ -91,7 +93,7 @@ def type_rows(
             raise SparkStreamError(
                 f"The feed has no column '{time}' of event times. {columns_for(time, offered or names)}"
             )
-        source = one(table.column(time))
+        source, *_ = _readable(one(table.column(time)))
         ts, untimed = times(source)
         if untimed is not None:
             reject(untimed, lambda i: f"{time}: {shown(source[i].as_py())} is not a time")
@@ -111,6 +113,58 @@ def type_rows(
 def too_late(ts: int, latest: int) -> str:
     """Why an event of a time (ms) is not taken where `latest` is the last that is."""
     return f"the time {ts} is too far ahead: after {latest} no event is taken (max_ahead)"
+
+
+_SPOILT = "the text is not valid UTF-8"
+
+
+def valid(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether all texts of a column are UTF-8. Arrow takes any bytes for a text, and Python fails to read them."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _readable(source: pa.Array) -> tuple[pa.Array, Array | None, pa.Array]:
+    """A column with null for what cannot be read; the mask of that, None where all can; and the column with bytes in
+    place of texts where they can be had."""
+    if valid(source):
+        return source, None, source
+    if _textual(source.type):
+        raw = source.cast(pa.large_binary())
+        spoilt = np.array([not _is_utf8(v) for v in raw.to_pylist()], np.bool_)
+        return pc.if_else(pa.array(spoilt), None, raw).cast(pa.large_string()), spoilt, raw
+    kept: list[Any] = []
+    for i in range(len(source)):
+        try:
+            kept.append(source[i].as_py())
+        except UnicodeDecodeError:
+            kept.append(_SPOILT)
+    spoilt = np.array([v is _SPOILT for v in kept], np.bool_)
+    readable = pa.array([None if v is _SPOILT else v for v in kept], source.type)
+    return readable, spoilt, readable
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """The values of a column as Python has them, whatever they are: what is no text has marks in place of its bytes."""
+    try:
+        return column.to_pylist()
+    except UnicodeDecodeError:
+        array = one(column)
+        _, spoilt, given = _readable(array)
+        found = [plain(v) for v in given.to_pylist()]
+        if spoilt is None or _textual(array.type):
+            return found
+        return [_SPOILT if bad else v for v, bad in zip(found, spoilt.tolist(), strict=True)]
+
+
+def _is_utf8(value: bytes | None) -> bool:
+    try:
+        return value is None or value.decode() is not None
+    except UnicodeDecodeError:
+        return False
 
 
 def _says(name: str, source: pa.Array, type: Type) -> Callable[[int], str]:
