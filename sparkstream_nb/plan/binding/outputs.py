@@ -76,15 +76,14 @@ def table_scope(target: Source, row: Schema, place: Place) -> Scope:
 def bind_set(items: tuple[tree.SetAssignment, ...] | None, target: Source, scope: Scope) -> tuple[SetItem, ...] | None:
     """`set T.a = e, ...`: an attribute of the table, and a value of its type or a number of a narrower one.
 
-    The table takes such a number over as one of the attribute's type.
+    The table takes such a number over as one of the attribute's type. What stands before the dot means nothing: Siddhi
+    looks for the attribute in the table that is changed, whatever name is there (`tests/cases/tables/set_by_name`).
     """
     if items is None:
         return None
     out = []
     for item in items:
         v = item.target
-        if v.source is not None and str(v.source) != target.id:
-            raise SiddhiBindError(f"'set' changes '{target.id}', not '{v.source}'", v.span)
         at = target.schema.find(v.name)
         if at is None:
             hint = did_you_mean(v.name, target.schema.names) or f"It has {', '.join(target.schema.names)}."
